@@ -1,0 +1,59 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+# They need Python 3.11-3.13 and make; nothing is installed outside .venv and the user's cache.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+BENCH_ARGS ?=
+
+.PHONY: install install-dev demo serve test lint format bench lock clean
+
+install: $(VENV)/.installed
+
+install-dev: $(VENV)/.installed-dev
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: requirements.lock pyproject.toml | $(BIN)/python
+	$(PIP) install --quiet --require-hashes -r requirements.lock
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m agentctx.embedding_providers.embedded
+	touch $@
+
+$(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
+	$(PIP) install --quiet --require-hashes -r requirements-dev.lock
+	touch $@
+
+demo: install
+	$(BIN)/agentctx demo
+
+serve: install
+	$(BIN)/agentctx serve
+
+test: install-dev
+	$(BIN)/python -m pytest
+
+lint: install-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: install-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: install-dev
+	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+# Needs uv on the PATH. The files hold versions and hashes, no registry's address.
+lock:
+	uv pip compile pyproject.toml --quiet --extra build --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-annotate --no-header --output-file requirements.lock
+	uv pip compile pyproject.toml --quiet --extra dev --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-annotate --no-header --output-file requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

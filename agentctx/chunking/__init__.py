@@ -1,0 +1,1 @@
+"""Cutting texts into chunks with positions. No I/O."""

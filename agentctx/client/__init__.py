@@ -1,0 +1,1 @@
+"""The Python client. Imports no server code."""

@@ -1,0 +1,1 @@
+"""Settings: the schema, where they are loaded from, and the paths of this machine."""

@@ -1,0 +1,76 @@
+"""Where things are on this machine: socket, data, config and cache. Standard library only.
+
+The search order of the socket is part of the interface: `--socket`, `AGENTCTX_SOCKET`,
+`$XDG_RUNTIME_DIR/agentctx/agentctx.sock`, `/run/agentctx/agentctx.sock`,
+`~/.local/state/agentctx/agentctx.sock`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+SOCKET_NAME = "agentctx.sock"
+SYSTEM_SOCKET = Path("/run/agentctx") / SOCKET_NAME
+MAX_SOCKET_PATH_BYTES = 104
+"""`sun_path` holds 108 bytes on Linux and 104 on macOS."""
+
+
+def socket_candidates(env: Mapping[str, str] = os.environ) -> list[Path]:
+    """Every place a client looks for the socket, first match wins."""
+    if named := env.get("AGENTCTX_SOCKET"):
+        return [Path(named)]
+    runtime = env.get("XDG_RUNTIME_DIR")
+    candidates = [Path(runtime) / "agentctx" / SOCKET_NAME] if runtime else []
+    return [*candidates, SYSTEM_SOCKET, _state_home(env) / "agentctx" / SOCKET_NAME]
+
+
+def find_socket(env: Mapping[str, str] = os.environ) -> Path:
+    """The first candidate that exists, else the one a daemon of this user would make."""
+    candidates = socket_candidates(env)
+    return next((path for path in candidates if path.exists()), default_socket(env))
+
+
+def default_socket(env: Mapping[str, str] = os.environ) -> Path:
+    """Where a daemon started by this user listens."""
+    if named := env.get("AGENTCTX_SOCKET"):
+        return Path(named)
+    if systemd := env.get("RUNTIME_DIRECTORY"):
+        return Path(systemd.split(":")[0]) / SOCKET_NAME
+    if runtime := env.get("XDG_RUNTIME_DIR"):
+        return Path(runtime) / "agentctx" / SOCKET_NAME
+    return _state_home(env) / "agentctx" / SOCKET_NAME
+
+
+def default_data_dir(env: Mapping[str, str] = os.environ) -> Path:
+    """Where the database lives: systemd's `StateDirectory`, else the XDG data home."""
+    if systemd := env.get("STATE_DIRECTORY"):
+        return Path(systemd.split(":")[0])
+    return _xdg(env, "XDG_DATA_HOME", ".local/share") / "agentctx"
+
+
+def cache_dir(env: Mapping[str, str] = os.environ) -> Path:
+    """Where what can be made again lives: the built model."""
+    if systemd := env.get("CACHE_DIRECTORY"):
+        return Path(systemd.split(":")[0])
+    return _xdg(env, "XDG_CACHE_HOME", ".cache") / "agentctx"
+
+
+def config_candidates(env: Mapping[str, str] = os.environ) -> list[Path]:
+    """Config files, the first that exists is read."""
+    if named := env.get("AGENTCTX_CONFIG"):
+        return [Path(named)]
+    return [
+        _xdg(env, "XDG_CONFIG_HOME", ".config") / "agentctx" / "config.toml",
+        Path("/etc/agentctx/config.toml"),
+    ]
+
+
+def _state_home(env: Mapping[str, str]) -> Path:
+    return _xdg(env, "XDG_STATE_HOME", ".local/state")
+
+
+def _xdg(env: Mapping[str, str], variable: str, fallback: str) -> Path:
+    value = env.get(variable, "")
+    return Path(value) if value.startswith("/") else Path(env.get("HOME") or Path.home()) / fallback

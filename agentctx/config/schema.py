@@ -1,0 +1,148 @@
+"""Every setting, its default and its meaning. `config/agentctx.toml` shows the same; a test compares them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+
+from agentctx.wire import COLLECTIONS
+
+PositiveInt = Annotated[int, Field(gt=0)]
+PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Section(BaseModel):
+    """A table of the config: frozen, unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ServerSettings(Section):
+    """The socket and what a connection may cost."""
+
+    socket_mode: Literal["0600", "0660"] = Field("0600", description="mode of the socket file")
+    socket_group: str = Field("", description="group that owns the socket; needs socket_mode 0660")
+    max_body_bytes: PositiveInt = Field(1_048_576, description="largest request body")
+    max_header_bytes: PositiveInt = Field(16_384, description="largest request head")
+    header_timeout_s: PositiveFloat = Field(5.0, description="a request head must be complete by then")
+    body_timeout_s: PositiveFloat = Field(10.0, description="a request body must be complete by then")
+    keep_alive_s: PositiveFloat = Field(75.0, description="how long an idle connection is kept")
+    shutdown_timeout_s: PositiveFloat = Field(
+        5.0, description="how long a stop waits for requests and the queue"
+    )
+
+
+class LimitSettings(Section):
+    """What one entry may hold."""
+
+    max_content_chars: PositiveInt = Field(262_144, description="longest content of an entry, in code points")
+    max_tags: PositiveInt = Field(32, description="most tags of an entry")
+    max_entries_per_request: PositiveInt = Field(1_000, description="most entries in one save request")
+    max_query_chars: PositiveInt = Field(20_000, description="longest question, in code points")
+    max_results: PositiveInt = Field(100, description="most results of one question")
+
+
+class RagSettings(Section):
+    """How questions are answered."""
+
+    enabled: bool = Field(True, description="give context to LLM calls at all")
+    max_results: PositiveInt = Field(5, description="passages of an answer when the question does not say")
+    collections: tuple[str, ...] = Field(
+        COLLECTIONS, description="collections searched when the question does not say"
+    )
+    max_distance: Annotated[float, Field(ge=0, le=2)] = Field(
+        0.0, description="drop passages farther than this cosine distance; 0 keeps all"
+    )
+    max_per_entry: PositiveInt = Field(2, description="most passages of one entry in an answer")
+    budget_tokens: PositiveInt = Field(1_500, description="most tokens of a context block")
+    deadline_s: PositiveFloat = Field(2.0, description="after that a question is answered by words alone")
+    dense_weight: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.4, description="share of meaning in the fused score"
+    )
+    cache_entries: Annotated[int, Field(ge=0)] = Field(512, description="query vectors kept in memory")
+
+
+class QueueSettings(Section):
+    """How saved texts are embedded in the background."""
+
+    batch_size: PositiveInt = Field(32, description="texts of one provider call")
+    batch_wait_ms: PositiveInt = Field(50, description="a batch is sent this long after its first text")
+    capacity: PositiveInt = Field(1_024, description="jobs held in memory; the others wait in the table")
+    call_timeout_s: PositiveFloat = Field(60.0, description="a provider call that takes longer has failed")
+    backoff_base_s: PositiveFloat = Field(1.0, description="first wait after a failed call")
+    backoff_max_s: PositiveFloat = Field(300.0, description="longest wait between tries")
+    breaker_failures: PositiveInt = Field(5, description="failed calls in a row that open the breaker")
+    lease_s: PositiveFloat = Field(120.0, description="a job taken from the table is taken again after that")
+
+
+class EmbeddingSettings(Section):
+    """Which model turns texts into vectors."""
+
+    provider: str = Field(
+        "embedded",
+        description="embedded (in process, no network, no key), fake (for tests) or none (words only)",
+    )
+    model: str = Field(
+        "", description="model name or, for embedded, a path to an ONNX file with its tokenizer.json"
+    )
+    dimensions: Annotated[int, Field(ge=0)] = Field(
+        0, description="length of the vectors; 0 is the model's own"
+    )
+    base_url: str = Field("", description="address of the provider; empty is the provider's own")
+    api_key: SecretStr | None = Field(None, description="key of the provider; better as a systemd credential")
+    threads: PositiveInt = Field(1, description="threads of one embedding call of the embedded model")
+    rag: RagSettings = RagSettings()
+    queue: QueueSettings = QueueSettings()
+
+
+class CollectionSettings(Section):
+    """A collection of one's own."""
+
+    description: str = Field("", description="what it holds")
+    ttl: str = Field("", description="how long entries are kept unless the save says otherwise, like 30d")
+
+
+class StorageSettings(Section):
+    """The database."""
+
+    readers: PositiveInt = Field(3, description="read-only connections")
+    idempotency_hours: PositiveInt = Field(24, description="how long an Idempotency-Key is remembered")
+    sweep_interval_s: PositiveFloat = Field(60.0, description="how often expired entries are removed")
+
+
+class LogSettings(Section):
+    """What is logged, and how."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="least level that is logged"
+    )
+    format: Literal["auto", "json", "console"] = Field(
+        "auto", description="auto is console on a terminal, else json"
+    )
+
+
+class Settings(Section):
+    """The whole configuration."""
+
+    data_dir: Path | None = Field(None, description="folder of the database; default: the XDG data home")
+    socket: Path | None = Field(None, description="path of the Unix socket; default: the runtime folder")
+    server: ServerSettings = ServerSettings()
+    limits: LimitSettings = LimitSettings()
+    embedding: EmbeddingSettings = EmbeddingSettings()
+    storage: StorageSettings = StorageSettings()
+    log: LogSettings = LogSettings()
+    collections: dict[str, CollectionSettings] = Field({}, description="collections of one's own")
+
+    @field_validator("collections")
+    @classmethod
+    def _names_are_free(cls, collections: dict[str, CollectionSettings]) -> dict[str, CollectionSettings]:
+        for name in collections:
+            if name in COLLECTIONS:
+                raise ValueError(f"{name!r} is built in")
+            if not (
+                name.isascii() and name.replace("_", "").isalnum() and name.islower() and len(name) <= 32
+            ):
+                raise ValueError(f"{name!r}: use 1 to 32 of a-z, 0-9 and _")
+        return collections

@@ -1,0 +1,1 @@
+"""Wiring and life cycle of the service."""

@@ -1,0 +1,1 @@
+"""Embedding providers: one file each, made by `registry.create_provider`."""

@@ -1,0 +1,99 @@
+"""What turns texts into vectors.
+
+Shapes: `embed` gives a C-contiguous float32 array `(n, dimension)`, `embed_query` one row `(dimension,)`.
+Rows have unit length, and `embed([x])[0]` equals `embed_query(x)` bit for bit for every provider as shipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentctx.errors import Disposition, ProviderFailed
+
+Vectors: TypeAlias = NDArray[np.float32]
+
+
+class Embedder(Protocol):
+    """The spec's embedder. `dimension` is 0 while it is not known yet."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dimension(self) -> int: ...
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """Vectors `(len(texts), dimension)`. Raises `ProviderFailed`."""
+        ...
+
+    async def embed_query(self, text: str) -> Vectors:
+        """One vector `(dimension,)`, on a lane that no batch blocks. Raises `ProviderFailed`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderLimits:
+    """What one request may hold; the provider splits a longer list by itself."""
+
+    max_inputs: int
+    max_tokens: int | None = None
+
+
+class EmbeddingProvider(Embedder, Protocol):
+    """An embedder that the daemon can own."""
+
+    @property
+    def id(self) -> str:
+        """The id in the config: `embedded`, `fake`, `openai` …"""
+        ...
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def limits(self) -> ProviderLimits: ...
+
+    @property
+    def fingerprint(self) -> Mapping[str, str | int]:
+        """Everything that decides what vector a text gets. Spaces with other fingerprints never mix."""
+        ...
+
+    async def aclose(self) -> None:
+        """Free what it holds; idempotent."""
+        ...
+
+
+def unit_rows(vectors: Vectors) -> Vectors:
+    """The rows scaled to length 1.
+
+    Raises:
+        ProviderFailed: a row is not finite or has no length (sqlite-vec would rank a NaN first).
+    """
+    norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
+    if not (np.isfinite(norms).all() and (norms > 0).all()):
+        raise ProviderFailed(
+            "the model returned a vector that is not finite or is zero", disposition=Disposition.SPLIT
+        )
+    return np.ascontiguousarray(vectors / norms[:, None], dtype=np.float32)
+
+
+def check_reply(vectors: Vectors, *, count: int, dimension: int) -> Vectors:
+    """The reply of a provider, if it has the promised shape and only finite, non-zero rows, at unit length.
+
+    Raises:
+        ProviderFailed: wrong count (retry), wrong dimension (stop), bad row (split).
+    """
+    if vectors.ndim != 2 or vectors.shape[0] != count:
+        raise ProviderFailed(f"{count} texts were sent, vectors of shape {vectors.shape} came back")
+    if dimension and vectors.shape[1] != dimension:
+        raise ProviderFailed(
+            f"vectors of length {vectors.shape[1]} came back, {dimension} was expected",
+            disposition=Disposition.STOP,
+            hint="Set embedding.dimensions to what the model gives.",
+        )
+    return unit_rows(vectors)

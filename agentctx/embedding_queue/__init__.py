@@ -1,0 +1,1 @@
+"""The background queue that turns jobs into vectors."""

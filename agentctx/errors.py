@@ -1,0 +1,213 @@
+"""The one error tree. Every class has a stable `code`; `server/errors.py` maps codes to HTTP statuses.
+
+AgentctxError                internal
+├── InvalidInput             invalid_input
+│   ├── TooLarge             too_large
+│   ├── UnknownCollection    unknown_collection
+│   └── UnknownProvider      unknown_provider
+├── ConfigInvalid            config_invalid
+├── NotFound                 not_found
+├── Conflict                 conflict
+│   ├── VersionConflict      version_conflict
+│   └── IdempotencyKeyReused idempotency_key_reused
+├── RequestFailed            request_failed
+│   ├── RequestTimeout       request_timeout
+│   └── MethodNotAllowed     method_not_allowed
+├── StorageFailed            storage_failed
+│   ├── StorageFull          storage_full
+│   ├── StorageClosed        storage_closed
+│   ├── SchemaTooNew         schema_too_new
+│   └── DriverUnsuitable     sqlite_unsuitable
+├── AlreadyRunning           already_running
+├── ProviderFailed           provider_failed
+├── DeadlineExceeded         deadline_exceeded
+├── Unavailable              unavailable
+└── DaemonUnreachable        daemon_unreachable
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class AgentctxError(Exception):
+    """Base of every error agentctx raises on purpose.
+
+    `message` says what is wrong, `hint` what to do next; both are shown to users and never hold
+    entry text, keys or SQL.
+    """
+
+    code = "internal"
+    default_hint = ""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = self.default_hint if hint is None else hint
+
+
+class InvalidInput(AgentctxError):
+    """The request cannot mean anything as it is; nothing was stored."""
+
+    code = "invalid_input"
+
+
+class TooLarge(InvalidInput):
+    """A body, a text or a list is over its limit."""
+
+    code = "too_large"
+
+
+class UnknownCollection(InvalidInput):
+    """The collection is neither built in nor declared in the config."""
+
+    code = "unknown_collection"
+
+
+class UnknownProvider(InvalidInput):
+    """The embedding provider id is not in the registry."""
+
+    code = "unknown_provider"
+
+
+class ConfigInvalid(AgentctxError):
+    """The configuration cannot be used: unknown key, wrong type, unreadable file."""
+
+    code = "config_invalid"
+
+
+class NotFound(AgentctxError):
+    """No such entry or route."""
+
+    code = "not_found"
+
+
+class Conflict(AgentctxError):
+    """The request is valid but not in the present state of the data."""
+
+    code = "conflict"
+
+
+class VersionConflict(Conflict):
+    """`if_version` is not the live version of the entry."""
+
+    code = "version_conflict"
+    default_hint = "Read the entry again, apply your change to it, and send its version as if_version."
+
+
+class IdempotencyKeyReused(Conflict):
+    """The same `Idempotency-Key` came with another body."""
+
+    code = "idempotency_key_reused"
+    default_hint = "Use a fresh Idempotency-Key for every new save."
+
+
+class RequestFailed(AgentctxError):
+    """The HTTP request itself is at fault."""
+
+    code = "request_failed"
+
+
+class RequestTimeout(RequestFailed):
+    """Headers or body did not arrive in time."""
+
+    code = "request_timeout"
+
+
+class MethodNotAllowed(RequestFailed):
+    """The path exists, but not with this method."""
+
+    code = "method_not_allowed"
+
+
+class StorageFailed(AgentctxError):
+    """SQLite could not do what was asked; nothing was acknowledged."""
+
+    code = "storage_failed"
+
+
+class StorageFull(StorageFailed):
+    """No space left on the device. Reads go on; writes fail until there is space again."""
+
+    code = "storage_full"
+    default_hint = "Free disk space; saving resumes by itself."
+
+
+class StorageClosed(StorageFailed):
+    """The storage is closing or closed."""
+
+    code = "storage_closed"
+
+
+class SchemaTooNew(StorageFailed):
+    """The database was written by a newer agentctx; it was left untouched."""
+
+    code = "schema_too_new"
+    default_hint = "Install the newer agentctx again, or restore a backup made with this version."
+
+
+class DriverUnsuitable(StorageFailed):
+    """No SQLite at hand is new enough and can load extensions."""
+
+    code = "sqlite_unsuitable"
+
+
+class AlreadyRunning(AgentctxError):
+    """Another daemon owns the data folder or the socket; its pid is in the message."""
+
+    code = "already_running"
+
+
+class Disposition(StrEnum):
+    """What the queue does with the jobs of a failed provider call."""
+
+    RETRY = "retry"
+    """Transient: try again with backoff, never give up."""
+    LATER = "later"
+    """The provider asked for a pause: hold the whole lane until `retry_after_s`."""
+    SPLIT = "split"
+    """The batch was refused: bisect it until the culprit is alone."""
+    BURY = "bury"
+    """This text can never be embedded."""
+    STOP = "stop"
+    """Wrong key, model or address: open the breaker until a probe succeeds."""
+
+
+class ProviderFailed(AgentctxError):
+    """An embedding provider call failed.
+
+    `disposition` tells the queue what to do; `retry_after_s` is the provider's own hint in seconds.
+    """
+
+    code = "provider_failed"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        disposition: Disposition = Disposition.RETRY,
+        retry_after_s: float | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.disposition = disposition
+        self.retry_after_s = retry_after_s
+
+
+class DeadlineExceeded(AgentctxError):
+    """The work was not done within its deadline."""
+
+    code = "deadline_exceeded"
+
+
+class Unavailable(AgentctxError):
+    """The daemon is shutting down, or not ready yet."""
+
+    code = "unavailable"
+
+
+class DaemonUnreachable(AgentctxError):
+    """No daemon answers on the socket."""
+
+    code = "daemon_unreachable"
+    default_hint = "Start it with `agentctx serve`, or name its socket with --socket or AGENTCTX_SOCKET."

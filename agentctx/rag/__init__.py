@@ -1,0 +1,1 @@
+"""Answering questions: retrieve, fuse, select, budget, render."""

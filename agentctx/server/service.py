@@ -1,0 +1,80 @@
+"""What the HTTP layer asks for. Each method answers one route; errors are `AgentctxError`s."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from agentctx.errors import AgentctxError
+from agentctx.wire import (
+    ContextReply,
+    ContextRequest,
+    EditRequest,
+    EntryPage,
+    EntryView,
+    ForgetReply,
+    OutcomeRequest,
+    QueueReply,
+    RetryReply,
+    SaveRequest,
+    SaveResult,
+    SearchReply,
+    SearchRequest,
+    StatusReply,
+    VersionList,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who is at the other end of a connection, by the kernel (`SO_PEERCRED`)."""
+
+    pid: int
+    uid: int
+    gid: int
+
+
+class Service(Protocol):
+    """The daemon's work, free of HTTP."""
+
+    async def save(
+        self, requests: Sequence[SaveRequest], peer: Peer, *, idempotency_key: str | None = None
+    ) -> list[SaveResult | AgentctxError]:
+        """Save each by itself: a bad one fails alone. Results in order."""
+        ...
+
+    async def edit(self, entry_id: str, request: EditRequest, peer: Peer) -> SaveResult: ...
+
+    async def get(self, entry_id: str, peer: Peer, *, version: int | None = None) -> EntryView: ...
+
+    async def list_entries(
+        self,
+        peer: Peer,
+        *,
+        namespace: str,
+        collections: Sequence[str] | None,
+        session: str | None,
+        limit: int,
+        cursor: str | None,
+    ) -> EntryPage: ...
+
+    async def versions(self, entry_id: str, peer: Peer) -> VersionList: ...
+
+    async def forget(self, entry_id: str, peer: Peer, *, if_version: int | None = None) -> ForgetReply: ...
+
+    async def outcome(self, entry_id: str, request: OutcomeRequest, peer: Peer) -> SaveResult: ...
+
+    async def search(self, request: SearchRequest, peer: Peer) -> SearchReply: ...
+
+    async def context(self, request: ContextRequest, peer: Peer) -> ContextReply: ...
+
+    async def status(self, peer: Peer) -> StatusReply: ...
+
+    async def queue(self, peer: Peer) -> QueueReply: ...
+
+    async def retry(self, peer: Peer) -> RetryReply: ...
+
+    def not_ready(self) -> str | None:
+        """Why requests cannot be served yet; None when they can."""
+        ...

@@ -1,0 +1,1 @@
+"""SQLite: the driver, one writer with group commit, a pool of readers, migrations."""

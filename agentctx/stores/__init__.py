@@ -1,0 +1,1 @@
+"""The typed stores: knowledge, memory, learning."""

@@ -1,0 +1,1 @@
+"""Public vector stores, one file each."""

@@ -1,0 +1,117 @@
+"""The public vector store: what is stored is always the vector of a position-aware chunk with metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agentctx.chunking.base import NO_METADATA, PositionAwareChunk
+from agentctx.errors import InvalidInput
+
+Vector: TypeAlias = NDArray[np.float32]
+DEFAULT_COLLECTION = "default"
+DEFAULT_K = 5
+MAX_K = 4096
+"""sqlite-vec's own limit; every store keeps to it so that they can be exchanged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorRecord:
+    """A vector of a chunk: `(collection, chunk.id)` is its identity."""
+
+    chunk: PositionAwareChunk
+    embedding: Vector
+    collection: str = DEFAULT_COLLECTION
+
+
+@dataclass(frozen=True, slots=True)
+class VectorHit(PositionAwareChunk):
+    """A stored chunk near the query. `distance` is cosine: 0 same direction, 1 orthogonal, 2 opposite."""
+
+    collection: str = field(default=DEFAULT_COLLECTION, kw_only=True)
+    distance: float = field(default=0.0, kw_only=True)
+
+
+class VectorStore(Protocol):
+    """Upsert, search and delete vectors of chunks.
+
+    Every method raises `InvalidInput` for a vector that is not finite, is zero or has another dimension
+    than the store, and then changes nothing.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    async def upsert(self, records: Sequence[VectorRecord]) -> None:
+        """Store the records; one with a known `(collection, chunk.id)` replaces the one before."""
+        ...
+
+    async def add(
+        self,
+        chunks: Sequence[PositionAwareChunk],
+        embeddings: Sequence[ArrayLike] | ArrayLike,
+        *,
+        collection: str = DEFAULT_COLLECTION,
+    ) -> None:
+        """`upsert` for chunks and vectors in two lists of one length. What is stored already stays."""
+        ...
+
+    async def search(
+        self,
+        query_embedding: ArrayLike,
+        k: int = DEFAULT_K,
+        *,
+        collection: str | None = None,
+        where: Mapping[str, Any] | None = None,
+    ) -> list[VectorHit]:
+        """The `k` nearest, by ascending distance; `where` asks for equal metadata values."""
+        ...
+
+    async def delete(self, collection: str, ids: Sequence[str]) -> None:
+        """Remove by chunk id; unknown ids are ignored."""
+        ...
+
+    async def clear(self, collection: str | None = None) -> None:
+        """Remove everything, or everything of one collection."""
+        ...
+
+
+def checked_vector(embedding: ArrayLike, dimension: int | None) -> Vector:
+    """The vector as float32 `(dimension,)`.
+
+    Raises:
+        InvalidInput: not one-dimensional, another dimension, not finite, or zero. A NaN would rank first in
+            every answer of sqlite-vec.
+    """
+    try:
+        vector = np.ascontiguousarray(embedding, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"a vector is a list of numbers: {error}") from error
+    if vector.ndim != 1 or vector.size == 0:
+        raise InvalidInput(
+            f"a vector has one dimension and at least one number, this has shape {vector.shape}"
+        )
+    if dimension is not None and vector.size != dimension:
+        raise InvalidInput(f"this store holds vectors of length {dimension}, got {vector.size}")
+    if not np.isfinite(vector).all():
+        raise InvalidInput("a vector has numbers that are not finite")
+    if not vector.any():
+        raise InvalidInput("a zero vector has no direction")
+    return vector
+
+
+__all__ = [
+    "DEFAULT_COLLECTION",
+    "DEFAULT_K",
+    "MAX_K",
+    "NO_METADATA",
+    "Vector",
+    "VectorHit",
+    "VectorRecord",
+    "VectorStore",
+    "checked_vector",
+]
