@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
+from agentctx.errors import InvalidInput
+from agentctx.times import parse_duration
 from agentctx.wire import COLLECTIONS
 
 PositiveInt = Annotated[int, Field(gt=0)]
@@ -103,6 +105,16 @@ class CollectionSettings(Section):
     description: str = Field("", description="what it holds")
     ttl: str = Field("", description="how long entries are kept unless the save says otherwise, like 30d")
 
+    @field_validator("ttl")
+    @classmethod
+    def _is_a_duration(cls, ttl: str) -> str:
+        try:
+            if ttl:
+                parse_duration(ttl)
+        except InvalidInput as error:
+            raise ValueError(error.message) from None
+        return ttl
+
 
 class StorageSettings(Section):
     """The database."""
@@ -134,6 +146,13 @@ class Settings(Section):
     storage: StorageSettings = StorageSettings()
     log: LogSettings = LogSettings()
     collections: dict[str, CollectionSettings] = Field({}, description="collections of one's own")
+
+    @model_validator(mode="after")
+    def _searched_collections_exist(self) -> Settings:
+        for name in self.embedding.rag.collections:
+            if name not in (*COLLECTIONS, *self.collections):
+                raise ValueError(f"embedding.rag.collections: {name!r} is neither built in nor declared")
+        return self
 
     @field_validator("collections")
     @classmethod

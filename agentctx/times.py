@@ -1,0 +1,53 @@
+"""Times and durations as users write them. Inside, a time is milliseconds since the epoch, UTC."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import UTC, datetime
+
+from agentctx.errors import InvalidInput
+
+_UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_DURATION = re.compile(r"(\d{1,9})([smhdw])")
+_MAX_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999, the last that RFC 3339 can write."""
+
+
+def wall_clock() -> int:
+    """Now."""
+    return time.time_ns() // 1_000_000
+
+
+def parse_duration(text: str) -> int:
+    """Milliseconds of `90s`, `15m`, `12h`, `30d` or `2w`. Raises `InvalidInput`."""
+    match = _DURATION.fullmatch(text)
+    if match is None or int(match[1]) == 0:
+        hint = "Write a number and s, m, h, d or w, like 30d."
+        raise InvalidInput(f"{text[:40]!r} is no duration", hint=hint)
+    return int(match[1]) * _UNITS_MS[match[2]]
+
+
+def parse_time(text: str, *, now: int) -> int:
+    """An RFC 3339 time, a date, or an age like `7d` counted back from `now`. Raises `InvalidInput`."""
+    if _DURATION.fullmatch(text):
+        return now - parse_duration(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput(
+            f"{text[:40]!r} is no time", hint="Write 2026-11-21, 2026-11-21T08:00:00Z or an age like 7d."
+        ) from None
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return int(aware.timestamp() * 1_000)
+
+
+def format_time(ms: int) -> str:
+    """RFC 3339 in UTC with milliseconds: `2026-11-21T08:00:00.000Z`."""
+    moment = datetime.fromtimestamp(min(ms, _MAX_MS) / 1_000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def format_date(ms: int) -> str:
+    """The day in UTC: `2026-11-21`."""
+    return format_time(ms)[:10]

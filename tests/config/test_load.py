@@ -1,0 +1,109 @@
+"""Where settings come from, and which source wins (REQ-EMB-008)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentctx.config.load import load_settings
+from agentctx.errors import ConfigInvalid
+
+
+@pytest.fixture(autouse=True)
+def _empty_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("AGENTCTX_CONFIG", "AGENTCTX_SOCKET", "CREDENTIALS_DIRECTORY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_defaults_without_any_source() -> None:
+    settings = load_settings()
+    assert settings.embedding.provider == "embedded"
+    assert settings.embedding.rag.max_results == 5
+
+
+def test_the_embedding_section_is_configurable(tmp_path: Path) -> None:
+    config = write(
+        tmp_path / "c.toml",
+        """
+        [embedding]
+        provider = "fake"
+        model = "m"
+        dimensions = 12
+        base_url = "http://localhost:1"
+        [embedding.rag]
+        enabled = false
+        max_results = 3
+        collections = ["knowledge"]
+        max_distance = 0.8
+        """,
+    )
+    embedding = load_settings(config).embedding
+    assert (embedding.provider, embedding.model, embedding.dimensions) == ("fake", "m", 12)
+    assert embedding.base_url == "http://localhost:1"
+    assert (embedding.rag.enabled, embedding.rag.max_results) == (False, 3)
+    assert (embedding.rag.collections, embedding.rag.max_distance) == (("knowledge",), 0.8)
+
+
+def test_flags_beat_environment_beats_credentials_beat_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = write(
+        tmp_path / "c.toml",
+        'socket = "/file.sock"\ndata_dir = "/file"\n'
+        '[embedding]\nprovider = "none"\nmodel = "file"\napi_key = "file"',
+    )
+    credentials = tmp_path / "credentials"
+    write(credentials / "agentctx_embedding__api_key", "credential")
+    write(credentials / "agentctx_embedding__model", "credential")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(credentials))
+    monkeypatch.setenv("AGENTCTX_EMBEDDING__MODEL", "environment")
+    monkeypatch.setenv("AGENTCTX_SOCKET", "/environment.sock")
+    settings = load_settings(config, {"socket": Path("/flag.sock"), "data_dir": None})
+    assert settings.socket == Path("/flag.sock")
+    assert settings.data_dir == Path("/file")
+    assert settings.embedding.provider == "none"
+    assert settings.embedding.model == "environment"
+    assert settings.embedding.api_key is not None
+    assert settings.embedding.api_key.get_secret_value() == "credential"
+    assert "credential" not in repr(settings.embedding.api_key)
+
+
+def test_the_users_config_file_is_found(tmp_path: Path) -> None:
+    write(tmp_path / "config" / "agentctx" / "config.toml", '[log]\nlevel = "debug"')
+    assert load_settings().log.level == "debug"
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("surprise = 1", "surprise"),
+        ("[embedding]\nmodle = 'x'", "embedding.modle"),
+        ("[embedding.queue]\nbatch_size = 'many'", "embedding.queue.batch_size"),
+        ("[embedding", "TOML"),
+    ],
+)
+def test_a_wrong_file_is_an_error_that_names_the_place(tmp_path: Path, text: str, named: str) -> None:
+    with pytest.raises(ConfigInvalid) as caught:
+        load_settings(write(tmp_path / "c.toml", text))
+    assert named in caught.value.message
+
+
+def test_a_missing_named_file_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigInvalid, match="no config file"):
+        load_settings(tmp_path / "absent.toml")
+
+
+@pytest.mark.parametrize("name", ["AGENTCTX_EMBEDING__MODEL", "AGENTCTX_EMBEDDING__MODLE"])
+def test_a_mistyped_variable_is_an_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "x")
+    with pytest.raises(ConfigInvalid):
+        load_settings()
