@@ -158,7 +158,8 @@ class Filter:
     """Which entries a question may find. The namespace is never optional."""
 
     namespace: str
-    collections: tuple[str, ...]
+    collections: tuple[str, ...] | None = None
+    """None: all of the namespace."""
     session: str | None = None
     """Entries of this session and entries of none."""
     agent: str | None = None
@@ -414,7 +415,7 @@ class Storage(JobStorage, Protocol):
         ...
 
     async def owed(self, space_id: int) -> int:
-        """Jobs of the space that are not done, the buried included."""
+        """Pending jobs of the space."""
         ...
 
     async def census(self) -> Census: ...

@@ -1,0 +1,379 @@
+"""The one module that imports a SQLite driver or sqlite-vec: it picks the driver and opens connections.
+
+pysqlite3 comes first, since many interpreters are built without loadable extensions, then the standard
+module. SQLite 3.7.0 to 3.51.2 can corrupt a WAL database and is refused, but for the fixed branches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar
+
+import aiosqlite
+import sqlite_vec
+
+from agentctx.errors import AgentctxError, DriverUnsuitable, StorageClosed, StorageFailed, StorageFull
+
+T = TypeVar("T")
+Version: TypeAlias = tuple[int, int, int]
+
+FIXED_SINCE: Final[Version] = (3, 51, 3)
+FIXED_BRANCHES: Final[tuple[Version, ...]] = ((3, 50, 7), (3, 44, 6))
+"""Older branches into which the fix of the WAL-reset bug was taken, from these patch levels on."""
+
+BUSY_TIMEOUT_MS: Final = 5_000
+_PREFERRED: Final = ("pysqlite3", "sqlite3")
+_FULL: Final = "SQLITE_FULL"
+_ROWS_A_HOP: Final = 64
+
+_COMMON_PRAGMAS: Final = (
+    f"busy_timeout={BUSY_TIMEOUT_MS}",
+    "temp_store=MEMORY",
+    "trusted_schema=0",
+    "cell_size_check=1",
+    "cache_size=-20000",
+    "mmap_size=0",
+)
+_WRITER_PRAGMAS: Final = (
+    # Only heeded while the database is empty, so it has to come first.
+    "auto_vacuum=INCREMENTAL",
+    "synchronous=FULL",
+    "foreign_keys=1",
+    # Without it deleted text stays readable in the file.
+    "secure_delete=ON",
+    f"journal_size_limit={64 * 1024 * 1024}",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A driver at hand: its module, the version of its SQLite and whether it can load sqlite-vec."""
+
+    name: str
+    version: Version
+    loads_extensions: bool
+
+
+def is_fixed(version: Version) -> bool:
+    """Whether this SQLite is free of the WAL-reset corruption bug."""
+    return version >= FIXED_SINCE or any(
+        version[:2] == branch[:2] and version >= branch for branch in FIXED_BRANCHES
+    )
+
+
+def choose(candidates: Sequence[Candidate]) -> Candidate:
+    """The first candidate that is safe and can load extensions.
+
+    Raises:
+        DriverUnsuitable: there is none; the message says what is wrong with each.
+    """
+    for candidate in candidates:
+        if candidate.loads_extensions and is_fixed(candidate.version):
+            return candidate
+    raise DriverUnsuitable(
+        "no usable SQLite: " + "; ".join(map(_fault, candidates)),
+        hint="Install pysqlite3 (0.6.1 or newer) into this environment, or use a Python whose own sqlite3 "
+        f"has SQLite {_dotted(FIXED_SINCE)} or newer and can load extensions.",
+    )
+
+
+def _fault(candidate: Candidate) -> str:
+    faults = []
+    if not is_fixed(candidate.version):
+        faults.append(f"SQLite {_dotted(candidate.version)} can corrupt WAL databases")
+    if not candidate.loads_extensions:
+        faults.append("it cannot load extensions")
+    return f"{candidate.name}: {' and '.join(faults)}"
+
+
+def _dotted(version: Version) -> str:
+    return ".".join(map(str, version))
+
+
+def _installed() -> dict[str, ModuleType]:
+    modules = {}
+    for name in _PREFERRED:
+        with contextlib.suppress(ImportError):
+            modules[name] = importlib.import_module(name)
+    return modules
+
+
+def _candidates(modules: dict[str, ModuleType]) -> list[Candidate]:
+    return [
+        Candidate(name, module.sqlite_version_info, hasattr(module.Connection, "enable_load_extension"))
+        for name, module in modules.items()
+    ]
+
+
+_modules = _installed()
+try:
+    _driver: Any = _modules[choose(_candidates(_modules)).name]
+except DriverUnsuitable:
+    # The names below must exist for `doctor` to say what is wrong; open_connection refuses.
+    _driver = _modules["sqlite3"]
+
+if TYPE_CHECKING:
+    # pysqlite3 has the standard module's interface and no types of its own.
+    from sqlite3 import (
+        Connection,
+        Error,
+        IntegrityError,
+        OperationalError,
+        Row,
+        complete_statement,
+    )
+else:
+    Connection = _driver.Connection
+    Error = _driver.Error
+    IntegrityError = _driver.IntegrityError
+    OperationalError = _driver.OperationalError
+    Row = _driver.Row
+    complete_statement = _driver.complete_statement
+
+
+def sqlite_version() -> str:
+    """Version of the SQLite in use, like `3.53.4`."""
+    return str(_driver.sqlite_version)
+
+
+def driver_name() -> str:
+    """The driver in use: `pysqlite3` or `sqlite3`."""
+    return str(_driver.__name__)
+
+
+def open_connection(path: str | Path, *, readonly: bool = False) -> Connection:
+    """Open the database; a writer creates it (mode 0600) and puts it into WAL mode. Blocks.
+
+    Rows are tuples, transactions are explicit, and sqlite-vec is loaded. A reader may use temporary tables.
+
+    Raises:
+        DriverUnsuitable: no SQLite at hand is new enough and loads extensions.
+        StorageFailed: the file is missing (reader), cannot be made or is no database.
+    """
+    choose(_candidates(_modules))
+    path = Path(path).absolute()
+    if not readonly:
+        _create_private(path)
+    try:
+        connection = _connect(path, mode="ro" if readonly else "rw")
+        try:
+            _prepare(connection, readonly=readonly)
+        except BaseException:
+            connection.close()
+            raise
+    except Error as error:
+        raise translated(error, f"cannot open the database {path}") from error
+    return connection
+
+
+def _create_private(path: Path) -> None:
+    """Make an empty file that only its owner may read. Never opens one that exists.
+
+    Closing a second descriptor of a live database drops its POSIX locks.
+    """
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise StorageFailed(
+            f"cannot create the database {path}: {error.strerror}",
+            hint="Check that the folder exists and is writable.",
+        ) from error
+
+
+def _connect(path: Path, *, mode: str) -> Connection:
+    connection: Connection = _driver.connect(
+        f"{path.as_uri()}?mode={mode}",
+        uri=True,
+        isolation_level=None,
+        cached_statements=256,
+        timeout=BUSY_TIMEOUT_MS / 1_000,
+        # ConnectionThread alone uses it; only interrupt() and an abandoned opening cross threads.
+        check_same_thread=False,
+    )
+    return connection
+
+
+def _prepare(connection: Connection, *, readonly: bool) -> None:
+    connection.enable_load_extension(True)
+    sqlite_vec.load(connection)
+    connection.enable_load_extension(False)
+    for pragma in _COMMON_PRAGMAS if readonly else (*_COMMON_PRAGMAS, *_WRITER_PRAGMAS):
+        connection.execute(f"PRAGMA {pragma}")
+    if readonly:
+        connection.execute("PRAGMA schema_version").fetchone()  # opening alone reads nothing yet
+        return
+    (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
+    if mode != "wal":
+        raise StorageFailed(
+            f"the database stays in journal mode {mode}, WAL is needed",
+            hint="Put the data folder on a local disk.",
+        )
+
+
+_HINTS: Final = {
+    "SQLITE_BUSY": "Another program holds the database; stop it.",
+    "SQLITE_CANTOPEN": "Check that the file exists and that its folder is writable.",
+    "SQLITE_CORRUPT": "Run `agentctx doctor`, and restore a backup if it says so.",
+    "SQLITE_IOERR": "Check the disk.",
+    "SQLITE_NOTADB": "This file is no SQLite database; name another one or restore a backup.",
+    "SQLITE_PERM": "Check the owner and the mode of the file.",
+    "SQLITE_READONLY": "Check the owner and the mode of the file and of its folder.",
+}
+
+
+def translated(error: Error, what: str = "the database could not do this") -> AgentctxError:
+    """The error to raise `from error`: StorageFull when the disk is full, else StorageFailed.
+
+    Only SQLite's own name of the error is passed on: its messages can hold SQL and text of entries.
+    """
+    name: str = getattr(error, "sqlite_errorname", "") or type(error).__name__
+    if name == _FULL:
+        return StorageFull("no space left for the database")
+    hints = (hint for code, hint in _HINTS.items() if name == code or name.startswith(f"{code}_"))
+    return StorageFailed(f"{what} ({name})", hint=next(hints, None))
+
+
+class ConnectionThread:
+    """A connection with the thread it lives in. Each function given to `run` has it to itself.
+
+    Open it with `await ConnectionThread.open(path)`; close it, since the thread keeps the process alive.
+    """
+
+    def __init__(self, bridge: aiosqlite.Connection, connection: Connection) -> None:
+        self._bridge = bridge
+        self._connection = connection
+        self._closing: asyncio.Future[None] | None = None
+
+    @classmethod
+    async def open(cls, path: str | Path, *, readonly: bool = False) -> Self:
+        """Start a thread and open the connection in it.
+
+        Raises:
+            DriverUnsuitable, StorageFailed: as `open_connection`. No thread is left then.
+        """
+        opening = _Opening(path, readonly=readonly)
+        bridge = aiosqlite.Connection(opening, _ROWS_A_HOP)
+        try:
+            await bridge
+        except BaseException:
+            opening.abandon()
+            raise
+        return cls(bridge, opening.connection())
+
+    async def run(self, fn: Callable[[Connection], T]) -> T:
+        """Run one function in the connection's thread, after those before it.
+
+        The function is not stopped when the caller is cancelled, so it must leave no transaction open.
+
+        Raises:
+            StorageClosed: after `close`.
+            Exception: what the function raised, driver errors translated.
+        """
+        if self._closing is not None:
+            raise StorageClosed("the database is closed")
+        # A whole transaction has to be one call in the thread; aiosqlite has no public way to make it.
+        execute: Any = self._bridge._execute  # noqa: SLF001 (see above; pinned below 0.23)
+        result: T = await execute(_deliverable, fn, self._connection)
+        return result
+
+    def interrupt(self) -> None:
+        """Stop the statement that runs now, if any: it fails in the function that runs it."""
+        if self._closing is None:
+            self._connection.interrupt()
+
+    async def close(self) -> None:
+        """Finish what was given to `run`, close the connection, end the thread. Idempotent.
+
+        A cancelled caller still waits for it.
+        """
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._bridge.close())
+        await finish(self._closing)
+
+
+def _deliverable(fn: Callable[[Connection], T], connection: Connection) -> T:
+    try:
+        return fn(connection)
+    except Error as error:
+        raise translated(error) from error
+    except StopIteration as error:
+        # A future cannot carry it: the caller would wait forever.
+        raise RuntimeError("a function of the database raised StopIteration") from error
+
+
+class _Opening:
+    """Opens a connection in its thread, and closes it again if nobody waits for it any more."""
+
+    def __init__(self, path: str | Path, *, readonly: bool) -> None:
+        self._path = path
+        self._readonly = readonly
+        self._lock = threading.Lock()
+        self._connection: Connection | None = None
+        self._abandoned = False
+
+    def __call__(self) -> Connection:
+        connection = open_connection(self._path, readonly=self._readonly)
+        with self._lock:
+            if self._abandoned:
+                connection.close()
+            self._connection = connection
+        return connection
+
+    def connection(self) -> Connection:
+        if self._connection is None:
+            raise StorageClosed("the database was not opened")
+        return self._connection
+
+    def abandon(self) -> None:
+        with self._lock:
+            self._abandoned = True
+            if self._connection is not None:
+                self._connection.close()
+
+
+async def finish(work: asyncio.Future[T]) -> T:
+    """The result of `work`, which is waited for even if the caller is cancelled meanwhile.
+
+    A cancellation is delivered once the work is done.
+    """
+    cancelled: asyncio.CancelledError | None = None
+    while not work.done():
+        try:
+            await asyncio.wait([work])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        if not work.cancelled():
+            work.exception()  # looked at, so that asyncio does not report it as lost
+        raise cancelled
+    return work.result()
+
+
+__all__ = [
+    "BUSY_TIMEOUT_MS",
+    "Candidate",
+    "Connection",
+    "ConnectionThread",
+    "Error",
+    "IntegrityError",
+    "OperationalError",
+    "Row",
+    "choose",
+    "complete_statement",
+    "driver_name",
+    "finish",
+    "is_fixed",
+    "open_connection",
+    "sqlite_version",
+    "translated",
+]

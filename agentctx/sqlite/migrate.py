@@ -1,0 +1,188 @@
+"""Brings a database to the program's schema: numbered SQL files, each applied once, in one transaction."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from agentctx.errors import SchemaTooNew, StorageFailed
+from agentctx.sqlite.driver import Connection, Error, complete_statement, open_connection, translated
+
+Clock: TypeAlias = Callable[[], int]
+"""Milliseconds since the epoch."""
+
+_PACKAGE: Final = Path(__file__).resolve().parents[1]
+_FOLDERS: Final = (_PACKAGE / "migrations" / "sqlite", _PACKAGE.parent / "migrations" / "sqlite")
+"""In an installed package, and in a checkout."""
+_FILE_NAME: Final = re.compile(r"(?P<version>\d{4})_(?P<name>[a-z0-9_]+)\.sql")
+
+_LEDGER: Final = """
+CREATE TABLE IF NOT EXISTS schema_migrations (
+    version INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    checksum TEXT NOT NULL,
+    applied INTEGER NOT NULL
+) STRICT
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One step of the schema. Once released, its SQL never changes."""
+
+    version: int
+    name: str
+    sql: str
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of the SQL, hexadecimal."""
+        return hashlib.sha256(self.sql.encode()).hexdigest()
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.version:04}_{self.name}.sql"
+
+
+def wall_clock_ms() -> int:
+    """Milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def load_migrations(folder: Path | None = None) -> list[Migration]:
+    """The migrations of a folder, by default the program's own, in order: versions 1, 2, 3 …
+
+    Raises:
+        StorageFailed: no folder, a file whose name is not `NNNN_name.sql`, a version missing or there twice.
+    """
+    folder = folder or next((known for known in _FOLDERS if known.is_dir()), _FOLDERS[0])
+    if not folder.is_dir():
+        raise StorageFailed(
+            f"the folder of migrations is missing: {folder}",
+            hint="Install agentctx again; files are missing.",
+        )
+    migrations = sorted(map(_read, folder.glob("*.sql")), key=lambda migration: migration.version)
+    versions = [migration.version for migration in migrations]
+    if versions != list(range(1, len(versions) + 1)):
+        raise StorageFailed(
+            f"migrations must be numbered 1, 2, 3 … without gaps or duplicates, {folder} has {versions}",
+            hint="Give each migration the next free number.",
+        )
+    return migrations
+
+
+def _read(path: Path) -> Migration:
+    match = _FILE_NAME.fullmatch(path.name)
+    if match is None:
+        raise StorageFailed(
+            f"{path.name} is no name of a migration", hint="Call it NNNN_name.sql, with a-z, 0-9 and _."
+        )
+    return Migration(int(match["version"]), match["name"], path.read_text(encoding="utf-8"))
+
+
+def schema_version(path: str | Path) -> int:
+    """The version of the newest migration in a database; 0 when there is none, or no file. Writes nothing.
+
+    Raises:
+        StorageFailed: the file is no database or cannot be read.
+    """
+    if not Path(path).exists():
+        return 0
+    with closing(open_connection(path, readonly=True)) as connection:
+        return max(_read_ledger(connection), default=0)
+
+
+def migrate_database(
+    path: str | Path, migrations: Sequence[Migration] | None = None, *, clock: Clock = wall_clock_ms
+) -> list[int]:
+    """Open or make a database and bring it to the program's schema; returns the versions applied. Blocks.
+
+    Raises:
+        SchemaTooNew: a newer program wrote it; it was opened for reading only and is untouched.
+        StorageFailed: as `migrate` and `driver.open_connection`.
+    """
+    migrations = load_migrations() if migrations is None else migrations
+    _refuse_newer(schema_version(path), migrations)
+    with closing(open_connection(path)) as connection:
+        return migrate(connection, migrations, clock=clock)
+
+
+def migrate(
+    connection: Connection, migrations: Sequence[Migration], *, clock: Clock = wall_clock_ms
+) -> list[int]:
+    """Apply the migrations that are missing, in order; returns their versions.
+
+    The connection must not be in a transaction. A migration that fails leaves nothing behind; those before
+    it stay.
+
+    Raises:
+        SchemaTooNew: the database has a version this program does not know.
+        StorageFailed: an applied migration was changed since, or one failed.
+    """
+    applied = _read_ledger(connection)
+    _refuse_newer(max(applied, default=0), migrations)
+    _refuse_changed(applied, migrations)
+    missing = [migration for migration in migrations if migration.version not in applied]
+    for migration in missing:
+        _apply(connection, migration, clock())
+    return [migration.version for migration in missing]
+
+
+def _read_ledger(connection: Connection) -> dict[int, str]:
+    """Checksums of the migrations that were applied, by version."""
+    try:
+        if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations'").fetchall():
+            return {}
+        return dict(connection.execute("SELECT version, checksum FROM schema_migrations"))
+    except Error as error:
+        raise translated(error, "cannot read the schema of the database") from error
+
+
+def _refuse_newer(version: int, migrations: Sequence[Migration]) -> None:
+    newest = max((migration.version for migration in migrations), default=0)
+    if version > newest:
+        raise SchemaTooNew(f"the database has schema version {version}, this agentctx knows up to {newest}")
+
+
+def _refuse_changed(applied: Mapping[int, str], migrations: Sequence[Migration]) -> None:
+    for migration in migrations:
+        if applied.get(migration.version, migration.checksum) != migration.checksum:
+            raise StorageFailed(
+                f"{migration.file_name} is not the one that was applied to this database",
+                hint="Install a released agentctx again; an applied migration must never change.",
+            )
+
+
+def _apply(connection: Connection, migration: Migration, now: int) -> None:
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(_LEDGER)
+        for statement in split_statements(migration.sql):
+            connection.execute(statement)
+        connection.execute(
+            "INSERT INTO schema_migrations (version, name, checksum, applied) VALUES (?, ?, ?, ?)",
+            (migration.version, migration.name, migration.checksum, now),
+        )
+        connection.execute("COMMIT")
+    except Error as error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise translated(error, f"{migration.file_name} failed and was rolled back") from error
+
+
+def split_statements(sql: str) -> Iterator[str]:
+    """The statements of a script, each with its semicolon; those inside triggers and strings do not split."""
+    statement = ""
+    for piece in re.split(r"(?<=;)", sql):
+        statement += piece
+        if complete_statement(statement):
+            yield statement
+            statement = ""
+    if statement.strip():
+        yield statement

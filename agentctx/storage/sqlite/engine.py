@@ -1,0 +1,265 @@
+"""`Storage` on one SQLite file: which function runs in which connection."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from agentctx.embedding_providers.base import Vectors
+from agentctx.sqlite import driver, migrate
+from agentctx.sqlite.driver import Connection
+from agentctx.sqlite.readers import Readers
+from agentctx.sqlite.writer import Writer
+from agentctx.storage.base import (
+    BuriedRow,
+    Census,
+    Clock,
+    Draft,
+    Entry,
+    Filter,
+    IdempotencyKey,
+    Job,
+    QueueDepth,
+    ResolvedChunk,
+    Revision,
+    Saved,
+    Space,
+    StorageStats,
+    VectorHit,
+    WordHit,
+)
+from agentctx.storage.sqlite import census, entries, filters, jobs, search, spaces
+from agentctx.storage.sqlite.space_index import SpaceIndex
+from agentctx.times import wall_clock
+
+DATABASE_NAME = "agentctx.db"
+CENSUS_TIMEOUT_S = 60.0
+MS_PER_HOUR = 3_600_000
+
+
+class SqliteStorage:
+    """The embedded engine. Made by `open`; `close` it."""
+
+    def __init__(
+        self, path: Path, writer: Writer, readers: Readers, *, clock: Clock, idempotency_hours: int
+    ) -> None:
+        self._path = path
+        self._writer = writer
+        self._readers = readers
+        self._clock = clock
+        self._idempotency_ms = idempotency_hours * MS_PER_HOUR
+
+    @classmethod
+    async def open(
+        cls, path: Path, *, readers: int = 3, clock: Clock = wall_clock, idempotency_hours: int = 24
+    ) -> SqliteStorage:
+        """Open or make the database and bring its schema up to date.
+
+        Raises:
+            SchemaTooNew: a newer agentctx wrote it; it was not touched.
+            DriverUnsuitable: no usable SQLite on this machine.
+            StorageFailed: it is no database, or an applied migration was changed.
+        """
+        await asyncio.to_thread(migrate.migrate_database, path, clock=clock)
+        writer = await Writer.open(path)
+        try:
+            pool = await Readers.open(path, readers)
+        except BaseException:
+            await writer.close()
+            raise
+        return cls(path, writer, pool, clock=clock, idempotency_hours=idempotency_hours)
+
+    async def close(self) -> None:
+        """Finish what was accepted, then close every connection. Idempotent."""
+        await self._readers.close()
+        await self._writer.close()
+
+    async def save(
+        self,
+        draft: Draft,
+        *,
+        owed: bool,
+        if_version: int | None = None,
+        idempotency: IdempotencyKey | None = None,
+        revision: Revision | None = None,
+    ) -> Saved:
+        return await self._writer.run(
+            partial(
+                entries.save,
+                draft=draft,
+                now=self._clock(),
+                owed=owed,
+                if_version=if_version,
+                idempotency=idempotency,
+                revision=revision,
+            )
+        )
+
+    async def revise(
+        self, entry_id: str, revision: Revision, *, owed: bool, if_version: int | None = None
+    ) -> Saved:
+        return await self._writer.run(
+            partial(
+                entries.revise,
+                entry_id=entry_id,
+                revision=revision,
+                now=self._clock(),
+                owed=owed,
+                if_version=if_version,
+            )
+        )
+
+    async def get(self, entry_id: str, version: int | None = None) -> Entry | None:
+        found = await self._readers.run(
+            partial(entries.get, entry_id=entry_id, now=self._clock(), version=version)
+        )
+        return found[1] if found else None
+
+    async def find(self, namespace: str, collection: str, key: str) -> Entry | None:
+        found = await self._readers.run(
+            partial(entries.find, namespace=namespace, collection=collection, key=key)
+        )
+        return None if found is None or entries.is_expired(found[1], self._clock()) else found[1]
+
+    async def history(self, entry_id: str) -> list[Entry]:
+        return await self._readers.run(partial(entries.history, entry_id=entry_id, now=self._clock()))
+
+    async def list_entries(
+        self, wanted: Filter, *, limit: int, before: int | None = None
+    ) -> tuple[list[Entry], int | None]:
+        condition = filters.entry_condition(wanted, now=self._clock())
+        return await self._readers.run(partial(entries.page, condition=condition, limit=limit, before=before))
+
+    async def delete(self, entry_id: str, *, if_version: int | None = None) -> int:
+        return await self._writer.run(
+            partial(entries.delete, entry_id=entry_id, now=self._clock(), if_version=if_version)
+        )
+
+    async def sweep(self, *, limit: int = 1_000) -> int:
+        now = self._clock()
+        return await self._writer.run(
+            partial(entries.sweep, now=now, forget_before=now - self._idempotency_ms, limit=limit)
+        )
+
+    async def search_words(self, question: str, wanted: Filter, limit: int) -> list[WordHit]:
+        return await self._readers.run(
+            partial(search.by_words, question=question, wanted=wanted, limit=limit, now=self._clock())
+        )
+
+    async def search_vectors(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[VectorHit]:
+        return await self._readers.run(
+            partial(search.by_vector, space=space, query=query, wanted=wanted, limit=limit, now=self._clock())
+        )
+
+    async def distances(self, space: int, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
+        return await self._readers.run(partial(SpaceIndex(space).distances, query=query, chunks=chunks))
+
+    async def resolve(self, chunks: Sequence[int], wanted: Filter) -> dict[int, ResolvedChunk]:
+        return await self._readers.run(
+            partial(search.resolve, chunks=chunks, wanted=wanted, now=self._clock())
+        )
+
+    async def claim(
+        self, limit: int, *, now: int, lease_until: int, exclude: Collection[int] = ()
+    ) -> list[Job]:
+        return await self._writer.run(
+            partial(jobs.claim, limit=limit, now=now, lease_until=lease_until, exclude=tuple(exclude))
+        )
+
+    async def release_leases(self) -> None:
+        await self._writer.run(jobs.release_leases)
+
+    async def complete(self, done: Sequence[Job], vectors: Vectors) -> int:
+        return await self._writer.run(partial(jobs.complete, jobs=done, vectors=vectors))
+
+    async def postpone(self, failed: Sequence[Job], *, not_before: int, error: str) -> None:
+        await self._writer.run(partial(jobs.postpone, jobs=failed, not_before=not_before, error=error))
+
+    async def bury(self, job: Job, reason: str) -> None:
+        await self._writer.run(partial(jobs.bury, job=job, reason=reason))
+
+    async def retry_buried(self) -> int:
+        return await self._writer.run(jobs.retry_buried)
+
+    async def next_due(self, now: int) -> int | None:
+        return await self._readers.run(partial(jobs.next_due, now=now))
+
+    async def depth(self) -> QueueDepth:
+        return await self._readers.run(jobs.depth)
+
+    async def buried(self, limit: int = 100) -> list[BuriedRow]:
+        return await self._readers.run(partial(jobs.buried, limit=limit))
+
+    async def open_space(self, fingerprint: Mapping[str, str | int]) -> Space:
+        return await self._writer.run(partial(spaces.open_space, fingerprint=fingerprint, now=self._clock()))
+
+    async def renew_space(self, space_id: int) -> Space:
+        return await self._writer.run(partial(spaces.renew, space_id=space_id, now=self._clock()))
+
+    async def prepare_space(self, space_id: int, canary: Vectors) -> Space:
+        return await self._writer.run(partial(spaces.prepare, space_id=space_id, canary=canary))
+
+    async def activate_space(self, space_id: int) -> Space:
+        return await self._writer.run(partial(spaces.activate, space_id=space_id))
+
+    async def disable_spaces(self) -> None:
+        await self._writer.run(spaces.disable_all)
+
+    async def backfill(self, space_id: int, *, limit: int = 1_000) -> int:
+        return await self._writer.run(
+            partial(spaces.backfill, space_id=space_id, now=self._clock(), limit=limit)
+        )
+
+    async def owed(self, space_id: int) -> int:
+        return await self._readers.run(partial(jobs.owed, space_id=space_id))
+
+    async def census(self) -> Census:
+        return await self._readers.run(census.take, timeout_s=CENSUS_TIMEOUT_S)
+
+    async def stats(self) -> StorageStats:
+        counts, chunks, vectors = await self._readers.run(_counts)
+        return StorageStats(
+            path=str(self._path),
+            engine=f"{driver.sqlite_version()} ({driver.driver_name()})",
+            entries=counts,
+            chunks=chunks,
+            vectors=vectors,
+            bytes=_size(self._path),
+            wal_bytes=_size(self._path.with_name(self._path.name + "-wal")),
+            commits=self._writer.commits,
+        )
+
+    async def secret(self) -> bytes:
+        return await self._readers.run(_find_secret) or await self._writer.run(_make_secret)
+
+
+def _counts(conn: Connection) -> tuple[dict[str, int], int, int]:
+    entries_by_collection = dict(
+        conn.execute("SELECT collection, COUNT(*) FROM entries WHERE live = 1 GROUP BY collection")
+    )
+    chunks = int(conn.execute("SELECT COUNT(*) FROM chunks").fetchone()[0])
+    vectors = sum(len(SpaceIndex(space).chunk_ids(conn)) for space in spaces.enabled_prepared_ids(conn))
+    return entries_by_collection, chunks, vectors
+
+
+def _find_secret(conn: Connection) -> bytes:
+    row = conn.execute("SELECT value FROM installation WHERE name = 'secret'").fetchone()
+    return bytes(row[0]) if row else b""
+
+
+def _make_secret(conn: Connection) -> bytes:
+    conn.execute(
+        "INSERT INTO installation (name, value) VALUES ('secret', ?) ON CONFLICT DO NOTHING",
+        (secrets.token_bytes(32),),
+    )
+    return _find_secret(conn)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

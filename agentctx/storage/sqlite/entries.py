@@ -1,0 +1,318 @@
+"""Entries and their versions. Every function runs inside the caller's transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+from agentctx.errors import IdempotencyKeyReused, NotFound, VersionConflict
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.base import TRUST_ORDER, Change, Draft, Entry, IdempotencyKey, Job, Revision, Saved
+from agentctx.storage.ids import uuid7
+from agentctx.storage.sqlite import chunks
+from agentctx.storage.sqlite.filters import Condition
+from agentctx.storage.words import scope_token
+from agentctx.wire import Trust
+
+MAX_ROW = 2**63 - 1
+
+_PENDING = """EXISTS (SELECT 1 FROM jobs JOIN chunks ON chunks.id = jobs.chunk
+    JOIN spaces ON spaces.id = jobs.space AND spaces.enabled = 1 WHERE chunks.entry = e.seq)"""
+_EMBEDDED = "EXISTS (SELECT 1 FROM spaces WHERE enabled = 1)"
+_COLUMNS = f"""e.seq, e.id, e.version, e.live, e.namespace, e.collection, e.key, e.session, e.agent,
+    e.content, e.attributes, e.origin, e.trust, e.principal, e.created, e.updated, e.expires,
+    {_PENDING}, {_EMBEDDED}"""
+SELECT_ENTRY = f"SELECT {_COLUMNS} FROM entries e "  # noqa: S608 - constants of this module only
+
+
+def save(
+    conn: Connection,
+    draft: Draft,
+    *,
+    now: int,
+    owed: bool,
+    if_version: int | None = None,
+    idempotency: IdempotencyKey | None = None,
+    revision: Revision | None = None,
+) -> Saved:
+    """Make the entry, or the next version of the live one with the same key."""
+    if idempotency and (earlier := _earlier_answer(conn, idempotency)):
+        return earlier
+    found = find(conn, draft.namespace, draft.collection, draft.key) if draft.key else None
+    if found and is_expired(found[1], now):
+        _erase(conn, found[0], found[1].id)
+        found = None
+    _check_version(found[1] if found else None, if_version)
+    if found is None:
+        saved = _create(conn, draft, now=now, owed=owed)
+    else:
+        seq, entry = found
+        saved = _follow(conn, seq, entry, revision(entry, draft) if revision else draft, now=now, owed=owed)
+    if idempotency:
+        _remember(conn, idempotency, saved, now)
+    return saved
+
+
+def revise(
+    conn: Connection,
+    entry_id: str,
+    revision: Revision,
+    *,
+    now: int,
+    owed: bool,
+    if_version: int | None = None,
+) -> Saved:
+    """Save what `revision` makes of the live version."""
+    found = get(conn, entry_id, now=now)
+    if found is None:
+        raise _unknown(entry_id)
+    seq, entry = found
+    _check_version(entry, if_version)
+    return _follow(conn, seq, entry, revision(entry, None), now=now, owed=owed)
+
+
+def delete(conn: Connection, entry_id: str, *, now: int, if_version: int | None = None) -> int:
+    """Remove all versions with everything that hangs on them."""
+    found = get(conn, entry_id, now=now)
+    if found is None:
+        raise _unknown(entry_id)
+    seq, entry = found
+    _check_version(entry, if_version)
+    return _erase(conn, seq, entry.id)
+
+
+def sweep(conn: Connection, *, now: int, forget_before: int, limit: int) -> int:
+    """Remove up to `limit` expired entries, and idempotency keys made before `forget_before`."""
+    conn.execute("DELETE FROM idempotency WHERE created < ?", (forget_before,))
+    rows = conn.execute(
+        "SELECT seq, id FROM entries WHERE live = 1 AND expires IS NOT NULL AND expires <= ? LIMIT ?",
+        (now, limit),
+    ).fetchall()
+    for seq, entry_id in rows:
+        _erase(conn, seq, entry_id)
+    return len(rows)
+
+
+def get(conn: Connection, entry_id: str, *, now: int, version: int | None = None) -> tuple[int, Entry] | None:
+    """Row and entry: the live version, or the one named."""
+    which = "e.live = 1" if version is None else "e.version = ?"
+    parameters = (entry_id, now) if version is None else (entry_id, now, version)
+    row = conn.execute(
+        f"{SELECT_ENTRY} WHERE e.id = ? AND (e.expires IS NULL OR e.expires > ?) AND {which}", parameters
+    ).fetchone()
+    return None if row is None else (row[0], entry_of(row))
+
+
+def find(conn: Connection, namespace: str, collection: str, key: str) -> tuple[int, Entry] | None:
+    """Row and live entry with this key, expired or not."""
+    row = conn.execute(
+        f"{SELECT_ENTRY} WHERE e.namespace = ? AND e.collection = ? AND e.key = ? AND e.live = 1",
+        (namespace, collection, key),
+    ).fetchone()
+    return None if row is None else (row[0], entry_of(row))
+
+
+def page(
+    conn: Connection, condition: Condition, *, limit: int, before: int | None
+) -> tuple[list[Entry], int | None]:
+    """Up to `limit` entries, newest first, below the row `before`; and where the next page begins."""
+    rows = conn.execute(
+        f"{SELECT_ENTRY} WHERE {condition.sql} AND e.seq < ? ORDER BY e.seq DESC LIMIT ?",
+        (*condition.parameters, MAX_ROW if before is None else before, limit + 1),
+    ).fetchall()
+    shown = rows[:limit]
+    return [entry_of(row) for row in shown], shown[-1][0] if len(rows) > limit else None
+
+
+def is_expired(entry: Entry, now: int) -> bool:
+    """Whether its time is over, swept or not."""
+    return entry.expires is not None and entry.expires <= now
+
+
+def history(conn: Connection, entry_id: str, *, now: int) -> list[Entry]:
+    """All versions, newest first; none when the live one has expired."""
+    if get(conn, entry_id, now=now) is None:
+        return []
+    rows = conn.execute(f"{SELECT_ENTRY} WHERE e.id = ? ORDER BY e.version DESC", (entry_id,))
+    return [entry_of(row) for row in rows]
+
+
+def entry_of(row: Any) -> Entry:
+    """The entry in a row of `SELECT_ENTRY`."""
+    return Entry(
+        id=row[1],
+        version=row[2],
+        live=bool(row[3]),
+        namespace=row[4],
+        collection=row[5],
+        key=row[6],
+        session=row[7],
+        agent=row[8],
+        content=row[9],
+        attributes=json.loads(row[10]),
+        origin=row[11],
+        trust=row[12],
+        principal=row[13],
+        created=row[14],
+        updated=row[15],
+        expires=row[16],
+        pending=bool(row[17]),
+        embedded=bool(row[18]),
+    )
+
+
+def least_trust(*levels: Trust) -> Trust:
+    """Nothing raises trust: what is made of several has the least of them."""
+    return min(levels, key=TRUST_ORDER.index)
+
+
+def _create(conn: Connection, draft: Draft, *, now: int, owed: bool) -> Saved:
+    entry_id = uuid7(now)
+    jobs = _insert_version(conn, draft, entry_id, 1, created=now, now=now, trust=draft.trust, owed=owed)
+    return _saved(conn, entry_id, 1, Change.CREATED, jobs, pending=bool(jobs))
+
+
+def _follow(conn: Connection, seq: int, entry: Entry, draft: Draft, *, now: int, owed: bool) -> Saved:
+    trust = least_trust(entry.trust, draft.trust)
+    if (draft.content, draft.session) != (entry.content, entry.session):
+        chunks.remove(conn, seq)
+        conn.execute("UPDATE entries SET live = 0 WHERE seq = ?", (seq,))
+        version = entry.version + 1
+        jobs = _insert_version(
+            conn, draft, entry.id, version, created=entry.created, now=now, trust=trust, owed=owed
+        )
+        return _saved(conn, entry.id, version, Change.VERSION, jobs, pending=bool(jobs))
+    if (dict(draft.attributes), draft.agent, draft.expires) == (
+        dict(entry.attributes),
+        entry.agent,
+        entry.expires,
+    ):
+        return _saved(conn, entry.id, entry.version, Change.NONE, (), pending=entry.pending)
+    jobs = _update_attributes(conn, seq, draft, trust=trust, now=now, owed=owed)
+    return _saved(conn, entry.id, entry.version, Change.ATTRIBUTES, jobs, pending=entry.pending or bool(jobs))
+
+
+def _insert_version(
+    conn: Connection,
+    draft: Draft,
+    entry_id: str,
+    version: int,
+    *,
+    created: int,
+    now: int,
+    trust: Trust,
+    owed: bool,
+) -> tuple[Job, ...]:
+    scope = _scope(draft)
+    seq = conn.execute(
+        """INSERT INTO entries (id, version, live, namespace, collection, key, session, agent, content,
+             content_hash, attributes, labels, header, scope, origin, trust, principal, created, updated,
+             expires)
+           VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        (
+            entry_id,
+            version,
+            draft.namespace,
+            draft.collection,
+            draft.key,
+            draft.session,
+            draft.agent,
+            draft.content,
+            sha256(draft.content.encode()).digest(),
+            _json(draft.attributes),
+            draft.labels,
+            draft.header,
+            scope,
+            draft.origin,
+            trust,
+            draft.principal,
+            created,
+            now,
+            draft.expires,
+        ),
+    ).lastrowid
+    assert seq is not None  # noqa: S101 - an INSERT always has one; this is for the type checker
+    return chunks.insert(conn, seq, entry_id, draft, scope, now=now, owed=owed)
+
+
+def _update_attributes(
+    conn: Connection, seq: int, draft: Draft, *, trust: Trust, now: int, owed: bool
+) -> tuple[Job, ...]:
+    jobs = chunks.relabel(conn, seq, draft, now=now, owed=owed)
+    conn.execute(
+        """UPDATE entries SET attributes = ?, agent = ?, trust = ?, updated = ?, expires = ? WHERE seq = ?""",
+        (_json(draft.attributes), draft.agent, trust, now, draft.expires, seq),
+    )
+    return jobs
+
+
+def _erase(conn: Connection, live_seq: int, entry_id: str) -> int:
+    chunks.remove(conn, live_seq)
+    conn.execute("DELETE FROM idempotency WHERE entry = ?", (entry_id,))
+    return int(conn.execute("DELETE FROM entries WHERE id = ?", (entry_id,)).rowcount)
+
+
+def _saved(
+    conn: Connection, entry_id: str, version: int, change: Change, jobs: tuple[Job, ...], *, pending: bool
+) -> Saved:
+    embedded = bool(conn.execute(f"SELECT {_EMBEDDED}").fetchone()[0])
+    return Saved(id=entry_id, version=version, change=change, jobs=jobs, pending=pending, embedded=embedded)
+
+
+def _scope(draft: Draft) -> str:
+    tokens = (
+        scope_token("n", draft.namespace),
+        scope_token("c", draft.collection),
+        scope_token("s", draft.session),
+    )
+    return " ".join(tokens)
+
+
+def _json(attributes: Mapping[str, Any]) -> str:
+    return json.dumps(attributes, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _check_version(entry: Entry | None, if_version: int | None) -> None:
+    live = entry.version if entry else 0
+    if if_version is not None and if_version != live:
+        what = f"is at version {live}" if live else "does not exist"
+        raise VersionConflict(f"if_version is {if_version}, but the entry {what}")
+
+
+def _unknown(entry_id: str) -> NotFound:
+    return NotFound(f"no entry has the id {entry_id!r}", hint="`agentctx list` shows the ids.")
+
+
+def _earlier_answer(conn: Connection, idempotency: IdempotencyKey) -> Saved | None:
+    row = conn.execute(
+        "SELECT digest, entry, version, change FROM idempotency WHERE principal = ? AND key = ?",
+        (idempotency.principal, idempotency.key),
+    ).fetchone()
+    if row is None:
+        return None
+    digest, entry_id, version, change = row
+    if digest != idempotency.digest:
+        raise IdempotencyKeyReused("this Idempotency-Key was used for another request")
+    pending = conn.execute(
+        f"SELECT {_PENDING} FROM entries e WHERE e.id = ? AND e.live = 1",  # noqa: S608 - constant
+        (entry_id,),
+    ).fetchone()
+    return _saved(conn, entry_id, version, Change(change), (), pending=bool(pending and pending[0]))
+
+
+def _remember(conn: Connection, idempotency: IdempotencyKey, saved: Saved, now: int) -> None:
+    conn.execute(
+        """INSERT INTO idempotency (principal, key, digest, entry, version, change, created)
+           VALUES (?, ?, ?, ?, ?, ?, ?)""",
+        (
+            idempotency.principal,
+            idempotency.key,
+            idempotency.digest,
+            saved.id,
+            saved.version,
+            saved.change,
+            now,
+        ),
+    )

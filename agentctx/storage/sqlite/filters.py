@@ -1,0 +1,74 @@
+"""A `Filter` as SQL over the alias `e` of `entries`. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from agentctx.storage.base import TRUST_ORDER, Filter
+from agentctx.storage.words import scope_token
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """An SQL condition and its parameters."""
+
+    sql: str
+    parameters: tuple[Any, ...]
+
+
+def entry_condition(wanted: Filter, *, now: int) -> Condition:
+    """Live, unexpired and inside the filter, all of it."""
+    parts: list[tuple[str, tuple[Any, ...]]] = [
+        ("e.live = 1", ()),
+        ("e.namespace = ?", (wanted.namespace,)),
+        ("(e.expires IS NULL OR e.expires > ?)", (now,)),
+    ]
+    if wanted.collections is not None:
+        parts.append(("e.collection IN (SELECT value FROM json_each(?))", (json.dumps(wanted.collections),)))
+    if wanted.session is not None:
+        parts.append(("e.session IN (?, '')", (wanted.session,)))
+    parts += _narrow(wanted)
+    return _all_of(parts)
+
+
+def is_narrow(wanted: Filter) -> bool:
+    """Whether the filter asks for more than the indexes of words and vectors know by themselves."""
+    return bool(_narrow(wanted))
+
+
+def scope_groups(wanted: Filter) -> list[list[str]]:
+    """What of the filter the FTS scope column can decide: groups of tokens, one of each must be there."""
+    groups = [[scope_token("n", wanted.namespace)]]
+    if wanted.collections is not None:
+        groups.append([scope_token("c", collection) for collection in wanted.collections])
+    if wanted.session is not None:
+        groups.append([scope_token("s", wanted.session), scope_token("s", "")])
+    return groups
+
+
+def _narrow(wanted: Filter) -> list[tuple[str, tuple[Any, ...]]]:
+    parts: list[tuple[str, tuple[Any, ...]]] = []
+    if wanted.agent is not None:
+        parts.append(("e.agent = ?", (wanted.agent,)))
+    if wanted.category is not None:
+        parts.append(("json_extract(e.attributes, '$.category') = ?", (wanted.category,)))
+    parts += [
+        ("EXISTS (SELECT 1 FROM json_each(e.attributes, '$.tags') WHERE value = ?)", (tag,))
+        for tag in wanted.tags
+    ]
+    if set(wanted.trust) != set(TRUST_ORDER):
+        parts.append(("e.trust IN (SELECT value FROM json_each(?))", (json.dumps(wanted.trust),)))
+    if wanted.since is not None:
+        parts.append(("e.updated >= ?", (wanted.since,)))
+    if wanted.until is not None:
+        parts.append(("e.updated < ?", (wanted.until,)))
+    return parts
+
+
+def _all_of(parts: list[tuple[str, tuple[Any, ...]]]) -> Condition:
+    return Condition(
+        " AND ".join(sql for sql, _ in parts),
+        tuple(parameter for _, parameters in parts for parameter in parameters),
+    )

@@ -1,0 +1,144 @@
+"""The outbox of embeddings: pending → done (row gone), or pending ⇄ buried."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+
+from agentctx.embedding_providers.base import Vectors
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.base import BuriedRow, Job, QueueDepth
+from agentctx.storage.embedding_text import embedding_text
+from agentctx.storage.sqlite.space_index import ChunkVector, SpaceIndex
+
+
+def claim(conn: Connection, limit: int, *, now: int, lease_until: int, exclude: Collection[int]) -> list[Job]:
+    """Lease due jobs of prepared spaces, oldest first."""
+    rows = conn.execute(
+        """SELECT jobs.id, jobs.chunk, jobs.space, jobs.hash, jobs.attempts, chunks.start_at, chunks.end_at,
+                  entries.seq, entries.id, entries.collection, entries.header
+           FROM jobs JOIN chunks ON chunks.id = jobs.chunk JOIN entries ON entries.seq = chunks.entry
+           WHERE jobs.state = 'pending' AND jobs.not_before <= ? AND jobs.leased_until <= ?
+             AND jobs.id NOT IN (SELECT value FROM json_each(?))
+           ORDER BY jobs.id LIMIT ?""",
+        (now, now, json.dumps(list(exclude)), limit),
+    ).fetchall()
+    contents = {seq: _content(conn, seq) for seq in {row[7] for row in rows}}
+    conn.executemany("UPDATE jobs SET leased_until = ? WHERE id = ?", [(lease_until, row[0]) for row in rows])
+    return [
+        Job(
+            id=job,
+            chunk=chunk,
+            space=space,
+            hash=digest,
+            text=embedding_text(header, contents[seq][start:end]),
+            entry=entry,
+            collection=collection,
+            attempts=attempts,
+        )
+        for job, chunk, space, digest, attempts, start, end, seq, entry, collection, header in rows
+    ]
+
+
+def release_leases(conn: Connection) -> None:
+    """Free every lease of a worker that is no more."""
+    conn.execute("UPDATE jobs SET leased_until = 0 WHERE leased_until > 0")
+
+
+def complete(conn: Connection, jobs: Sequence[Job], vectors: Vectors) -> int:
+    """Vectors in, jobs out. A job that is gone fences its vector off."""
+    owed: dict[int, list[ChunkVector]] = defaultdict(list)
+    for job, vector in zip(jobs, vectors, strict=True):
+        if _take(conn, job):
+            namespace, collection, session = _place(conn, job.chunk)
+            owed[job.space].append(ChunkVector(job.chunk, namespace, collection, session, vector))
+    for space, found in owed.items():
+        SpaceIndex(space).insert(conn, found)
+    return sum(len(found) for found in owed.values())
+
+
+def postpone(conn: Connection, jobs: Sequence[Job], *, not_before: int, error: str) -> None:
+    """Count a failed attempt and free the lease."""
+    conn.executemany(
+        """UPDATE jobs SET attempts = attempts + 1, not_before = ?, leased_until = 0, last_error = ?
+           WHERE id = ? AND hash = ? AND space = ? AND state = 'pending'""",
+        [(not_before, error, job.id, job.hash, job.space) for job in jobs],
+    )
+
+
+def bury(conn: Connection, job: Job, reason: str) -> None:
+    """Keep the job and why it was given up; nobody claims it."""
+    conn.execute(
+        """UPDATE jobs SET state = 'buried', attempts = attempts + 1, leased_until = 0, last_error = ?
+           WHERE id = ? AND hash = ? AND space = ?""",
+        (reason, job.id, job.hash, job.space),
+    )
+
+
+def retry_buried(conn: Connection) -> int:
+    """Give every buried job a fresh start."""
+    return int(
+        conn.execute(
+            "UPDATE jobs SET state = 'pending', attempts = 0, not_before = 0 WHERE state = 'buried'"
+        ).rowcount
+    )
+
+
+def next_due(conn: Connection, now: int) -> int | None:
+    """When a pending job that cannot be claimed now becomes claimable."""
+    row = conn.execute(
+        """SELECT MIN(MAX(not_before, leased_until)) FROM jobs
+           WHERE state = 'pending' AND MAX(not_before, leased_until) > ?""",
+        (now,),
+    ).fetchone()
+    return None if row is None or row[0] is None else int(row[0])
+
+
+def depth(conn: Connection) -> QueueDepth:
+    """How much is owed."""
+    row = conn.execute(
+        """SELECT COUNT(*) FILTER (WHERE state = 'pending'), COUNT(*) FILTER (WHERE state = 'buried'),
+                  MIN(created) FILTER (WHERE state = 'pending') FROM jobs"""
+    ).fetchone()
+    return QueueDepth(*row)
+
+
+def buried(conn: Connection, limit: int) -> list[BuriedRow]:
+    """The jobs given up, oldest first."""
+    rows = conn.execute(
+        """SELECT jobs.id, entries.id, entries.collection, jobs.attempts, jobs.last_error
+           FROM jobs JOIN chunks ON chunks.id = jobs.chunk JOIN entries ON entries.seq = chunks.entry
+           WHERE jobs.state = 'buried' ORDER BY jobs.id LIMIT ?""",
+        (limit,),
+    )
+    return [BuriedRow(*row) for row in rows]
+
+
+def owed(conn: Connection, space_id: int) -> int:
+    """Pending jobs of a space."""
+    return int(
+        conn.execute(
+            "SELECT COUNT(*) FROM jobs WHERE space = ? AND state = 'pending'", (space_id,)
+        ).fetchone()[0]
+    )
+
+
+def _take(conn: Connection, job: Job) -> bool:
+    deleted = conn.execute(
+        "DELETE FROM jobs WHERE id = ? AND hash = ? AND space = ?", (job.id, job.hash, job.space)
+    )
+    return bool(deleted.rowcount)
+
+
+def _place(conn: Connection, chunk: int) -> tuple[str, str, str]:
+    row = conn.execute(
+        """SELECT entries.namespace, entries.collection, entries.session
+           FROM chunks JOIN entries ON entries.seq = chunks.entry WHERE chunks.id = ?""",
+        (chunk,),
+    ).fetchone()
+    return row[0], row[1], row[2]
+
+
+def _content(conn: Connection, seq: int) -> str:
+    return str(conn.execute("SELECT content FROM entries WHERE seq = ?", (seq,)).fetchone()[0])

@@ -1,0 +1,102 @@
+"""Finding chunks by words and by vectors, and giving them their present text. Read transactions only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agentctx.embedding_providers.base import Vectors
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.base import Entry, Filter, ResolvedChunk, VectorHit, WordHit
+from agentctx.storage.sqlite import filters, fts
+from agentctx.storage.sqlite.entries import SELECT_ENTRY, entry_of
+from agentctx.storage.sqlite.space_index import SpaceIndex
+from agentctx.storage.words import match_expression
+
+FEW_CHUNKS = 256
+"""Up to here exact distances by point look-up beat a scan of the namespace (20 ids take 0.1 ms)."""
+
+_CHUNK_IDS = "SELECT chunks.id FROM chunks JOIN entries e ON e.seq = chunks.entry WHERE "
+
+
+def by_words(conn: Connection, question: str, wanted: Filter, limit: int, *, now: int) -> list[WordHit]:
+    """The best chunks by BM25; none for a question without words."""
+    terms = fts.question_terms(conn, question)
+    expression = match_expression(terms, filters.scope_groups(wanted))
+    if not expression:
+        return []
+    narrowed, parameters = "", ()
+    if filters.is_narrow(wanted):
+        condition = filters.entry_condition(wanted, now=now)
+        # The + keeps FTS from running the whole question once for every id.
+        narrowed, parameters = f"AND +chunk_fts.rowid IN ({_CHUNK_IDS} {condition.sql})", condition.parameters
+    rows = conn.execute(
+        f"""SELECT found.id, entries.id, -found.rank FROM
+              (SELECT rowid AS id, rank FROM chunk_fts WHERE chunk_fts MATCH ? {narrowed}
+               ORDER BY rank LIMIT ?) found
+            JOIN chunks ON chunks.id = found.id JOIN entries ON entries.seq = chunks.entry
+            ORDER BY found.rank, found.id""",  # noqa: S608 - built from constants of filters.py
+        (expression, *parameters, limit),
+    )
+    return [WordHit(chunk, entry, score) for chunk, entry, score in rows]
+
+
+def by_vector(
+    conn: Connection, space: int, query: Vectors, wanted: Filter, limit: int, *, now: int
+) -> list[VectorHit]:
+    """The nearest chunks. Filters that the index does not know are resolved to ids first."""
+    index = SpaceIndex(space)
+    among: list[int] | None = None
+    if filters.is_narrow(wanted):
+        condition = filters.entry_condition(wanted, now=now)
+        among = [row[0] for row in conn.execute(_CHUNK_IDS + condition.sql, condition.parameters)]
+    if among is not None and len(among) <= FEW_CHUNKS:
+        exact = index.distances(conn, query, among)
+        nearest = sorted(exact.items(), key=lambda item: (item[1], item[0]))[:limit]
+    else:
+        nearest = index.nearest(
+            conn,
+            query,
+            limit,
+            namespace=wanted.namespace,
+            collections=wanted.collections,
+            session=wanted.session,
+            among=among,
+        )
+    entries = _entry_ids(conn, [chunk for chunk, _ in nearest])
+    return [VectorHit(chunk, entries[chunk], distance) for chunk, distance in nearest]
+
+
+def resolve(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int) -> dict[int, ResolvedChunk]:
+    """The chunks that are live, unexpired and inside the filter; each entry's content is sliced once here."""
+    condition = filters.entry_condition(wanted, now=now)
+    placed = conn.execute(
+        """SELECT id, entry, start_at, end_at FROM chunks WHERE id IN (SELECT value FROM json_each(?))""",
+        (json.dumps(list(chunks)),),
+    ).fetchall()
+    rows = conn.execute(
+        f"{SELECT_ENTRY} WHERE e.seq IN (SELECT value FROM json_each(?)) AND {condition.sql}",  # noqa: S608 - as above
+        (json.dumps(sorted({row[1] for row in placed})), *condition.parameters),
+    )
+    entries: dict[int, Entry] = {row[0]: entry_of(row) for row in rows}
+    return {
+        chunk: ResolvedChunk(
+            chunk=chunk,
+            start=start,
+            end=end,
+            content=entries[seq].content[start:end],
+            entry=replace(entries[seq], content=""),
+        )
+        for chunk, seq, start, end in placed
+        if seq in entries
+    }
+
+
+def _entry_ids(conn: Connection, chunks: Sequence[int]) -> dict[int, str]:
+    rows = conn.execute(
+        """SELECT chunks.id, entries.id FROM chunks JOIN entries ON entries.seq = chunks.entry
+           WHERE chunks.id IN (SELECT value FROM json_each(?))""",
+        (json.dumps(list(chunks)),),
+    )
+    return {row[0]: row[1] for row in rows}

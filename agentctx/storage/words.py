@@ -1,0 +1,165 @@
+"""Search by words: the terms of a text that FTS5's `porter unicode61` would not make by itself, and the terms
+of a question as an FTS5 expression. No I/O.
+
+`unicode61` folds case and diacritics and cuts at everything that is not a letter or digit, so `snake_case`
+and `config.yaml` need nothing more than a phrase. It does not cut runs of Chinese, Japanese or Korean
+characters (CJK), nor camelCase: that is done here, the same way for texts and for questions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+ScopeKind: TypeAlias = Literal["n", "c", "s"]
+"""Namespace, collection, session."""
+
+# Hangul, kana, bopomofo and Han, with their iteration and length marks.
+_CJK = (
+    "\u1100-\u11ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f"
+    "\u3131-\u318e\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97c\uac00-\ud7a3\ud7b0-\ud7fb"
+    "\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+_CJK_RUN = re.compile(f"[{_CJK}]+")
+_WORD = re.compile(rf"[^\W_{_CJK}]+")
+_MIXED = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z][0-9]|[0-9][A-Za-z]")
+_PART = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_MOST_PARTS = 8
+"""A word of more parts is a hash or base64, not a name."""
+
+# Combining marks and the Indic to Khmer blocks, whose vowel signs are not `\w`, and the private use area, which
+# unicode61 takes for letters.
+_MARKS = r"\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670\u0900-\u109f\u1780-\u17d3\ue000-\uf8ff"
+_WORDLIKE = rf"(?:[^\W{_CJK}]|[{_MARKS}])+"
+_RUN_OR_COMPOUND = re.compile(rf"([{_CJK}]+)|{_WORDLIKE}(?:(?:::|[-./\\@'\u2019]){_WORDLIKE})*")
+_NEGATION = re.compile(r"\w+n['\u2019]t", re.IGNORECASE)
+_CONTRACTION = re.compile(r"['\u2019](?:s|re|ve|ll|d|m)$", re.IGNORECASE)
+
+STOP_WORDS = frozenset(
+    """
+    a about above after again against all am an and any are as at be because been before being below between
+    both but by can could did do does doing down during each few for from further had has have having he
+    her here hers herself him himself his how i if in into is it its itself just me might more most must my
+    myself nor not of off on once only or other our ours ourselves out over own please same shall she should
+    so some such than that the their theirs them themselves then there these they this those through to too
+    under until up upon us very was we were what when where which while who whom whose why will with would
+    you your yours yourself yourselves
+    """.split()  # noqa: SIM905 - a literal would take a line a word
+)
+"""English words that say nothing about the topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One thing to look for: a word, or a compound that FTS5 reads as a phrase."""
+
+    text: str
+    prefix: bool = False
+    """Whether longer words that begin with it are meant too."""
+
+
+def index_terms(text: str) -> str:
+    """The additional search terms of a text, distinct, separated by spaces; empty for most English prose.
+
+    For CJK every pair of neighbours and the last character of each run (a single character is found as the
+    beginning of a pair), with the words that touch a run or a symbol; for camelCase and `sha256` their parts.
+    """
+    if text.isascii() and not _MIXED.search(text):
+        return ""
+    return " ".join(dict.fromkeys(_index_terms(text)))
+
+
+def question_terms(question: str) -> list[Term]:
+    """The distinct terms of a question, in order, lower case; every character is text, never FTS5 syntax.
+
+    English stop words are dropped unless nothing else remains. `config.yaml`, `well-known` and `foo::bar`
+    stay whole; camelCase words come whole and in parts; CJK runs as their pairs of characters.
+    """
+    terms = list(dict.fromkeys(_question_terms(question)))
+    return [term for term in terms if term.text not in STOP_WORDS] or terms
+
+
+def match_expression(terms: Sequence[Term], scope: Sequence[Sequence[str]]) -> str:
+    """What follows MATCH: any of the terms, and of every group of scope tokens at least one.
+
+    Terms are looked for in the columns `text`, `labels` and `terms`, scope tokens in `scope` alone. Empty
+    when nothing can match: no terms, or a group without tokens.
+    """
+    if not terms or not all(scope):
+        return ""
+    wanted = " OR ".join(_quoted(term.text) + "*" * term.prefix for term in terms)
+    groups = (" OR ".join(map(_quoted, group)) for group in scope)
+    return " AND ".join([f"{{text labels terms}} : ({wanted})", *(f"scope : ({group})" for group in groups)])
+
+
+def scope_token(kind: ScopeKind, value: str) -> str:
+    """The token that marks a namespace, collection or session in the `scope` column: a-z and 0-9 only.
+
+    Equal for equal values, and 64 bits of SHA-256 otherwise. It ends in a digit, so no stemmer touches it.
+    """
+    digest = hashlib.sha256(value.encode("utf-8", "surrogatepass")).digest()
+    return f"{kind}{int.from_bytes(digest[:8], 'big')}"
+
+
+def _index_terms(text: str) -> Iterator[str]:
+    normal = unicodedata.normalize("NFC", text)
+    for run in _CJK_RUN.findall(normal):
+        characters = unicodedata.normalize("NFKC", run)
+        yield from _pairs(characters)
+        yield characters[-1]
+    for match in _WORD.finditer(normal):
+        word = match[0]
+        neighbours = normal[match.start() - 1 : match.start()] + normal[match.end() : match.end() + 1]
+        if any(map(_is_glue, neighbours)):
+            yield word.lower()
+        yield from _parts(word)
+
+
+def _is_glue(char: str) -> bool:
+    """Whether unicode61 may glue it to a word beside it: CJK, and symbols newer than its tables."""
+    return not char.isascii() and (bool(_CJK_RUN.match(char)) or unicodedata.category(char)[0] == "S")
+
+
+def _question_terms(question: str) -> Iterator[Term]:
+    for match in _RUN_OR_COMPOUND.finditer(unicodedata.normalize("NFC", question)):
+        if match[1]:
+            run = unicodedata.normalize("NFKC", match[1])
+            yield from map(Term, _pairs(run)) if len(run) > 1 else [Term(run, prefix=True)]
+        else:
+            yield from _word_terms(_without_contraction(match[0]).strip("_"))
+
+
+def _word_terms(word: str) -> Iterator[Term]:
+    if any(map(_is_token_character, word)):
+        yield Term(word.lower())
+        if word.isalnum():
+            yield from map(Term, _parts(word))
+
+
+def _without_contraction(word: str) -> str:
+    return "not" if _NEGATION.fullmatch(word) else _CONTRACTION.sub("", word)
+
+
+def _pairs(run: str) -> Iterator[str]:
+    return (run[start : start + 2] for start in range(len(run) - 1))
+
+
+def _parts(word: str) -> list[str]:
+    """`getUserName` → get, user, name; `URLs` is one part, and a word of one part has none."""
+    if not (word.isascii() and _MIXED.search(word)):
+        return []
+    parts = _PART.findall(word)
+    return [part.lower() for part in parts] if 1 < len(parts) <= _MOST_PARTS else []
+
+
+def _is_token_character(char: str) -> bool:
+    category = unicodedata.category(char)
+    return category[0] in "LN" or category == "Co"
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'

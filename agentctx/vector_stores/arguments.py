@@ -1,0 +1,98 @@
+"""What callers give to a vector store, checked the same way for every store. No I/O."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from agentctx.chunking.base import PositionAwareChunk
+from agentctx.errors import InvalidInput
+from agentctx.vector_stores.base import MAX_K, Vector, VectorRecord, checked_vector
+
+Scalar: TypeAlias = str | int | float | bool | None
+Where: TypeAlias = Mapping[str, Scalar]
+
+_INT64: Final = range(-(2**63), 2**63)
+
+
+def unit_vector(embedding: ArrayLike, dimension: int | None) -> Vector:
+    """The checked vector, scaled to length 1: the cosine stays, and no square over- or underflows.
+
+    Raises:
+        InvalidInput: as `checked_vector`.
+    """
+    vector = _checked(embedding, dimension).astype(np.float64)
+    vector /= np.abs(vector).max()
+    return (vector / np.linalg.norm(vector)).astype(np.float32)
+
+
+def _checked(embedding: ArrayLike, dimension: int | None) -> Vector:
+    # What is too big for float32 becomes infinite and is refused as such.
+    with np.errstate(over="ignore"):
+        return checked_vector(embedding, dimension)
+
+
+def checked_k(k: int) -> int:
+    """`k`, if it is from 1 to 4096; else raises InvalidInput."""
+    if not _is_whole(k) or not 1 <= k <= MAX_K:
+        raise InvalidInput(f"k is a whole number from 1 to {MAX_K}, not {k!r}")
+    return k
+
+
+def checked_where(where: Mapping[str, Any] | None) -> Where:
+    """The conditions, each a metadata key and the JSON scalar it must equal.
+
+    Raises:
+        InvalidInput: a value is a list, an object, not finite or an integer over 64 bits.
+    """
+    for key, value in (where or {}).items():
+        if not _is_scalar(value):
+            raise InvalidInput(
+                f"where[{key!r}] must be a string, a finite number of at most 64 bits, true, false or null"
+            )
+    return where or {}
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_scalar(value: object) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, int):
+        return value in _INT64
+    return value is None or isinstance(value, str)
+
+
+def matches(metadata: Mapping[str, Any], where: Where) -> bool:
+    """Whether every condition holds. As in JSON, `true` is not 1, and a missing key is not null."""
+    return all(key in metadata and _equal(metadata[key], value) for key, value in where.items())
+
+
+def _equal(stored: object, wanted: Scalar) -> bool:
+    return isinstance(stored, bool) == isinstance(wanted, bool) and stored == wanted
+
+
+def records_of(
+    chunks: Sequence[PositionAwareChunk], embeddings: Sequence[ArrayLike] | ArrayLike, collection: str
+) -> list[VectorRecord]:
+    """A record for each chunk and its vector.
+
+    Raises:
+        InvalidInput: the lists differ in length, or a vector is invalid.
+    """
+    try:
+        vectors = list(embeddings)  # type: ignore[arg-type]  # a scalar array is caught here
+    except TypeError as error:
+        raise InvalidInput("embeddings is a list of vectors") from error
+    if len(vectors) != len(chunks):
+        raise InvalidInput(f"{len(chunks)} chunks came with {len(vectors)} embeddings")
+    return [
+        VectorRecord(chunk=chunk, embedding=_checked(vector, None), collection=collection)
+        for chunk, vector in zip(chunks, vectors, strict=True)
+    ]

@@ -1,0 +1,168 @@
+"""A vector store in memory: exact cosine search over one matrix. For tests, notebooks and small programs."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agentctx.chunking.base import PositionAwareChunk
+from agentctx.vector_stores.arguments import (
+    Where,
+    checked_k,
+    checked_where,
+    matches,
+    records_of,
+    unit_vector,
+)
+from agentctx.vector_stores.base import DEFAULT_COLLECTION, DEFAULT_K, Vector, VectorHit, VectorRecord
+
+Rows: TypeAlias = NDArray[np.intp]
+
+_FIRST_CAPACITY: Final = 64
+
+
+class InMemoryVectorStore:
+    """Brute force over unit vectors. `dimension` None is taken from the first record.
+
+    The work is done in threads under a lock: calls may run at once and never block the event loop.
+    """
+
+    name = "memory"
+
+    def __init__(self, *, dimension: int | None = None) -> None:
+        self.dimension = dimension
+        self._lock = threading.Lock()
+        self._rows: dict[tuple[str, str], int] = {}
+        """Row of each record, by collection and chunk id."""
+        self._chunks: list[tuple[str, PositionAwareChunk]] = []
+        """Collection and chunk of each row."""
+        self._matrix: Vector = np.empty((0, 0), dtype=np.float32)
+        """Unit vectors `(capacity, dimension)`; only the first `len(_chunks)` rows are in use."""
+
+    async def upsert(self, records: Sequence[VectorRecord]) -> None:
+        await asyncio.to_thread(self._upsert, records)
+
+    async def add(
+        self,
+        chunks: Sequence[PositionAwareChunk],
+        embeddings: Sequence[ArrayLike] | ArrayLike,
+        *,
+        collection: str = DEFAULT_COLLECTION,
+    ) -> None:
+        await self.upsert(records_of(chunks, embeddings, collection))
+
+    async def search(
+        self,
+        query_embedding: ArrayLike,
+        k: int = DEFAULT_K,
+        *,
+        collection: str | None = None,
+        where: Mapping[str, Any] | None = None,
+    ) -> list[VectorHit]:
+        query = unit_vector(query_embedding, self.dimension)
+        return await asyncio.to_thread(self._search, query, checked_k(k), collection, checked_where(where))
+
+    async def delete(self, collection: str, ids: Sequence[str]) -> None:
+        await asyncio.to_thread(self._delete, [(collection, chunk_id) for chunk_id in ids])
+
+    async def clear(self, collection: str | None = None) -> None:
+        await asyncio.to_thread(self._clear, collection)
+
+    def _upsert(self, records: Sequence[VectorRecord]) -> None:
+        with self._lock:
+            dimension, vectors = self.dimension, []
+            for record in records:
+                vectors.append(unit_vector(record.embedding, dimension))
+                dimension = vectors[0].size
+            self.dimension = dimension
+            for record, vector in zip(records, vectors, strict=True):
+                self._put(record, vector)
+
+    def _put(self, record: VectorRecord, vector: Vector) -> None:
+        row = self._rows.setdefault((record.collection, record.chunk.id), len(self._chunks))
+        if row == len(self._chunks):
+            self._chunks.append((record.collection, record.chunk))
+            self._grow(vector.size)
+        self._chunks[row] = (record.collection, record.chunk)
+        self._matrix[row] = vector
+
+    def _grow(self, dimension: int) -> None:
+        if len(self._chunks) > len(self._matrix):
+            capacity = max(_FIRST_CAPACITY, 2 * len(self._matrix))
+            grown = np.zeros((capacity, dimension), dtype=np.float32)
+            if self._matrix.size:
+                grown[: len(self._matrix)] = self._matrix
+            self._matrix = grown
+
+    def _delete(self, keys: Iterable[tuple[str, str]]) -> None:
+        with self._lock:
+            self._remove(keys)
+
+    def _clear(self, collection: str | None) -> None:
+        with self._lock:
+            self._remove([key for key in self._rows if collection in {None, key[0]}])
+
+    def _remove(self, keys: Iterable[tuple[str, str]]) -> None:
+        for key in keys:
+            row = self._rows.pop(key, None)
+            if row is not None:
+                self._fill_gap(row)
+
+    def _fill_gap(self, row: int) -> None:
+        last = len(self._chunks) - 1
+        if row != last:
+            collection, chunk = self._chunks[last]
+            self._chunks[row] = (collection, chunk)
+            self._matrix[row] = self._matrix[last]
+            self._rows[collection, chunk.id] = row
+        self._chunks.pop()
+
+    def _search(self, query: Vector, k: int, collection: str | None, where: Where) -> list[VectorHit]:
+        with self._lock:
+            rows = self._matching(collection, where)
+            vectors = self._matrix[: len(self._chunks)] if rows is None else self._matrix[rows]
+            if not vectors.size:
+                return []
+            distances = np.clip(1.0 - vectors @ query, 0.0, 2.0)
+            return [
+                self._hit(int(index if rows is None else rows[index]), float(distances[index]))
+                for index in _smallest(distances, k)
+            ]
+
+    def _matching(self, collection: str | None, where: Where) -> Rows | None:
+        """The rows to be searched; None is all."""
+        if collection is None and not where:
+            return None
+        rows = [
+            row
+            for row, (stored_in, chunk) in enumerate(self._chunks)
+            if collection in {None, stored_in} and matches(chunk.metadata, where)
+        ]
+        return np.asarray(rows, dtype=np.intp)
+
+    def _hit(self, row: int, distance: float) -> VectorHit:
+        collection, chunk = self._chunks[row]
+        return VectorHit(
+            chunk.id,
+            chunk.content,
+            chunk.doc_id,
+            chunk.start,
+            chunk.end,
+            chunk.metadata,
+            collection=collection,
+            distance=distance,
+        )
+
+
+def _smallest(distances: Vector, k: int) -> Rows:
+    """Indices of the `k` smallest, ascending, equal ones by index."""
+    if k < distances.size:
+        candidates = np.sort(np.argpartition(distances, k)[:k])
+    else:
+        candidates = np.arange(distances.size)
+    return candidates[np.argsort(distances[candidates], kind="stable")]

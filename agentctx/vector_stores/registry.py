@@ -1,0 +1,48 @@
+"""Makes a vector store by its name. The one module that names them all; each is imported when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+
+from agentctx.errors import InvalidInput
+from agentctx.vector_stores.base import VectorStore
+
+
+async def _open_sqlite_vec(dimension: int | None, path: Path | None) -> VectorStore:
+    from agentctx.vector_stores.sqlite_vec import SqliteVecStore
+
+    if path is None or dimension is None:
+        raise InvalidInput("the vector store sqlite-vec needs a path and a dimension")
+    return await SqliteVecStore.open(path, dimension=dimension)
+
+
+async def _open_memory(dimension: int | None, path: Path | None) -> VectorStore:
+    from agentctx.vector_stores.memory import InMemoryVectorStore
+
+    if path is not None:
+        raise InvalidInput("the vector store memory keeps no file; leave the path out")
+    return InMemoryVectorStore(dimension=dimension)
+
+
+_STORES: Final[dict[str, Callable[[int | None, Path | None], Awaitable[VectorStore]]]] = {
+    "sqlite-vec": _open_sqlite_vec,
+    "memory": _open_memory,
+}
+
+
+async def create_vector_store(
+    name: str, *, dimension: int | None = None, path: Path | None = None
+) -> VectorStore:
+    """Open a store: `sqlite-vec` in the file at `path`, or `memory`.
+
+    `dimension` is the length of the vectors; `memory` takes it from the first record if it is None.
+
+    Raises:
+        InvalidInput: an unknown name (the message lists the known ones), or arguments the store cannot use.
+        StorageFailed: the file cannot be opened.
+    """
+    if name not in _STORES:
+        raise InvalidInput(f"unknown vector store {name!r}", hint=f"Known are: {', '.join(sorted(_STORES))}.")
+    return await _STORES[name](dimension, path)

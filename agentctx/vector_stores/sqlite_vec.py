@@ -1,0 +1,243 @@
+"""A vector store in a SQLite file: records in an ordinary table, their vectors in a vec0 table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Self
+
+from numpy.typing import ArrayLike
+
+from agentctx.chunking.base import PositionAwareChunk
+from agentctx.errors import InvalidInput
+from agentctx.sqlite.driver import Connection
+from agentctx.sqlite.readers import Readers
+from agentctx.sqlite.writer import Writer
+from agentctx.vector_stores import vec0
+from agentctx.vector_stores.arguments import (
+    Where,
+    checked_k,
+    checked_where,
+    records_of,
+    unit_vector,
+)
+from agentctx.vector_stores.base import DEFAULT_COLLECTION, DEFAULT_K, VectorHit, VectorRecord
+
+DEFAULT_READERS: Final = 2
+
+_VECTORS: Final = "vector_embeddings"
+_TABLES: Final = (
+    "CREATE TABLE vector_store (dimension INTEGER NOT NULL CHECK (dimension > 0)) STRICT",
+    """
+    CREATE TABLE vector_records (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        collection TEXT NOT NULL,
+        chunk_id TEXT NOT NULL,
+        doc_id TEXT NOT NULL,
+        first INTEGER NOT NULL,
+        past INTEGER NOT NULL,
+        content TEXT NOT NULL,
+        metadata TEXT NOT NULL CHECK (json_type(metadata) = 'object'),
+        UNIQUE (collection, chunk_id)
+    ) STRICT
+    """,
+)
+_FIND: Final = "SELECT id FROM vector_records WHERE collection = ? AND chunk_id = ?"
+_INSERT: Final = """
+INSERT INTO vector_records (collection, chunk_id, doc_id, first, past, content, metadata)
+VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+_RECORDS: Final = """
+SELECT id, chunk_id, content, doc_id, first, past, metadata, collection
+FROM json_each(?) CROSS JOIN vector_records ON id = value
+"""
+# Records for which no wanted pair is missing. Both sides are JSON, so equal values look equal, and the types
+# keep true from being 1.
+_MATCHING: Final = """
+SELECT id FROM vector_records
+WHERE (:collection IS NULL OR collection = :collection) AND NOT EXISTS (
+    SELECT 1 FROM json_each(:wanted) AS wanted WHERE NOT EXISTS (
+        SELECT 1 FROM json_each(vector_records.metadata) AS stored
+        WHERE stored.key = wanted.key AND stored.atom IS wanted.atom AND (
+            stored.type = wanted.type
+            OR (stored.type IN ('integer', 'real') AND wanted.type IN ('integer', 'real'))
+        )
+    )
+)
+"""
+
+
+class SqliteVecStore:
+    """Vectors of one length, with content, positions and metadata. One store a database file.
+
+    Make it with `await SqliteVecStore.open(path, dimension=…)` and close it, or with `attach` on a writer and
+    readers that somebody else closes.
+    """
+
+    name = "sqlite-vec"
+
+    def __init__(self, writer: Writer, readers: Readers, *, dimension: int, owns_connections: bool) -> None:
+        self.dimension = dimension
+        self._writer = writer
+        self._readers = readers
+        self._owns_connections = owns_connections
+
+    @classmethod
+    async def open(cls, path: str | Path, *, dimension: int, readers: int = DEFAULT_READERS) -> Self:
+        """Open the database, or make it, with connections of its own.
+
+        Raises:
+            InvalidInput: the database holds vectors of another length.
+            DriverUnsuitable, StorageFailed: it cannot be opened.
+        """
+        writer = await Writer.open(path)
+        try:
+            await writer.run(partial(_prepare, dimension=dimension))
+            pool = await Readers.open(path, readers)
+        except BaseException:
+            await writer.close()
+            raise
+        return cls(writer, pool, dimension=dimension, owns_connections=True)
+
+    @classmethod
+    async def attach(cls, writer: Writer, readers: Readers, *, dimension: int) -> Self:
+        """Use the connections of a database that somebody else opened and closes.
+
+        Raises:
+            InvalidInput: the database holds vectors of another length.
+        """
+        await writer.run(partial(_prepare, dimension=dimension))
+        return cls(writer, readers, dimension=dimension, owns_connections=False)
+
+    async def close(self) -> None:
+        """Close the connections it opened itself. Idempotent."""
+        if self._owns_connections:
+            try:
+                await self._readers.close()
+            finally:
+                await self._writer.close()
+
+    async def upsert(self, records: Sequence[VectorRecord]) -> None:
+        vectors = [unit_vector(record.embedding, self.dimension).tobytes() for record in records]
+        # Within one call, too, the last record of an identity is the one that stays.
+        newest = {
+            (record.collection, record.chunk.id): (record.chunk, vector)
+            for record, vector in zip(records, vectors, strict=True)
+        }
+        try:
+            await self._writer.run(partial(_replace, records=newest))
+        except UnicodeEncodeError as error:
+            raise InvalidInput("a text has a lone surrogate and cannot be stored") from error
+
+    async def add(
+        self,
+        chunks: Sequence[PositionAwareChunk],
+        embeddings: Sequence[ArrayLike] | ArrayLike,
+        *,
+        collection: str = DEFAULT_COLLECTION,
+    ) -> None:
+        await self.upsert(records_of(chunks, embeddings, collection))
+
+    async def search(
+        self,
+        query_embedding: ArrayLike,
+        k: int = DEFAULT_K,
+        *,
+        collection: str | None = None,
+        where: Mapping[str, Any] | None = None,
+    ) -> list[VectorHit]:
+        query = unit_vector(query_embedding, self.dimension).tobytes()
+        return await self._readers.run(
+            partial(_search, query=query, k=checked_k(k), collection=collection, where=checked_where(where))
+        )
+
+    async def delete(self, collection: str, ids: Sequence[str]) -> None:
+        await self._writer.run(partial(_remove, keys=[(collection, chunk_id) for chunk_id in ids]))
+
+    async def clear(self, collection: str | None = None) -> None:
+        if collection is None:
+            await self._writer.run(partial(_remove_all, dimension=self.dimension))
+        else:
+            await self._writer.run(partial(_remove_collection, collection=collection))
+
+
+def _prepare(connection: Connection, *, dimension: int) -> None:
+    there = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'vector_store'").fetchone()
+    if there is None:
+        for table in _TABLES:
+            connection.execute(table)
+        connection.execute("INSERT INTO vector_store (dimension) VALUES (?)", (dimension,))
+        vec0.create_space_table(connection, _VECTORS, dimension)
+        return
+    (stored,) = connection.execute("SELECT dimension FROM vector_store").fetchone()
+    if stored != dimension:
+        raise InvalidInput(
+            f"this database holds vectors of length {stored}, not {dimension}",
+            hint="Use the model it was filled with, or another file.",
+        )
+
+
+def _replace(
+    connection: Connection, *, records: Mapping[tuple[str, str], tuple[PositionAwareChunk, bytes]]
+) -> None:
+    _remove(connection, keys=list(records))
+    rows = []
+    for (collection, _), (chunk, vector) in records.items():
+        cursor = connection.execute(_INSERT, _record_row(collection, chunk))
+        rows.append((int(cursor.lastrowid or 0), collection, "", "", vector))
+    vec0.insert_vectors(connection, _VECTORS, rows)
+
+
+def _record_row(collection: str, chunk: PositionAwareChunk) -> tuple[Any, ...]:
+    try:
+        metadata = json.dumps(dict(chunk.metadata), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput("metadata holds JSON values only: text, finite numbers, lists, objects") from error
+    return (collection, chunk.id, chunk.doc_id, chunk.start, chunk.end, chunk.content, metadata)
+
+
+def _remove(connection: Connection, *, keys: Sequence[tuple[str, str]]) -> None:
+    found = (connection.execute(_FIND, key).fetchone() for key in keys)
+    _remove_ids(connection, [row[0] for row in found if row is not None])
+
+
+def _remove_collection(connection: Connection, *, collection: str) -> None:
+    rows = connection.execute("SELECT id FROM vector_records WHERE collection = ?", (collection,))
+    _remove_ids(connection, [row[0] for row in rows])
+
+
+def _remove_ids(connection: Connection, ids: Sequence[int]) -> None:
+    vec0.delete_vectors(connection, _VECTORS, ids)
+    connection.executemany("DELETE FROM vector_records WHERE id = ?", ((row_id,) for row_id in ids))
+
+
+def _remove_all(connection: Connection, *, dimension: int) -> None:
+    connection.execute("DELETE FROM vector_records")
+    # Deleting row by row would leave half-empty chunks behind.
+    vec0.drop_space_table(connection, _VECTORS)
+    vec0.create_space_table(connection, _VECTORS, dimension)
+
+
+def _search(
+    connection: Connection, *, query: bytes, k: int, collection: str | None, where: Where
+) -> list[VectorHit]:
+    ids = _matching_ids(connection, collection, where) if where else None
+    ranked = vec0.nearest(connection, _VECTORS, query, k, namespace=collection, ids=ids)
+    rows = connection.execute(_RECORDS, (json.dumps([row_id for row_id, _ in ranked]),))
+    records = {row[0]: row for row in rows}
+    return [_hit(records[row_id], distance) for row_id, distance in ranked]
+
+
+def _matching_ids(connection: Connection, collection: str | None, where: Where) -> list[int]:
+    wanted = json.dumps(dict(where), ensure_ascii=False)
+    rows = connection.execute(_MATCHING, {"collection": collection, "wanted": wanted})
+    return [row_id for (row_id,) in rows]
+
+
+def _hit(row: tuple[Any, ...], distance: float) -> VectorHit:
+    (_, chunk_id, content, doc_id, start, end, metadata, collection) = row
+    return VectorHit(
+        chunk_id, content, doc_id, start, end, json.loads(metadata), collection=collection, distance=distance
+    )

@@ -1,0 +1,137 @@
+"""All SQL of sqlite-vec's vec0 tables. Each function takes the connection; the caller owns the transaction.
+
+A table has `id`, the partition key `namespace`, the metadata columns `collection` and `session` (text, never
+NULL) and a vector compared by cosine. Vectors are float32 blobs that the caller has checked: sqlite-vec takes
+a NaN, and its distance is NULL.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, TypeAlias
+
+from agentctx.errors import InvalidInput
+from agentctx.sqlite.driver import Connection
+from agentctx.vector_stores.base import MAX_K
+
+VectorRow: TypeAlias = tuple[int, str, str, str, bytes]
+"""id, namespace, collection, session, vector."""
+
+MAX_DIMENSION: Final = 8192
+"""sqlite-vec's own limit."""
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
+_BEYOND: Final = 3.0
+"""More than any cosine distance. Compared with it, rows whose distance is NULL fall out of the search."""
+
+# A one-row partition costs a whole chunk, and small chunks are not slower to scan.
+_CREATE: Final = """
+CREATE VIRTUAL TABLE {table} USING vec0 (
+    id INTEGER PRIMARY KEY,
+    namespace TEXT PARTITION KEY,
+    collection TEXT,
+    session TEXT,
+    embedding FLOAT[{dimension}] distance_metric=cosine,
+    chunk_size=256
+)
+"""
+_DROP: Final = "DROP TABLE IF EXISTS {table}"
+_INSERT: Final = "INSERT INTO {table} (id, namespace, collection, session, embedding) VALUES (?, ?, ?, ?, ?)"
+_DELETE: Final = "DELETE FROM {table} WHERE id = ?"
+_NEAREST: Final = "SELECT id, distance FROM {table} WHERE embedding MATCH ? AND k = ? AND distance < ?"
+# Only a join looks each id up; `id IN (…)` without MATCH scans the whole table.
+_DISTANCES: Final = """
+SELECT vectors.id, vec_distance_cosine(vectors.embedding, ?)
+FROM json_each(?) AS wanted CROSS JOIN {table} AS vectors ON vectors.id = wanted.value
+"""
+_STORED_IDS: Final = "SELECT rowid FROM {table} ORDER BY rowid"
+
+
+def create_space_table(connection: Connection, table: str, dimension: int) -> None:
+    """Make a table for vectors of one length.
+
+    Raises:
+        InvalidInput: no plain table name, or a dimension outside 1 to 8192.
+    """
+    if not 1 <= dimension <= MAX_DIMENSION:
+        raise InvalidInput(f"vectors have a length from 1 to {MAX_DIMENSION}, not {dimension}")
+    connection.execute(_CREATE.format(table=quoted(table), dimension=int(dimension)))
+
+
+def drop_space_table(connection: Connection, table: str) -> None:
+    """Remove the table with all its vectors, if it is there."""
+    connection.execute(_DROP.format(table=quoted(table)))
+
+
+def insert_vectors(connection: Connection, table: str, rows: Iterable[VectorRow]) -> None:
+    """Add vectors. An id that is there already is an IntegrityError: delete it first, vec0 has no upsert."""
+    connection.executemany(_INSERT.format(table=quoted(table)), rows)
+
+
+def delete_vectors(connection: Connection, table: str, ids: Iterable[int]) -> None:
+    """Remove vectors by id; unknown ids are ignored."""
+    connection.executemany(_DELETE.format(table=quoted(table)), ((row_id,) for row_id in ids))
+
+
+def nearest(
+    connection: Connection,
+    table: str,
+    query: bytes,
+    k: int,
+    *,
+    namespace: str | None,
+    collections: Sequence[str] | None = None,
+    session: str | None = None,
+    ids: Sequence[int] | None = None,
+) -> list[tuple[int, float]]:
+    """Ids and cosine distances of the `k` nearest (at most 4096), ascending, equal distances by id.
+
+    Every filter narrows the search itself, so `k` are found if there are as many. `namespace` None is every
+    namespace, `collections` None every collection; `session` asks for its rows and those of no session.
+    """
+    if k < 1 or collections == [] or ids == []:
+        return []
+    sql = _NEAREST.format(table=quoted(table))
+    parameters: list[Any] = [query, min(k, MAX_K), _BEYOND]
+    if namespace is not None:
+        sql += " AND namespace = ?"
+        parameters.append(namespace)
+    if collections is not None:
+        sql += " AND collection IN (SELECT value FROM json_each(?))"
+        parameters.append(json.dumps(list(collections)))
+    if session is not None:
+        sql += " AND session IN (?, '')"
+        parameters.append(session)
+    if ids is not None:
+        sql += " AND id IN (SELECT value FROM json_each(?))"
+        parameters.append(json.dumps(list(ids)))
+    return _ranked(connection.execute(sql, parameters).fetchall())
+
+
+def exact_distances(connection: Connection, table: str, query: bytes, ids: Sequence[int]) -> dict[int, float]:
+    """Cosine distances of those ids that are in the table, each looked up by itself."""
+    sql = _DISTANCES.format(table=quoted(table))
+    return dict(_ranked(connection.execute(sql, (query, json.dumps(list(ids)))).fetchall()))
+
+
+def stored_ids(connection: Connection, table: str) -> list[int]:
+    """The ids of all vectors, ascending. Reads no vector."""
+    return [row_id for (row_id,) in connection.execute(_STORED_IDS.format(table=quoted(f"{table}_rowids")))]
+
+
+def quoted(table: str) -> str:
+    """The name as an identifier in SQL, where it cannot be bound.
+
+    Raises:
+        InvalidInput: it is anything but a lower-case word of a-z, 0-9 and _.
+    """
+    if _NAME.fullmatch(table) is None:
+        raise InvalidInput("a table of vectors has a name of a-z, 0-9 and _, beginning with a letter")
+    return f'"{table}"'
+
+
+def _ranked(rows: Iterable[tuple[int, float | None]]) -> list[tuple[int, float]]:
+    known = [(row_id, max(distance, 0.0)) for row_id, distance in rows if distance is not None]
+    return sorted(known, key=lambda row: (row[1], row[0]))

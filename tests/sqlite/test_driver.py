@@ -1,0 +1,384 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from agentctx.errors import DriverUnsuitable, StorageClosed, StorageFailed, StorageFull
+from agentctx.sqlite import driver
+from agentctx.sqlite.driver import Candidate, Connection, ConnectionThread, choose, open_connection
+
+ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
+
+
+def pragma(connection: Connection, name: str) -> object:
+    return connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+
+def connection_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if "_connection_worker_thread" in thread.name]
+
+
+@pytest.fixture
+def no_thread_is_left() -> Iterator[None]:
+    before = set(connection_threads())
+    yield
+    for thread in set(connection_threads()) - before:
+        thread.join(timeout=5)
+        assert not thread.is_alive()
+
+
+class TestChoose:
+    @pytest.mark.parametrize(
+        "version", [(3, 51, 3), (3, 53, 4), (4, 0, 0), (3, 50, 7), (3, 50, 9), (3, 44, 6), (3, 44, 7)]
+    )
+    def test_takes_fixed_versions(self, version: tuple[int, int, int]) -> None:
+        candidate = Candidate("pysqlite3", version, loads_extensions=True)
+        assert choose([candidate]) is candidate
+
+    @pytest.mark.parametrize(
+        "version",
+        [(3, 7, 0), (3, 40, 1), (3, 44, 5), (3, 45, 9), (3, 49, 7), (3, 50, 6), (3, 51, 0), (3, 51, 2)],
+    )
+    def test_refuses_versions_that_corrupt(self, version: tuple[int, int, int]) -> None:
+        with pytest.raises(DriverUnsuitable):
+            choose([Candidate("sqlite3", version, loads_extensions=True)])
+
+    def test_a_plain_old_standard_module_is_refused_and_told_what_to_install(self) -> None:
+        with pytest.raises(DriverUnsuitable) as caught:
+            choose([Candidate("sqlite3", (3, 40, 1), loads_extensions=False)])
+        assert "3.40.1" in caught.value.message
+        assert "cannot load extensions" in caught.value.message
+        assert "pysqlite3" in caught.value.hint
+
+    def test_the_first_suitable_one_wins(self) -> None:
+        old = Candidate("pysqlite3", (3, 51, 1), loads_extensions=True)
+        locked = Candidate("other", (3, 53, 0), loads_extensions=False)
+        good = Candidate("sqlite3", (3, 51, 3), loads_extensions=True)
+        assert choose([old, locked, good]) is good
+
+    def test_nothing_at_hand_is_refused(self) -> None:
+        with pytest.raises(DriverUnsuitable):
+            choose([])
+
+
+def test_the_driver_in_use_is_suitable() -> None:
+    version = tuple(map(int, driver.sqlite_version().split(".")))
+    assert driver.is_fixed((version[0], version[1], version[2]))
+    assert driver.driver_name() in {"pysqlite3", "sqlite3"}
+
+
+def test_without_a_suitable_driver_nothing_is_created(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    old = SimpleNamespace(sqlite_version_info=(3, 40, 1), Connection=object)
+    monkeypatch.setattr(driver, "_modules", {"sqlite3": old})
+    with pytest.raises(DriverUnsuitable):
+        open_connection(tmp_path / "a.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+class TestWriterConnection:
+    def test_the_file_is_private_whatever_the_umask(self, tmp_path: Path) -> None:
+        before = os.umask(0)
+        try:
+            with closing(open_connection(tmp_path / "a.db")) as connection:
+                connection.execute("CREATE TABLE t (x)")
+                modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
+        finally:
+            os.umask(before)
+        assert modes == {"a.db": 0o600, "a.db-wal": 0o600, "a.db-shm": 0o600}
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("journal_mode", "wal"),
+            ("synchronous", 2),
+            ("foreign_keys", 1),
+            ("busy_timeout", 5_000),
+            ("temp_store", 2),
+            ("secure_delete", 1),
+            ("trusted_schema", 0),
+            ("cell_size_check", 1),
+            ("cache_size", -20_000),
+            ("journal_size_limit", 64 * 1024 * 1024),
+            ("mmap_size", 0),
+            ("auto_vacuum", 2),
+        ],
+    )
+    def test_pragma(self, tmp_path: Path, name: str, value: object) -> None:
+        with closing(open_connection(tmp_path / "a.db")) as connection:
+            assert pragma(connection, name) == value
+
+    @pytest.mark.parametrize("name", ["a?mode=memory.db", "100%25 #1.db", "ünïcode 文.db", "file:x.db"])
+    def test_any_file_name_is_taken_literally(self, tmp_path: Path, name: str) -> None:
+        with closing(open_connection(tmp_path / name)) as connection:
+            connection.execute("CREATE TABLE t (x)")
+        assert [file.name for file in tmp_path.iterdir()] == [name]
+        with closing(open_connection(tmp_path / name, readonly=True)) as connection:
+            assert connection.execute("SELECT count(*) FROM t").fetchone() == (0,)
+
+    def test_sqlite_vec_is_loaded_and_loading_is_off_again(self, tmp_path: Path) -> None:
+        with closing(open_connection(tmp_path / "a.db")) as connection:
+            assert connection.execute("SELECT vec_version()").fetchone()[0].startswith("v0.1")
+            with pytest.raises(driver.OperationalError):
+                connection.execute("SELECT load_extension('x')")
+
+    def test_an_existing_database_is_never_opened_as_a_plain_file(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = tmp_path / "a.db"
+        open_connection(path).close()
+        real_open, descriptors = os.open, list[int]()
+
+        def recording_open(file: str, flags: int, mode: int = 0o777) -> int:
+            descriptors.append(real_open(file, flags, mode))
+            return descriptors[-1]
+
+        monkeypatch.setattr(os, "open", recording_open)
+        open_connection(path).close()
+        assert descriptors == []
+
+    def test_full_text_over_a_view_and_vectors_work_with_an_untrusted_schema(self, tmp_path: Path) -> None:
+        with closing(open_connection(tmp_path / "a.db")) as connection:
+            connection.execute("CREATE TABLE entries (id INTEGER PRIMARY KEY, content TEXT)")
+            connection.execute(
+                "CREATE TABLE chunks (id INTEGER PRIMARY KEY, entry INT, first INT, length INT)"
+            )
+            connection.execute(
+                "CREATE VIEW chunk_text (id, text) AS SELECT chunks.id, substr(content, first, length)"
+                " FROM chunks JOIN entries ON entries.id = entry"
+            )
+            connection.execute(
+                "CREATE VIRTUAL TABLE fts USING fts5(text, content=chunk_text, content_rowid=id)"
+            )
+            connection.execute("INSERT INTO fts (fts, rank) VALUES ('secure-delete', 1)")
+            connection.execute("INSERT INTO entries VALUES (1, 'hello brave world')")
+            connection.execute("INSERT INTO chunks VALUES (7, 1, 7, 5)")
+            connection.execute("INSERT INTO fts (rowid, text) VALUES (7, 'brave')")
+            assert connection.execute("SELECT rowid, text FROM fts('brave')").fetchall() == [(7, "brave")]
+            connection.execute("CREATE VIRTUAL TABLE v USING vec0(e FLOAT[2])")
+            connection.execute("INSERT INTO v (rowid, e) VALUES (1, ?)", (struct.pack("2f", 1, 0),))
+            assert connection.execute("SELECT count(*) FROM v").fetchone() == (1,)
+
+    def test_a_missing_folder_is_told(self, tmp_path: Path) -> None:
+        with pytest.raises(StorageFailed) as caught:
+            open_connection(tmp_path / "no" / "a.db")
+        assert "folder" in caught.value.hint
+
+    @pytest.mark.parametrize("readonly", [False, True])
+    def test_a_file_that_is_no_database_is_refused_and_left_alone(
+        self, tmp_path: Path, *, readonly: bool
+    ) -> None:
+        path = tmp_path / "a.db"
+        path.write_text("private text " * 1_000)
+        with pytest.raises(StorageFailed) as caught:
+            open_connection(path, readonly=readonly)
+        assert "private text" not in caught.value.message
+        assert path.read_text() == "private text " * 1_000
+
+
+class TestReaderConnection:
+    def test_reads_and_cannot_write(self, tmp_path: Path) -> None:
+        with closing(open_connection(tmp_path / "a.db")) as writer:
+            writer.execute("CREATE TABLE t (x)")
+            with closing(open_connection(tmp_path / "a.db", readonly=True)) as reader:
+                assert reader.execute("SELECT count(*) FROM t").fetchone() == (0,)
+                with pytest.raises(driver.OperationalError):
+                    reader.execute("INSERT INTO t VALUES (1)")
+
+    def test_may_use_temporary_tables(self, tmp_path: Path) -> None:
+        open_connection(tmp_path / "a.db").close()
+        with closing(open_connection(tmp_path / "a.db", readonly=True)) as reader:
+            reader.execute("CREATE TEMP TABLE ids (id)")
+            reader.execute("INSERT INTO ids VALUES (1)")
+            assert reader.execute("SELECT id FROM ids").fetchall() == [(1,)]
+
+    def test_does_not_create_a_missing_file(self, tmp_path: Path) -> None:
+        with pytest.raises(StorageFailed):
+            open_connection(tmp_path / "a.db", readonly=True)
+        assert list(tmp_path.iterdir()) == []
+
+
+class TestTranslated:
+    def test_a_full_disk(self, tmp_path: Path) -> None:
+        with closing(open_connection(tmp_path / "a.db")) as connection:
+            connection.execute("CREATE TABLE t (x)")
+            connection.execute("PRAGMA max_page_count = 5")
+            with pytest.raises(driver.Error) as caught:
+                connection.execute("INSERT INTO t VALUES (zeroblob(100000))")
+            assert isinstance(driver.translated(caught.value), StorageFull)
+
+    def test_neither_sql_nor_text_is_passed_on(self, tmp_path: Path) -> None:
+        with closing(open_connection(tmp_path / "a.db")) as connection:
+            connection.execute("CREATE VIRTUAL TABLE f USING fts5(x)")
+            with pytest.raises(driver.Error) as caught:
+                connection.execute("SELECT * FROM f(?)", ("private:x",))
+        failure = driver.translated(caught.value)
+        assert type(failure) is StorageFailed
+        assert "private" in str(caught.value)
+        assert "private" not in failure.message + failure.hint
+        assert "SQLITE_ERROR" in failure.message
+
+    def test_extended_codes_get_the_hint_of_their_family(self) -> None:
+        error = driver.OperationalError("x")
+        error.sqlite_errorname = "SQLITE_IOERR_WRITE"
+        assert "disk" in driver.translated(error).hint
+
+    def test_an_error_without_a_code(self) -> None:
+        assert "OperationalError" in driver.translated(driver.OperationalError("x")).message
+
+
+@pytest.mark.usefixtures("no_thread_is_left")
+class TestConnectionThread:
+    async def test_runs_functions_in_one_other_thread(self, tmp_path: Path) -> None:
+        thread = await ConnectionThread.open(tmp_path / "a.db")
+        idents = {await thread.run(lambda _: threading.get_ident()) for _ in range(3)}
+        await thread.close()
+        assert len(idents) == 1
+        assert threading.get_ident() not in idents
+
+    async def test_a_cancelled_caller_leaves_the_connection_usable(self, tmp_path: Path) -> None:
+        thread = await ConnectionThread.open(tmp_path / "a.db")
+        started, go_on = threading.Event(), threading.Event()
+
+        def slow(connection: Connection) -> None:
+            connection.execute("BEGIN")
+            started.set()
+            go_on.wait(5)
+            connection.execute("CREATE TABLE t (x)")
+            connection.execute("COMMIT")
+
+        caller = asyncio.create_task(thread.run(slow))
+        await asyncio.to_thread(started.wait, 5)
+        caller.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        go_on.set()
+        assert await thread.run(lambda c: (c.in_transaction, c.execute("SELECT * FROM t").fetchall())) == (
+            False,
+            [],
+        )
+        await thread.close()
+
+    async def test_errors_of_the_driver_are_translated_and_others_are_not(self, tmp_path: Path) -> None:
+        thread = await ConnectionThread.open(tmp_path / "a.db")
+        with pytest.raises(StorageFailed) as caught:
+            await thread.run(lambda c: c.execute("SELECT * FROM missing"))
+        assert isinstance(caught.value.__cause__, driver.OperationalError)
+        with pytest.raises(ZeroDivisionError):
+            await thread.run(lambda _: 1 / 0)
+        await thread.close()
+
+    async def test_stop_iteration_reaches_the_caller(self, tmp_path: Path) -> None:
+        thread = await ConnectionThread.open(tmp_path / "a.db")
+        with pytest.raises(RuntimeError):
+            async with asyncio.timeout(5):
+                await thread.run(lambda c: next(c.execute("SELECT 1 WHERE 0")))
+        await thread.close()
+
+    async def test_interrupt_stops_the_running_statement(self, tmp_path: Path) -> None:
+        thread = await ConnectionThread.open(tmp_path / "a.db")
+        caller = asyncio.create_task(thread.run(lambda c: c.execute(ENDLESS).fetchall()))
+        while not caller.done():
+            thread.interrupt()
+            await asyncio.wait([caller], timeout=0.01)
+        with pytest.raises(StorageFailed):
+            caller.result()
+        assert await thread.run(lambda c: c.execute("SELECT 1").fetchone()) == (1,)
+        await thread.close()
+
+    async def test_close_is_idempotent_and_refuses_what_comes_after(self, tmp_path: Path) -> None:
+        thread = await ConnectionThread.open(tmp_path / "a.db")
+        await asyncio.gather(thread.close(), thread.close())
+        await thread.close()
+        thread.interrupt()
+        with pytest.raises(StorageClosed):
+            await thread.run(lambda _: None)
+
+    async def test_close_finishes_what_was_given_and_outlives_cancellation(self, tmp_path: Path) -> None:
+        thread = await ConnectionThread.open(tmp_path / "a.db")
+        go_on = threading.Event()
+        running = asyncio.create_task(thread.run(lambda _: go_on.wait(5)))
+        closing_task = asyncio.create_task(thread.close())
+        await asyncio.sleep(0)
+        closing_task.cancel()
+        await asyncio.sleep(0)
+        assert not closing_task.done()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await closing_task
+        assert await running
+        assert os.listdir(tmp_path) == ["a.db"]  # noqa: PTH208 (the WAL is gone: it was closed)
+
+    async def test_a_failed_opening_raises(self, tmp_path: Path) -> None:
+        with pytest.raises(StorageFailed):
+            await ConnectionThread.open(tmp_path / "missing.db", readonly=True)
+
+    @pytest.mark.parametrize("cancel_when", ["before it began", "while it ran", "when it was done"])
+    async def test_a_cancelled_opening_closes_the_connection(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cancel_when: str
+    ) -> None:
+        began, go_on, ended = threading.Event(), threading.Event(), threading.Event()
+        connections: list[Connection] = []
+
+        def watched_open(path: Path, *, readonly: bool) -> Connection:
+            began.set()
+            go_on.wait(5)
+            connections.append(open_connection(path, readonly=readonly))
+            ended.set()
+            return connections[-1]
+
+        monkeypatch.setattr(driver, "open_connection", watched_open)
+        opening = asyncio.create_task(ConnectionThread.open(tmp_path / "a.db"))
+        if cancel_when != "before it began":
+            await asyncio.sleep(0)
+            assert began.wait(5)
+        if cancel_when == "when it was done":
+            go_on.set()
+            assert ended.wait(5)  # blocks the loop, so the result cannot be delivered before
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        go_on.set()
+        for thread in connection_threads():
+            thread.join(timeout=5)
+        for connection in connections:
+            with pytest.raises(Exception, match="closed database"):
+                connection.execute("SELECT 1")
+
+
+class TestFinish:
+    async def test_gives_the_result_or_the_error(self) -> None:
+        done = asyncio.get_running_loop().create_future()
+        done.set_result(3)
+        assert await driver.finish(done) == 3
+        failed = asyncio.get_running_loop().create_future()
+        failed.set_exception(ValueError("why"))
+        with pytest.raises(ValueError, match="why"):
+            await driver.finish(failed)
+
+    async def test_a_cancelled_caller_waits_for_the_end(self) -> None:
+        work = asyncio.get_running_loop().create_future()
+        caller = asyncio.create_task(driver.finish(work))
+        for _ in range(3):
+            await asyncio.sleep(0)
+            caller.cancel()
+        await asyncio.sleep(0)
+        assert not caller.done()
+        work.set_exception(ValueError())
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+
+
+def test_pysqlite3_errors_are_not_those_of_the_standard_module() -> None:
+    if driver.driver_name() == "pysqlite3":
+        assert not issubclass(driver.Error, sqlite3.Error)

@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentctx.errors import SchemaTooNew, StorageFailed
+from agentctx.sqlite import migrate as migrate_module
+from agentctx.sqlite.driver import Connection, open_connection
+from agentctx.sqlite.migrate import (
+    Migration,
+    load_migrations,
+    migrate,
+    migrate_database,
+    schema_version,
+    split_statements,
+)
+
+FIRST = Migration(1, "first", "CREATE TABLE a (x);\nINSERT INTO a VALUES (1);\n")
+SECOND = Migration(2, "second", "CREATE TABLE b (x); -- done")
+BROKEN = Migration(
+    2, "broken", "CREATE TABLE b (x); INSERT INTO a VALUES (2); INSERT INTO missing VALUES (1);"
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "a.db"
+
+
+@pytest.fixture
+def connection(path: Path) -> Iterator[Connection]:
+    with closing(open_connection(path)) as connection:
+        yield connection
+
+
+def tables(connection: Connection) -> set[str]:
+    return {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.name.endswith(".db")}
+
+
+class TestMigrate:
+    def test_applies_all_in_order_and_records_them(self, connection: Connection) -> None:
+        times = iter([1_000, 2_000])
+        assert migrate(connection, [FIRST, SECOND], clock=lambda: next(times)) == [1, 2]
+        assert tables(connection) == {"a", "b", "schema_migrations"}
+        assert connection.execute("SELECT * FROM schema_migrations").fetchall() == [
+            (1, "first", FIRST.checksum, 1_000),
+            (2, "second", SECOND.checksum, 2_000),
+        ]
+
+    def test_again_it_writes_nothing(self, connection: Connection) -> None:
+        migrate(connection, [FIRST, SECOND])
+        before = connection.execute("PRAGMA data_version").fetchone(), connection.total_changes
+        assert migrate(connection, [FIRST, SECOND]) == []
+        assert (connection.execute("PRAGMA data_version").fetchone(), connection.total_changes) == before
+        assert connection.execute("SELECT x FROM a").fetchall() == [(1,)]
+
+    def test_applies_only_what_is_missing(self, connection: Connection) -> None:
+        migrate(connection, [FIRST])
+        assert migrate(connection, [FIRST, SECOND]) == [2]
+
+    def test_a_broken_one_leaves_nothing_behind_and_those_before_stay(self, connection: Connection) -> None:
+        with pytest.raises(StorageFailed, match=r"0002_broken\.sql"):
+            migrate(connection, [FIRST, BROKEN])
+        assert not connection.in_transaction
+        assert tables(connection) == {"a", "schema_migrations"}
+        assert connection.execute("SELECT x FROM a").fetchall() == [(1,)]
+        assert connection.execute("SELECT version FROM schema_migrations").fetchall() == [(1,)]
+        assert migrate(connection, [FIRST, SECOND]) == [2]
+
+    def test_a_broken_first_one_leaves_an_empty_database(self, connection: Connection) -> None:
+        with pytest.raises(StorageFailed):
+            migrate(connection, [Migration(1, "broken", "CREATE TABLE a (x); nonsense")])
+        assert tables(connection) == set()
+
+    def test_a_changed_one_is_refused_before_anything_is_applied(self, connection: Connection) -> None:
+        migrate(connection, [FIRST])
+        with pytest.raises(StorageFailed, match=r"0001_first\.sql"):
+            migrate(connection, [Migration(1, "first", FIRST.sql + "-- changed"), SECOND])
+        assert tables(connection) == {"a", "schema_migrations"}
+
+    def test_a_newer_database_is_refused(self, connection: Connection) -> None:
+        migrate(connection, [FIRST, SECOND])
+        with pytest.raises(SchemaTooNew):
+            migrate(connection, [FIRST])
+
+
+class TestMigrateDatabase:
+    def test_makes_and_migrates_the_file(self, path: Path) -> None:
+        assert migrate_database(path, [FIRST, SECOND]) == [1, 2]
+        assert schema_version(path) == 2
+        assert migrate_database(path, [FIRST, SECOND]) == []
+
+    @pytest.mark.parametrize("mode", ["wal", "delete"])
+    def test_a_newer_database_is_left_untouched_byte_for_byte(self, path: Path, mode: str) -> None:
+        migrate_database(path, [FIRST, SECOND])
+        with closing(open_connection(path)) as connection:
+            connection.execute(f"PRAGMA journal_mode={mode}")
+        before = files(path.parent)
+        with pytest.raises(SchemaTooNew) as caught:
+            migrate_database(path, [FIRST])
+        assert files(path.parent) == before
+        assert "2" in caught.value.message
+        assert caught.value.hint
+
+    def test_uses_the_programs_own_migrations(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        folder = path.parent / "migrations"
+        folder.mkdir()
+        (folder / "0001_only.sql").write_text("CREATE TABLE only_one (x);")
+        monkeypatch.setattr(migrate_module, "_FOLDERS", (path.parent / "missing", folder))
+        assert migrate_database(path) == [1]
+
+
+class TestSchemaVersion:
+    def test_of_nothing_is_0_and_nothing_is_made(self, path: Path) -> None:
+        assert schema_version(path) == 0
+        assert list(path.parent.iterdir()) == []
+
+    def test_of_an_empty_database_is_0(self, path: Path, connection: Connection) -> None:
+        assert schema_version(path) == 0
+
+    def test_of_another_programs_table_is_an_error(self, path: Path, connection: Connection) -> None:
+        connection.execute("CREATE TABLE schema_migrations (id)")
+        with pytest.raises(StorageFailed):
+            schema_version(path)
+
+
+class TestLoadMigrations:
+    def test_reads_them_in_order(self, tmp_path: Path) -> None:
+        (tmp_path / "0002_second.sql").write_text("SELECT 2;")
+        (tmp_path / "0001_first.sql").write_text("SELECT 1;")
+        (tmp_path / "README.md").write_text("not a migration")
+        assert load_migrations(tmp_path) == [
+            Migration(1, "first", "SELECT 1;"),
+            Migration(2, "second", "SELECT 2;"),
+        ]
+
+    @pytest.mark.parametrize(
+        "names",
+        [
+            ("0001_a.sql", "0003_b.sql"),
+            ("0002_a.sql",),
+            ("0001_a.sql", "0001_b.sql"),
+            ("1_a.sql",),
+            ("0001_A-b.sql",),
+        ],
+    )
+    def test_gaps_duplicates_and_other_names_are_errors(self, tmp_path: Path, names: tuple[str, ...]) -> None:
+        for name in names:
+            (tmp_path / name).write_text("SELECT 1;")
+        with pytest.raises(StorageFailed):
+            load_migrations(tmp_path)
+
+    def test_a_missing_folder_is_an_error(self, tmp_path: Path) -> None:
+        with pytest.raises(StorageFailed):
+            load_migrations(tmp_path / "missing")
+
+
+class TestSplitStatements:
+    def test_triggers_strings_and_comments_do_not_split(self) -> None:
+        body = " UPDATE a SET x = ';';\n DELETE FROM a WHERE x = 2;\n"
+        trigger = f"CREATE TRIGGER tr AFTER INSERT ON a BEGIN\n{body}END;"
+        comment = "\n-- one; two\nINSERT INTO a VALUES ('a;b');"
+        assert list(split_statements(trigger + comment + "\n  ")) == [trigger, comment]
+
+    def test_a_comment_at_the_end_is_harmless(self, connection: Connection) -> None:
+        for statement in split_statements("CREATE TABLE a (x);\n-- that; was it\n"):
+            connection.execute(statement)
+        assert tables(connection) == {"a"}
+
+    @given(st.lists(st.text(alphabet="a;'\n-*/ ", max_size=12), max_size=6))
+    def test_loses_no_text(self, pieces: list[str]) -> None:
+        sql = ";".join(pieces)
+        assert "".join(split_statements(sql)).strip() == sql.strip()

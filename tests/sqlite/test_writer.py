@@ -1,0 +1,410 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentctx.errors import StorageClosed, StorageFailed, StorageFull
+from agentctx.sqlite import driver
+from agentctx.sqlite.driver import Connection, open_connection
+from agentctx.sqlite.writer import GROUP_GAP_S, GROUP_WAIT_S, MAX_GROUP, GroupWindow, Writer
+
+ROOM = 64
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "a.db"
+
+
+@pytest.fixture
+async def writer(path: Path) -> AsyncIterator[Writer]:
+    writer = await Writer.open(path)
+    await writer.run(lambda c: c.execute("CREATE TABLE t (x UNIQUE)"))
+    yield writer
+    await writer.close()
+
+
+def insert(value: Any) -> Callable[[Connection], Any]:
+    def insert_value(connection: Connection) -> Any:
+        connection.execute("INSERT INTO t VALUES (?)", (value,))
+        return value
+
+    return insert_value
+
+
+def stored(path: Path) -> set[Any]:
+    with closing(open_connection(path, readonly=True)) as connection:
+        return {x for (x,) in connection.execute("SELECT x FROM t")}
+
+
+class Plug:
+    """A function that holds the writer until it is pulled, so that what comes after forms one group."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._started, self._go_on = threading.Event(), threading.Event()
+        self._call = asyncio.create_task(writer.run(self._hold))
+
+    def _hold(self, connection: Connection) -> None:
+        self._started.set()
+        assert self._go_on.wait(10)
+
+    async def sits(self) -> None:
+        assert await asyncio.to_thread(self._started.wait, 10)
+
+    async def pull(self) -> None:
+        self._go_on.set()
+        await self._call
+
+
+async def as_one_group(writer: Writer, *functions: Callable[[Connection], Any]) -> list[Any]:
+    """The results or exceptions of functions that were committed together."""
+    plug = Plug(writer)
+    await plug.sits()
+    calls = [asyncio.create_task(writer.run(function)) for function in functions]
+    await asyncio.sleep(0)
+    await plug.pull()
+    return await asyncio.gather(*calls, return_exceptions=True)
+
+
+class TestRun:
+    async def test_gives_the_result_once_it_is_committed(self, writer: Writer, path: Path) -> None:
+        assert await writer.run(insert("a")) == "a"
+        assert stored(path) == {"a"}
+
+    async def test_a_group_is_one_commit_and_answers_each(self, writer: Writer, path: Path) -> None:
+        before = writer.commits
+        assert await as_one_group(writer, *map(insert, range(50))) == list(range(50))
+        assert writer.commits - before == 2  # the plug's and the group's
+        assert stored(path) == set(range(50))
+
+    async def test_more_than_a_group_holds(self, writer: Writer, path: Path) -> None:
+        before = writer.commits
+        await as_one_group(writer, *map(insert, range(MAX_GROUP + 10)))
+        assert writer.commits - before == 3
+        assert stored(path) == set(range(MAX_GROUP + 10))
+
+    async def test_sixteen_callers_need_at_most_a_commit_for_eight_saves(self, writer: Writer) -> None:
+        each, callers, before = 40, 16, writer.commits
+
+        async def caller(number: int) -> None:
+            for step in range(each):
+                await writer.run(insert((number * each) + step))
+
+        await asyncio.gather(*map(caller, range(callers)))
+        assert writer.commits - before <= each * callers / 8
+
+    async def test_one_caller_gets_one_commit_each(self, writer: Writer) -> None:
+        before = writer.commits
+        for value in range(30):
+            await writer.run(insert(value))
+        assert writer.commits - before == 30
+
+    async def test_a_failing_function_undoes_only_itself(self, writer: Writer, path: Path) -> None:
+        failure = ValueError("mine")
+
+        def fail(connection: Connection) -> None:
+            connection.execute("INSERT INTO t VALUES ('undone')")
+            raise failure
+
+        assert await as_one_group(writer, insert("a"), fail, insert("b")) == ["a", failure, "b"]
+        assert stored(path) == {"a", "b"}
+
+    async def test_a_failing_function_alone_is_undone(self, writer: Writer, path: Path) -> None:
+        def fail(connection: Connection) -> None:
+            connection.execute("INSERT INTO t VALUES ('undone')")
+            raise KeyError("k")
+
+        with pytest.raises(KeyError):
+            await writer.run(fail)
+        assert await writer.run(insert("a")) == "a"
+        assert stored(path) == {"a"}
+
+    async def test_errors_of_the_driver_are_translated(self, writer: Writer) -> None:
+        await writer.run(insert("private"))
+        with pytest.raises(StorageFailed) as alone:
+            await writer.run(insert("private"))
+        assert isinstance(alone.value.__cause__, driver.IntegrityError)
+        assert "private" not in alone.value.message
+        (grouped, fine) = await as_one_group(writer, insert("private"), insert("b"))
+        assert type(grouped) is StorageFailed
+        assert fine == "b"
+
+    async def test_a_function_may_handle_errors_of_the_driver(self, writer: Writer, path: Path) -> None:
+        def insert_or_not(connection: Connection) -> str:
+            try:
+                connection.execute("INSERT INTO t VALUES ('a')")
+            except driver.IntegrityError:
+                return "there"
+            return "new"
+
+        assert await as_one_group(writer, insert_or_not, insert_or_not) == ["new", "there"]
+        assert stored(path) == {"a"}
+
+    async def test_stop_iteration_reaches_its_caller_and_nobody_else(self, writer: Writer) -> None:
+        def empty(connection: Connection) -> Any:
+            return next(connection.execute("SELECT 1 WHERE 0"))
+
+        (first, second) = await as_one_group(writer, empty, insert("a"))
+        assert isinstance(first, RuntimeError)
+        assert second == "a"
+        with pytest.raises(RuntimeError):
+            await writer.run(empty)
+
+    async def test_a_cancelled_caller_stops_neither_its_function_nor_neighbours(
+        self, writer: Writer, path: Path
+    ) -> None:
+        plug = Plug(writer)
+        await plug.sits()
+        cancelled = asyncio.create_task(writer.run(insert("cancelled")))
+        neighbour = asyncio.create_task(writer.run(insert("neighbour")))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await cancelled
+        await plug.pull()
+        assert await neighbour == "neighbour"
+        assert stored(path) == {"cancelled", "neighbour"}
+
+    async def test_a_caller_cancelled_in_the_middle_leaves_no_transaction_open(
+        self, writer: Writer, path: Path
+    ) -> None:
+        started, go_on = threading.Event(), threading.Event()
+
+        def slow(connection: Connection) -> None:
+            connection.execute("INSERT INTO t VALUES ('slow')")
+            started.set()
+            assert go_on.wait(10)
+
+        caller = asyncio.create_task(writer.run(slow))
+        assert await asyncio.to_thread(started.wait, 10)
+        caller.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        go_on.set()
+        assert await writer.run(insert("next")) == "next"
+        assert stored(path) == {"slow", "next"}
+
+    async def test_a_database_held_by_another_program_fails_everyone_and_recovers(
+        self, writer: Writer, path: Path
+    ) -> None:
+        def without_patience(connection: Connection) -> None:
+            connection.execute("PRAGMA busy_timeout = 0")
+
+        await writer.run(without_patience)
+        with closing(open_connection(path)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            failures = await asyncio.gather(*map(writer.run, map(insert, "ab")), return_exceptions=True)
+            other.execute("ROLLBACK")
+        assert [type(failure) for failure in failures] == [StorageFailed, StorageFailed]
+        assert await asyncio.gather(*map(writer.run, map(insert, "ab"))) == ["a", "b"]
+
+
+class TestDiskFull:
+    @pytest.fixture
+    async def full(self, writer: Writer) -> Writer:
+        """The writer of a database that has room for small rows, not for big ones."""
+
+        def limit(connection: Connection) -> None:
+            (pages,) = connection.execute("PRAGMA page_count").fetchone()
+            connection.execute(f"PRAGMA max_page_count = {pages + ROOM}")
+
+        await writer.run(limit)
+        return writer
+
+    async def test_only_the_culprit_of_a_group_fails(self, full: Writer, path: Path) -> None:
+        runs = Counter[str]()
+
+        def counted(value: str) -> Callable[[Connection], Any]:
+            def run(connection: Connection) -> Any:
+                runs[value] += 1
+                return insert(value)(connection)
+
+            return run
+
+        def culprit(connection: Connection) -> None:
+            connection.execute("INSERT INTO t VALUES (zeroblob(4000000))")
+
+        (first, error, last) = await as_one_group(full, counted("a"), culprit, counted("b"))
+        assert (first, last) == ("a", "b")
+        assert isinstance(error, StorageFull)
+        assert stored(path) == {"a", "b"}
+        assert runs["a"] == 2  # SQLite had undone the whole group
+
+    async def test_a_function_that_hides_the_full_disk_still_fails(self, full: Writer, path: Path) -> None:
+        def hide(connection: Connection) -> str:
+            try:
+                connection.execute("INSERT INTO t VALUES (zeroblob(4000000))")
+            except driver.Error:
+                return "all is well"
+            return "stored"
+
+        (first, hidden, last) = await as_one_group(full, insert("a"), hide, insert("b"))
+        assert (first, last) == ("a", "b")
+        assert isinstance(hidden, StorageFailed)
+        assert stored(path) == {"a", "b"}
+
+    async def test_reads_go_on_and_writes_resume_when_there_is_space(self, full: Writer, path: Path) -> None:
+        await full.run(insert("before"))
+
+        def culprit(connection: Connection) -> None:
+            connection.execute("INSERT INTO t VALUES (zeroblob(4000000))")
+
+        with pytest.raises(StorageFull):
+            await full.run(culprit)
+        assert stored(path) == {"before"}
+        await full.run(lambda c: c.execute("PRAGMA max_page_count = 1000000").fetchall())
+        await full.run(culprit)
+        assert stored(path) == {"before", b"\0" * 4_000_000}
+
+
+class TestCommitFails:
+    @pytest.fixture
+    async def linked(self, writer: Writer) -> Writer:
+        await writer.run(
+            lambda c: c.execute(
+                "CREATE TABLE child (t REFERENCES t (x) DEFERRABLE INITIALLY DEFERRED)",
+            )
+        )
+        return writer
+
+    async def test_only_the_culprit_of_a_group_fails(self, linked: Writer, path: Path) -> None:
+        def orphan(connection: Connection) -> None:
+            connection.execute("INSERT INTO child VALUES ('nobody')")
+
+        before = linked.commits
+        (first, error, last) = await as_one_group(linked, insert("a"), orphan, insert("b"))
+        assert (first, last) == ("a", "b")
+        assert type(error) is StorageFailed
+        assert stored(path) == {"a", "b"}
+        assert linked.commits - before == 3  # the plug, a and b
+
+    async def test_alone_it_fails_and_the_writer_goes_on(self, linked: Writer, path: Path) -> None:
+        with pytest.raises(StorageFailed):
+            await linked.run(lambda c: c.execute("INSERT INTO child VALUES ('nobody')"))
+        assert await linked.run(insert("a")) == "a"
+        assert stored(path) == {"a"}
+
+
+class TestClose:
+    async def test_commits_what_waits(self, path: Path) -> None:
+        writer = await Writer.open(path)
+        await writer.run(lambda c: c.execute("CREATE TABLE t (x)"))
+        plug = Plug(writer)
+        await plug.sits()
+        calls = [asyncio.create_task(writer.run(insert(value))) for value in range(MAX_GROUP + 5)]
+        await asyncio.sleep(0)
+        closing_task = asyncio.create_task(writer.close())
+        await asyncio.sleep(0)
+        with pytest.raises(StorageClosed):
+            await writer.run(insert("late"))
+        await plug.pull()
+        await closing_task
+        assert await asyncio.gather(*calls) == list(range(MAX_GROUP + 5))
+        assert stored(path) == set(range(MAX_GROUP + 5))
+
+    async def test_is_idempotent(self, path: Path) -> None:
+        writer = await Writer.open(path)
+        await asyncio.gather(writer.close(), writer.close())
+        await writer.close()
+        with pytest.raises(StorageClosed):
+            await writer.run(insert("late"))
+        with pytest.raises(StorageClosed):
+            await writer.checkpoint()
+
+    async def test_cancelled_it_still_commits_and_closes(self, path: Path) -> None:
+        writer = await Writer.open(path)
+        await writer.run(lambda c: c.execute("CREATE TABLE t (x)"))
+        plug = Plug(writer)
+        await plug.sits()
+        call = asyncio.create_task(writer.run(insert("a")))
+        closing_task = asyncio.create_task(writer.close())
+        await asyncio.sleep(0)
+        closing_task.cancel()
+        await plug.pull()
+        with pytest.raises(asyncio.CancelledError):
+            await closing_task
+        assert await call == "a"
+        assert not path.with_name("a.db-wal").exists()
+
+    async def test_when_the_loop_cancels_the_worker_nobody_waits_forever(self, path: Path) -> None:
+        writer = await Writer.open(path)
+        plug = Plug(writer)
+        await plug.sits()
+        waiting = asyncio.create_task(writer.run(insert("a")))
+        await asyncio.sleep(0)
+        writer._worker.cancel()
+        with pytest.raises(StorageClosed):
+            await waiting
+        with pytest.raises(StorageFailed):
+            await plug.pull()
+        with pytest.raises(StorageClosed):
+            await writer.run(insert("b"))
+        await writer.close()
+
+
+async def test_checkpoint_empties_the_wal_unless_a_reader_is_in_the_way(writer: Writer, path: Path) -> None:
+    await writer.run(lambda c: c.execute("PRAGMA busy_timeout = 0").fetchall())
+    await writer.run(insert("a"))
+    with closing(open_connection(path, readonly=True)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM t").fetchall()
+        await writer.run(insert("b"))
+        assert not await writer.checkpoint()
+        reader.execute("ROLLBACK")
+        assert await writer.checkpoint()
+    assert path.with_name("a.db-wal").stat().st_size == 0
+
+
+class TestGroupWindow:
+    def test_a_lone_caller_is_never_delayed(self) -> None:
+        window = GroupWindow()
+        for now in (1.0, 2.0, 3.0):
+            assert window.closes_at(waiting=1, first=now, last=now) <= now
+            window.committed(members=1, arrived=0)
+
+    def test_waits_for_as_many_as_the_last_commit_saw(self) -> None:
+        window = GroupWindow()
+        window.committed(members=1, arrived=15)
+        assert window.closes_at(waiting=15, first=1.0, last=1.001) > 1.001
+        assert window.closes_at(waiting=16, first=1.0, last=1.001) <= 1.001
+
+    def test_one_miss_and_a_lone_caller_is_not_delayed_again(self) -> None:
+        window = GroupWindow()
+        window.committed(members=16, arrived=0)
+        assert window.closes_at(waiting=1, first=1.0, last=1.0) == 1.0 + GROUP_GAP_S
+        window.committed(members=1, arrived=0)
+        assert window.closes_at(waiting=1, first=2.0, last=2.0) <= 2.0
+
+    def test_expectation_falls_when_fewer_come(self) -> None:
+        window = GroupWindow()
+        window.committed(members=16, arrived=0)
+        for _ in range(10):
+            window.committed(members=2, arrived=0)
+        assert window.expected == 2
+
+    @given(
+        seen=st.lists(st.tuples(st.integers(1, MAX_GROUP), st.integers(0, 1_000)), max_size=20),
+        waiting=st.integers(1, 1_000),
+        first=st.floats(0, 1e6),
+        spread=st.floats(0, 1),
+    )
+    def test_nobody_waits_longer_than_the_limit(
+        self, seen: list[tuple[int, int]], waiting: int, first: float, spread: float
+    ) -> None:
+        window = GroupWindow()
+        for members, arrived in seen:
+            window.committed(members=members, arrived=arrived)
+        assert 1 <= window.expected <= MAX_GROUP
+        closes = window.closes_at(waiting=waiting, first=first, last=first + spread)
+        assert closes <= first + max(GROUP_WAIT_S, spread)
+        if waiting >= MAX_GROUP:
+            assert closes <= first + spread

@@ -1,0 +1,606 @@
+"""What every storage engine must do. Subclass it with fixtures `storage` and `clock`."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from agentctx.chunking.base import Span
+from agentctx.errors import IdempotencyKeyReused, NotFound, VersionConflict
+from agentctx.storage.base import (
+    Change,
+    Draft,
+    Entry,
+    Filter,
+    IdempotencyKey,
+    Job,
+    Saved,
+    Space,
+    SpaceState,
+    Storage,
+)
+from tests.storage.drafts import ALL, FINGERPRINT, START_MS, HandClock, draft, keyless, vector, vectors
+
+HOUR_MS = 3_600_000
+
+
+async def serving_space(storage: Storage) -> Space:
+    space = await storage.open_space(FINGERPRINT)
+    return await storage.prepare_space(space.id, vector(1))
+
+
+async def save(storage: Storage, wanted: Draft) -> Saved:
+    return await storage.save(wanted, owed=True)
+
+
+async def embed(storage: Storage, saved: Saved, *rows: object) -> int:
+    found = rows or [vector(1)] * len(saved.jobs)
+    return await storage.complete(saved.jobs, vectors(*found))  # type: ignore[arg-type]  # rows are vectors
+
+
+async def found_by_words(storage: Storage, question: str, wanted: Filter = ALL) -> list[str]:
+    return [hit.entry for hit in await storage.search_words(question, wanted, 50)]
+
+
+async def assert_sound(storage: Storage) -> None:
+    census = await storage.census()
+    assert census.violations == 0, census
+
+
+class EntryConformance:
+    async def test_a_saved_entry_is_read_back_whole(self, storage: Storage) -> None:
+        saved = await save(
+            storage,
+            draft("Text.", session="s1", agent="planner", trust="external", expires=START_MS + HOUR_MS),
+        )
+        entry = await storage.get(saved.id)
+        assert entry is not None
+        assert (saved.change, saved.version) == (Change.CREATED, 1)
+        assert entry == Entry(
+            id=saved.id,
+            version=1,
+            live=True,
+            namespace="default",
+            collection="knowledge",
+            key="deploy",
+            session="s1",
+            agent="planner",
+            content="Text.",
+            attributes={"category": "fact", "tags": ["ops"]},
+            origin="agent",
+            trust="external",
+            principal=1000,
+            created=START_MS,
+            updated=START_MS,
+            expires=START_MS + HOUR_MS,
+            pending=False,
+            embedded=False,
+        )
+
+    async def test_an_existing_key_makes_a_new_version_and_keeps_the_old(
+        self, storage: Storage, clock: HandClock
+    ) -> None:
+        first = await save(storage, draft("on Tuesday"))
+        clock.now += 5
+        second = await save(storage, draft("on Friday"))
+        assert (second.id, second.version, second.change) == (first.id, 2, Change.VERSION)
+        history = await storage.history(first.id)
+        assert [(e.version, e.content, e.live) for e in history] == [
+            (2, "on Friday", True),
+            (1, "on Tuesday", False),
+        ]
+        assert [e.created for e in history] == [START_MS, START_MS]
+        assert (await storage.get(first.id, version=1)).content == "on Tuesday"  # type: ignore[union-attr]
+        assert await found_by_words(storage, "tuesday") == []
+        assert await found_by_words(storage, "friday") == [first.id]
+        await assert_sound(storage)
+
+    async def test_the_same_key_elsewhere_is_another_entry(self, storage: Storage) -> None:
+        ids = {
+            (await save(storage, draft())).id,
+            (await save(storage, draft(namespace="other"))).id,
+            (await save(storage, draft(collection="notes"))).id,
+        }
+        assert len(ids) == 3
+
+    async def test_equal_content_and_attributes_change_nothing(self, storage: Storage) -> None:
+        await serving_space(storage)
+        first = await save(storage, draft())
+        again = await save(storage, draft())
+        assert (again.id, again.version, again.change, again.jobs) == (first.id, 1, Change.NONE, ())
+        assert again.pending
+
+    async def test_changed_attributes_update_in_place(self, storage: Storage) -> None:
+        await serving_space(storage)
+        first = await save(storage, draft())
+        await embed(storage, first)
+        changed = await save(storage, draft(attributes={"category": "rule"}))
+        entry = await storage.get(first.id)
+        assert entry is not None
+        assert (changed.change, entry.version, entry.attributes) == (
+            Change.ATTRIBUTES,
+            1,
+            {"category": "rule"},
+        )
+        assert changed.jobs == (), "the embedded text is the same"
+        assert not entry.pending
+
+    async def test_new_labels_are_found_and_a_new_header_is_embedded_again(self, storage: Storage) -> None:
+        await serving_space(storage)
+        first = await save(storage, draft())
+        await embed(storage, first)
+        tagged = await save(
+            storage, draft(attributes={"tags": ["release"]}, labels="deploy release", header="r")
+        )
+        assert tagged.change is Change.ATTRIBUTES
+        assert [job.text for job in tagged.jobs] == ["r\nThe deploy window is on Tuesday."]
+        assert await found_by_words(storage, "release") == [first.id]
+        assert await found_by_words(storage, "ops") == []
+        await assert_sound(storage)
+
+    async def test_if_version_guards_against_lost_updates(self, storage: Storage) -> None:
+        saved = await storage.save(draft("one"), owed=False, if_version=0)
+        await storage.save(draft("two"), owed=False, if_version=1)
+        for stale in (0, 1, 3):
+            with pytest.raises(VersionConflict):
+                await storage.save(draft("three"), owed=False, if_version=stale)
+        with pytest.raises(VersionConflict):
+            await storage.delete(saved.id, if_version=1)
+        assert (await storage.get(saved.id)).content == "two"  # type: ignore[union-attr]
+
+    async def test_a_repeated_idempotency_key_saves_once(self, storage: Storage) -> None:
+        once = IdempotencyKey(1000, "k", b"digest")
+        first = await storage.save(keyless("same"), owed=False, idempotency=once)
+        again = await storage.save(keyless("same"), owed=False, idempotency=once)
+        assert (again.id, again.version, again.change) == (first.id, 1, Change.CREATED)
+        entries, _ = await storage.list_entries(ALL, limit=10)
+        assert len(entries) == 1
+        with pytest.raises(IdempotencyKeyReused):
+            await storage.save(keyless("other"), owed=False, idempotency=IdempotencyKey(1000, "k", b"else"))
+        other = await storage.save(keyless("same"), owed=False, idempotency=IdempotencyKey(7, "k", b"x"))
+        assert other.id != first.id, "keys belong to their principal"
+
+    async def test_idempotency_keys_are_forgotten_after_a_day(
+        self, storage: Storage, clock: HandClock
+    ) -> None:
+        once = IdempotencyKey(1000, "k", b"digest")
+        first = await storage.save(keyless("same"), owed=False, idempotency=once)
+        clock.now += 25 * HOUR_MS
+        await storage.sweep()
+        again = await storage.save(keyless("same"), owed=False, idempotency=once)
+        assert again.id != first.id
+
+    async def test_nothing_raises_trust(self, storage: Storage) -> None:
+        saved = await save(storage, draft("one", trust="external"))
+        await save(storage, draft("two", trust="operator"))
+        assert (await storage.get(saved.id)).trust == "external"  # type: ignore[union-attr]
+        high = await save(storage, draft("one", key="high", trust="operator"))
+        await save(storage, draft("two", key="high", trust="agent"))
+        assert (await storage.get(high.id)).trust == "agent"  # type: ignore[union-attr]
+
+    async def test_revise_builds_on_the_live_version(self, storage: Storage) -> None:
+        saved = await save(storage, draft("one"))
+
+        def appended(entry: Entry, _: Draft | None) -> Draft:
+            return draft(entry.content + " more")
+
+        revised = await storage.revise(saved.id, appended, owed=True)
+        assert (revised.version, (await storage.get(saved.id)).content) == (2, "one more")  # type: ignore[union-attr]
+        with pytest.raises(NotFound):
+            await storage.revise("unknown", appended, owed=True)
+        with pytest.raises(VersionConflict):
+            await storage.revise(saved.id, appended, owed=True, if_version=1)
+
+    async def test_a_revision_that_fails_leaves_its_neighbours(self, storage: Storage) -> None:
+        saved = await save(storage, draft("one"))
+
+        def failing(entry: Entry, _: Draft | None) -> Draft:
+            raise ValueError("no")
+
+        outcomes = await asyncio.gather(
+            storage.revise(saved.id, failing, owed=True),
+            *(storage.save(keyless(f"neighbour {n}"), owed=True) for n in range(10)),
+            return_exceptions=True,
+        )
+        assert [isinstance(outcome, ValueError) for outcome in outcomes] == [True] + [False] * 10
+        entries, _ = await storage.list_entries(ALL, limit=50)
+        assert len(entries) == 11
+        await assert_sound(storage)
+
+    async def test_concurrent_saves_of_one_key_are_versions_in_a_row(self, storage: Storage) -> None:
+        saved = await asyncio.gather(*(save(storage, draft(f"text {n}")) for n in range(40)))
+        assert sorted(outcome.version for outcome in saved) == list(range(1, 41))
+        assert len(await storage.history(saved[0].id)) == 40
+        await assert_sound(storage)
+
+    async def test_a_cancelled_caller_hurts_nobody(self, storage: Storage) -> None:
+        tasks = [asyncio.ensure_future(save(storage, keyless(f"text {n}"))) for n in range(20)]
+        tasks[3].cancel()
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        assert sum(isinstance(outcome, Saved) for outcome in outcomes) == 19
+        await save(storage, draft("after"))
+        await assert_sound(storage)
+
+    async def test_pages_are_newest_first_and_complete(self, storage: Storage) -> None:
+        ids = [(await save(storage, keyless(f"text {n}"))).id for n in range(7)]
+        await save(storage, keyless("elsewhere", namespace="other"))
+        seen: list[str] = []
+        cursor: int | None = None
+        while True:
+            page, cursor = await storage.list_entries(ALL, limit=3, before=cursor)
+            seen += [entry.id for entry in page]
+            if cursor is None:
+                break
+        assert seen == ids[::-1]
+
+    async def test_find_by_key(self, storage: Storage) -> None:
+        saved = await save(storage, draft())
+        assert (await storage.find("default", "knowledge", "deploy")).id == saved.id  # type: ignore[union-attr]
+        assert await storage.find("other", "knowledge", "deploy") is None
+
+    async def test_delete_removes_everything_at_once(self, storage: Storage) -> None:
+        space = await serving_space(storage)
+        first = await save(storage, draft("on Tuesday"))
+        await embed(storage, first)
+        second = await save(storage, draft("on Friday"))
+        assert await storage.delete(first.id) == 2
+        assert await storage.get(first.id) is None
+        assert await storage.history(first.id) == []
+        assert await found_by_words(storage, "friday tuesday") == []
+        assert await storage.search_vectors(space.id, vector(1), ALL, 10) == []
+        assert await embed(storage, second) == 0
+        assert (await storage.depth()).pending == 0
+        census = await storage.census()
+        assert (census.entries, census.chunks, census.vectors, census.violations) == (0, 0, 0, 0)
+        with pytest.raises(NotFound):
+            await storage.delete(first.id)
+
+    async def test_an_expired_entry_is_gone_before_it_is_swept(
+        self, storage: Storage, clock: HandClock
+    ) -> None:
+        saved = await save(storage, draft("brief", expires=START_MS + 10))
+        hits = await storage.search_words("brief", ALL, 5)
+        clock.now += 10
+        assert await storage.get(saved.id) is None
+        assert await storage.find("default", "knowledge", "deploy") is None
+        assert (await storage.list_entries(ALL, limit=5))[0] == []
+        assert await storage.resolve([hit.chunk for hit in hits], ALL) == {}
+        fresh = await save(storage, draft("brief again"))
+        assert (fresh.version, fresh.id == saved.id) == (1, False)
+        await assert_sound(storage)
+
+    async def test_the_sweep_removes_what_has_expired_only(self, storage: Storage, clock: HandClock) -> None:
+        await serving_space(storage)
+        for number in range(5):
+            await embed(
+                storage, await save(storage, keyless(f"brief {number}", expires=START_MS + number + 1))
+            )
+        await save(storage, keyless("lasting"))
+        clock.now += 3
+        assert await storage.sweep(limit=2) == 2
+        assert await storage.sweep() == 1
+        assert await storage.sweep() == 0
+        census = await storage.census()
+        assert (census.entries, census.violations) == (3, 0)
+
+    async def test_the_secret_is_made_once(self, storage: Storage) -> None:
+        secret = await storage.secret()
+        assert (len(secret), await storage.secret()) == (32, secret)
+
+    async def test_stats_count_what_is_there(self, storage: Storage) -> None:
+        await serving_space(storage)
+        await embed(storage, await save(storage, draft()))
+        await save(storage, keyless("seen", collection="observation"))
+        stats = await storage.stats()
+        assert (dict(stats.entries), stats.chunks, stats.vectors) == (
+            {"knowledge": 1, "observation": 1},
+            2,
+            1,
+        )
+        assert stats.bytes > 0
+
+
+class SearchConformance:
+    @pytest.mark.parametrize(
+        ("text", "question"),
+        [
+            ("The database is backed up nightly.", "backups of databases"),
+            ("我们的数据库每天晚上备份一次", "备份"),
+            ("서버 시스템을 재시작한다", "시스템"),
+            ("call getUserName before the render", "user name"),
+            ("call getUserName before the render", "getUserName"),
+            ("set max_open_files in limits", "max_open_files"),
+            ("set max_open_files in limits", "open files"),
+            ("edit config.yaml first", "config.yaml"),
+            ("a well-known port", "well-known"),
+        ],
+    )
+    async def test_words_are_found(self, storage: Storage, text: str, question: str) -> None:
+        saved = await save(storage, keyless(text))
+        await save(storage, keyless("Nothing of the kind."))
+        assert (await found_by_words(storage, question))[:1] == [saved.id]
+
+    @pytest.mark.parametrize(
+        "question",
+        [
+            '"',
+            "AND",
+            "a AND",
+            "NEAR(",
+            "NEAR(a b",
+            "*",
+            "-",
+            ":",
+            "text:x",
+            "(",
+            ")",
+            "^a",
+            "a*",
+            "+",
+            "''",
+            "\\",
+        ],
+    )
+    async def test_fts_syntax_is_text(self, storage: Storage, question: str) -> None:
+        await save(storage, keyless("a b x"))
+        assert isinstance(await found_by_words(storage, question), list)
+
+    async def test_labels_are_words_too(self, storage: Storage) -> None:
+        saved = await save(storage, draft("Text.", labels="rollback-plan blue"))
+        assert await found_by_words(storage, "rollback-plan") == [saved.id]
+
+    async def test_a_long_question_keeps_its_rarest_words(self, storage: Storage) -> None:
+        noise = " ".join(f"common{n}" for n in range(60))
+        for _ in range(3):
+            await save(storage, keyless(noise))
+        saved = await save(storage, keyless(f"{noise} zyzzyva"))
+        assert (await found_by_words(storage, f"{noise} zyzzyva unheardof"))[0] == saved.id
+
+    async def test_words_stay_in_their_scope(self, storage: Storage) -> None:
+        here = await save(storage, keyless("shared word", session="s1"))
+        free = await save(storage, keyless("shared word"))
+        await save(storage, keyless("shared word", namespace="other"))
+        await save(storage, keyless("shared word", collection="observation"))
+        await save(storage, keyless("shared word", session="s2"))
+        wanted = Filter(namespace="default", collections=("knowledge",), session="s1")
+        assert set(await found_by_words(storage, "shared", wanted)) == {here.id, free.id}
+
+    async def test_scope_does_not_change_the_order(self, storage: Storage) -> None:
+        for text in ("alpha alpha beta", "alpha beta", "beta gamma delta"):
+            await save(storage, keyless(text))
+        narrow = Filter(namespace="default", collections=("knowledge",), session="s")
+        assert await found_by_words(storage, "alpha", narrow) == await found_by_words(storage, "alpha")
+
+    async def test_vectors_are_found_nearest_first(self, storage: Storage) -> None:
+        space = await serving_space(storage)
+        saved = [await save(storage, keyless(f"text {n}")) for n in range(3)]
+        for outcome, row in zip(saved, (vector(0, 1), vector(1, 0.1), vector(1, 1)), strict=True):
+            await embed(storage, outcome, row)
+        hits = await storage.search_vectors(space.id, vector(1), ALL, 2)
+        assert [hit.entry for hit in hits] == [saved[1].id, saved[2].id]
+        assert hits[1].distance == pytest.approx(1 - 2**-0.5, abs=1e-6)
+        exact = await storage.distances(space.id, vector(1), [saved[0].jobs[0].chunk, 999])
+        assert exact == {saved[0].jobs[0].chunk: pytest.approx(1.0)}
+
+    @pytest.mark.parametrize("crowd", [0, 400])
+    async def test_filters_narrow_before_the_limit(self, storage: Storage, crowd: int) -> None:
+        """With a crowd the small set of ids becomes a large one: both paths must agree."""
+        space = await serving_space(storage)
+        wanted_ids = []
+        for number in range(3 + crowd):
+            saved = await save(
+                storage,
+                keyless(f"text {number}", agent="a", attributes={"category": "rule", "tags": ["x", "y"]}),
+            )
+            await embed(storage, saved, vector(1, 1))
+            wanted_ids.append(saved.id)
+        for number in range(20):
+            await embed(
+                storage, await save(storage, keyless(f"text near {number}")), vector(1, 0.01 * number)
+            )
+        wanted = replace(ALL, agent="a", category="rule", tags=("x", "y"))
+        by_meaning = await storage.search_vectors(space.id, vector(1), wanted, 5)
+        assert {hit.entry for hit in by_meaning} <= set(wanted_ids)
+        assert len(by_meaning) == min(5, len(wanted_ids))
+        assert set(await found_by_words(storage, "text", wanted)) <= set(wanted_ids)
+        assert len(await found_by_words(storage, "text", wanted)) == min(50, len(wanted_ids))
+
+    async def test_time_and_trust_filters(self, storage: Storage, clock: HandClock) -> None:
+        old = await save(storage, keyless("word one", trust="external"))
+        clock.now += HOUR_MS
+        new = await save(storage, keyless("word two"))
+        assert await found_by_words(storage, "word", replace(ALL, since=START_MS + 1)) == [new.id]
+        assert await found_by_words(storage, "word", replace(ALL, until=START_MS + 1)) == [old.id]
+        assert await found_by_words(storage, "word", replace(ALL, trust=("agent", "operator"))) == [new.id]
+
+    async def test_a_session_sees_its_own_and_what_has_none(self, storage: Storage) -> None:
+        space = await serving_space(storage)
+        ids = {}
+        for session in ("s1", "s2", ""):
+            saved = await save(storage, keyless("text", session=session))
+            await embed(storage, saved)
+            ids[session] = saved.id
+        hits = await storage.search_vectors(space.id, vector(1), replace(ALL, session="s1"), 10)
+        assert {hit.entry for hit in hits} == {ids["s1"], ids[""]}
+
+    async def test_resolve_gives_the_present_text_of_what_is_wanted(self, storage: Storage) -> None:
+        spans = (Span(0, 6), Span(4, 11))
+        saved = await save(storage, keyless("hello world", spans=spans))
+        hits = await storage.search_words("hello world", ALL, 10)
+        resolved = await storage.resolve([hit.chunk for hit in hits] + [12345], ALL)
+        assert sorted((r.start, r.end, r.content) for r in resolved.values()) == [
+            (0, 6, "hello "),
+            (4, 11, "o world"),
+        ]
+        assert {r.entry.id for r in resolved.values()} == {saved.id}
+        assert await storage.resolve([hit.chunk for hit in hits], replace(ALL, namespace="other")) == {}
+
+
+class JobConformance:
+    async def test_without_a_callback_nothing_is_owed(self, storage: Storage) -> None:
+        await storage.open_space(FINGERPRINT)
+        assert (await storage.save(draft(), owed=False)).jobs == ()
+        assert (await storage.depth()).pending == 0
+
+    async def test_without_a_space_nothing_is_owed(self, storage: Storage) -> None:
+        saved = await save(storage, draft())
+        assert (saved.jobs, saved.embedded, saved.pending) == ((), False, False)
+
+    async def test_every_chunk_owes_a_job_with_its_text(self, storage: Storage) -> None:
+        await serving_space(storage)
+        saved = await save(storage, draft("hello world", spans=(Span(0, 6), Span(6, 11)), header="key"))
+        assert [job.text for job in saved.jobs] == ["key\nhello ", "key\nworld"]
+        assert (saved.embedded, saved.pending) == (True, True)
+        claimed = await storage.claim(10, now=START_MS, lease_until=START_MS + 1)
+        assert claimed == list(saved.jobs)
+
+    async def test_completion_stores_vectors_and_ends_jobs(self, storage: Storage) -> None:
+        await serving_space(storage)
+        saved = await save(storage, draft())
+        assert await embed(storage, saved) == 1
+        assert (await storage.depth()).pending == 0
+        assert not (await storage.get(saved.id)).pending  # type: ignore[union-attr]
+        assert await embed(storage, saved) == 0, "a second reply for the same job is stale"
+        census = await storage.census()
+        assert (census.vectors, census.violations) == (1, 0)
+
+    async def test_a_vector_for_replaced_text_is_dropped(self, storage: Storage) -> None:
+        space = await serving_space(storage)
+        first = await save(storage, draft("old text"))
+        second = await save(storage, draft("new text"))
+        assert await embed(storage, first, vector(0, 1)) == 0
+        assert await storage.search_vectors(space.id, vector(1), ALL, 5) == []
+        assert await embed(storage, second, vector(1)) == 1
+        await assert_sound(storage)
+
+    async def test_a_vector_for_a_changed_header_is_dropped(self, storage: Storage) -> None:
+        await serving_space(storage)
+        first = await save(storage, draft())
+        second = await save(storage, draft(attributes={"category": "rule"}, header="other"))
+        assert await embed(storage, first) == 0
+        assert await embed(storage, second) == 1
+
+    async def test_a_vector_for_a_deleted_entry_is_dropped(self, storage: Storage) -> None:
+        space = await serving_space(storage)
+        saved = await save(storage, draft())
+        await storage.delete(saved.id)
+        assert await embed(storage, saved) == 0
+        assert await storage.search_vectors(space.id, vector(1), ALL, 5) == []
+        await assert_sound(storage)
+
+    async def test_claims_are_leased_oldest_first(self, storage: Storage) -> None:
+        await serving_space(storage)
+        jobs = [(await save(storage, keyless(f"text {n}"))).jobs[0] for n in range(4)]
+        assert await storage.claim(2, now=START_MS, lease_until=START_MS + 10) == jobs[:2]
+        claimed = await storage.claim(5, now=START_MS, lease_until=START_MS + 10, exclude=[jobs[2].id])
+        assert claimed == jobs[3:]
+        assert await storage.next_due(START_MS) == START_MS + 10
+        assert await storage.claim(5, now=START_MS + 10, lease_until=START_MS + 20) == jobs
+        await storage.release_leases()
+        assert len(await storage.claim(5, now=START_MS + 10, lease_until=START_MS + 20)) == 4
+
+    async def test_postponed_jobs_wait_and_count_attempts(self, storage: Storage) -> None:
+        await serving_space(storage)
+        job = (await save(storage, draft())).jobs[0]
+        await storage.postpone([job], not_before=START_MS + 50, error="provider down")
+        assert await storage.claim(5, now=START_MS + 49, lease_until=START_MS + 99) == []
+        assert await storage.next_due(START_MS) == START_MS + 50
+        assert await storage.claim(5, now=START_MS + 50, lease_until=START_MS + 99) == [
+            replace(job, attempts=1)
+        ]
+
+    async def test_buried_jobs_are_listed_and_retried(self, storage: Storage) -> None:
+        await serving_space(storage)
+        saved = await save(storage, draft())
+        await storage.bury(saved.jobs[0], "refused by the model")
+        assert await storage.claim(5, now=START_MS, lease_until=START_MS + 9) == []
+        depth = await storage.depth()
+        assert (depth.pending, depth.buried, depth.oldest) == (0, 1, None)
+        (row,) = await storage.buried()
+        assert (row.entry, row.reason, row.attempts) == (saved.id, "refused by the model", 1)
+        await assert_sound(storage)
+        assert await storage.retry_buried() == 1
+        assert await storage.claim(5, now=START_MS, lease_until=START_MS + 9) == list(saved.jobs)
+
+    async def test_depth_knows_the_oldest(self, storage: Storage, clock: HandClock) -> None:
+        await serving_space(storage)
+        await save(storage, keyless("one"))
+        clock.now += 70
+        await save(storage, keyless("two"))
+        depth = await storage.depth()
+        assert (depth.pending, depth.oldest) == (2, START_MS)
+
+
+class SpaceConformance:
+    async def test_the_first_space_is_active_and_enabled(self, storage: Storage) -> None:
+        space = await storage.open_space(FINGERPRINT)
+        assert (space.state, space.enabled, space.dimension) == (SpaceState.ACTIVE, True, None)
+        assert (await storage.open_space(FINGERPRINT)).id == space.id
+        prepared = await storage.prepare_space(space.id, vector(1))
+        assert prepared.dimension == 4
+        assert prepared.canary is not None
+        assert prepared.canary.tolist() == [1, 0, 0, 0]
+
+    async def test_saves_before_the_first_probe_are_owed(self, storage: Storage) -> None:
+        space = await storage.open_space(FINGERPRINT)
+        saved = await save(storage, draft())
+        assert saved.pending
+        await assert_sound(storage)
+        await storage.prepare_space(space.id, vector(1))
+        assert await embed(storage, saved) == 1
+
+    async def test_another_model_is_built_beside_and_never_mixed(self, storage: Storage) -> None:
+        old = await serving_space(storage)
+        await embed(storage, await save(storage, draft()))
+        new = await storage.open_space({**FINGERPRINT, "model": "two"})
+        assert (new.state, new.id != old.id) == (SpaceState.BUILDING, True)
+        await storage.prepare_space(new.id, vector(0, 1))
+        assert await storage.backfill(new.id) == 1
+        assert await storage.backfill(new.id) == 0
+        assert await storage.owed(new.id) == 1
+        jobs: list[Job] = await storage.claim(9, now=START_MS, lease_until=START_MS + 1)
+        assert {job.space for job in jobs} == {new.id}
+        await storage.complete(jobs, vectors(vector(0, 1)))
+        assert (await storage.activate_space(new.id)).state is SpaceState.ACTIVE
+        hits = await storage.search_vectors(new.id, vector(0, 1), ALL, 5)
+        assert [round(hit.distance, 5) for hit in hits] == [0]
+        again = await storage.open_space(FINGERPRINT)
+        assert (again.id not in (old.id, new.id), again.generation) == (True, 2), (
+            "a retired space is not reused"
+        )
+        await assert_sound(storage) if await storage.backfill(again.id) else pytest.fail("nothing owed")
+
+    async def test_a_silently_changed_model_gets_a_new_generation(self, storage: Storage) -> None:
+        old = await serving_space(storage)
+        await embed(storage, await save(storage, draft()))
+        renewed = await storage.renew_space(old.id)
+        assert (renewed.generation, renewed.state, renewed.enabled) == (2, SpaceState.BUILDING, True)
+        assert (await storage.open_space(FINGERPRINT)).id == renewed.id
+        assert await storage.backfill(renewed.id) == 1
+
+    async def test_switching_embedding_off_and_on_backfills(self, storage: Storage) -> None:
+        space = await serving_space(storage)
+        await embed(storage, await save(storage, keyless("one")))
+        await save(storage, keyless("two"))
+        await storage.disable_spaces()
+        await save(storage, keyless("three"))
+        assert (await storage.depth()).pending == 0
+        await assert_sound(storage)
+        assert (await storage.open_space(FINGERPRINT)).id == space.id
+        assert (await storage.census()).violations == 2
+        assert await storage.backfill(space.id) == 2
+        await assert_sound(storage)
+
+    async def test_entries_deleted_while_a_space_is_off_leave_no_vector(self, storage: Storage) -> None:
+        await serving_space(storage)
+        saved = await save(storage, draft())
+        await embed(storage, saved)
+        await storage.disable_spaces()
+        await storage.delete(saved.id)
+        await assert_sound(storage)
+
+
+class StorageConformance(EntryConformance, SearchConformance, JobConformance, SpaceConformance):
+    """All of it."""
