@@ -1,0 +1,248 @@
+"""What all stores share: validate, redact, compose, chunk, save, then tell the embed callback."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from agentctx.chunking.base import Span
+from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
+from agentctx.config.schema import LimitSettings
+from agentctx.errors import InvalidInput, NotFound
+from agentctx.storage.base import Clock, Draft, Entry, Filter, IdempotencyKey, Job, Revision, Saved, Storage
+from agentctx.stores.bodies import Body, Kind
+from agentctx.stores.fields import Envelope, check
+from agentctx.stores.redaction import Redactor, no_redaction, redact_fields
+from agentctx.times import format_date, parse_duration
+from agentctx.wire import DEFAULT_NAMESPACE, Origin, Trust
+
+EmbedCallback: TypeAlias = Callable[[Sequence[Job]], None]
+"""Called after the commit with the embeddings a save made owed. It must not block."""
+
+INLINE_CHARS = 4_000
+"""Shorter texts are cut faster than a thread is reached."""
+
+_TRUST_OF_ORIGIN: Mapping[Origin, Trust] = {
+    "user": "agent",
+    "agent": "agent",
+    "tool": "external",
+    "document": "external",
+    "import": "external",
+    "capture": "external",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveContext:
+    """Where a save belongs, who speaks, and on what conditions."""
+
+    namespace: str = DEFAULT_NAMESPACE
+    session: str | None = None
+    agent: str | None = None
+    origin: Origin = "agent"
+    principal: int = field(default_factory=os.getuid)
+    """The kernel's uid of the caller."""
+    ttl: str | None = None
+    if_version: int | None = None
+    idempotency: IdempotencyKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreResult:
+    """The outcome of a save and the kinds of secrets that were cut out before it."""
+
+    saved: Saved
+    redacted: tuple[str, ...] = ()
+
+
+class EntryStore:
+    """Saves, edits, reads and deletes entries of the kinds it is given.
+
+    With `on_saved=None` nothing is embedded and nothing is owed.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        kinds: Mapping[str, Kind],
+        on_saved: EmbedCallback | None,
+        *,
+        clock: Clock,
+        limits: LimitSettings | None = None,
+        redactor: Redactor = no_redaction,
+        ttls: Mapping[str, str] | None = None,
+    ) -> None:
+        self._storage = storage
+        self._kinds = kinds
+        self._on_saved = on_saved
+        self._clock = clock
+        self._limits = limits or LimitSettings()
+        self._redactor = redactor
+        self._ttls = ttls or {}
+
+    async def save_fields(
+        self,
+        collection: str,
+        values: Mapping[str, Any],
+        context: SaveContext,
+        revision: Revision | None = None,
+    ) -> StoreResult:
+        """Save an entry of `collection` made of `values`.
+
+        Raises:
+            InvalidInput: a field is missing, unknown, of the wrong type or over its limit.
+            VersionConflict, IdempotencyKeyReused, StorageFull, StorageFailed.
+        """
+        kind = self._kinds[collection]
+        self._check_envelope(collection, kind, context)
+        checked = check(kind.model, values, self._limits, what=f"this {collection} cannot be saved")
+        redacted, kinds = redact_fields(checked.model_dump(exclude_none=True), self._redactor)
+        body = kind.compose(kind.model.model_construct(**redacted))
+        spans = await _cut(body)
+        saved = await self._storage.save(
+            self._draft(collection, kind, body, spans, context),
+            owed=self._on_saved is not None,
+            if_version=context.if_version,
+            idempotency=context.idempotency,
+            revision=revision,
+        )
+        self._emit(saved)
+        return StoreResult(saved, kinds)
+
+    async def edit(
+        self,
+        entry_id: str,
+        changes: Mapping[str, Any],
+        *,
+        if_version: int | None = None,
+        ttl: str | None = None,
+    ) -> StoreResult:
+        """Change some fields of an entry; the others stay.
+
+        Raises:
+            NotFound, VersionConflict, InvalidInput.
+        """
+        redacted, kinds = redact_fields(changes, self._redactor)
+        expires = self._expires(ttl)
+
+        def revision(entry: Entry, _: Draft | None) -> Draft:
+            kind = self._kind_of(entry)
+            values = {**kind.fields_of(entry), **redacted}
+            what = f"this {entry.collection} cannot be changed so"
+            checked = check(kind.model, values, self._limits, what=what)
+            return revised_draft(entry, kind, kind.compose(checked), expires=expires or entry.expires)
+
+        return StoreResult(await self.revise(entry_id, revision, if_version=if_version), kinds)
+
+    async def revise(self, entry_id: str, revision: Revision, *, if_version: int | None = None) -> Saved:
+        """Save what `revision` makes of an entry, and tell the embed callback."""
+        saved = await self._storage.revise(
+            entry_id, revision, owed=self._on_saved is not None, if_version=if_version
+        )
+        self._emit(saved)
+        return saved
+
+    async def get(self, entry_id: str, version: int | None = None) -> Entry:
+        """The live version, or the one named. Raises `NotFound`."""
+        entry = await self._storage.get(entry_id, version)
+        if entry is None or entry.collection not in self._kinds:
+            which = f" in version {version}" if version is not None else ""
+            raise NotFound(f"no entry has the id {entry_id!r}{which}", hint="`agentctx list` shows the ids.")
+        return entry
+
+    async def history(self, entry_id: str) -> list[Entry]:
+        """All versions, newest first. Raises `NotFound`."""
+        await self.get(entry_id)
+        return await self._storage.history(entry_id)
+
+    async def list_entries(
+        self,
+        *,
+        namespace: str = DEFAULT_NAMESPACE,
+        collections: Sequence[str] | None = None,
+        session: str | None = None,
+        limit: int = 50,
+        before: int | None = None,
+    ) -> tuple[list[Entry], int | None]:
+        """A page of live entries, newest first, and the cursor of the next page."""
+        wanted = Filter(namespace=namespace, collections=tuple(collections or self._kinds), session=session)
+        return await self._storage.list_entries(wanted, limit=limit, before=before)
+
+    async def delete(self, entry_id: str, *, if_version: int | None = None) -> int:
+        """Remove an entry with everything that hangs on it; returns the number of versions."""
+        await self.get(entry_id)
+        return await self._storage.delete(entry_id, if_version=if_version)
+
+    def _kind_of(self, entry: Entry) -> Kind:
+        return self._kinds[entry.collection]
+
+    def _check_envelope(self, collection: str, kind: Kind, context: SaveContext) -> None:
+        where = {"namespace": context.namespace, "session": context.session, "agent": context.agent}
+        check(Envelope, where, self._limits, what=f"this {collection} cannot be saved")
+        if kind.needs_session and context.session is None:
+            raise InvalidInput(f"a {collection} belongs to a session", hint="Give the session's name.")
+
+    def _draft(
+        self, collection: str, kind: Kind, body: Body, spans: Sequence[Span], context: SaveContext
+    ) -> Draft:
+        return Draft(
+            namespace=context.namespace,
+            collection=collection,
+            content=body.content,
+            spans=tuple(spans),
+            chunking=CHUNKING_VERSION,
+            attributes=body.attributes,
+            labels=body.labels,
+            header=header(kind, body, context.agent or "", self._clock()),
+            key=body.key,
+            session=context.session or "",
+            agent=context.agent or "",
+            origin=context.origin,
+            trust=_TRUST_OF_ORIGIN[context.origin],
+            principal=context.principal,
+            expires=self._expires(context.ttl or self._ttls.get(collection)),
+        )
+
+    def _expires(self, ttl: str | None) -> int | None:
+        return self._clock() + parse_duration(ttl) if ttl else None
+
+    def _emit(self, saved: Saved) -> None:
+        if self._on_saved is not None and saved.jobs:
+            self._on_saved(saved.jobs)
+
+
+def header(kind: Kind, body: Body, agent: str, created: int) -> str:
+    """What is embedded in front of each chunk: day and speaker of what happened, key and tags."""
+    parts = [format_date(created) if kind.is_dated else "", agent, body.about]
+    return " ".join(part for part in parts if part)
+
+
+def revised_draft(entry: Entry, kind: Kind, body: Body, *, expires: int | None) -> Draft:
+    """The draft that follows `entry` with another body. Provenance stays; the key does too."""
+    return Draft(
+        namespace=entry.namespace,
+        collection=entry.collection,
+        content=body.content,
+        spans=tuple(chunk_entry(body.content, source=body.attributes.get("source"))),
+        chunking=CHUNKING_VERSION,
+        attributes=body.attributes,
+        labels=body.labels,
+        header=header(kind, body, entry.agent, entry.created),
+        key=entry.key,
+        session=entry.session,
+        agent=entry.agent,
+        origin=entry.origin,
+        trust=entry.trust,
+        principal=entry.principal,
+        expires=expires,
+    )
+
+
+async def _cut(body: Body) -> list[Span]:
+    source = body.attributes.get("source")
+    if len(body.content) <= INLINE_CHARS:
+        return chunk_entry(body.content, source=source)
+    return await asyncio.to_thread(chunk_entry, body.content, source=source)

@@ -1,0 +1,168 @@
+"""What a collection's entry is made of: strict models with limits. Errors are `InvalidInput`."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
+
+from agentctx.config.schema import LimitSettings
+from agentctx.errors import InvalidInput, TooLarge
+
+KnowledgeCategory = Literal["rule", "definition", "preference", "fact", "pattern", "correction"]
+LearningCategory = Literal[
+    "tool_error", "provider_error", "user_correction", "timeout", "permission", "general"
+]
+
+MAX_NAME_CHARS = 256
+MAX_TAG_CHARS = 64
+MAX_SOURCE_CHARS = 2_048
+MAX_LEARNING_CHARS = 16_384
+"""Longest trigger, pattern, diagnosis or fix."""
+
+
+def _limits(info: ValidationInfo) -> LimitSettings:
+    return info.context if isinstance(info.context, LimitSettings) else LimitSettings()
+
+
+def _clean(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("has a NUL character")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("has half of a surrogate pair, which is not text") from None
+    if not text.strip():
+        raise ValueError("is empty")
+    return text
+
+
+def _printable(text: str) -> str:
+    cleaned = _clean(text)
+    if any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in cleaned):
+        raise ValueError("has a line break or control character")
+    return cleaned
+
+
+def _content(text: str, info: ValidationInfo) -> str:
+    cleaned = _clean(text)
+    if len(cleaned) > (limit := _limits(info).max_content_chars):
+        raise TooLarge(f"content has {len(cleaned)} characters, at most {limit} are taken", hint=_SPLIT_HINT)
+    return cleaned
+
+
+def _tags(tags: list[str], info: ValidationInfo) -> list[str]:
+    distinct = list(dict.fromkeys(tags))
+    if len(distinct) > (limit := _limits(info).max_tags):
+        raise ValueError(f"has {len(distinct)} tags, at most {limit} are taken")
+    return distinct
+
+
+_SPLIT_HINT = "Save it in several entries, or raise limits.max_content_chars."
+
+Content = Annotated[str, AfterValidator(_content)]
+Name = Annotated[str, Field(max_length=MAX_NAME_CHARS), AfterValidator(_printable)]
+Tag = Annotated[str, Field(max_length=MAX_TAG_CHARS), AfterValidator(_printable)]
+Tags = Annotated[list[Tag], AfterValidator(_tags)]
+Source = Annotated[str, Field(max_length=MAX_SOURCE_CHARS), AfterValidator(_printable)]
+LearningText = Annotated[str, Field(max_length=MAX_LEARNING_CHARS), AfterValidator(_clean)]
+Count = Annotated[int, Field(ge=0, le=2**53)]
+
+
+class Fields(BaseModel):
+    """Base of the models: no coercion, unknown fields are errors."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class KnowledgeFields(Fields):
+    """Something known under a key."""
+
+    key: Name
+    content: Content
+    category: KnowledgeCategory = "fact"
+    tags: Tags = []
+    source: Source | None = None
+
+
+class ObservationFields(Fields):
+    """Something seen in a session; the indexes name the messages it was made of."""
+
+    content: Content
+    tags: Tags = []
+    source: Source | None = None
+    token_count: Count | None = None
+    source_start_index: Count | None = None
+    source_end_index: Count | None = None
+
+
+class ReflectionFields(Fields):
+    """What a session's observations come to; generation 2 reflects on reflections, and so on."""
+
+    content: Content
+    tags: Tags = []
+    source: Source | None = None
+    token_count: Count | None = None
+    generation: Annotated[int, Field(ge=1, le=1_000)] = 1
+
+
+class LearningFields(Fields):
+    """What an error taught."""
+
+    trigger: LearningText
+    error_pattern: LearningText | None = None
+    diagnosis: LearningText | None = None
+    fix: LearningText | None = None
+    category: LearningCategory = "general"
+    tags: Tags = []
+
+
+class CustomFields(Fields):
+    """An entry of a collection declared in the config."""
+
+    content: Content
+    key: Name | None = None
+    tags: Tags = []
+    source: Source | None = None
+
+
+class Envelope(Fields):
+    """Where an entry belongs and who speaks."""
+
+    namespace: Annotated[str, Field(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}\z")]
+    session: Name | None = None
+    agent: Name | None = None
+
+
+F = TypeVar("F", bound=Fields)
+
+
+def check(model: type[F], values: Mapping[str, Any], limits: LimitSettings, *, what: str) -> F:
+    """The values as a model.
+
+    Raises:
+        InvalidInput: names the fields and what is wrong with each; never shows their text.
+        TooLarge: the content is over its limit.
+    """
+    try:
+        return model.model_validate(dict(values), context=limits)
+    except ValidationError as error:
+        known = ", ".join(model.model_fields)
+        raise InvalidInput(f"{what}: {_problems(error)}", hint=f"Its fields are {known}.") from None
+
+
+def _problems(error: ValidationError) -> str:
+    found = error.errors(include_input=False, include_url=False, include_context=False)
+    return "; ".join(f"{_place(problem['loc'])} {_plain(problem)}" for problem in found[:5])
+
+
+def _place(location: tuple[int | str, ...]) -> str:
+    return ".".join(str(part) for part in location) or "it"
+
+
+def _plain(problem: Any) -> str:
+    words = {"extra_forbidden": "is not a field of it", "missing": "is missing"}
+    message = str(problem["msg"]).removeprefix("Value error, ")
+    return words.get(problem["type"], message[:1].lower() + message[1:])

@@ -1,0 +1,55 @@
+"""Knowledge: rules, definitions, preferences, facts, patterns and corrections, each under a key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from agentctx.config.schema import LimitSettings
+from agentctx.storage.base import Clock, Entry, Storage
+from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext, StoreResult
+from agentctx.stores.bodies import KINDS
+from agentctx.stores.fields import KnowledgeCategory
+from agentctx.stores.redaction import Redactor, no_redaction
+from agentctx.wire import DEFAULT_NAMESPACE
+
+
+class KnowledgeStore(EntryStore):
+    """An existing key gets a new version; the old ones stay readable in its history."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        on_saved: EmbedCallback | None = None,
+        *,
+        clock: Clock,
+        limits: LimitSettings | None = None,
+        redactor: Redactor = no_redaction,
+    ) -> None:
+        kinds = {"knowledge": KINDS["knowledge"]}
+        super().__init__(storage, kinds, on_saved, clock=clock, limits=limits, redactor=redactor)
+
+    async def save(
+        self,
+        key: str,
+        content: str,
+        *,
+        category: KnowledgeCategory = "fact",
+        tags: Sequence[str] = (),
+        source: str | None = None,
+        context: SaveContext | None = None,
+    ) -> StoreResult:
+        """Save what is known under `key`. Equal content and attributes change nothing.
+
+        Raises:
+            InvalidInput: a field is empty, too long or of the wrong type.
+            VersionConflict: `context.if_version` is not the live version.
+        """
+        values: dict[str, Any] = {"key": key, "content": content, "category": category, "tags": list(tags)}
+        if source is not None:
+            values["source"] = source
+        return await self.save_fields("knowledge", values, context or SaveContext())
+
+    async def find(self, key: str, *, namespace: str = DEFAULT_NAMESPACE) -> Entry | None:
+        """The live entry with this key."""
+        return await self._storage.find(namespace, "knowledge", key)

@@ -1,0 +1,114 @@
+"""Learnings: what an error taught, how often it came, and how well its fix has worked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from agentctx.config.schema import LimitSettings
+from agentctx.storage.base import Clock, Draft, Entry, Revision, Saved, Storage
+from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext, StoreResult, revised_draft
+from agentctx.stores.bodies import KINDS, NEW_COUNTS
+from agentctx.stores.fields import LearningCategory, LearningFields
+from agentctx.stores.redaction import Redactor, no_redaction
+
+_KIND = KINDS["learning"]
+
+
+class LearningStore(EntryStore):
+    """The same error of the same trigger counts up one entry instead of making another."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        on_saved: EmbedCallback | None = None,
+        *,
+        clock: Clock,
+        limits: LimitSettings | None = None,
+        redactor: Redactor = no_redaction,
+    ) -> None:
+        super().__init__(
+            storage, {"learning": _KIND}, on_saved, clock=clock, limits=limits, redactor=redactor
+        )
+
+    async def save(
+        self,
+        trigger: str,
+        *,
+        error_pattern: str | None = None,
+        diagnosis: str | None = None,
+        fix: str | None = None,
+        category: LearningCategory = "general",
+        tags: Sequence[str] = (),
+        context: SaveContext | None = None,
+    ) -> StoreResult:
+        """Save what an error taught. Where it is known already, occurrences go up and gaps are filled."""
+        values = {
+            "trigger": trigger,
+            "error_pattern": error_pattern,
+            "diagnosis": diagnosis,
+            "fix": fix,
+            "category": category,
+            "tags": list(tags),
+        }
+        given = {name: value for name, value in values.items() if value is not None}
+        return await self.save_fields("learning", given, context or SaveContext(), revision=happened_again)
+
+    async def record_outcome(self, entry_id: str, *, success: bool) -> Saved:
+        """Tell whether applying the learning worked; its confidence follows.
+
+        Raises:
+            NotFound: no such learning.
+        """
+        await self.get(entry_id)
+        return await self.revise(entry_id, applied(success=success))
+
+
+def confidence(successes: int, failures: int) -> float:
+    """Laplace's rule of succession: 0.5 without evidence, rising with what worked, falling with what not."""
+    return round((successes + 1) / (successes + failures + 2), 4)
+
+
+def happened_again(entry: Entry, draft: Draft | None) -> Draft:
+    """The learning that follows when its error comes once more: new words win, counts go on."""
+    known = _KIND.fields_of(entry)
+    given = draft.attributes if draft else {}
+    new = {name: given[name] for name in _KIND.fields & given.keys()}
+    tags = list(dict.fromkeys([*known.get("tags", []), *new.get("tags", [])]))
+    fields = LearningFields.model_construct(**{**_DEFAULTS, **known, **new, "tags": tags})
+    counts = {**_counts(entry), "occurrences": _counts(entry)["occurrences"] + 1}
+    expires = draft.expires if draft and draft.expires else entry.expires
+    return _with_counts(entry, fields, counts, expires=expires)
+
+
+def applied(*, success: bool) -> Revision:
+    """The revision that counts one outcome."""
+
+    def revision(entry: Entry, _: Draft | None) -> Draft:
+        counts = _counts(entry)
+        counts["successes" if success else "failures"] += 1
+        counts["confidence"] = confidence(int(counts["successes"]), int(counts["failures"]))
+        fields = LearningFields.model_construct(**{**_DEFAULTS, **_KIND.fields_of(entry)})
+        return _with_counts(entry, fields, counts, expires=entry.expires)
+
+    return revision
+
+
+_DEFAULTS: Mapping[str, Any] = {
+    name: field.get_default()
+    for name, field in LearningFields.model_fields.items()
+    if not field.is_required()
+}
+
+
+def _counts(entry: Entry) -> dict[str, int | float]:
+    return {name: entry.attributes.get(name, start) for name, start in NEW_COUNTS.items()}
+
+
+def _with_counts(
+    entry: Entry, fields: LearningFields, counts: Mapping[str, int | float], *, expires: int | None
+) -> Draft:
+    body = _KIND.compose(fields)
+    draft = revised_draft(entry, _KIND, body, expires=expires)
+    return replace(draft, attributes={**draft.attributes, **counts})

@@ -1,0 +1,79 @@
+"""Memory: observations of a session, and reflections on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from agentctx.config.schema import LimitSettings
+from agentctx.storage.base import Clock, Storage
+from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext, StoreResult
+from agentctx.stores.bodies import KINDS
+from agentctx.stores.redaction import Redactor, no_redaction
+
+
+class MemoryStore(EntryStore):
+    """Observations and reflections; every save is an entry of its own."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        on_saved: EmbedCallback | None = None,
+        *,
+        clock: Clock,
+        limits: LimitSettings | None = None,
+        redactor: Redactor = no_redaction,
+    ) -> None:
+        kinds = {name: KINDS[name] for name in ("observation", "reflection")}
+        super().__init__(storage, kinds, on_saved, clock=clock, limits=limits, redactor=redactor)
+
+    async def save_observation(
+        self,
+        session: str,
+        content: str,
+        *,
+        tags: Sequence[str] = (),
+        source: str | None = None,
+        token_count: int | None = None,
+        source_start_index: int | None = None,
+        source_end_index: int | None = None,
+        context: SaveContext | None = None,
+    ) -> StoreResult:
+        """Save something seen in a session; the indexes name the messages it was made of."""
+        values = {
+            "content": content,
+            "tags": list(tags),
+            "source": source,
+            "token_count": token_count,
+            "source_start_index": source_start_index,
+            "source_end_index": source_end_index,
+        }
+        return await self._save("observation", session, values, context)
+
+    async def save_reflection(
+        self,
+        session: str,
+        content: str,
+        *,
+        generation: int = 1,
+        tags: Sequence[str] = (),
+        source: str | None = None,
+        token_count: int | None = None,
+        context: SaveContext | None = None,
+    ) -> StoreResult:
+        """Save what observations come to; generation 2 reflects on reflections, and so on."""
+        values = {
+            "content": content,
+            "generation": generation,
+            "tags": list(tags),
+            "source": source,
+            "token_count": token_count,
+        }
+        return await self._save("reflection", session, values, context)
+
+    async def _save(
+        self, collection: str, session: str, values: dict[str, Any], context: SaveContext | None
+    ) -> StoreResult:
+        given = {name: value for name, value in values.items() if value is not None}
+        return await self.save_fields(collection, given, replace(context or SaveContext(), session=session))
