@@ -1,0 +1,151 @@
+"""The Unix socket file: made with its final rights, replaced when stale, removed only if ours."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import grp
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from agentctx.config.paths import MAX_SOCKET_PATH_BYTES
+from agentctx.errors import AlreadyRunning, ConfigInvalid
+
+BACKLOG = 1_024
+_PROBE_TIMEOUT_S = 1.0
+
+
+def bind_socket(path: Path, mode: int = 0o600, group: str = "") -> socket.socket:
+    """A listening, non-blocking Unix socket at `path`.
+
+    The folder is made with mode 0700 if missing; one that everyone may write to is refused unless it is
+    sticky, as /tmp is. A socket file that nobody listens on is replaced. The file has mode 0600 until its
+    group is set, and nobody can connect before it has `mode`. Hold the lock of `lock.socket_lock_path(path)`
+    around this: without it two daemons could replace each other's file.
+
+    Raises `AlreadyRunning` if someone listens there, `ConfigInvalid` if there can be no such socket: path
+    too long, something else at the path, unknown group, no permission.
+    """
+    _check_length(path)
+    try:
+        _prepare_folder(path.parent)
+        _remove_stale(path)
+        return _bind(path, mode, _group_id(group))
+    except OSError as error:
+        raise ConfigInvalid(
+            f"There can be no socket at {path}: {error.strerror or error}.",
+            hint="Choose another path with --socket.",
+        ) from error
+
+
+def socket_inode(path: Path) -> tuple[int, int]:
+    """Device and inode of the file at `path`, by which `remove_socket` knows it."""
+    status = path.lstat()
+    return status.st_dev, status.st_ino
+
+
+def remove_socket(path: Path, inode: tuple[int, int]) -> bool:
+    """Remove the socket file if it is still the one with this device and inode; says whether it was."""
+    with contextlib.suppress(FileNotFoundError):
+        if socket_inode(path) == inode:
+            path.unlink()
+            return True
+    return False
+
+
+def _check_length(path: Path) -> None:
+    length = len(os.fsencode(path))
+    if length > MAX_SOCKET_PATH_BYTES:
+        raise ConfigInvalid(
+            f"The socket path {path} has {length} bytes; the system takes {MAX_SOCKET_PATH_BYTES}.",
+            hint="Choose a shorter path with --socket.",
+        )
+
+
+def _prepare_folder(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    mode = folder.stat().st_mode
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        raise ConfigInvalid(
+            f"Everyone may write to {folder}, so anyone could put another socket there.",
+            hint=f"Run `chmod o-w {folder}`, or choose another path with --socket.",
+        )
+
+
+def _remove_stale(path: Path) -> None:
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise ConfigInvalid(
+            f"{path} is not a socket; it was left as it is.", hint="Move it away, or choose another --socket."
+        )
+    if _is_live(path):
+        raise AlreadyRunning(
+            f"Another process listens on {path}.",
+            hint="Use that daemon, stop it, or choose another path with --socket.",
+        )
+    path.unlink()
+
+
+def _is_live(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(_PROBE_TIMEOUT_S)
+        try:
+            probe.connect(os.fspath(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except (TimeoutError, BlockingIOError):
+            pass  # its queue is full: busy, not gone
+    return True
+
+
+def _group_id(group: str) -> int | None:
+    if not group:
+        return None
+    try:
+        return grp.getgrnam(group).gr_gid
+    except KeyError:
+        raise ConfigInvalid(
+            f"There is no group {group!r}.", hint="Create it, or set server.socket_group to another."
+        ) from None
+
+
+def _bind(path: Path, mode: int, group_id: int | None) -> socket.socket:
+    with contextlib.ExitStack() as undo:
+        sock = undo.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        with _private_umask():
+            sock.bind(os.fspath(path))
+        undo.callback(path.unlink)
+        if group_id is not None:
+            _give_to(path, group_id)
+        path.chmod(mode)
+        sock.listen(BACKLOG)
+        sock.setblocking(False)
+        undo.pop_all()
+    return sock
+
+
+@contextlib.contextmanager
+def _private_umask() -> Iterator[None]:
+    before = os.umask(0o177)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def _give_to(path: Path, group_id: int) -> None:
+    try:
+        os.chown(path, -1, group_id)
+    except OSError as error:
+        if error.errno != errno.EPERM:
+            raise
+        raise ConfigInvalid(
+            f"The daemon's user may not give {path} to the group of server.socket_group.",
+            hint="Add the user to that group.",
+        ) from error

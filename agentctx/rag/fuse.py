@@ -1,0 +1,92 @@
+"""Joins what was found by words with what was found by meaning into one ranking. No I/O."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from agentctx.storage.base import VectorHit, WordHit
+
+DENSE_WEIGHT = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A chunk that may be part of the answer.
+
+    `word_score` grows with relevance; None when the words did not find it. `distance` is cosine, 0 to 2;
+    None when the chunk has no vector. `score` is the fused one, 0 to 1, higher is better.
+    """
+
+    chunk: int
+    entry: str
+    word_score: float | None
+    distance: float | None
+    score: float = 0.0
+
+
+def merge(
+    word_hits: Sequence[WordHit], vector_hits: Sequence[VectorHit], distances: Mapping[int, float]
+) -> list[Candidate]:
+    """The union of both searches, one candidate a chunk, not yet scored.
+
+    `distances` holds the exact distances of chunks that only the words found, where they have a vector.
+    """
+    near = {hit.chunk: hit for hit in vector_hits}
+    by_words = [
+        Candidate(
+            hit.chunk,
+            hit.entry,
+            hit.score,
+            near[hit.chunk].distance if hit.chunk in near else distances.get(hit.chunk),
+        )
+        for hit in word_hits
+    ]
+    found = {hit.chunk for hit in word_hits}
+    return by_words + [
+        Candidate(hit.chunk, hit.entry, None, hit.distance) for hit in near.values() if hit.chunk not in found
+    ]
+
+
+def fuse(candidates: Sequence[Candidate], dense_weight: float = DENSE_WEIGHT) -> list[Candidate]:
+    """The candidates with their fused score, best first; ties by distance, then by chunk.
+
+    The score is a min-max blend: each side is scaled to 0…1 over all candidates, what a side lacks counts
+    0 there, and `dense_weight` (0 to 1) is the share of meaning. A side that found nothing at all has no
+    share, so an answer without vectors is ranked by its words alone.
+    """
+    words = _scaled([candidate.word_score for candidate in candidates])
+    meaning = _scaled([None if c.distance is None else 1 - c.distance for c in candidates])
+    weight = _share_of_meaning(candidates, dense_weight)
+    scored = [
+        replace(candidate, score=weight * near + (1 - weight) * word)
+        for candidate, near, word in zip(candidates, meaning, words, strict=True)
+    ]
+    return sorted(scored, key=lambda c: (-c.score, _or_infinity(c.distance), c.chunk))
+
+
+def order_by_distance(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Nearest first; equal distances, and those without a vector at the end, keep their order."""
+    return sorted(candidates, key=lambda candidate: _or_infinity(candidate.distance))
+
+
+def _share_of_meaning(candidates: Sequence[Candidate], dense_weight: float) -> float:
+    if all(candidate.distance is None for candidate in candidates):
+        return 0.0
+    if all(candidate.word_score is None for candidate in candidates):
+        return 1.0
+    return dense_weight
+
+
+def _scaled(values: Sequence[float | None]) -> list[float]:
+    present = [value for value in values if value is not None]
+    if not present:
+        return [0.0] * len(values)
+    least, span = min(present), max(present) - min(present)
+    # Equal values carry no order, but being found still counts.
+    return [0.0 if v is None else (v - least) / span if span else 1.0 for v in values]
+
+
+def _or_infinity(distance: float | None) -> float:
+    return math.inf if distance is None else distance

@@ -1,0 +1,214 @@
+"""Answering questions: words and meaning in parallel, fused, selected, resolved to their present text."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from agentctx.config.schema import RagSettings
+from agentctx.embedding_providers.base import Vectors
+from agentctx.errors import DeadlineExceeded, ProviderFailed, StorageFailed
+from agentctx.rag.budget import estimate_tokens, fit
+from agentctx.rag.fuse import Candidate, fuse, merge, order_by_distance
+from agentctx.rag.render import EMPTY_FRAME, BlockPassage, render, render_passage
+from agentctx.rag.select import distinct_texts, select
+from agentctx.storage.base import Filter, ResolvedChunk, Storage, VectorHit
+from agentctx.times import format_date
+from agentctx.wire import Order
+
+_log = structlog.get_logger("agentctx.rag")
+
+POOL = 100
+"""Candidates each side brings; deeper pools change no measured figure."""
+SPARE = 4
+"""Candidates resolved beyond the limit, for those that overlap or have just gone stale."""
+
+
+class QueryEmbedder(Protocol):
+    """What the service needs of an embedder."""
+
+    async def embed_query(self, text: str) -> Vectors: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Which space answers questions now; if none does, `reason` says why."""
+
+    space: int | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked. `max_distance` 0 keeps all; the deadline is for the meaning, in seconds."""
+
+    text: str
+    wanted: Filter
+    limit: int
+    order: Order = "distance"
+    max_distance: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage of the answer."""
+
+    chunk: ResolvedChunk
+    distance: float | None
+    score: float
+
+    @property
+    def source_id(self) -> str:
+        return self.chunk.entry.key or self.chunk.entry.id
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The hits in the order asked for. `degraded` says why meaning had no part; None when it had."""
+
+    hits: tuple[Hit, ...]
+    degraded: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The block for a prompt, its estimated tokens, and the hits that are in it."""
+
+    block: str
+    tokens: int
+    hits: tuple[Hit, ...]
+    degraded: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Meaning:
+    space: int
+    query: Vectors
+    hits: Sequence[VectorHit]
+
+
+class _Degraded(Exception):
+    """Meaning cannot take part; the message is for the user."""
+
+
+class RAGService:
+    """Embeds a question, searches the collections, resolves what it finds and orders it.
+
+    Always answers: without an embedder, while it is down or slow, by words alone and marked so.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        embedder: QueryEmbedder | None,
+        serving: Callable[[], Serving],
+        settings: RagSettings | None = None,
+    ) -> None:
+        self._storage = storage
+        self._embedder = embedder
+        self._serving = serving
+        self._settings = settings or RagSettings()
+        self._secret: bytes | None = None
+        self._vectors: OrderedDict[tuple[int, str], Vectors] = OrderedDict()
+
+    async def retrieve(self, question: Question) -> Answer:
+        """The closest passages; none for a question of white space.
+
+        Raises:
+            StorageFailed, DeadlineExceeded: the database could not be read.
+        """
+        if not question.text.strip():
+            return Answer(())
+        words, (meaning, degraded) = await asyncio.gather(
+            self._storage.search_words(question.text, question.wanted, POOL), self._meaning(question)
+        )
+        exact: dict[int, float] = {}
+        if meaning is not None:
+            measured = {hit.chunk for hit in meaning.hits}
+            unmeasured = [hit.chunk for hit in words if hit.chunk not in measured]
+            if unmeasured:
+                exact = await self._storage.distances(meaning.space, meaning.query, unmeasured)
+        ranked = fuse(merge(words, meaning.hits if meaning else (), exact), self._settings.dense_weight)
+        hits = await self._resolved(question, ranked, is_measured=meaning is not None)
+        return Answer(tuple(hits), degraded)
+
+    async def context(self, question: Question, *, budget_tokens: int) -> Context:
+        """The block that an LLM call would get, within the budget; empty when nothing was found."""
+        answer = await self.retrieve(question)
+        left = budget_tokens - estimate_tokens(EMPTY_FRAME)
+        hits = fit(answer.hits, left, lambda hit: estimate_tokens(render_passage(block_passage(hit))) + 1)
+        if self._secret is None:
+            self._secret = await self._storage.secret()
+        block = render([block_passage(hit) for hit in hits], secret=self._secret)
+        return Context(block, estimate_tokens(block), tuple(hits), answer.degraded)
+
+    async def _meaning(self, question: Question) -> tuple[_Meaning | None, str | None]:
+        try:
+            async with asyncio.timeout(self._settings.deadline_s):
+                return await self._nearest(question), None
+        except _Degraded as reason:
+            return None, str(reason)
+        except ProviderFailed as error:
+            return None, f"provider_failed: {error.message}"
+        except TimeoutError:
+            return (
+                None,
+                f"deadline: the question was not embedded and searched in {self._settings.deadline_s:g} s",
+            )
+        except (StorageFailed, DeadlineExceeded) as error:
+            _log.warning("vector search failed", code=error.code, problem=error.message)
+            return None, f"{error.code}: {error.message}"
+
+    async def _nearest(self, question: Question) -> _Meaning:
+        serving = self._serving()
+        if self._embedder is None or serving.space is None:
+            raise _Degraded(serving.reason or "off: no embedding provider is configured")
+        query = await self._vector(serving.space, self._embedder, question.text)
+        hits = await self._storage.search_vectors(serving.space, query, question.wanted, POOL)
+        return _Meaning(serving.space, query, hits)
+
+    async def _vector(self, space: int, embedder: QueryEmbedder, text: str) -> Vectors:
+        cached = self._vectors.get((space, text))
+        if cached is not None:
+            self._vectors.move_to_end((space, text))
+            return cached
+        vector = await embedder.embed_query(text)
+        if self._settings.cache_entries:
+            self._vectors[space, text] = vector
+            if len(self._vectors) > self._settings.cache_entries:
+                self._vectors.popitem(last=False)
+        return vector
+
+    async def _resolved(
+        self, question: Question, ranked: Sequence[Candidate], *, is_measured: bool
+    ) -> list[Hit]:
+        selected = select(
+            ranked,
+            limit=question.limit + SPARE,
+            max_per_entry=self._settings.max_per_entry,
+            max_distance=question.max_distance,
+            keep_unmeasured=not is_measured,
+        )
+        found = await self._storage.resolve([candidate.chunk for candidate in selected], question.wanted)
+        present = [candidate for candidate in selected if candidate.chunk in found]
+        texts = {chunk: resolved.content for chunk, resolved in found.items()}
+        chosen = distinct_texts(present, texts)[: question.limit]
+        ordered = order_by_distance(chosen) if question.order == "distance" else chosen
+        return [Hit(found[c.chunk], c.distance, c.score) for c in ordered]
+
+
+def block_passage(hit: Hit) -> BlockPassage:
+    """The hit as the block shows it."""
+    entry = hit.chunk.entry
+    return BlockPassage(
+        collection=entry.collection,
+        source=hit.source_id,
+        date=format_date(entry.updated),
+        trust=entry.trust,
+        content=hit.chunk.content,
+    )
