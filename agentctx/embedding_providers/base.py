@@ -63,6 +63,11 @@ class EmbeddingProvider(Embedder, Protocol):
         """Everything that decides what vector a text gets. Spaces with other fingerprints never mix."""
         ...
 
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU time this process has spent embedding; 0 where another machine does the work."""
+        ...
+
     async def aclose(self) -> None:
         """Free what it holds; idempotent."""
         ...

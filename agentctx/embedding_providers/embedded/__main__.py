@@ -1,0 +1,41 @@
+"""Make sure the built model is in the cache: `python -m agentctx.embedding_providers.embedded`."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+from agentctx.config.paths import cache_dir
+from agentctx.embedding_providers.embedded.cache import ensure_built
+from agentctx.errors import AgentctxError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print where the model is and return 0, or print what is wrong and return 1."""
+    parser = argparse.ArgumentParser(prog="agentctx.embedding_providers.embedded", description=__doc__)
+    parser.add_argument("--cache", type=Path, help="folder of the cache (default: this user's)")
+    cache: Path = parser.parse_args(argv).cache or cache_dir()
+    try:
+        path = ensure_built(cache)
+    except AgentctxError as error:
+        return _fail(f"{error.message}. {error.hint}")
+    except OSError as error:
+        return _fail(f"the cache cannot be written: {error}")
+    sys.stdout.write(f"The embedded model is ready: {path}\n")
+    return 0
+
+
+def _fail(message: str) -> int:
+    sys.stderr.write(f"{message}\n")
+    return 1
+
+
+if __name__ == "__main__":
+    # The quantizer advises its developers through the root logger; nobody else can act on that.
+    logging.disable(logging.WARNING)
+    warnings.simplefilter("ignore")
+    sys.exit(main())

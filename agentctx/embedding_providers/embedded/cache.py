@@ -1,0 +1,71 @@
+"""The built model in the cache: found only when whole, made by one process at a time.
+
+CACHE/models/KEY/model.onnx           the model
+CACHE/models/KEY/model.onnx.sha256    its checksum, written last
+CACHE/models/KEY/lock                 held while building
+CACHE/models/KEY/building-…/          work of a build; left behind only by one that was killed
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agentctx.embedding_providers.embedded.quantize import RECIPE_VERSION, quantize
+from agentctx.embedding_providers.embedded.weights import MODEL, TOKENIZER, sha256_of
+
+MODEL_NAME = "model.onnx"
+SUM_NAME = "model.onnx.sha256"
+WORK_PREFIX = "building-"
+
+
+def model_folder(cache: Path) -> Path:
+    """Where the model of these sources and this recipe belongs."""
+    return cache / "models" / f"{MODEL.sha256[:16]}-{TOKENIZER.sha256[:16]}-r{RECIPE_VERSION}"
+
+
+def find_built(cache: Path) -> Path | None:
+    """The built model, if it is there and has its recorded checksum. Writes nothing."""
+    model, recorded = model_folder(cache) / MODEL_NAME, model_folder(cache) / SUM_NAME
+    if not (model.is_file() and recorded.is_file()):
+        return None
+    return model if sha256_of(model) == recorded.read_text().strip() else None
+
+
+def ensure_built(cache: Path, build: Callable[[Path], None] = quantize) -> Path:
+    """The built model; made with `build(target)` first if it is missing or damaged.
+
+    Waits while another process builds. Raises what `build` raises, and `OSError` when the cache cannot be
+    written.
+    """
+    if found := find_built(cache):
+        return found
+    folder = model_folder(cache)
+    folder.mkdir(parents=True, exist_ok=True)
+    with _exclusive(folder / "lock"):
+        return find_built(cache) or _build(folder, build)
+
+
+@contextmanager
+def _exclusive(path: Path) -> Iterator[None]:
+    # The kernel drops the lock with its process, also when that is killed.
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _build(folder: Path, build: Callable[[Path], None]) -> Path:
+    for leftover in folder.glob(f"{WORK_PREFIX}*"):
+        shutil.rmtree(leftover)
+    with tempfile.TemporaryDirectory(prefix=WORK_PREFIX, dir=folder) as work:
+        built, recorded = Path(work, MODEL_NAME), Path(work, SUM_NAME)
+        build(built)
+        recorded.write_text(sha256_of(built) + "\n")
+        # In this order a model without its own checksum is the worst that a crash leaves: not found.
+        built.replace(folder / MODEL_NAME)
+        recorded.replace(folder / SUM_NAME)
+    return folder / MODEL_NAME

@@ -1,0 +1,126 @@
+"""A sentence embedding model: an ONNX session and its tokenizer. One text a run, no padding."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from agentctx.embedding_providers.base import Vectors, check_reply
+from agentctx.embedding_providers.embedded.tokens import TokenWindows
+from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+OUTPUTS = ("sentence_embedding", "last_hidden_state", "token_embeddings")
+INTEGERS: dict[str, type[np.int64 | np.int32]] = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
+
+
+class SentenceModel:
+    """Turns one text into one vector. Thread-safe: a session may run in several threads at once."""
+
+    def __init__(self, session: InferenceSession, tokens: TokenWindows) -> None:
+        self._session = session
+        self._tokens = tokens
+        self._input_types = input_types({one.name: one.type for one in session.get_inputs()})
+        self._output = output_name([one.name for one in session.get_outputs()])
+
+    def vector(self, text: str, dimension: int) -> tuple[Vectors, int]:
+        """The text's vector `(1, dimension)` at unit length, and how many windows it took.
+
+        A text of several windows gets their average, each weighted by its tokens. A `dimension` of 0 takes
+        what the model gives.
+
+        Raises:
+            ProviderFailed: the model refused the text (split) or gave another dimension (stop).
+        """
+        windows = self._tokens.encode(text)
+        pooled = [self._run(ids) for ids in windows]
+        mean = np.average(pooled, axis=0, weights=[len(ids) for ids in windows])
+        vector = np.asarray(mean, dtype=np.float32)[None, :]
+        return check_reply(vector, count=1, dimension=dimension), len(windows)
+
+    def _run(self, ids: list[int]) -> Vectors:
+        values = {"input_ids": ids, "attention_mask": [1] * len(ids), "token_type_ids": [0] * len(ids)}
+        feed = {name: np.array([values[name]], dtype=kind) for name, kind in self._input_types.items()}
+        try:
+            [output] = self._session.run([self._output], feed)
+        except Exception as error:  # the errors of onnxruntime have no base of their own
+            raise ProviderFailed(
+                f"the model failed on a run of {len(ids)} tokens: {type(error).__name__}",
+                disposition=Disposition.SPLIT,
+            ) from error
+        return pool(output)
+
+
+def load_model(model: Path, tokenizer: Path, *, threads: int) -> SentenceModel:
+    """Read both files; takes a tenth of a second for the default model.
+
+    Raises:
+        ConfigInvalid: a file is not what it should be, or the graph is no sentence embedding model.
+    """
+    import onnxruntime
+
+    tokens = TokenWindows.load(tokenizer)
+    try:
+        session = onnxruntime.InferenceSession(
+            str(model), _session_options(threads), providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:  # the errors of onnxruntime have no base of their own
+        raise ConfigInvalid(
+            f"{model} cannot be loaded as an ONNX model: {error}",
+            hint="Export the model to ONNX again, or use embedding.model = '' for the default one.",
+        ) from error
+    return SentenceModel(session, tokens)
+
+
+def _session_options(threads: int) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # A pattern is kept for every length of text that was ever seen: 30 MB more after 1,000 texts.
+    options.enable_mem_pattern = False
+    options.log_severity_level = 4
+    return options
+
+
+def input_types(declared: dict[str, str]) -> dict[str, type[np.int64 | np.int32]]:
+    """The integer type of each input, by name.
+
+    Raises:
+        ConfigInvalid: `input_ids` is missing, or an input is not one that a text encoder has.
+    """
+    unknown = [name for name, kind in declared.items() if name not in INPUTS or kind not in INTEGERS]
+    if unknown or "input_ids" not in declared:
+        raise ConfigInvalid(
+            f"the ONNX model has the inputs {', '.join(declared) or 'none'}",
+            hint="It must take input_ids, and may take attention_mask and token_type_ids, all integers.",
+        )
+    return {name: INTEGERS[kind] for name, kind in declared.items()}
+
+
+def output_name(declared: list[str]) -> str:
+    """The output to use: a known name, else the first. (`pooler_output` is no sentence embedding.)"""
+    return next((name for name in OUTPUTS if name in declared), declared[0])
+
+
+def pool(output: np.ndarray[Any, Any]) -> Vectors:
+    """One vector `(dimension,)`: the mean of `(1, tokens, dimension)`, or `(1, dimension)` as it is.
+
+    Raises:
+        ConfigInvalid: the output has another shape.
+    """
+    if output.ndim == 3 and output.shape[0] == 1:
+        return np.asarray(output[0].mean(axis=0), dtype=np.float32)
+    if output.ndim == 2 and output.shape[0] == 1:
+        return np.asarray(output[0], dtype=np.float32)
+    raise ConfigInvalid(
+        f"the ONNX model answers one text with an array of shape {output.shape}",
+        hint="It must answer with (1, tokens, dimension) or (1, dimension).",
+    )

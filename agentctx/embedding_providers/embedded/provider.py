@@ -1,0 +1,224 @@
+"""The provider `embedded`: a sentence model in this process, loaded by the first call."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from agentctx.config.paths import cache_dir
+from agentctx.embedding_providers.base import ProviderLimits, Vectors
+from agentctx.embedding_providers.embedded.build import build_in_subprocess
+from agentctx.embedding_providers.embedded.cache import find_built
+from agentctx.embedding_providers.embedded.lane import Lane, Stopped
+from agentctx.embedding_providers.embedded.model import SentenceModel, load_model
+from agentctx.embedding_providers.embedded.quantize import RECIPE_VERSION
+from agentctx.embedding_providers.embedded.tokens import OVERLAP, WINDOW
+from agentctx.embedding_providers.embedded.weights import MODEL, TOKENIZER, sha256_of
+from agentctx.embedding_providers.texts import require_unicode
+from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
+
+DEFAULT_MODEL = "all-MiniLM-L6-v2"
+DEFAULT_DIMENSION = 384
+
+
+class EmbeddedProvider:
+    """all-MiniLM-L6-v2, or any ONNX sentence model with its tokenizer.json.
+
+    Making one touches nothing heavy. The first call loads the model in a thread, after building it in a
+    subprocess if the cache does not have it; calls at the same time share that. Batches and queries have a
+    thread each and share the session, so that a question never waits behind a batch.
+
+    Args:
+        model_path: a folder with model.onnx and tokenizer.json, or an .onnx file beside its tokenizer.json;
+            used as it is. Default: the installed weights of all-MiniLM-L6-v2.
+        threads: threads of one run. Default: 1.
+        cache: where the built default model is kept. Default: the user's cache folder.
+        dimension: what a model of one's own must give; 0 takes what it gives.
+
+    Raises:
+        ConfigInvalid: a file is missing at `model_path`.
+    """
+
+    id = "embedded"
+    limits = ProviderLimits(max_inputs=256)
+
+    def __init__(
+        self,
+        model_path: Path | None = None,
+        threads: int = 1,
+        cache: Path | None = None,
+        *,
+        dimension: int = 0,
+    ) -> None:
+        self._own = find_own_model(model_path) if model_path else None
+        self._threads = threads
+        self._cache = (cache or cache_dir()).absolute()
+        self._dimension = dimension if self._own else DEFAULT_DIMENSION
+        # The threads of a run with several are the session's: only the process knows what they cost.
+        clock = time.thread_time if threads == 1 else time.process_time
+        self._batches = Lane("embed", background=True, clock=clock)
+        self._queries = Lane("embed-query", clock=clock)
+        self._loading: asyncio.Task[SentenceModel] | None = None
+        self._closed = False
+        self.windowed_texts = 0
+        """Texts so far that were longer than the model's window and became an average."""
+
+    @property
+    def model(self) -> str:
+        if self._own is None:
+            return DEFAULT_MODEL
+        path = self._own[0]
+        return path.parent.name if path.name == "model.onnx" else path.stem
+
+    @property
+    def name(self) -> str:
+        return self.model
+
+    @property
+    def dimension(self) -> int:
+        return self._dimension
+
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU time spent in embedding. Exact with one thread; with more, an upper bound (whole process)."""
+        return self._batches.cpu_seconds + self._queries.cpu_seconds
+
+    @cached_property
+    def fingerprint(self) -> Mapping[str, str | int]:
+        """Of the sources, not of the built file, which may differ between versions of onnxruntime.
+
+        For a model of one's own the first access reads both of its files; a renamed folder changes nothing.
+        """
+        if self._own:
+            model, tokenizer = (sha256_of(path) for path in self._own)
+            own = {"model": "onnx", "weights": model, "tokenizer": tokenizer}
+            return {"provider": self.id, **own, "window": WINDOW, "overlap": OVERLAP}
+        return {
+            "provider": self.id,
+            "model": DEFAULT_MODEL,
+            "weights": MODEL.sha256,
+            "tokenizer": TOKENIZER.sha256,
+            "dimension": DEFAULT_DIMENSION,
+            "pooling": "mean",
+            "window": WINDOW,
+            "overlap": OVERLAP,
+            "recipe": RECIPE_VERSION,
+        }
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """Vectors `(len(texts), dimension)`. A cancelled call stops after the text it is at.
+
+        Raises:
+            ProviderFailed: a text is not Unicode (bury, or split in company); the model cannot be loaded
+                (stop, or retry when building it failed); the provider is closed (retry).
+        """
+        return await self._embed(self._batches, list(texts))
+
+    async def embed_query(self, text: str) -> Vectors:
+        """One vector `(dimension,)`. Raises like `embed`."""
+        row: Vectors = (await self._embed(self._queries, [text]))[0]
+        return row
+
+    async def aclose(self) -> None:
+        """Stop after the texts under way, end the threads and free the model; idempotent."""
+        self._closed = True
+        loading, self._loading = self._loading, None
+        if loading:
+            loading.cancel()
+            await asyncio.wait([loading])
+        await asyncio.gather(self._queries.aclose(), self._batches.aclose())
+
+    async def _embed(self, lane: Lane, texts: list[str]) -> Vectors:
+        require_unicode(texts)
+        model = await self._loaded()
+        rows, windowed = await lane.run(lambda stopped: _embed_each(model, texts, self._dimension, stopped))
+        self.windowed_texts += windowed
+        return np.concatenate([np.empty((0, self._dimension), np.float32), *rows])
+
+    async def _loaded(self) -> SentenceModel:
+        self._require_open()
+        if self._loading is None or _has_failed(self._loading):
+            self._loading = asyncio.create_task(self._load(), name="load embedded model")
+            # A failure is told to whoever asks; that everybody was cancelled meanwhile is no fault.
+            self._loading.add_done_callback(_has_failed)
+        loading = self._loading
+        # Unlike an await of the task, this neither cancels it with one caller nor a caller with it.
+        await asyncio.wait([loading])
+        self._require_open()
+        return loading.result()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ProviderFailed("the embedded model is closed", hint="Make a new provider.")
+
+    async def _load(self) -> SentenceModel:
+        try:
+            model, tokenizer = self._own or await self._default_files()
+            loaded = await asyncio.to_thread(load_model, model, tokenizer, threads=self._threads)
+            self._dimension = await asyncio.to_thread(_probe, loaded, self._dimension)
+        except ConfigInvalid as error:
+            raise ProviderFailed(error.message, disposition=Disposition.STOP, hint=error.hint) from error
+        except OSError as error:
+            raise ProviderFailed(f"the files of the embedded model cannot be read: {error}") from error
+        return loaded
+
+    async def _default_files(self) -> tuple[Path, Path]:
+        tokenizer = await asyncio.to_thread(TOKENIZER.verified)
+        model = await asyncio.to_thread(find_built, self._cache)
+        if model is None:
+            await asyncio.to_thread(MODEL.verified)
+            await build_in_subprocess(self._cache)
+            model = await asyncio.to_thread(find_built, self._cache)
+        if model is None:
+            raise ProviderFailed("the embedded model was built but is not in the cache")
+        return model, tokenizer
+
+
+def find_own_model(path: Path) -> tuple[Path, Path]:
+    """The ONNX file and the tokenizer at `path`, a folder or the file itself.
+
+    Raises:
+        ConfigInvalid: one of them is missing.
+    """
+    model = (path / "model.onnx" if path.is_dir() else path).absolute()
+    tokenizer = model.with_name("tokenizer.json")
+    for needed in (model, tokenizer):
+        if not needed.is_file():
+            raise ConfigInvalid(
+                f"embedding.model needs {needed}, which does not exist",
+                hint="Name a folder that has model.onnx and tokenizer.json, or leave it empty.",
+            )
+    return model, tokenizer
+
+
+def _probe(model: SentenceModel, dimension: int) -> int:
+    """The dimension of the model. Raises `ConfigInvalid` when it cannot embed at all."""
+    try:
+        vector, _ = model.vector("a", dimension)
+    except ProviderFailed as error:
+        raise ConfigInvalid(f"the ONNX model cannot be used: {error.message}", hint=error.hint) from error
+    return int(vector.shape[1])
+
+
+def _embed_each(
+    model: SentenceModel, texts: Sequence[str], dimension: int, stopped: Stopped
+) -> tuple[list[Vectors], int]:
+    """The vector of each text, and how many texts took more than one window."""
+    rows: list[Vectors] = []
+    windowed = 0
+    for text in texts:
+        if stopped():
+            raise ProviderFailed("the embedded model was closed during the call")
+        row, windows = model.vector(text, dimension)
+        rows.append(row)
+        windowed += windows > 1
+    return rows, windowed
+
+
+def _has_failed(task: asyncio.Task[SentenceModel]) -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None)

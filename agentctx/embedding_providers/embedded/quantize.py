@@ -1,0 +1,48 @@
+"""The recipe: from weight-only int8 to dynamic int8, which takes a third of the time and half the memory.
+
+It needs about 500 MB for three seconds, so it is run in a process of its own.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from agentctx.embedding_providers.embedded.weights import MODEL
+
+RECIPE_VERSION = 1
+"""Part of the cache key and of the fingerprint: counts up with every change to what the recipe makes."""
+
+
+def quantize(target: Path) -> None:
+    """Write the dynamic int8 model to `target`. What is temporary stays in the folder of `target`.
+
+    Raises:
+        ProviderFailed: the source weights are missing or not the pinned ones (stop).
+    """
+    source = MODEL.verified()
+    folded = target.with_name("folded.onnx")
+    _fold(source, folded)
+    _quantize_dynamic(folded, target)
+    folded.unlink()
+
+
+def _fold(source: Path, folded: Path) -> None:
+    """Turn the int8 weights with their scales back into float32 constants."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    # Higher levels write operators that only fit the machine they were made on.
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.optimized_model_filepath = str(folded)
+    options.log_severity_level = 4
+    onnxruntime.InferenceSession(str(source), options, providers=["CPUExecutionProvider"])
+
+
+def _quantize_dynamic(folded: Path, target: Path) -> None:
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    # The quantizer keeps 90 MB in the default temporary folder, which may be a small tmpfs.
+    tempfile.tempdir = str(target.parent)
+    # Without VNNI, 8-bit products overflow their 16-bit sums; 7-bit weights cannot.
+    quantize_dynamic(folded, target, per_channel=True, weight_type=QuantType.QInt8, reduce_range=True)

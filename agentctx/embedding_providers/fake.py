@@ -1,0 +1,209 @@
+"""A provider for tests: deterministic, without network, failing as it is told.
+
+    fake = FakeProvider(faults=[Fault.fails(Disposition.LATER, retry_after_s=2, call=1)])
+
+Texts that share words are near each other, so rankings mean something.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from agentctx.embedding_providers.base import ProviderLimits, Vectors, check_reply
+from agentctx.embedding_providers.texts import require_unicode
+from agentctx.errors import Disposition, ProviderFailed
+
+DEFAULT_DIMENSION = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call that reached the fake."""
+
+    texts: tuple[str, ...]
+    query: bool
+    """Whether it was `embed_query`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What goes wrong, and when: in call number `call` (from 1), for a text that fits `when`, or always.
+
+    Made by the class methods. `spoil` gets the right reply and returns the wrong one, or raises.
+    """
+
+    spoil: Callable[[Vectors], Vectors]
+    call: int | None = None
+    when: Callable[[str], bool] | None = None
+
+    @classmethod
+    def fails(
+        cls,
+        disposition: Disposition = Disposition.RETRY,
+        *,
+        retry_after_s: float | None = None,
+        call: int | None = None,
+        when: Callable[[str], bool] | None = None,
+    ) -> Fault:
+        """The call raises `ProviderFailed`."""
+
+        def spoil(_: Vectors) -> Vectors:
+            raise ProviderFailed(
+                "the fake provider was told to fail", disposition=disposition, retry_after_s=retry_after_s
+            )
+
+        return cls(spoil, call, when)
+
+    @classmethod
+    def wrong_count(cls, *, call: int | None = None, when: Callable[[str], bool] | None = None) -> Fault:
+        """The last vector of the reply is missing."""
+        return cls(lambda reply: reply[:-1], call, when)
+
+    @classmethod
+    def wrong_dimension(cls, *, call: int | None = None, when: Callable[[str], bool] | None = None) -> Fault:
+        """Every vector is one number short."""
+        return cls(lambda reply: reply[:, :-1], call, when)
+
+    @classmethod
+    def not_a_number(cls, *, call: int | None = None, when: Callable[[str], bool] | None = None) -> Fault:
+        """Every vector holds a NaN."""
+        return cls(lambda reply: np.full_like(reply, np.nan), call, when)
+
+    @classmethod
+    def zero(cls, *, call: int | None = None, when: Callable[[str], bool] | None = None) -> Fault:
+        """Every vector is zero."""
+        return cls(np.zeros_like, call, when)
+
+    def fits(self, call: Call, number: int) -> bool:
+        """Whether it happens in this call."""
+        if self.call is not None and self.call != number:
+            return False
+        return self.when is None or any(map(self.when, call.texts))
+
+
+class FakeProvider:
+    """Vectors from hashed words. `calls` records what arrived; `faults` can be changed at any time.
+
+    Args:
+        dimension: length of the vectors.
+        faults: what goes wrong; the first that fits a call happens.
+        model: part of the fingerprint and of every vector, so that two models disagree.
+        limits: what `limits` says; lists of any length are taken.
+    """
+
+    id = "fake"
+    cpu_seconds = 0.0
+
+    def __init__(
+        self,
+        dimension: int = DEFAULT_DIMENSION,
+        faults: Sequence[Fault] = (),
+        *,
+        model: str = "bag-of-words",
+        limits: ProviderLimits | None = None,
+    ) -> None:
+        self.faults = list(faults)
+        self.calls: list[Call] = []
+        self.closed = False
+        self._dimension = dimension
+        self._model = model
+        self._limits = limits or ProviderLimits(max_inputs=256)
+        self._gates = {False: _open_gate(), True: _open_gate()}
+        self._waiting = asyncio.Event()
+
+    @property
+    def name(self) -> str:
+        return f"fake {self._model}"
+
+    @property
+    def model(self) -> str:
+        return self._model
+
+    @property
+    def dimension(self) -> int:
+        return self._dimension
+
+    @property
+    def limits(self) -> ProviderLimits:
+        return self._limits
+
+    @property
+    def fingerprint(self) -> Mapping[str, str | int]:
+        return {"provider": self.id, "model": self._model, "dimension": self._dimension}
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """Vectors `(len(texts), dimension)`; no texts are no call. Raises `ProviderFailed` as told."""
+        if not texts:
+            self._require_open()
+            return np.empty((0, self._dimension), np.float32)
+        return await self._answer(Call(tuple(texts), query=False))
+
+    async def embed_query(self, text: str) -> Vectors:
+        """One vector `(dimension,)`. Raises `ProviderFailed` as told."""
+        row: Vectors = (await self._answer(Call((text,), query=True)))[0]
+        return row
+
+    def hold(self, *, batches: bool = True, queries: bool = True) -> None:
+        """From now on let calls of these kinds hang until `release`."""
+        self._waiting.clear()
+        for query, held in ((False, batches), (True, queries)):
+            if held:
+                self._gates[query].clear()
+
+    def release(self) -> None:
+        """Let every held call go on, and later ones pass."""
+        for gate in self._gates.values():
+            gate.set()
+
+    async def wait_until_held(self) -> None:
+        """Return when a call has hung since `hold`."""
+        await self._waiting.wait()
+
+    async def aclose(self) -> None:
+        """Refuse every later call; idempotent."""
+        self.closed = True
+        self.release()
+
+    async def _answer(self, call: Call) -> Vectors:
+        self._require_open()
+        require_unicode(call.texts)
+        self.calls.append(call)
+        number = len(self.calls)
+        await self._pass_gate(call)
+        self._require_open()
+        reply = np.stack([self._vector(text) for text in call.texts])
+        fault = next((fault for fault in self.faults if fault.fits(call, number)), None)
+        spoiled = fault.spoil(reply) if fault else reply
+        return check_reply(spoiled, count=len(call.texts), dimension=self._dimension)
+
+    async def _pass_gate(self, call: Call) -> None:
+        gate = self._gates[call.query]
+        if not gate.is_set():
+            self._waiting.set()
+        await gate.wait()
+
+    def _vector(self, text: str) -> Vectors:
+        words = re.findall(r"\w+", text.lower()) or [text]
+        total: Vectors = np.sum([self._word_vector(word) for word in words], axis=0, dtype=np.float32)
+        return total
+
+    def _word_vector(self, word: str) -> Vectors:
+        digest = hashlib.shake_256(f"{self._model} {word}".encode()).digest(4 * self._dimension)
+        numbers = np.frombuffer(digest, dtype="<u4").astype(np.float64)
+        return (numbers / 2**31 - 1).astype(np.float32)
+
+    def _require_open(self) -> None:
+        if self.closed:
+            raise ProviderFailed("the fake provider is closed", hint="Make a new provider.")
+
+
+def _open_gate() -> asyncio.Event:
+    gate = asyncio.Event()
+    gate.set()
+    return gate

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentctx.config.paths import cache_dir
+
+
+@pytest.fixture(scope="session")
+def built_cache() -> Path:
+    """This user's cache with the built model in it, as after installing."""
+    subprocess.run([sys.executable, "-m", "agentctx.embedding_providers.embedded"], check=True)
+    return cache_dir()

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from agentctx.embedding_providers.embedded.cache import (
+    MODEL_NAME,
+    SUM_NAME,
+    WORK_PREFIX,
+    ensure_built,
+    find_built,
+    model_folder,
+)
+
+
+class Builder:
+    def __init__(self, content: bytes = b"model") -> None:
+        self.content = content
+        self.builds = 0
+
+    def __call__(self, target: Path) -> None:
+        self.builds += 1
+        (target.parent / "folded.onnx").write_bytes(b"temporary")
+        target.write_bytes(self.content)
+
+
+def test_built_once_and_found_again(tmp_path: Path) -> None:
+    build = Builder()
+    assert find_built(tmp_path) is None
+    path = ensure_built(tmp_path, build)
+    assert path.read_bytes() == b"model"
+    assert find_built(tmp_path) == ensure_built(tmp_path, build) == path
+    assert build.builds == 1
+    assert sorted(one.name for one in path.parent.iterdir()) == ["lock", MODEL_NAME, SUM_NAME]
+
+
+@pytest.mark.parametrize("damage", [b"", b"mode", b"modem"])
+def test_a_damaged_model_is_not_found_and_built_again(tmp_path: Path, damage: bytes) -> None:
+    path = ensure_built(tmp_path, Builder())
+    path.write_bytes(damage)
+    assert find_built(tmp_path) is None
+    assert ensure_built(tmp_path, Builder()).read_bytes() == b"model"
+
+
+@pytest.mark.parametrize("lost", [MODEL_NAME, SUM_NAME])
+def test_half_a_result_is_not_found(tmp_path: Path, lost: str) -> None:
+    path = ensure_built(tmp_path, Builder())
+    path.with_name(lost).unlink()
+    assert find_built(tmp_path) is None
+
+
+def test_a_new_model_beside_the_old_sum_is_not_found(tmp_path: Path) -> None:
+    path = ensure_built(tmp_path, Builder(b"old"))
+    path.write_bytes(b"new, published by a build that was killed before it wrote the sum")
+    assert find_built(tmp_path) is None
+
+
+def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
+    def fail(target: Path) -> None:
+        target.write_bytes(b"half")
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        ensure_built(tmp_path, fail)
+    assert find_built(tmp_path) is None
+    assert [one.name for one in model_folder(tmp_path).iterdir()] == ["lock"]
+
+
+def test_what_a_killed_build_left_is_never_used_and_is_cleared(tmp_path: Path) -> None:
+    work = model_folder(tmp_path) / f"{WORK_PREFIX}killed"
+    work.mkdir(parents=True)
+    (work / MODEL_NAME).write_bytes(b"half")
+    assert find_built(tmp_path) is None
+    assert ensure_built(tmp_path, Builder()).read_bytes() == b"model"
+    assert not work.exists()
+
+
+def test_two_at_once_build_once(tmp_path: Path) -> None:
+    building, proceed = threading.Event(), threading.Event()
+    first = Builder()
+
+    def slow(target: Path) -> None:
+        building.set()
+        assert proceed.wait(30)
+        first(target)
+
+    second = Builder(b"another")
+    with ThreadPoolExecutor(2) as pool:
+        one = pool.submit(ensure_built, tmp_path, slow)
+        assert building.wait(30)
+        two = pool.submit(ensure_built, tmp_path, second)
+        proceed.set()
+        assert one.result() == two.result()
+    assert (first.builds, second.builds) == (1, 0)
+
+
+def test_a_cache_that_is_whole_needs_no_writing(tmp_path: Path) -> None:
+    path = ensure_built(tmp_path, Builder())
+    path.with_name("lock").unlink()
+    ensure_built(tmp_path, Builder())
+    assert not path.with_name("lock").exists()

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+
+import pytest
+
+from agentctx.embedding_providers.embedded.lane import BACKGROUND_NICENESS, Lane, Stopped
+
+
+async def test_calls_run_in_turn_in_one_thread() -> None:
+    lane = Lane("lane")
+    seen: list[int] = []
+
+    def work(_: Stopped) -> int:
+        seen.append(threading.get_ident())
+        return len(seen)
+
+    assert await asyncio.gather(*(lane.run(work) for _ in range(5))) == [1, 2, 3, 4, 5]
+    assert len(set(seen)) == 1
+    assert threading.get_ident() not in seen
+    await lane.aclose()
+
+
+async def test_cpu_time_is_summed_also_for_failures() -> None:
+    ticks = iter([10.0, 12.5, 20.0, 20.5])
+    lane = Lane("lane", clock=lambda: next(ticks))
+    await lane.run(lambda _: None)
+    with pytest.raises(ZeroDivisionError):
+        await lane.run(lambda _: 1 // 0)
+    assert lane.cpu_seconds == 3.0
+    await lane.aclose()
+
+
+async def run_until_stopped(lane: Lane) -> tuple[asyncio.Task[None], asyncio.Event]:
+    """A call that ends only when it is told to stop, and the event of its end."""
+    started, ended = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def work(stopped: Stopped) -> None:
+        loop.call_soon_threadsafe(started.set)
+        while not stopped():
+            pass
+        loop.call_soon_threadsafe(ended.set)
+
+    task = asyncio.create_task(lane.run(work))
+    await started.wait()
+    return task, ended
+
+
+async def test_work_is_told_when_its_caller_is_cancelled() -> None:
+    lane = Lane("lane")
+    task, ended = await run_until_stopped(lane)
+    task.cancel()
+    await ended.wait()
+    assert await lane.run(lambda stopped: stopped()) is False
+    await lane.aclose()
+
+
+async def test_work_is_told_when_the_lane_closes() -> None:
+    lane = Lane("lane")
+    task, ended = await run_until_stopped(lane)
+    await lane.aclose()
+    await task
+    await ended.wait()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have a priority of their own only on Linux")
+async def test_only_a_background_lane_steps_back() -> None:
+    front, background = Lane("front"), Lane("background", background=True)
+
+    def niceness(_: Stopped) -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    usual = await front.run(niceness)
+    assert await background.run(niceness) == min(usual + BACKGROUND_NICENESS, 19)
+    assert os.getpriority(os.PRIO_PROCESS, 0) == usual
+    await front.aclose()
+    await background.aclose()

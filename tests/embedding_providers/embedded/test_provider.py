@@ -1,0 +1,282 @@
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agentctx.embedding_providers.base import Vectors
+from agentctx.embedding_providers.embedded import EmbeddedProvider
+from agentctx.embedding_providers.embedded import provider as module
+from agentctx.embedding_providers.embedded.cache import find_built
+from agentctx.embedding_providers.embedded.model import SentenceModel, load_model
+from agentctx.embedding_providers.embedded.weights import MODEL, TOKENIZER
+from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
+from tests.embedding_providers.conformance import BlockBatches, Make, ProviderConformance
+from tests.embedding_providers.embedded.tiny import DIMENSION, write_model, write_tiny
+
+
+@contextmanager
+def block_lane(provider: EmbeddedProvider) -> Iterator[None]:
+    """Keep the thread of the batches busy."""
+    gate = threading.Event()
+    provider._batches._executor.submit(gate.wait)
+    try:
+        yield
+    finally:
+        gate.set()
+
+
+class EmbeddedConformance(ProviderConformance):
+    @pytest.fixture
+    def block_batches(self) -> BlockBatches:
+        return block_lane
+
+
+class TestDefaultModel(EmbeddedConformance):
+    @pytest.fixture
+    def make(self, built_cache: Path) -> Make:
+        return lambda: EmbeddedProvider(cache=built_cache)
+
+
+class TestOwnModel(EmbeddedConformance):
+    @pytest.fixture
+    def make(self, tmp_path: Path) -> Make:
+        write_tiny(tmp_path)
+        return lambda: EmbeddedProvider(tmp_path)
+
+
+async def test_two_threads_give_the_same_vectors(built_cache: Path) -> None:
+    one, two = (EmbeddedProvider(cache=built_cache, threads=threads) for threads in (1, 2))
+    assert np.array_equal(
+        await one.embed(["a cat", "the dog ran " * 60]), await two.embed(["a cat", "the dog ran " * 60])
+    )
+    assert two.cpu_seconds > 0
+    await asyncio.gather(one.aclose(), two.aclose())
+
+
+@pytest.fixture(scope="session")
+def minilm(built_cache: Path) -> SentenceModel:
+    path = find_built(built_cache)
+    assert path is not None
+    return load_model(path, TOKENIZER.verified(), threads=1)
+
+
+@pytest.mark.parametrize(
+    ("query", "near", "far"),
+    [
+        ("a cat sits on the mat", "a kitten rests on a rug", "the invoice is due in March"),
+        ("how do I rotate the API key?", "credentials are renewed every 90 days", "lunch is at noon"),
+        ("database is locked", "SQLite reports SQLITE_BUSY", "the cathedral was finished in 1880"),
+    ],
+)
+def test_meaning_is_near(minilm: SentenceModel, query: str, near: str, far: str) -> None:
+    asked, expected, unrelated = (minilm.vector(text, 384)[0][0] for text in (query, near, far))
+    assert asked @ expected > asked @ unrelated + 0.1
+
+
+async def test_5000_tokens_keep_their_end_and_are_counted(built_cache: Path) -> None:
+    provider = EmbeddedProvider(cache=built_cache)
+    start = "the weather report says rain " * 1_000
+    without, with_end = await provider.embed([start, start + "the quarterly invoice of the lawyer " * 100])
+    topic = await provider.embed_query("an invoice from a law firm")
+    assert topic @ with_end > topic @ without + 0.05
+    assert provider.windowed_texts == 2
+    assert provider.cpu_seconds > 0
+    await provider.aclose()
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(texts=st.lists(st.text(max_size=60), min_size=1, max_size=4))
+def test_any_text_has_one_vector(minilm: SentenceModel, texts: list[str]) -> None:
+    async def compare() -> None:
+        provider = await provider_with(minilm)
+        together = await provider.embed(texts)
+        for row, text in zip(together, texts, strict=True):
+            assert np.array_equal(row, await provider.embed_query(text))
+        await provider.aclose()
+
+    asyncio.run(compare())
+
+
+async def provider_with(model: SentenceModel) -> EmbeddedProvider:
+    """A provider that has loaded `model` already."""
+
+    async def loaded() -> SentenceModel:
+        return model
+
+    provider = EmbeddedProvider()
+    provider._loading = asyncio.create_task(loaded())
+    return provider
+
+
+def test_the_fingerprint_names_the_sources() -> None:
+    fingerprint = EmbeddedProvider().fingerprint
+    assert fingerprint["model"] == "all-MiniLM-L6-v2"
+    assert (fingerprint["weights"], fingerprint["tokenizer"]) == (MODEL.sha256, TOKENIZER.sha256)
+    assert (fingerprint["dimension"], fingerprint["pooling"], fingerprint["window"]) == (384, "mean", 256)
+
+
+def test_one_s_own_model_is_known_by_its_content(tmp_path: Path) -> None:
+    folders = [tmp_path / "one", tmp_path / "moved", tmp_path / "other"]
+    for folder in folders:
+        folder.mkdir()
+        write_tiny(folder)
+    write_model(folders[2] / "model.onnx", pooled=True)
+    one, moved, other = (EmbeddedProvider(folder).fingerprint for folder in folders)
+    assert one == moved != other
+    assert one["weights"] == hashlib.sha256((folders[0] / "model.onnx").read_bytes()).hexdigest()
+
+
+async def test_a_path_to_the_file_itself(tmp_path: Path) -> None:
+    write_tiny(tmp_path)
+    path = (tmp_path / "model.onnx").rename(tmp_path / "tiny-v2.onnx")
+    provider = EmbeddedProvider(path)
+    assert (provider.model, provider.dimension) == ("tiny-v2", 0)
+    await provider.embed_query("cat")
+    assert provider.dimension == DIMENSION
+    await provider.aclose()
+
+
+@pytest.mark.parametrize("missing", ["model.onnx", "tokenizer.json"])
+def test_a_missing_file_is_named(tmp_path: Path, missing: str) -> None:
+    write_tiny(tmp_path)
+    (tmp_path / missing).unlink()
+    with pytest.raises(ConfigInvalid, match=missing):
+        EmbeddedProvider(tmp_path)
+
+
+async def test_a_model_that_cannot_be_used_stops_until_it_is_repaired(tmp_path: Path) -> None:
+    write_tiny(tmp_path)
+    write_model(tmp_path / "model.onnx", inputs=("pixels",))
+    provider = EmbeddedProvider(tmp_path)
+    for call in (provider.embed(["cat"]), provider.embed_query("cat")):
+        with pytest.raises(ProviderFailed, match="has the inputs pixels") as caught:
+            await call
+        assert caught.value.disposition is Disposition.STOP
+        assert isinstance(caught.value.__cause__, ConfigInvalid)
+    write_model(tmp_path / "model.onnx")
+    assert (await provider.embed_query("cat")).shape == (DIMENSION,)
+    await provider.aclose()
+
+
+async def test_another_dimension_than_configured_stops(tmp_path: Path) -> None:
+    provider = EmbeddedProvider(write_tiny(tmp_path), dimension=DIMENSION + 1)
+    with pytest.raises(ProviderFailed, match=r"embedding\.dimensions|expected") as caught:
+        await provider.embed(["cat"])
+    assert caught.value.disposition is Disposition.STOP
+    await provider.aclose()
+
+
+class GatedLoad:
+    """`load_model`, counted and held at a gate."""
+
+    def __init__(self) -> None:
+        self.loads = 0
+        self.gate = threading.Event()
+        self.started = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    def __call__(self, model: Path, tokenizer: Path, *, threads: int) -> SentenceModel:
+        self.loads += 1
+        self._loop.call_soon_threadsafe(self.started.set)
+        assert self.gate.wait(30)
+        return load_model(model, tokenizer, threads=threads)
+
+
+@pytest.fixture
+async def gated(monkeypatch: pytest.MonkeyPatch) -> GatedLoad:
+    load = GatedLoad()
+    monkeypatch.setattr(module, "load_model", load)
+    return load
+
+
+async def test_first_calls_share_one_load_that_outlives_a_cancelled_one(
+    tmp_path: Path, gated: GatedLoad
+) -> None:
+    provider = EmbeddedProvider(write_tiny(tmp_path))
+    first = asyncio.create_task(provider.embed_query("cat"))
+    others = [asyncio.create_task(provider.embed(["dog"])) for _ in range(3)]
+    await gated.started.wait()
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    gated.gate.set()
+    await asyncio.gather(*others)
+    assert gated.loads == 1
+    await provider.aclose()
+
+
+async def test_closing_while_loading_fails_the_waiting_calls(tmp_path: Path, gated: GatedLoad) -> None:
+    provider = EmbeddedProvider(write_tiny(tmp_path))
+    call = asyncio.create_task(provider.embed_query("cat"))
+    await gated.started.wait()
+    await provider.aclose()
+    with pytest.raises(ProviderFailed, match="closed"):
+        await call
+    gated.gate.set()
+
+
+class CountingModel(SentenceModel):
+    """A model that waits at a gate in every text."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.gate = threading.Event()
+        self.started = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    def vector(self, text: str, dimension: int) -> tuple[Vectors, int]:
+        self.texts.append(text)
+        self._loop.call_soon_threadsafe(self.started.set)
+        assert self.gate.wait(30)
+        return np.ones((1, dimension), np.float32), 1
+
+
+@pytest.fixture
+async def counting() -> CountingModel:
+    return CountingModel()
+
+
+async def test_a_cancelled_batch_stops_after_the_text_it_is_at(counting: CountingModel) -> None:
+    provider = await provider_with(counting)
+    batch = asyncio.create_task(provider.embed(["one", "two", "three"]))
+    await counting.started.wait()
+    batch.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await batch
+    counting.gate.set()
+    await provider.embed(["next"])
+    assert counting.texts == ["one", "next"]
+    await provider.aclose()
+
+
+async def test_closing_stops_a_batch_after_the_text_it_is_at(counting: CountingModel) -> None:
+    provider = await provider_with(counting)
+    counting.gate = provider._batches._closing
+    batch = asyncio.create_task(provider.embed(["one", "two", "three"]))
+    await counting.started.wait()
+    await provider.aclose()
+    with pytest.raises(ProviderFailed, match="closed") as caught:
+        await batch
+    assert caught.value.disposition is Disposition.RETRY
+    assert counting.texts == ["one"]
+
+
+@pytest.mark.parametrize("pinned", ["MODEL", "TOKENIZER"])
+async def test_wrong_weights_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pinned: str) -> None:
+    real = getattr(module, pinned)
+    wrong = type(real)(real.package, real.path, "0" * 64, real.distribution)
+    monkeypatch.setattr(module, pinned, wrong)
+    provider = EmbeddedProvider(cache=tmp_path)
+    with pytest.raises(ProviderFailed, match="sha256 differs") as caught:
+        await provider.embed(["cat"])
+    assert caught.value.disposition is Disposition.STOP
+    await provider.aclose()

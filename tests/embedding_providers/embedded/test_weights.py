@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import hashlib
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentctx.embedding_providers.embedded.weights import MODEL, TOKENIZER, SourceFile, sha256_of
+from agentctx.errors import Disposition, ProviderFailed
+
+CONTENT = b"weights"
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SourceFile:
+    package = tmp_path / "some_weights"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise SystemExit('imported')")
+    (package / "model.onnx").write_bytes(CONTENT)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return SourceFile("some_weights", "model.onnx", hashlib.sha256(CONTENT).hexdigest(), "some-weights==1")
+
+
+def test_it_is_found_without_running_the_package(source: SourceFile) -> None:
+    assert source.verified().read_bytes() == CONTENT
+    assert "some_weights" not in sys.modules
+
+
+def test_another_file_is_refused(source: SourceFile) -> None:
+    source.verified().write_bytes(CONTENT + b"!")
+    with pytest.raises(ProviderFailed, match="sha256 differs") as caught:
+        source.verified()
+    assert caught.value.disposition is Disposition.STOP
+    assert "some-weights==1" in caught.value.hint
+
+
+def test_a_missing_file_and_a_missing_package(source: SourceFile) -> None:
+    source.verified().unlink()
+    absent = SourceFile("no_such_package", "model.onnx", "", "no-such-package==1")
+    for missing in (source, absent):
+        with pytest.raises(ProviderFailed, match="not installed") as caught:
+            missing.verified()
+        assert caught.value.disposition is Disposition.STOP
+
+
+@pytest.mark.parametrize("pinned", [MODEL, TOKENIZER])
+def test_the_installed_files_are_the_pinned_ones(pinned: SourceFile) -> None:
+    assert sha256_of(pinned.verified()) == pinned.sha256
+    assert pinned.package not in sys.modules
