@@ -1,0 +1,15 @@
+"""The command line: a thin client of the daemon. `agentctx --help` lists the commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(args: Sequence[str] | None = None) -> NoReturn:
+    """Run one command and exit: 0 ok, 1 failed, 2 usage, 3 daemon unreachable, 130 interrupted."""
+    from agentctx.cli.app import run
+
+    raise SystemExit(run(args))

@@ -1,0 +1,140 @@
+"""`agentctx search` and `agentctx context`: questions."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from agentctx.cli.connection import connect
+from agentctx.cli.layout import columns, one_line, printable
+from agentctx.cli.options import (
+    AsJson,
+    ByAgent,
+    ByCategory,
+    ByTags,
+    Collections,
+    Limit,
+    MaxDistance,
+    Namespace,
+    OptionalSession,
+    OrderOption,
+    Query,
+    Since,
+    Until,
+)
+from agentctx.cli.output import line_width, note, paint, put, put_json
+from agentctx.wire import DEFAULT_NAMESPACE, Passage
+
+_HEADER = ("DISTANCE", "SCORE", "COLLECTION", "SOURCE")
+_INDENT = " " * (len("DISTANCE") + len("SCORE") + 4)
+
+
+def search(
+    ctx: typer.Context,
+    query: Query,
+    *,
+    collection: Collections = None,
+    session: OptionalSession = None,
+    namespace: Namespace = DEFAULT_NAMESPACE,
+    agent: ByAgent = None,
+    category: ByCategory = None,
+    tag: ByTags = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = None,
+    order: OrderOption = "relevance",
+    max_distance: MaxDistance = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find the closest passages, by words and by meaning."""
+    with connect(ctx) as client:
+        reply = client.search(
+            query,
+            collections=collection,
+            session=session,
+            namespace=namespace,
+            agent=agent,
+            category=category,
+            tags=tag or None,
+            since=since,
+            until=until,
+            limit=limit,
+            order=order,
+            max_distance=max_distance,
+        )
+    if as_json:
+        put_json(reply)
+        return
+    for line in passage_lines(reply.results, line_width()):
+        put(line)
+    if not reply.results:
+        note("nothing was found")
+    _tell_degraded(reply.degraded)
+
+
+def context(
+    ctx: typer.Context,
+    query: Query,
+    *,
+    collection: Collections = None,
+    session: OptionalSession = None,
+    namespace: Namespace = DEFAULT_NAMESPACE,
+    agent: ByAgent = None,
+    category: ByCategory = None,
+    tag: ByTags = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Limit = None,
+    order: OrderOption = "relevance",
+    max_distance: MaxDistance = None,
+    budget: Annotated[int | None, typer.Option(min=1, help="Most tokens of the block.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print the context block, as an LLM call would get it."""
+    with connect(ctx) as client:
+        reply = client.context(
+            query,
+            collections=collection,
+            session=session,
+            namespace=namespace,
+            agent=agent,
+            category=category,
+            tags=tag or None,
+            since=since,
+            until=until,
+            limit=limit,
+            order=order,
+            max_distance=max_distance,
+            budget_tokens=budget,
+        )
+    if as_json:
+        put_json(reply)
+        return
+    if reply.block:
+        put(printable(reply.block).removesuffix("\n"))
+    else:
+        note("nothing is relevant: the block is empty")
+    _tell_degraded(reply.degraded)
+
+
+def passage_lines(passages: list[Passage], limit: int | None) -> list[str]:
+    """Two lines for each passage: its figures and source; then the beginning of its text."""
+    if not passages:
+        return []
+    rows = [_HEADER, *(_row(passage) for passage in passages)]
+    header, *lines = columns(rows, right={0, 1})
+    room = None if limit is None else limit - len(_INDENT)
+    texts = [_INDENT + one_line(passage.content, room) for passage in passages]
+    pairs = [line for pair in zip(lines, texts, strict=True) for line in pair]
+    return [paint(header, "dim"), *pairs]
+
+
+def _row(passage: Passage) -> tuple[str, str, str, str]:
+    distance = "-" if passage.distance is None else f"{passage.distance:.3f}"
+    return distance, f"{passage.score:.3f}", passage.collection, one_line(passage.source_id, 48)
+
+
+def _tell_degraded(reason: str | None) -> None:
+    if reason:
+        note(f"answered by words alone: {reason}")

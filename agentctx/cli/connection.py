@@ -1,0 +1,30 @@
+"""The client a command talks through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+
+from agentctx import __version__
+from agentctx.cli.output import note
+
+if TYPE_CHECKING:
+    from agentctx.client import Client
+
+TIMEOUT_S = 30.0
+EMBEDDED_TIMEOUT_S = 300.0
+"""How long `--wait` waits: the first start builds the model."""
+
+
+@contextmanager
+def connect(ctx: typer.Context, *, timeout_s: float = TIMEOUT_S) -> Iterator[Client]:
+    """A client of the daemon named by the global `--socket`; says so when their versions differ."""
+    from agentctx.client import Client
+
+    with Client(ctx.obj, timeout_s=timeout_s) as client:
+        yield client
+    if client.daemon_version not in {None, __version__}:
+        note(f"the daemon is version {client.daemon_version}, this command {__version__}; restart the daemon")

@@ -1,0 +1,241 @@
+"""`agentctx demo`: a real daemon, saved to, asked and stopped again, with every step checked."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from agentctx.cli.layout import columns, cut, one_line, printable
+from agentctx.cli.output import complain, line_width, paint, put
+from agentctx.cli.status import status_lines
+from agentctx.errors import AgentctxError, DeadlineExceeded
+
+if TYPE_CHECKING:
+    from agentctx.cli.demo_daemon import DemoDaemon
+    from agentctx.cli.demo_memories import Memory, Question
+    from agentctx.client import Client
+    from agentctx.wire import Passage, SaveResult
+
+T = TypeVar("T")
+Saved = Mapping[str, "SaveResult"]
+"""The acknowledgements, by the names of the memories."""
+
+BLOCK_HEADING = "## Semantic Context (RAG)"
+EMBED_TIMEOUT_S = 180.0
+"""The very first start builds the embedded model; otherwise it is a fraction of a second."""
+_POLL_S = 0.02
+_INDENT = "   "
+
+
+def demo(
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the folder with database and log.")] = False,
+) -> None:
+    """Show everything in a few seconds: a real daemon in a folder of its own, saved to, asked, stopped."""
+    folder = Path(tempfile.mkdtemp(prefix="agentctx-demo-"))
+    try:
+        run_demo(folder)
+    finally:
+        if not keep:
+            shutil.rmtree(folder)
+    _say(f"kept     {folder}" if keep else f"removed  {folder}")
+
+
+def run_demo(folder: Path, command: Sequence[str] | None = None) -> None:
+    """All steps against a daemon in `folder`. Exits 1 when one does not give what it must."""
+    from agentctx.cli.demo_daemon import DemoDaemon
+
+    with DemoDaemon(folder, command) as daemon:
+        try:
+            tour(daemon, folder)
+        except AgentctxError as error:
+            sys.stdout.flush()
+            complain(error)
+            print(f"\nThe end of the daemon's log:\n{printable(daemon.log_tail())}", file=sys.stderr)
+            raise typer.Exit(1) from error
+
+
+def tour(daemon: DemoDaemon, folder: Path) -> None:
+    """The steps, in order.
+
+    Raises:
+        AgentctxError: a step failed, or answered something else than it must.
+    """
+    from agentctx.cli.demo_memories import BY_MEANING, BY_WORD, FOR_AN_LLM, MEMORIES
+    from agentctx.client import Client
+
+    with Client(daemon.socket) as client:
+        _head(1, "Start a daemon in a folder of its own")
+        start(daemon, client, folder)
+        _head(2, f"Save {len(MEMORIES)} memories of a small team; each is on disk when it is acknowledged")
+        saved = save_all(client, MEMORIES)
+        _head(3, "Find them by word, at once: nothing waits for the model")
+        search_by_word(client, BY_WORD, saved)
+        _head(4, "Let the background queue embed them")
+        drain(client)
+        _head(5, "Find them by meaning: no word of these questions is in the memories")
+        search_by_meaning(client, BY_MEANING, saved)
+        _head(6, "The block an LLM call would get")
+        show_block(client, FOR_AN_LLM, saved)
+        _head(7, "What the daemon says of itself")
+        for line in status_lines(client.status()):
+            _say(line)
+    _head(8, "Stop")
+    stop(daemon)
+
+
+def start(daemon: DemoDaemon, client: Client, folder: Path) -> None:
+    _say(f"folder   {folder}")
+    _say(f"command  {' '.join(['python', *daemon.command[1:]])}")
+    _, elapsed_s = _timed(lambda: daemon.wait_ready(client))
+    _say(f"ready    pid {daemon.pid}, after {elapsed_s:.2f} s")
+
+
+def save_all(client: Client, memories: Mapping[str, Memory]) -> Saved:
+    """Save each memory, then the first one again, which must change nothing."""
+    saved: dict[str, SaveResult] = {}
+    rows: list[tuple[str, ...]] = []
+    times_ms: list[float] = []
+    for name, memory in memories.items():
+        saved[name], elapsed_s = _timed(partial(_save, client, memory))
+        times_ms.append(elapsed_s * 1000)
+        rows.append((_ms(elapsed_s), memory.collection, name, f"embedding {saved[name].embedding}"))
+    for line in columns(rows, right={0}):
+        _say(line)
+    _say()
+    _say(f"{len(saved)} saved, median {statistics.median(times_ms):.1f} ms each")
+    _save_again(client, *next(iter(memories.items())), saved)
+    return saved
+
+
+def _save(client: Client, memory: Memory) -> SaveResult:
+    return client.save(memory.collection, memory.content, **memory.fields)
+
+
+def _save_again(client: Client, name: str, memory: Memory, saved: Saved) -> None:
+    again = _save(client, memory)
+    _check(
+        again.id == saved[name].id and not again.changed, f"Saving {name} again did not leave it as it was."
+    )
+    _say(f"{name} saved once more: nothing changed, still version {again.version}")
+
+
+def search_by_word(client: Client, questions: Sequence[Question], saved: Saved) -> None:
+    rows: list[tuple[str, ...]] = []
+    for question in questions:
+        reply, elapsed_s = _timed(partial(client.search, question.text, limit=3))
+        hit = _expected_hit(question, reply.results, saved)
+        rows.append((f"“{question.text}”", hit.collection, question.answer, _ms(elapsed_s)))
+    for line in columns(rows, right={3}):
+        _say(line)
+
+
+def drain(client: Client, *, clock: Callable[[], float] = time.monotonic) -> None:
+    """Wait until no embedding is owed, telling each new count."""
+    started = clock()
+    told: int | None = None
+    while (queue := client.queue()).pending:
+        if clock() - started > EMBED_TIMEOUT_S:
+            raise DeadlineExceeded(f"{queue.pending} embeddings are still owed after {EMBED_TIMEOUT_S:g} s.")
+        if queue.pending != told:
+            told = queue.pending
+            _say(f"{told:3} owed  {_provider_state(client)}")
+        time.sleep(_POLL_S)
+    _check(queue.buried == 0, f"{queue.buried} embeddings were given up; `agentctx queue status` says why.")
+    _say(f"  0 owed  after {clock() - started:.2f} s")
+
+
+def search_by_meaning(client: Client, questions: Sequence[Question], saved: Saved) -> None:
+    for question in questions:
+        reply, elapsed_s = _timed(partial(client.search, question.text, limit=3, order="distance"))
+        _check(reply.degraded is None, f"The answer leaves out meaning: {reply.degraded}.")
+        hit = _expected_hit(question, reply.results, saved)
+        _check(hit.distance is not None, f"The answer to “{question.text}” has no distance.")
+        if question is not questions[0]:
+            _say()
+        _say(f"{paint(question.text, 'bold')}  {_ms(elapsed_s)}")
+        for line in _hit_lines(reply.results):
+            _say(line)
+
+
+def show_block(client: Client, question: Question, saved: Saved) -> None:
+    reply, elapsed_s = _timed(partial(client.context, question.text, limit=3))
+    _expected(question, reply.results, saved)
+    _check(reply.block.startswith(BLOCK_HEADING), f"The block does not begin with {BLOCK_HEADING!r}.")
+    _say(f"{paint(question.text, 'bold')}  {_ms(elapsed_s)}, {reply.tokens} tokens")
+    _say()
+    for line in printable(reply.block).rstrip("\n").split("\n"):
+        put(f"{_INDENT}{paint('│', 'dim')} {line}".rstrip())
+
+
+def stop(daemon: DemoDaemon) -> None:
+    code, elapsed_s = _timed(daemon.stop)
+    _check(code == 0, f"The daemon ended with exit code {code} after SIGTERM.")
+    _check(not daemon.socket.exists(), f"The daemon left its socket {daemon.socket}.")
+    _say(f"SIGTERM  exit code {code} after {elapsed_s:.2f} s, socket removed")
+
+
+def _expected_hit(question: Question, passages: Sequence[Passage], saved: Saved) -> Passage:
+    """The first passage, which must be of the expected memory."""
+    found = next(iter(passages), None)
+    if found is None or found.id != saved[question.answer].id:
+        instead = f"{found.source_id} came first" if found else "nothing was found"
+        raise AgentctxError(f"“{question.text}” should find {question.answer}, but {instead}.")
+    return found
+
+
+def _expected(question: Question, passages: Sequence[Passage], saved: Saved) -> None:
+    ids = {passage.id for passage in passages}
+    _check(saved[question.answer].id in ids, f"“{question.text}” should bring {question.answer}.")
+
+
+def _hit_lines(passages: Sequence[Passage]) -> list[str]:
+    rows = [
+        (_distance(each), f"score {each.score:.3f}", each.collection, one_line(each.content, None))
+        for each in passages
+    ]
+    limit = (line_width() or 100) - len(_INDENT)
+    first, *others = (cut(line, limit) for line in columns(rows))
+    return [paint(first, "green"), *(paint(line, "dim") for line in others)]
+
+
+def _distance(passage: Passage) -> str:
+    return "no vector" if passage.distance is None else f"distance {passage.distance:.3f}"
+
+
+def _provider_state(client: Client) -> str:
+    provider = client.status().provider
+    reason = f": {provider.reason}" if provider.reason else ""
+    return f"provider {provider.id} {provider.state}{reason}"
+
+
+def _timed(action: Callable[[], T]) -> tuple[T, float]:
+    started = time.perf_counter()
+    result = action()
+    return result, time.perf_counter() - started
+
+
+def _ms(elapsed_s: float) -> str:
+    return f"{elapsed_s * 1000:.1f} ms"
+
+
+def _check(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise AgentctxError(otherwise)
+
+
+def _head(number: int, title: str) -> None:
+    put()
+    put(paint(f"{number}. {title}", "bold", "cyan"))
+
+
+def _say(line: str = "") -> None:
+    put(f"{_INDENT}{line}".rstrip())

@@ -1,0 +1,120 @@
+"""The demo's own daemon: a process with its own folder, config, socket and log."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from agentctx.client import Client
+from agentctx.errors import AgentctxError, DaemonUnreachable, DeadlineExceeded
+
+READY_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 15.0
+_POLL_S = 0.02
+_LOG_TAIL_LINES = 25
+_FOREIGN = ("NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "CREDENTIALS_DIRECTORY", "RUNTIME_DIRECTORY")
+
+
+def serve_command(folder: Path) -> list[str]:
+    """The command line of a daemon that keeps everything in `folder`."""
+    options = [
+        "--config",
+        folder / "agentctx.toml",
+        "--data-dir",
+        folder / "data",
+        "--socket",
+        socket_in(folder),
+    ]
+    return [sys.executable, "-m", "agentctx", "serve", *map(str, options)]
+
+
+def socket_in(folder: Path) -> Path:
+    return folder / "agentctx.sock"
+
+
+def own_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment without what configures or supervises another daemon."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith("AGENTCTX_") and name not in _FOREIGN
+    }
+
+
+class DemoDaemon:
+    """A started daemon. `stop` it; leaving the context does so too, by force if it must."""
+
+    def __init__(self, folder: Path, command: Sequence[str] | None = None) -> None:
+        self.socket = socket_in(folder)
+        self.command = list(command or serve_command(folder))
+        self._log = folder / "daemon.log"
+        # An empty config of its own: the demo must not depend on the user's.
+        (folder / "agentctx.toml").touch()
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(  # noqa: S603 - our own command line, no shell
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=own_environment(os.environ),
+                start_new_session=True,  # Ctrl-C is for the demo, which then stops the daemon
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._process.poll() is None:
+            self.stop()
+
+    def wait_ready(
+        self,
+        client: Client,
+        *,
+        timeout_s: float = READY_TIMEOUT_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Return when `/readyz` says yes.
+
+        Raises:
+            AgentctxError: the daemon ended instead.
+            DeadlineExceeded: it was not ready in time.
+        """
+        deadline = clock() + timeout_s
+        while not _is_ready(client):
+            if (code := self._process.poll()) is not None:
+                raise AgentctxError(f"The daemon ended with exit code {code} instead of getting ready.")
+            if clock() >= deadline:
+                raise DeadlineExceeded(f"The daemon was not ready after {timeout_s:g} s.")
+            time.sleep(_POLL_S)
+
+    def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> int:
+        """SIGTERM, and the exit code; SIGKILL if the daemon does not end in time."""
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            return self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+    def log_tail(self) -> str:
+        """The last lines the daemon wrote."""
+        lines = self._log.read_text(errors="replace").splitlines()
+        return "\n".join(lines[-_LOG_TAIL_LINES:])
+
+
+def _is_ready(client: Client) -> bool:
+    try:
+        return client.ready()
+    except DaemonUnreachable:
+        return False

@@ -1,0 +1,184 @@
+"""What the demo saves and asks: the memory of a small team that ships parcels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agentctx.client.options import SaveFields
+
+_HANG = "checkout-hangs"
+_ONBOARDING = "onboarding-anna"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question and the name of the memory that answers it best."""
+
+    text: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What is saved; learnings are made of their fields and have no content of their own."""
+
+    collection: str
+    content: str | None
+    fields: SaveFields
+
+
+MEMORIES: dict[str, Memory] = {
+    "deploy-window": Memory(
+        "knowledge",
+        "Nothing goes to production after three o'clock on a Friday: whoever is on call over the "
+        "weekend would have nobody to ask.",
+        {
+            "key": "deploy-window",
+            "category": "rule",
+            "tags": ["operations"],
+        },
+    ),
+    "money-as-cents": Memory(
+        "knowledge",
+        "Amounts of money are integers in the smallest unit of the currency. Floats made one invoice "
+        "in thirty wrong by a cent in March.",
+        {
+            "key": "money-as-cents",
+            "category": "rule",
+            "tags": ["billing"],
+        },
+    ),
+    "consignment": Memory(
+        "knowledge",
+        "A consignment is everything one sender hands over at one stop. A parcel is a single labelled "
+        "box of it.",
+        {
+            "key": "consignment",
+            "category": "definition",
+            "tags": ["glossary"],
+        },
+    ),
+    "carrier-quota": Memory(
+        "knowledge",
+        "The Polaris carrier API accepts forty calls a second for each key and answers 429 for the "
+        "whole next minute to whoever exceeds that.",
+        {
+            "key": "carrier-quota",
+            "category": "fact",
+            "source": "https://polaris.example/docs/limits",
+        },
+    ),
+    "commit-style": Memory(
+        "knowledge",
+        "Commit subjects are imperative, below sixty characters, and name the part first, like "
+        "`labels: round weights up`.",
+        {
+            "key": "commit-style",
+            "category": "preference",
+            "origin": "user",
+        },
+    ),
+    "backup-policy": Memory(
+        "knowledge",
+        "本番データベースのバックアップは毎日午前三時に東京リージョンへ複製し、三十日間保管する。",
+        {
+            "key": "backup-policy",
+            "category": "fact",
+        },
+    ),
+    "hanging checkout": Memory(
+        "observation",
+        "While the coupon service restarts, every checkout worker hangs: each one waits for a "
+        "connection that never comes back.",
+        {
+            "session": _HANG,
+            "agent": "debugger",
+        },
+    ),
+    "evening delivery": Memory(
+        "observation",
+        "Support reports that most recipients are away until six and ask for a drop-off in the evening.",
+        {
+            "session": _HANG,
+            "agent": "planner",
+        },
+    ),
+    "Anna's replies": Memory(
+        "observation",
+        "Anna started on Monday. She likes replies that begin with the command and explain it afterwards.",
+        {
+            "session": _ONBOARDING,
+            "agent": "assistant",
+        },
+    ),
+    "wrong suspect": Memory(
+        "reflection",
+        "We blamed the network for two days. The counters of the connection pool would have shown "
+        "the cause within ten minutes.",
+        {
+            "session": _HANG,
+            "agent": "debugger",
+        },
+    ),
+    "glossary first": Memory(
+        "reflection",
+        "Newcomers stumble over our names for shipments, not over the code: the glossary should be "
+        "their first page.",
+        {
+            "session": _ONBOARDING,
+            "agent": "assistant",
+        },
+    ),
+    "locked migration": Memory(
+        "learning",
+        None,
+        {
+            "trigger": "alembic upgrade head fails in the pipeline",
+            "error_pattern": "psycopg.errors.LockNotAvailable: canceling statement due to lock timeout",
+            "diagnosis": "A nightly report holds the table while the migration wants to change it.",
+            "fix": "Set lock_timeout to five seconds, run again when the report is through, and build "
+            "indexes concurrently.",
+            "tags": ["postgres"],
+        },
+    ),
+    "closed loop": Memory(
+        "learning",
+        None,
+        {
+            "trigger": "a test passes alone and fails in the whole suite",
+            "error_pattern": "RuntimeError: Event loop is closed",
+            "diagnosis": "A session-wide fixture kept an HTTP client of the loop of an earlier test.",
+            "fix": "Open the client in a fixture of the same scope as the loop, and close it there.",
+            "tags": ["pytest"],
+        },
+    ),
+    "full volume": Memory(
+        "learning",
+        None,
+        {
+            "trigger": "the label printer service dies at night",
+            "error_pattern": "OSError: [Errno 28] No space left on device",
+            "diagnosis": "Rendered PDFs stayed in the temporary folder until the volume was full.",
+            "fix": "Delete each file once the printer has confirmed it; alert at eighty percent.",
+            "tags": ["printing"],
+        },
+    ),
+}
+"""By the name the demo shows."""
+
+BY_WORD = (
+    Question("Polaris 429", "carrier-quota"),
+    Question("lock_timeout", "locked migration"),
+    Question("東京", "backup-policy"),
+)
+"""Words of the answers themselves, two characters of Japanese among them."""
+
+BY_MEANING = (
+    Question("May I release right before Saturday?", "deploy-window"),
+    Question("Which data type fits prices?", "money-as-cents"),
+    Question("Why do purchases freeze during a redeploy of vouchers?", "hanging checkout"),
+    Question("hard drive out of room", "full volume"),
+)
+"""No content word of a question is in any of the memories: only the meaning can find them."""
+
+FOR_AN_LLM = Question("Can we release the label printer fix on Friday at five?", "deploy-window")

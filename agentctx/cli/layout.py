@@ -1,0 +1,87 @@
+"""Text in columns for terminals: how wide it is, where it is cut, what may not be printed. No I/O."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Sequence
+
+ELLIPSIS = "…"
+GAP = "  "
+
+# Stored texts come from anywhere: escape sequences would command the terminal, bidi controls disguise text.
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """The text with control characters shown as escapes; line breaks and tabs stay."""
+    return _UNPRINTABLE.sub(_escape, text.replace("\r\n", "\n"))
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+
+
+def width(text: str) -> int:
+    """Columns the text takes: two for East Asian wide characters, none for combining ones."""
+    return sum(_width_of(character) for character in text)
+
+
+def _width_of(character: str) -> int:
+    if unicodedata.combining(character) or unicodedata.category(character) in {"Mn", "Me", "Cf"}:
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def one_line(text: str, limit: int | None) -> str:
+    """The text on one printable line, cut to `limit` columns (None: whole)."""
+    return cut(printable(" ".join(text.split())), limit)
+
+
+def cut(line: str, limit: int | None) -> str:
+    """The line, or its beginning with an ellipsis if it is wider than `limit` columns."""
+    if limit is None or width(line) <= limit:
+        return line
+    kept: list[str] = []
+    left = limit - width(ELLIPSIS)
+    for character in line:
+        left -= _width_of(character)
+        if left < 0:
+            break
+        kept.append(character)
+    return "".join(kept).rstrip() + ELLIPSIS
+
+
+def columns(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:
+    """Rows of equal length as aligned lines; the columns numbered in `right` are aligned right."""
+    widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
+    return [
+        GAP.join(_padded(cell, widths[at], at in right) for at, cell in enumerate(row)).rstrip()
+        for row in rows
+    ]
+
+
+def _padded(cell: str, wanted: int, right: bool) -> str:
+    padding = " " * (wanted - width(cell))
+    return padding + cell if right else cell + padding
+
+
+def file_size(size: int) -> str:
+    """Bytes as a person reads them: `980 B`, `1.2 MB`."""
+    value = float(size)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person reads them: `0.4 s`, `12 s`, `5 min`, `3 h`, `2 d`."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    for limit, divisor, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
+        if seconds < limit:
+            return f"{seconds / divisor:.0f} {unit}"
+    return f"{seconds / 86_400:.0f} d"

@@ -1,0 +1,196 @@
+"""`agentctx save …`: one command per collection."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Unpack
+
+import typer
+
+from agentctx.cli.connection import EMBEDDED_TIMEOUT_S, TIMEOUT_S, connect
+from agentctx.cli.options import (
+    Agent,
+    AsJson,
+    IfVersion,
+    Namespace,
+    OriginOption,
+    Session,
+    Source,
+    Tags,
+    Text,
+    Ttl,
+    Wait,
+)
+from agentctx.cli.output import note, put, put_json
+from agentctx.client.options import SaveFields, SaveOptions
+from agentctx.errors import InvalidInput
+from agentctx.wire import DEFAULT_NAMESPACE, Origin, SaveResult
+
+app = typer.Typer(no_args_is_help=True, help="Save an entry; it is on disk when the command returns.")
+
+
+@app.command()
+def knowledge(
+    ctx: typer.Context,
+    text: Text,
+    *,
+    key: Annotated[str, typer.Option(help="Name of it; saving the key again makes a new version.")],
+    category: Annotated[
+        str, typer.Option(help="rule, definition, preference, fact, pattern or correction.")
+    ] = "fact",
+    tag: Tags = None,
+    namespace: Namespace = DEFAULT_NAMESPACE,
+    agent: Agent = None,
+    origin: OriginOption = "agent",
+    ttl: Ttl = None,
+    source: Source = None,
+    if_version: IfVersion = None,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> None:
+    """What is true until it is replaced."""
+    options = _options(namespace, agent, origin, ttl, if_version, wait)
+    _save(
+        ctx,
+        "knowledge",
+        _content(text),
+        as_json,
+        key=key,
+        category=category,
+        tags=tag or None,
+        source=source,
+        **options,
+    )
+
+
+@app.command()
+def observation(
+    ctx: typer.Context,
+    text: Text,
+    *,
+    session: Session,
+    tag: Tags = None,
+    namespace: Namespace = DEFAULT_NAMESPACE,
+    agent: Agent = None,
+    origin: OriginOption = "agent",
+    ttl: Ttl = None,
+    source: Source = None,
+    if_version: IfVersion = None,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> None:
+    """What was seen or said in a session."""
+    options = _options(namespace, agent, origin, ttl, if_version, wait)
+    content = _content(text)
+    _save(ctx, "observation", content, as_json, session=session, tags=tag or None, source=source, **options)
+
+
+@app.command()
+def reflection(
+    ctx: typer.Context,
+    text: Text,
+    *,
+    session: Session,
+    tag: Tags = None,
+    namespace: Namespace = DEFAULT_NAMESPACE,
+    agent: Agent = None,
+    origin: OriginOption = "agent",
+    ttl: Ttl = None,
+    source: Source = None,
+    if_version: IfVersion = None,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> None:
+    """What was concluded from a session."""
+    options = _options(namespace, agent, origin, ttl, if_version, wait)
+    content = _content(text)
+    _save(ctx, "reflection", content, as_json, session=session, tags=tag or None, source=source, **options)
+
+
+@app.command()
+def learning(
+    ctx: typer.Context,
+    *,
+    trigger: Annotated[str, typer.Option(help="What was being done when it went wrong.")],
+    error_pattern: Annotated[str | None, typer.Option(help="Text of the error that recurs.")] = None,
+    diagnosis: Annotated[str | None, typer.Option(help="Why it went wrong.")] = None,
+    fix: Annotated[str | None, typer.Option(help="What helped.")] = None,
+    category: Annotated[
+        str | None,
+        typer.Option(help="tool_error, provider_error, user_correction, timeout, permission or general."),
+    ] = None,
+    tag: Tags = None,
+    namespace: Namespace = DEFAULT_NAMESPACE,
+    agent: Agent = None,
+    origin: OriginOption = "agent",
+    ttl: Ttl = None,
+    if_version: IfVersion = None,
+    wait: Wait = False,
+    as_json: AsJson = False,
+) -> None:
+    """What went wrong, why, and what helped."""
+    options = _options(namespace, agent, origin, ttl, if_version, wait)
+    _save(
+        ctx,
+        "learning",
+        None,
+        as_json,
+        trigger=trigger,
+        error_pattern=error_pattern,
+        diagnosis=diagnosis,
+        fix=fix,
+        category=category,
+        tags=tag or None,
+        **options,
+    )
+
+
+def _options(
+    namespace: str,
+    agent: str | None,
+    origin: Origin,
+    ttl: str | None,
+    if_version: int | None,
+    wait: bool,
+) -> SaveOptions:
+    return {
+        "namespace": namespace,
+        "agent": agent,
+        "origin": origin,
+        "ttl": ttl,
+        "if_version": if_version,
+        "wait": "embedded" if wait else None,
+    }
+
+
+def _content(text: str) -> str:
+    """The argument, or stdin for `-`, without the line break that `echo` adds."""
+    if text != "-":
+        return text
+    try:
+        return sys.stdin.buffer.read().decode().removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"The text on stdin is not UTF-8 (byte {error.start}).",
+            hint="Convert it, for example with iconv.",
+        ) from error
+
+
+def _save(
+    ctx: typer.Context, collection: str, content: str | None, as_json: bool, **fields: Unpack[SaveFields]
+) -> None:
+    timeout_s = EMBEDDED_TIMEOUT_S if fields.get("wait") else TIMEOUT_S
+    with connect(ctx, timeout_s=timeout_s) as client:
+        result = client.save(collection, content, **fields)
+    if as_json:
+        put_json(result)
+    else:
+        put(acknowledgement(result))
+    if result.redacted:
+        note(f"cut out before anything was stored: {', '.join(result.redacted)}")
+
+
+def acknowledgement(result: SaveResult) -> str:
+    """One line about a save: what happened, id, version, and whether it can be found by meaning."""
+    verb = "saved" if result.changed else "unchanged"
+    return f"{verb}  {result.id}  version {result.version}  embedding {result.embedding}"

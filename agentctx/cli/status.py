@@ -1,0 +1,52 @@
+"""`agentctx status`: what the daemon says of itself."""
+
+from __future__ import annotations
+
+import typer
+
+from agentctx.cli.connection import connect
+from agentctx.cli.layout import columns, duration, file_size, one_line
+from agentctx.cli.options import AsJson
+from agentctx.cli.output import put, put_json
+from agentctx.wire import ProviderStatus, StatusReply
+
+
+def status(ctx: typer.Context, as_json: AsJson = False) -> None:
+    """Show version, sizes, provider and queue of the daemon."""
+    with connect(ctx) as client:
+        reply = client.status()
+    if as_json:
+        put_json(reply)
+        return
+    for line in status_lines(reply):
+        put(line)
+
+
+def status_lines(reply: StatusReply) -> list[str]:
+    """One aligned line for each part of the daemon."""
+    queue, database = reply.queue, reply.database
+    entries = ", ".join(f"{count} {name}" for name, count in reply.entries.items()) or "none"
+    rows = [
+        ("daemon", f"{reply.version}, pid {reply.pid}, up {duration(reply.uptime_seconds)}"),
+        ("socket", reply.socket),
+        ("entries", entries),
+        ("chunks", f"{reply.chunks}, {reply.vectors} vectors"),
+        ("provider", _provider(reply.provider)),
+        ("queue", f"{queue.pending} pending, {queue.buried} buried, oldest {duration(queue.oldest_seconds)}"),
+        ("database", database.path),
+        ("", f"SQLite {database.sqlite}, {database.commits} commits"),
+        ("", f"{file_size(database.bytes)}, WAL {file_size(database.wal_bytes)}"),
+        ("process", f"{file_size(reply.rss_bytes)} of memory, {_cpu(reply)}"),
+    ]
+    return columns([(name, one_line(value, None)) for name, value in rows])
+
+
+def _provider(provider: ProviderStatus) -> str:
+    model = f" {provider.model}" if provider.model else ""
+    dimension = f", {provider.dimension} dimensions" if provider.dimension else ""
+    reason = f": {provider.reason}" if provider.reason else ""
+    return f"{provider.id}{model}{dimension}, {provider.state}{reason}"
+
+
+def _cpu(reply: StatusReply) -> str:
+    return f"{reply.cpu_seconds:.1f} s of CPU, {reply.embed_cpu_seconds:.1f} s of it for embedding"

@@ -1,0 +1,113 @@
+"""Reads JSON into the wire's dataclasses, without pydantic and without I/O.
+
+Fields that this version does not know are skipped, so that an older client reads a newer daemon; a field
+that is missing or of another type is an error that names it.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import cache
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from agentctx.errors import AgentctxError
+
+T = TypeVar("T")
+
+
+class UnreadableReply(AgentctxError):
+    """The daemon's answer is not what this client expects."""
+
+    default_hint = (
+        "Client and daemon may be of different versions: compare `agentctx --version` and `agentctx status`."
+    )
+
+
+def decode(kind: type[T], value: Any) -> T:
+    """A JSON value as an instance of `kind`, a dataclass of the wire.
+
+    Raises:
+        UnreadableReply: a field is missing or has another type; the message says which.
+    """
+    return cast("T", _decode(kind, value, "reply"))
+
+
+def _decode(kind: Any, value: Any, where: str) -> Any:
+    if kind is Any:
+        return value
+    if is_dataclass(kind):
+        return _decode_dataclass(kind, value, where)
+    if read := _READERS.get(get_origin(kind)):
+        return read(get_args(kind), value, where)
+    return _decode_scalar(kind, value, where)
+
+
+def _decode_dataclass(kind: Any, value: Any, where: str) -> Any:
+    _expect(isinstance(value, dict), "an object", value, where)
+    known: dict[str, Any] = {}
+    for field, field_kind in _schema(kind):
+        if field.name in value:
+            known[field.name] = _decode(field_kind, value[field.name], f"{where}.{field.name}")
+        elif field.default is MISSING and field.default_factory is MISSING:
+            raise UnreadableReply(f"The daemon's answer lacks {where}.{field.name}.")
+    return kind(**known)
+
+
+@cache
+def _schema(kind: Any) -> tuple[tuple[Field[Any], Any], ...]:
+    hints = get_type_hints(kind)
+    return tuple((field, hints[field.name]) for field in fields(kind))
+
+
+def _decode_union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
+    if value is None and types.NoneType in kinds:
+        return None
+    failures: list[UnreadableReply] = []
+    for kind in kinds:
+        try:
+            return _decode(kind, value, where)
+        except UnreadableReply as failure:
+            failures.append(failure)
+    raise failures[0]
+
+
+def _decode_literal(choices: tuple[Any, ...], value: Any, where: str) -> Any:
+    # A newer daemon may know more choices: only the type is held.
+    _expect(isinstance(value, type(choices[0])), f"a {type(choices[0]).__name__}", value, where)
+    return value
+
+
+def _decode_list(kinds: tuple[Any, ...], value: Any, where: str) -> list[Any]:
+    _expect(isinstance(value, list), "a list", value, where)
+    (kind,) = kinds
+    return [_decode(kind, item, f"{where}[{index}]") for index, item in enumerate(value)]
+
+
+def _decode_dict(kinds: tuple[Any, ...], value: Any, where: str) -> dict[str, Any]:
+    _expect(isinstance(value, dict), "an object", value, where)
+    _, kind = kinds
+    return {name: _decode(kind, item, f"{where}.{name}") for name, item in value.items()}
+
+
+def _decode_scalar(kind: Any, value: Any, where: str) -> Any:
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    fits = isinstance(value, kind) and not (kind is int and isinstance(value, bool))
+    _expect(fits, "null" if kind is types.NoneType else f"a {kind.__name__}", value, where)
+    return value
+
+
+def _expect(fits: bool, wanted: str, value: Any, where: str) -> None:
+    if not fits:
+        raise UnreadableReply(f"The daemon's answer has {type(value).__name__} at {where}, not {wanted}.")
+
+
+_READERS: dict[Any, Callable[[tuple[Any, ...], Any, str], Any]] = {
+    Union: _decode_union,
+    types.UnionType: _decode_union,
+    Literal: _decode_literal,
+    list: _decode_list,
+    dict: _decode_dict,
+}

@@ -1,0 +1,49 @@
+"""Turns an error answer back into the class of `errors.py` that the daemon raised."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from agentctx import errors
+from agentctx.client.decode import UnreadableReply, decode
+from agentctx.client.transport import Reply
+from agentctx.errors import AgentctxError
+from agentctx.wire import ErrorBody, ErrorReply
+
+_CLASSES: dict[str, type[AgentctxError]] = {
+    kind.code: kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, AgentctxError)
+}
+
+
+def error_of(body: ErrorBody) -> AgentctxError:
+    """The error a wire error stands for; a code this version does not know is kept on the base class."""
+    kind = _CLASSES.get(body.code, AgentctxError)
+    error = kind(body.message, hint=body.hint)
+    error.code = body.code
+    return error
+
+
+def failure_of(reply: Reply) -> AgentctxError:
+    """The error of an answer that is not a success, also when it is not ours (a plain 400 of the server)."""
+    try:
+        return error_of(decode(ErrorReply, parse(reply)).error)
+    except UnreadableReply:
+        return AgentctxError(
+            f"The daemon answered HTTP {reply.status} without saying why.",
+            hint="See the daemon's log; is it agentctx that listens on this socket?",
+        )
+
+
+def parse(reply: Reply) -> Any:
+    """The JSON of an answer.
+
+    Raises:
+        UnreadableReply: it is not JSON.
+    """
+    try:
+        return json.loads(reply.body)
+    except ValueError as error:
+        raise UnreadableReply(f"The daemon answered HTTP {reply.status} with something not JSON.") from error

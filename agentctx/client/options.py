@@ -1,0 +1,87 @@
+"""The keyword arguments of the clients' methods: the wire's optional fields, typed for editors and mypy.
+
+Times are RFC 3339 strings or ages like `7d`; `ttl` is a number and s, m, h, d or w (`30d`).
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+from agentctx.wire import Order, Origin
+
+
+class SaveOptions(TypedDict, total=False):
+    """What every save may say. `wait="embedded"` answers when the entry can be found by meaning."""
+
+    namespace: str
+    agent: str | None
+    origin: Origin
+    ttl: str | None
+    if_version: int | None
+    wait: Literal["embedded"] | None
+
+
+class SaveFields(SaveOptions, total=False):
+    """Every field of a save but collection and content; which of them a collection takes, the daemon says."""
+
+    session: str | None
+    key: str | None
+    category: str | None
+    tags: list[str] | None
+    source: str | None
+    token_count: int | None
+    source_start_index: int | None
+    source_end_index: int | None
+    generation: int | None
+    trigger: str | None
+    error_pattern: str | None
+    diagnosis: str | None
+    fix: str | None
+
+
+class EditFields(TypedDict, total=False):
+    """What can be changed in an entry; fields left out stay."""
+
+    content: str | None
+    category: str | None
+    tags: list[str] | None
+    source: str | None
+    trigger: str | None
+    error_pattern: str | None
+    diagnosis: str | None
+    fix: str | None
+    ttl: str | None
+    if_version: int | None
+    wait: Literal["embedded"] | None
+
+
+class SearchOptions(TypedDict, total=False):
+    """What narrows a question. `limit` is the most passages, `max_distance` a cosine distance, 0 to 2."""
+
+    namespace: str
+    collections: list[str] | None
+    session: str | None
+    agent: str | None
+    category: str | None
+    tags: list[str] | None
+    since: str | None
+    until: str | None
+    limit: int | None
+    order: Order
+    max_distance: float | None
+
+
+class ContextOptions(SearchOptions, total=False):
+    """The same, and the most tokens of the block."""
+
+    budget_tokens: int | None
+
+
+class ListOptions(TypedDict, total=False):
+    """What narrows a list. `cursor` is the `next` of the page before."""
+
+    namespace: str
+    collections: list[str] | None
+    session: str | None
+    limit: int | None
+    cursor: str | None

@@ -1,0 +1,70 @@
+"""A process that stands in for `agentctx serve` in the demo: it remembers, and knows the demo's answers.
+
+`stub_serve.py SOCKET [FLAW]`, with FLAW one of `wrong-answer`, `bad-exit`, `buried`.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from agentctx.cli.demo_memories import BY_MEANING, BY_WORD, FOR_AN_LLM, MEMORIES
+from agentctx.wire import ContextReply, Passage, SearchReply
+from tests.client.stub_daemon import Seen, StubDaemon, passage, queue_reply, save_result, status_reply
+
+ANSWERS = {question.text: question.answer for question in (*BY_WORD, *BY_MEANING, FOR_AN_LLM)}
+
+
+class Memory:
+    """Entries by their text; ids count up."""
+
+    def __init__(self, flaw: str) -> None:
+        self.ids: dict[str, str] = {}
+        self.flaw = flaw
+
+    def save(self, seen: Seen) -> tuple[int, Any]:
+        text = text_of(seen.body)
+        changed = text not in self.ids
+        entry_id = self.ids.setdefault(text, f"id-{len(self.ids)}")
+        return 201, save_result(id=entry_id, changed=changed)
+
+    def search(self, seen: Seen) -> tuple[int, Any]:
+        return 200, SearchReply(results=self.hits(seen.body["query"]), degraded=None)
+
+    def context(self, seen: Seen) -> tuple[int, Any]:
+        hits = self.hits(seen.body["query"])
+        return 200, ContextReply(block="## Semantic Context (RAG)\n", tokens=7, results=hits, degraded=None)
+
+    def hits(self, query: str) -> list[Passage]:
+        memory = MEMORIES[ANSWERS[query]]
+        text = text_of({"content": memory.content, **memory.fields})
+        found = [passage(id=self.ids[text], content=text), passage(id="other", distance=None)]
+        return found[::-1] if self.flaw == "wrong-answer" else found
+
+
+def text_of(fields: Mapping[str, Any]) -> str:
+    return str(fields.get("content") or fields["trigger"])
+
+
+def main(socket: Path, flaw: str) -> int:
+    stub, memory = StubDaemon(socket), Memory(flaw)
+    stub.answer("GET", "/readyz", (503, {}), (200, {"status": "ok"}))
+    stub.answer("POST", "/v1/entries", memory.save)
+    stub.answer("POST", "/v1/search", memory.search)
+    stub.answer("POST", "/v1/context", memory.context)
+    stub.answer("GET", "/v1/status", (200, status_reply()))
+    stub.answer("GET", "/v1/queue", (200, queue_reply(9, 0)), (200, queue_reply(0, int(flaw == "buried"))))
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    sys.stdout.write("the stub listens\n")
+    sys.stdout.flush()
+    with stub.running():
+        signal.sigwait({signal.SIGTERM})
+    socket.unlink()
+    return 9 if flaw == "bad-exit" else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""))

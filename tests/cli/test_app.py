@@ -1,0 +1,150 @@
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentctx import __version__
+from agentctx.cli import app as cli
+from agentctx.cli import status as status_command
+from agentctx.cli.app import run
+from tests.client.stub_daemon import StubDaemon, queue_reply, status_reply
+
+Agentctx = Callable[..., int]
+
+
+def test_the_version_is_data(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"agentctx {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["search"],
+        ["search", "q", "--limit", "0"],
+        ["search", "q", "--order", "best"],
+        ["save", "knowledge", "text"],
+        ["save", "observation", "text"],
+        ["save", "learning"],
+        ["nonsense"],
+        ["get", "--no-such-option"],
+    ],
+)
+def test_a_wrong_command_line_is_2(args: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(args) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Usage: agentctx" in captured.err
+
+
+def test_no_daemon_is_3_and_says_how_to_start_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "none.sock"
+
+    assert run(["--socket", str(path), "search", "q"]) == 3
+
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"error: No daemon answers on {path}: there is no such socket.\n")
+    assert "hint: Start it with `agentctx serve`" in captured.err
+
+
+def test_the_socket_of_the_environment_is_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["status"]) == 3
+    assert str(tmp_path / "unnamed.sock") in capsys.readouterr().err
+
+
+def test_an_error_of_the_daemon_is_1_with_its_hint(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.fail("GET", "/v1/status", 507, "storage_full", "No space is left.", "Free disk space.")
+
+    assert agentctx("status", "--json") == 1
+
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "error: No space is left.\nhint: Free disk space.\n"
+
+
+def test_what_the_daemon_says_cannot_command_the_terminal(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.fail("GET", "/v1/status", 500, "internal", "\x1b[2Jgone")
+
+    assert agentctx("status") == 1
+    assert capsys.readouterr().err == "error: \\x1b[2Jgone\n"
+
+
+def test_another_version_of_the_daemon_is_noted(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answer("GET", "/v1/queue", (200, queue_reply(0, 0)))
+    daemon.version = __version__
+    agentctx("queue", "status")
+    assert capsys.readouterr().err == ""
+
+    daemon.version = "99.0.0"
+    assert agentctx("queue", "status") == 0
+    assert "the daemon is version 99.0.0" in capsys.readouterr().err
+
+
+def test_an_interrupt_is_130(agentctx: Agentctx, daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> list[str]:
+        raise KeyboardInterrupt
+
+    daemon.answer("GET", "/v1/status", (200, status_reply()))
+    monkeypatch.setattr(status_command, "status_lines", interrupted)
+
+    assert agentctx("status") == 130
+
+
+def test_a_bug_is_not_hidden(agentctx: Agentctx, daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> list[str]:
+        raise ZeroDivisionError
+
+    daemon.answer("GET", "/v1/status", (200, status_reply()))
+    monkeypatch.setattr(status_command, "status_lines", broken)
+
+    with pytest.raises(ZeroDivisionError):
+        agentctx("status")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_closed_pipe_is_quiet(daemon: StubDaemon, unbuffered: str) -> None:
+    daemon.answer("GET", "/v1/queue", (200, queue_reply(0, 0)))
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as closed:
+        done = subprocess.run(
+            [sys.executable, "-m", "agentctx", "--socket", str(daemon.socket), "queue", "status"],
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            check=False,
+        )
+
+    assert (done.returncode, done.stderr) == (cli.EXIT_FAILED, b"")
+
+
+def test_a_narrow_encoding_does_not_end_a_command(daemon: StubDaemon) -> None:
+    daemon.answer("GET", "/v1/status", (200, status_reply(entries={"日記": 1})))
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+
+    def output(*args: str) -> str:
+        command = [sys.executable, "-m", "agentctx", "--socket", str(daemon.socket), "status", *args]
+        done = subprocess.run(command, capture_output=True, env=environment, check=True)
+        return done.stdout.decode("ascii")
+
+    assert "1 \\u65e5\\u8a18" in output()
+    assert json.loads(output("--json"))["entries"] == {"日記": 1}
+
+
+def test_help_needs_no_daemon_and_no_client() -> None:
+    script = (
+        "import sys\nfrom agentctx.cli.app import run\nassert run(['--help']) == 0\n"
+        "assert not {'httpx', 'fastapi', 'numpy', 'uvicorn'} & set(sys.modules), sorted(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)

@@ -1,0 +1,168 @@
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+
+import pytest
+
+from agentctx.wire import ContextReply, SearchReply
+from tests.cli.terminal import Terminal
+from tests.client.stub_daemon import ID, StubDaemon, passage
+
+Agentctx = Callable[..., int]
+
+OPTIONS = [
+    "-c",
+    "knowledge",
+    "--collection",
+    "learning",
+    "--session",
+    "s",
+    "--namespace",
+    "team",
+    "--agent",
+    "planner",
+    "--category",
+    "rule",
+    "--tag",
+    "a",
+    "--tag",
+    "b",
+    "--since",
+    "7d",
+    "--until",
+    "1d",
+    "--limit",
+    "3",
+    "--order",
+    "distance",
+    "--max-distance",
+    "0.8",
+]
+FIELDS = {
+    "query": "when?",
+    "collections": ["knowledge", "learning"],
+    "session": "s",
+    "namespace": "team",
+    "agent": "planner",
+    "category": "rule",
+    "tags": ["a", "b"],
+    "since": "7d",
+    "until": "1d",
+    "limit": 3,
+    "order": "distance",
+    "max_distance": 0.8,
+}
+BLOCK = "## Semantic Context (RAG)\n\nNothing goes to production on a Friday.\n"
+
+
+def found(*passages: object, degraded: str | None = None) -> SearchReply:
+    return SearchReply(results=list(passages), degraded=degraded)  # type: ignore[arg-type]  # passages of the stub
+
+
+def test_every_option_of_a_search_arrives(agentctx: Agentctx, daemon: StubDaemon) -> None:
+    daemon.answer("POST", "/v1/search", (200, found()))
+
+    assert agentctx("search", "when?", *OPTIONS) == 0
+    assert daemon.seen[0].body == FIELDS
+
+
+def test_every_option_of_a_context_arrives(agentctx: Agentctx, daemon: StubDaemon) -> None:
+    daemon.answer(
+        "POST", "/v1/context", (200, ContextReply(block=BLOCK, tokens=9, results=[], degraded=None))
+    )
+
+    assert agentctx("context", "when?", *OPTIONS, "--budget", "500") == 0
+    assert daemon.seen[0].body == {**FIELDS, "budget_tokens": 500}
+
+
+def test_a_plain_search_says_nothing_it_was_not_told(agentctx: Agentctx, daemon: StubDaemon) -> None:
+    daemon.answer("POST", "/v1/search", (200, found()))
+
+    agentctx("search", "when?")
+    assert daemon.seen[0].body == {"query": "when?", "namespace": "default", "order": "relevance"}
+
+
+def test_passages_are_aligned_and_nothing_is_cut_off_a_terminal(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    long = "word " * 60
+    hits = found(
+        passage(), passage(collection="observation", source_id=ID, distance=None, score=12.5, content=long)
+    )
+    daemon.answer("POST", "/v1/search", (200, hits))
+
+    assert agentctx("search", "when?") == 0
+
+    captured = capsys.readouterr()
+    assert captured.out.splitlines() == [
+        "DISTANCE   SCORE  COLLECTION   SOURCE",
+        "   0.312   0.875  knowledge    deploy-window",
+        "                 Nothing goes to production on a Friday.",
+        f"       -  12.500  observation  {ID}",
+        " " * 17 + long.strip(),
+    ]
+    assert captured.err == ""
+
+
+def test_json_of_a_search_has_results_and_degraded_only(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answer("POST", "/v1/search", (200, found(passage(content="日本"), degraded="no model")))
+
+    assert agentctx("search", "when?", "--json") == 0
+
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == {"results": [asdict(passage(content="日本"))], "degraded": "no model"}
+    assert "日本" in captured.out
+    assert captured.err == ""
+
+
+def test_an_answer_without_meaning_says_why(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answer("POST", "/v1/search", (200, found(degraded="the provider is down")))
+
+    assert agentctx("search", "when?") == 0
+    assert capsys.readouterr() == (
+        "",
+        "note: nothing was found\nnote: answered by words alone: the provider is down\n",
+    )
+
+
+def test_a_terminal_gets_colour_and_its_width(
+    agentctx: Agentctx, daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon.answer("POST", "/v1/search", (200, found(passage(content="word " * 60))))
+    monkeypatch.setenv("COLUMNS", "60")
+    coloured, plain = Terminal(), Terminal()
+    monkeypatch.setattr("sys.stdout", coloured)
+    agentctx("search", "when?")
+    monkeypatch.setattr("sys.stdout", plain)
+    monkeypatch.setenv("NO_COLOR", "1")
+    agentctx("search", "when?")
+
+    assert coloured.written().startswith("\x1b[2mDISTANCE")
+    assert "\x1b" not in plain.written()
+    assert max(map(len, plain.written().splitlines())) <= 60
+    assert plain.written().endswith("…\n")
+
+
+def test_the_block_is_printed_as_it_is(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reply = ContextReply(block=BLOCK, tokens=9, results=[passage()], degraded=None)
+    daemon.answer("POST", "/v1/context", (200, reply))
+
+    assert agentctx("context", "when?") == 0
+    assert capsys.readouterr() == (BLOCK, "")
+    assert agentctx("context", "when?", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == asdict(reply)
+
+
+def test_an_empty_block_is_no_data(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answer("POST", "/v1/context", (200, ContextReply(block="", tokens=0, results=[], degraded=None)))
+
+    assert agentctx("context", "when?") == 0
+    assert capsys.readouterr() == ("", "note: nothing is relevant: the block is empty\n")

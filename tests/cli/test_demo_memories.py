@@ -1,0 +1,48 @@
+import re
+
+import pytest
+
+from agentctx.cli.demo_memories import BY_MEANING, BY_WORD, FOR_AN_LLM, MEMORIES, Question
+from agentctx.wire import COLLECTIONS, SaveRequest
+
+COMMON = set("a an and by do during for i is it may of or right the to up we which why".split())  # noqa: SIM905 - words
+
+
+def words(*texts: str) -> set[str]:
+    """The words without their endings, roughly as a stemmer sees them."""
+    found = re.findall(r"[^\W_]+", " ".join(texts).lower())
+    return {re.sub(r"(n?ing|es|ed|s|e)$", "", word) for word in found if word not in COMMON}
+
+
+ALL_WORDS = words(*(f"{name} {memory.content} {memory.fields}" for name, memory in MEMORIES.items()))
+
+
+@pytest.mark.parametrize("question", BY_MEANING)
+def test_only_meaning_can_answer(question: Question) -> None:
+    assert not words(question.text) & ALL_WORDS
+
+
+@pytest.mark.parametrize("question", [*BY_WORD, *BY_MEANING, FOR_AN_LLM])
+def test_every_answer_is_saved(question: Question) -> None:
+    assert question.answer in MEMORIES
+
+
+@pytest.mark.parametrize("question", BY_WORD)
+def test_the_words_asked_for_are_in_one_memory_only(question: Question) -> None:
+    holding = [
+        name
+        for name, memory in MEMORIES.items()
+        if all(word in f"{memory.content} {memory.fields}" for word in question.text.split())
+    ]
+
+    assert holding == [question.answer]
+
+
+def test_all_collections_are_shown() -> None:
+    requests = [
+        SaveRequest(collection=memory.collection, content=memory.content, **memory.fields)
+        for memory in MEMORIES.values()
+    ]
+
+    assert {request.collection for request in requests} == set(COLLECTIONS)
+    assert len({request.session for request in requests if request.session}) == 2

@@ -1,0 +1,136 @@
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+
+import pytest
+
+from agentctx.wire import EntryPage, ForgetReply
+from tests.cli.terminal import Terminal
+from tests.client.stub_daemon import ID, StubDaemon, entry
+
+Agentctx = Callable[..., int]
+
+
+def test_get_shows_the_content_whole(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = "first line\n\n" + "long " * 100 + "\x1b[31m日本"
+    daemon.answer("GET", f"/v1/entries/{ID}", (200, entry(content=content)))
+
+    assert agentctx("get", ID) == 0
+
+    head, _, body = capsys.readouterr().out.partition("\n\n")
+    assert dict(line.split(maxsplit=1) for line in head.splitlines()) == {
+        "id": ID,
+        "version": "2",
+        "collection": "knowledge",
+        "key": "deploy-window",
+        "namespace": "default",
+        "category": "rule",
+        "tags": "ops, release",
+        "origin": "agent, trust agent, uid 1000",
+        "created": "2026-11-20T10:00:00.000Z",
+        "updated": "2026-11-21T10:00:00.000Z",
+        "embedding": "done",
+    }
+    assert body == content.replace("\x1b", "\\x1b") + "\n"
+
+
+def test_get_can_show_an_earlier_version_as_json(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answer("GET", f"/v1/entries/{ID}", (200, entry(version=1, live=False)))
+
+    assert agentctx("get", ID, "--version", "1", "--json") == 0
+
+    assert daemon.seen[0].query == {"version": ["1"]}
+    assert json.loads(capsys.readouterr().out) == asdict(entry(version=1, live=False))
+
+
+def test_get_of_an_unknown_id_is_1(agentctx: Agentctx, capsys: pytest.CaptureFixture[str]) -> None:
+    assert agentctx("get", "unknown") == 1
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_list_is_aligned_and_tells_where_the_next_page_begins(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = EntryPage(
+        entries=[
+            entry(),
+            entry(id="x2", collection="observation", key=None, session="日誌", content="wide\ncontent"),
+        ],
+        next="c2",
+    )
+    daemon.answer("GET", "/v1/entries", (200, page))
+
+    assert agentctx("list", "-c", "knowledge", "-c", "observation", "--limit", "2") == 0
+
+    captured = capsys.readouterr()
+    assert captured.out.splitlines() == [
+        "UPDATED                   COLLECTION   NAME           ID",
+        f"2026-11-21T10:00:00.000Z  knowledge    deploy-window  {ID}",
+        "    Nothing goes to production on a Friday. Ask the operator on call.",
+        "2026-11-21T10:00:00.000Z  observation  日誌           x2",
+        "    wide content",
+    ]
+    assert captured.err == "note: there are more: --cursor c2\n"
+    assert daemon.seen[0].query["collection"] == ["knowledge", "observation"]
+
+
+def test_list_of_nothing_prints_no_data(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[], next=None)))
+
+    assert agentctx("list") == 0
+    assert capsys.readouterr() == ("", "note: there are no entries here\n")
+    assert agentctx("list", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"entries": [], "next": None}
+
+
+def test_list_cuts_contents_to_the_terminal(
+    agentctx: Agentctx, daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[entry(content="word " * 50)], next=None)))
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("COLUMNS", "40")
+
+    assert agentctx("list") == 0
+
+    last = terminal.written().splitlines()[-1]
+    assert last == "    " + ("word " * 7).rstrip() + "…"
+
+
+@pytest.fixture
+def forgettable(daemon: StubDaemon) -> StubDaemon:
+    daemon.answer("DELETE", f"/v1/entries/{ID}", (200, ForgetReply(id=ID, versions=2)))
+    return daemon
+
+
+def test_forget_in_a_script_does_not_ask(
+    agentctx: Agentctx, forgettable: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert agentctx("forget", ID) == 0
+    assert capsys.readouterr().out == f"forgotten  {ID}  versions 2\n"
+    assert agentctx("forget", ID, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"id": ID, "versions": 2}
+
+
+@pytest.mark.parametrize(
+    ("args", "typed", "code", "requests"), [((), "n\n", 1, 0), ((), "y\n", 0, 1), (("--yes",), "", 0, 1)]
+)
+def test_forget_on_a_terminal_asks_unless_told_not_to(
+    agentctx: Agentctx,
+    forgettable: StubDaemon,
+    monkeypatch: pytest.MonkeyPatch,
+    args: tuple[str, ...],
+    typed: str,
+    code: int,
+    requests: int,
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal(typed))
+
+    assert agentctx("forget", ID, *args) == code
+    assert len(forgettable.seen) == requests

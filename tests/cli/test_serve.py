@@ -1,0 +1,43 @@
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from agentctx.cli.app import run
+
+Call = tuple[Path | None, Path | None, Path | None]
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
+    """What the daemon was started with; it ends with code 7 at once."""
+    seen: list[Call] = []
+
+    def serve(config: Path | None, data_dir: Path | None, socket: Path | None) -> int:
+        seen.append((config, data_dir, socket))
+        return 7
+
+    module = ModuleType("agentctx.daemon.run")
+    module.__dict__["serve"] = serve
+    monkeypatch.setitem(sys.modules, "agentctx.daemon.run", module)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (["serve"], (None, None, None)),
+        (
+            ["serve", "--config", "c.toml", "--data-dir", "d", "--socket", "s"],
+            (Path("c.toml"), Path("d"), Path("s")),
+        ),
+        (["--socket", "global", "serve"], (None, None, Path("global"))),
+        (["--socket", "global", "serve", "--socket", "own"], (None, None, Path("own"))),
+    ],
+)
+def test_the_daemon_gets_its_options_and_gives_the_exit_code(
+    calls: list[Call], args: list[str], expected: Call
+) -> None:
+    assert run(args) == 7
+    assert calls == [expected]

@@ -1,0 +1,259 @@
+"""A small real HTTP server on a Unix socket that speaks the wire format and does what a test tells it.
+
+Bodies are held to the wire's own strict models: a request that the daemon would refuse fails here too.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, is_dataclass
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from socketserver import ThreadingMixIn, UnixStreamServer
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from pydantic import TypeAdapter, ValidationError
+
+from agentctx.wire import (
+    BuriedJob,
+    ContextRequest,
+    DatabaseStatus,
+    EditRequest,
+    EntryView,
+    ErrorBody,
+    ErrorReply,
+    OutcomeRequest,
+    Passage,
+    ProviderStatus,
+    QueueReply,
+    SaveManyRequest,
+    SaveRequest,
+    SaveResult,
+    SearchRequest,
+    StatusReply,
+)
+
+ID = "019aa000-0000-7000-8000-000000000001"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A request as it arrived."""
+
+    method: str
+    path: str
+    query: dict[str, list[str]]
+    headers: dict[str, str]
+    body: Any
+
+
+Reply = tuple[int, Any]
+"""Status, and a wire dataclass or JSON value."""
+Answer = Reply | Callable[[Seen], Reply] | bytes
+"""A reply, a function that gives it, or the raw bytes of a whole answer."""
+
+
+class _Server(ThreadingMixIn, UnixStreamServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+
+class StubDaemon:
+    """Answers what `answer` was told, the last answer for ever; `seen` holds what was asked."""
+
+    def __init__(self, socket: Path) -> None:
+        self.socket = socket
+        self.seen: list[Seen] = []
+        self.version: str | None = None
+        self.dropping = 0
+        """So many requests are read and their connections closed without an answer."""
+        self.silent = threading.Event()
+        self.silent.set()
+        """While clear, requests are read and not answered."""
+        self._answers: defaultdict[tuple[str, str], deque[Answer]] = defaultdict(deque)
+
+    def answer(self, method: str, path: str, *answers: Answer) -> None:
+        self._answers[method, path] = deque(answers)
+
+    def fail(self, method: str, path: str, status: int, code: str, message: str, hint: str = "") -> None:
+        self.answer(
+            method, path, (status, ErrorReply(error=ErrorBody(code=code, message=message, hint=hint)))
+        )
+
+    def next_answer(self, seen: Seen) -> Reply | bytes:
+        waiting = self._answers[seen.method, seen.path]
+        if not waiting:
+            return 404, ErrorReply(
+                error=ErrorBody(code="not_found", message=f"No {seen.method} {seen.path}.")
+            )
+        answer = waiting.popleft() if len(waiting) > 1 else waiting[0]
+        return answer(seen) if callable(answer) else answer
+
+    @contextmanager
+    def running(self) -> Iterator[StubDaemon]:
+        with _Server(str(self.socket), _handler_of(self)) as server:
+            thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+            thread.start()
+            try:
+                yield self
+            finally:
+                self.silent.set()
+                server.shutdown()
+                thread.join()
+
+
+def _handler_of(stub: StubDaemon) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def handle_any(self) -> None:
+            seen = self._read()
+            stub.seen.append(seen)
+            stub.silent.wait()
+            if stub.dropping:
+                stub.dropping -= 1
+                self.close_connection = True
+                return
+            answer = _refusal(seen) or stub.next_answer(seen)
+            if isinstance(answer, bytes):
+                self.wfile.write(answer)
+                self.close_connection = True
+            else:
+                status, value = answer
+                self._write(status, value)
+
+        do_GET = do_POST = do_PATCH = do_DELETE = handle_any  # noqa: N815 - http.server's names
+
+        def _read(self) -> Seen:
+            url = urlsplit(self.path)
+            raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            body = json.loads(raw) if raw else None
+            return Seen(self.command, unquote(url.path), parse_qs(url.query), headers, body)
+
+        def _write(self, status: int, value: Any) -> None:
+            body = json.dumps(asdict(value) if is_dataclass(value) else value).encode()  # type: ignore[arg-type]  # an instance, not a class
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            if stub.version:
+                self.send_header("X-Agentctx-Version", stub.version)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+            pass
+
+        def address_string(self) -> str:
+            return "unix"
+
+    return Handler
+
+
+def _refusal(seen: Seen) -> Reply | None:
+    """What the daemon says to a body that its models do not take."""
+    models: dict[tuple[str, str], Any] = {
+        ("POST", "/v1/entries"): SaveManyRequest if "entries" in (seen.body or {}) else SaveRequest,
+        ("POST", "/v1/search"): SearchRequest,
+        ("POST", "/v1/context"): ContextRequest,
+    }
+    model = models.get((seen.method, seen.path))
+    if seen.method == "PATCH":
+        model = EditRequest
+    if seen.path.endswith("/outcome"):
+        model = OutcomeRequest
+    try:
+        if model:
+            TypeAdapter(model).validate_json(json.dumps(seen.body))
+    except ValidationError as error:
+        return 400, ErrorReply(error=ErrorBody(code="invalid_input", message=str(error)))
+    return None
+
+
+def save_result(**changes: Any) -> SaveResult:
+    return SaveResult(**{"id": ID, "version": 1, "changed": True, **changes})
+
+
+def entry(**changes: Any) -> EntryView:
+    fields: dict[str, Any] = {
+        "id": ID,
+        "version": 2,
+        "live": True,
+        "namespace": "default",
+        "collection": "knowledge",
+        "key": "deploy-window",
+        "session": None,
+        "agent": None,
+        "content": "Nothing goes to production on a Friday.\nAsk the operator on call.",
+        "attributes": {"category": "rule", "tags": ["ops", "release"]},
+        "origin": "agent",
+        "trust": "agent",
+        "principal": 1000,
+        "created": "2026-11-20T10:00:00.000Z",
+        "updated": "2026-11-21T10:00:00.000Z",
+        "expires": None,
+        "embedding": "done",
+    }
+    return EntryView(**{**fields, **changes})
+
+
+def passage(**changes: Any) -> Passage:
+    fields: dict[str, Any] = {
+        "collection": "knowledge",
+        "id": ID,
+        "source_id": "deploy-window",
+        "version": 2,
+        "content": "Nothing goes to production on a Friday.",
+        "distance": 0.31249,
+        "score": 0.875,
+        "start": 0,
+        "end": 39,
+        "session": None,
+        "agent": None,
+        "origin": "agent",
+        "trust": "agent",
+        "created": "2026-11-20T10:00:00.000Z",
+        "updated": "2026-11-21T10:00:00.000Z",
+        "attributes": {"category": "rule"},
+    }
+    return Passage(**{**fields, **changes})
+
+
+def queue_reply(pending: int = 3, buried: int = 1) -> QueueReply:
+    jobs = [
+        BuriedJob(job=number, entry=ID, collection="knowledge", attempts=2, reason="the text is empty")
+        for number in range(buried)
+    ]
+    return QueueReply(pending=pending, buried=buried, oldest_seconds=12.5, buried_jobs=jobs)
+
+
+def status_reply(**changes: Any) -> StatusReply:
+    fields: dict[str, Any] = {
+        "version": "0.1.0",
+        "pid": 4711,
+        "uptime_seconds": 3700.0,
+        "socket": "/run/agentctx/agentctx.sock",
+        "entries": {"knowledge": 6, "learning": 3},
+        "chunks": 9,
+        "vectors": 8,
+        "provider": ProviderStatus(
+            id="embedded", model="all-MiniLM-L6-v2", dimension=384, state="ok", reason=None
+        ),
+        "queue": queue_reply(),
+        "database": DatabaseStatus(
+            path="/var/lib/agentctx/agentctx.db",
+            sqlite="3.53.4",
+            bytes=1_250_000,
+            wal_bytes=4_096,
+            commits=12,
+        ),
+        "embed_cpu_seconds": 0.3,
+        "cpu_seconds": 1.25,
+        "rss_bytes": 120_000_000,
+    }
+    return StatusReply(**{**fields, **changes})

@@ -1,0 +1,118 @@
+import json
+from typing import Any
+
+import pytest
+
+from agentctx.client import calls
+from agentctx.client.calls import Call
+from agentctx.client.transport import Reply
+from agentctx.errors import AgentctxError, InvalidInput, NotFound
+from agentctx.wire import EditRequest, SaveRequest, SearchRequest
+
+
+def test_a_save_says_only_what_was_said() -> None:
+    call = calls.save(SaveRequest(collection="knowledge", key="k", content="東京"), "once")
+
+    assert (call.method, call.path) == ("POST", "/v1/entries")
+    assert call.headers == {"Content-Type": "application/json", "Idempotency-Key": "once"}
+    assert json.loads(call.body or b"") == {
+        "collection": "knowledge",
+        "content": "東京",
+        "key": "k",
+        "namespace": "default",
+        "origin": "agent",
+    }
+
+
+def test_many_saves_go_in_one_request() -> None:
+    requests = [SaveRequest(collection="knowledge", key=key, content="x") for key in "ab"]
+
+    body = json.loads(calls.save_many(requests, "once").body or b"")
+
+    assert [each["key"] for each in body["entries"]] == ["a", "b"]
+
+
+def test_an_edit_leaves_out_what_stays() -> None:
+    call = calls.edit("id", EditRequest(content="new", if_version=3))
+
+    assert json.loads(call.body or b"") == {"content": "new", "if_version": 3}
+
+
+def test_ids_cannot_leave_their_place_in_the_path() -> None:
+    assert calls.get("a/../b?c#d", None).path == "/v1/entries/a%2F..%2Fb%3Fc%23d"
+    assert calls.forget("é", 2).path == "/v1/entries/%C3%A9?if_version=2"
+
+
+@pytest.mark.parametrize("entry_id", ["", ".", ".."])
+def test_an_id_that_would_name_another_route_is_refused(entry_id: str) -> None:
+    with pytest.raises(InvalidInput, match="no entry id"):
+        calls.forget(entry_id, None)
+
+
+def test_a_list_repeats_the_collection() -> None:
+    call = calls.list_entries(
+        {"namespace": "a b", "collections": ["knowledge", "learning"], "session": None, "limit": 2}
+    )
+
+    assert call.path == "/v1/entries?namespace=a+b&collection=knowledge&collection=learning&limit=2"
+    assert calls.list_entries({}).path == "/v1/entries"
+
+
+@pytest.mark.parametrize("text", ["\ud800", "ab\udcff"])
+def test_text_that_is_not_unicode_is_refused_before_it_is_sent(text: str) -> None:
+    with pytest.raises(InvalidInput, match="lone surrogate"):
+        calls.search(SearchRequest(query=text))
+    with pytest.raises(InvalidInput, match="lone surrogate"):
+        calls.list_entries({"namespace": text})
+    with pytest.raises(InvalidInput, match="lone surrogate"):
+        calls.get(text, None)
+
+
+def test_a_number_that_json_does_not_know_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="JSON"):
+        calls.search(SearchRequest(query="q", max_distance=float("nan")))
+
+
+def test_only_what_may_happen_twice_is_repeatable() -> None:
+    save = SaveRequest(collection="knowledge", key="k", content="c")
+    search = SearchRequest(query="q")
+    repeatable: list[Call[Any]] = [
+        calls.save(save, "k"),
+        calls.save_many([save], "k"),
+        calls.get("id", None),
+        calls.list_entries({}),
+        calls.history("id"),
+        calls.search(search),
+        calls.status(),
+        calls.queue(),
+        calls.ready(),
+    ]
+    once: list[Call[Any]] = [calls.edit("id", EditRequest()), calls.forget("id", None), calls.retry_buried()]
+
+    assert [call.repeatable for call in repeatable] == [True] * len(repeatable)
+    assert [call.repeatable for call in once] == [False] * len(once)
+
+
+def test_readiness_is_a_matter_of_the_status() -> None:
+    read = calls.ready().read
+
+    assert read(Reply(200, {}, b"")) is True
+    assert read(Reply(503, {}, b"not json")) is False
+
+
+def test_each_of_many_results_is_read_by_itself() -> None:
+    body = {
+        "results": [
+            {"id": "x", "version": 1, "changed": False},
+            {"error": {"code": "not_found", "message": "gone", "hint": ""}},
+            {"error": {"code": "brand_new", "message": "odd", "hint": ""}},
+        ]
+    }
+
+    saved, missing, odd = calls.save_many([], "k").read(Reply(200, {}, json.dumps(body).encode()))
+
+    assert not isinstance(saved, AgentctxError)
+    assert saved.changed is False
+    assert isinstance(missing, NotFound)
+    assert isinstance(odd, AgentctxError)
+    assert odd.code == "brand_new"

@@ -1,0 +1,288 @@
+"""One suite for both clients: `AsyncClient` and `Client` must do the same."""
+
+import inspect
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentctx.client import AsyncClient, Client
+from agentctx.errors import (
+    AgentctxError,
+    DaemonUnreachable,
+    InvalidInput,
+    NotFound,
+    VersionConflict,
+)
+from agentctx.wire import (
+    ContextReply,
+    EntryPage,
+    ForgetReply,
+    RetryReply,
+    SaveManyReply,
+    SaveRequest,
+    SearchReply,
+    VersionList,
+)
+from tests.client.stub_daemon import (
+    ID,
+    StubDaemon,
+    entry,
+    passage,
+    queue_reply,
+    save_result,
+    status_reply,
+)
+
+Do = Callable[..., Awaitable[Any]]
+"""`await do("save", "knowledge", ...)` calls the method of either client."""
+
+
+@pytest.fixture(params=[Client, AsyncClient])
+async def do(request: pytest.FixtureRequest, daemon: StubDaemon) -> AsyncIterator[Do]:
+    client = request.param(str(daemon.socket), namespace="team")
+
+    async def call(name: str, *args: Any, **kwargs: Any) -> Any:
+        result = getattr(client, name)(*args, **kwargs)
+        return await result if inspect.isawaitable(result) else result
+
+    yield call
+    await call("close")
+
+
+async def test_a_save_is_sent_with_the_clients_namespace_and_a_key_of_its_own(
+    do: Do, daemon: StubDaemon
+) -> None:
+    daemon.answer("POST", "/v1/entries", (201, save_result(redacted=["aws_access_key"])))
+
+    result = await do("save", "knowledge", "text", key="k", tags=["a"])
+    await do("save", "knowledge", "text", key="k", namespace="other")
+
+    first, second = daemon.seen
+    assert result == save_result(redacted=["aws_access_key"])
+    assert first.body == {
+        "collection": "knowledge",
+        "content": "text",
+        "key": "k",
+        "tags": ["a"],
+        "namespace": "team",
+        "origin": "agent",
+    }
+    assert second.body["namespace"] == "other"
+    keys = {seen.headers["idempotency-key"] for seen in daemon.seen}
+    assert len(keys) == 2
+    assert all(re.fullmatch(r"[0-9a-f-]{36}", key) for key in keys)
+
+
+async def test_the_conveniences_fill_the_fields_of_their_collection(do: Do, daemon: StubDaemon) -> None:
+    daemon.answer("POST", "/v1/entries", (201, save_result()))
+
+    await do("save_knowledge", "k", "text", tags=("a", "b"), ttl="30d")
+    await do("save_observation", "s", "text", agent="planner", wait="embedded")
+    await do("save_reflection", "s", "text", generation=2)
+    await do("save_learning", "t", error_pattern="e", diagnosis="d", fix="f", category="timeout")
+
+    shared = {"namespace": "team", "origin": "agent"}
+    assert [seen.body for seen in daemon.seen] == [
+        {
+            "collection": "knowledge",
+            "key": "k",
+            "content": "text",
+            "category": "fact",
+            "tags": ["a", "b"],
+            "ttl": "30d",
+            **shared,
+        },
+        {
+            "collection": "observation",
+            "session": "s",
+            "content": "text",
+            "agent": "planner",
+            "wait": "embedded",
+            **shared,
+        },
+        {"collection": "reflection", "session": "s", "content": "text", "generation": 2, **shared},
+        {
+            "collection": "learning",
+            "trigger": "t",
+            "error_pattern": "e",
+            "diagnosis": "d",
+            "fix": "f",
+            "category": "timeout",
+            **shared,
+        },
+    ]
+
+
+async def test_a_save_whose_connection_drops_is_repeated_under_the_same_key(
+    do: Do, daemon: StubDaemon
+) -> None:
+    daemon.answer("POST", "/v1/entries", (201, save_result()))
+    daemon.dropping = 1
+
+    assert await do("save", "knowledge", "text", key="k") == save_result()
+
+    first, second = daemon.seen
+    assert first.headers["idempotency-key"] == second.headers["idempotency-key"]
+    assert first.body == second.body
+
+
+async def test_a_read_whose_connection_drops_is_repeated_once(do: Do, daemon: StubDaemon) -> None:
+    daemon.answer("GET", "/v1/queue", (200, queue_reply()))
+    daemon.dropping = 1
+    assert await do("queue") == queue_reply()
+
+    daemon.dropping = 2
+    with pytest.raises(DaemonUnreachable, match="without an answer"):
+        await do("queue")
+    assert len(daemon.seen) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "args"), [("edit", (ID,)), ("forget", (ID,)), ("outcome", (ID, True)), ("retry_buried", ())]
+)
+async def test_what_must_not_happen_twice_is_not_repeated(
+    do: Do, daemon: StubDaemon, name: str, args: tuple[Any, ...]
+) -> None:
+    daemon.dropping = 1
+
+    with pytest.raises(DaemonUnreachable, match="without an answer"):
+        await do(name, *args)
+    assert len(daemon.seen) == 1
+
+
+async def test_many_saves_give_a_result_or_an_error_each(do: Do, daemon: StubDaemon) -> None:
+    error = {"error": {"code": "invalid_input", "message": "content is missing", "hint": "send it"}}
+    results = SaveManyReply(results=[save_result()])
+    daemon.answer("POST", "/v1/entries", (200, {"results": [vars_of(results.results[0]), error]}))
+
+    saved, failed = await do("save_many", [SaveRequest(collection="knowledge", key="k", content="c")] * 2)
+
+    assert saved == save_result()
+    assert isinstance(failed, InvalidInput)
+    assert (failed.message, failed.hint) == ("content is missing", "send it")
+
+
+def vars_of(value: Any) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in value.__dataclass_fields__}
+
+
+async def test_entries_are_read_listed_edited_and_forgotten(do: Do, daemon: StubDaemon) -> None:
+    page = EntryPage(entries=[entry()], next="abc")
+    versions = VersionList(versions=[entry(), entry(version=1, live=False)])
+    forgotten = ForgetReply(id=ID, versions=2)
+    daemon.answer("GET", f"/v1/entries/{ID}", (200, entry()))
+    daemon.answer("GET", "/v1/entries", (200, page))
+    daemon.answer("GET", f"/v1/entries/{ID}/versions", (200, versions))
+    daemon.answer("PATCH", f"/v1/entries/{ID}", (200, save_result(version=3)))
+    daemon.answer("DELETE", f"/v1/entries/{ID}", (200, forgotten))
+    daemon.answer("POST", f"/v1/learnings/{ID}/outcome", (200, save_result(version=4)))
+
+    assert await do("get", ID, 2) == entry()
+    assert await do("list", collections=["knowledge"], limit=5, cursor="x") == page
+    assert await do("history", ID) == versions
+    assert await do("edit", ID, content="new", if_version=2) == save_result(version=3)
+    assert await do("forget", ID, if_version=3) == forgotten
+    assert await do("outcome", ID, success=False) == save_result(version=4)
+
+    assert [seen.query for seen in daemon.seen] == [
+        {"version": ["2"]},
+        {"namespace": ["team"], "collection": ["knowledge"], "limit": ["5"], "cursor": ["x"]},
+        {},
+        {},
+        {"if_version": ["3"]},
+        {},
+    ]
+    assert daemon.seen[3].body == {"content": "new", "if_version": 2}
+    assert daemon.seen[5].body == {"success": False}
+
+
+async def test_questions_are_answered(do: Do, daemon: StubDaemon) -> None:
+    found = SearchReply(results=[passage(), passage(distance=None)], degraded="the model is being built")
+    block = ContextReply(block="## Semantic Context (RAG)\n", tokens=7, results=[passage()], degraded=None)
+    daemon.answer("POST", "/v1/search", (200, found))
+    daemon.answer("POST", "/v1/context", (200, block))
+
+    assert await do("search", "when?", collections=["knowledge"], order="distance", limit=3) == found
+    assert await do("context", "when?", budget_tokens=500) == block
+
+    search, context = (seen.body for seen in daemon.seen)
+    assert search == {
+        "query": "when?",
+        "namespace": "team",
+        "collections": ["knowledge"],
+        "order": "distance",
+        "limit": 3,
+    }
+    assert context == {"query": "when?", "namespace": "team", "order": "relevance", "budget_tokens": 500}
+
+
+async def test_the_daemon_tells_of_itself(do: Do, daemon: StubDaemon) -> None:
+    daemon.answer("GET", "/v1/status", (200, status_reply()))
+    daemon.answer("GET", "/v1/queue", (200, queue_reply()))
+    daemon.answer("POST", "/v1/queue/retry", (200, RetryReply(retried=4)))
+    daemon.answer("GET", "/readyz", (503, {}), (200, {"status": "ok"}))
+
+    assert await do("status") == status_reply()
+    assert await do("queue") == queue_reply()
+    assert await do("retry_buried") == RetryReply(retried=4)
+    assert [await do("ready"), await do("ready")] == [False, True]
+
+
+async def test_the_daemons_errors_come_back_as_they_were_raised(do: Do, daemon: StubDaemon) -> None:
+    daemon.fail("POST", "/v1/entries", 409, "version_conflict", "version 3 is live", "read it again")
+    with pytest.raises(VersionConflict) as caught:
+        await do("save", "knowledge", "text", key="k", if_version=2)
+    assert (caught.value.message, caught.value.hint) == ("version 3 is live", "read it again")
+
+    with pytest.raises(NotFound):
+        await do("get", "unknown")
+
+    daemon.fail("GET", "/v1/status", 500, "from_the_future", "odd")
+    with pytest.raises(AgentctxError) as unknown:
+        await do("status")
+    assert unknown.value.code == "from_the_future"
+
+
+async def test_an_answer_of_another_shape_is_an_error_that_names_the_field(
+    do: Do, daemon: StubDaemon
+) -> None:
+    daemon.answer("GET", "/v1/queue", (200, {"pending": 0}))
+
+    with pytest.raises(AgentctxError, match=r"reply\.buried"):
+        await do("queue")
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_the_socket_is_looked_for_in_the_usual_places(
+    kind: type[Client | AsyncClient], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("AGENTCTX_SOCKET", str(tmp_path / "named.sock"))
+
+    assert kind().socket == tmp_path / "named.sock"
+    assert kind(tmp_path / "mine.sock").socket == tmp_path / "mine.sock"
+
+
+async def test_both_are_context_managers(daemon: StubDaemon) -> None:
+    daemon.version = "1.2.3"
+    daemon.answer("GET", "/v1/queue", (200, queue_reply()))
+
+    with Client(daemon.socket) as client:
+        assert client.queue() == queue_reply()
+    async with AsyncClient(daemon.socket) as async_client:
+        assert await async_client.queue() == queue_reply()
+    assert client.daemon_version == async_client.daemon_version == "1.2.3"
+
+
+def test_both_have_the_same_methods() -> None:
+    def signatures(kind: type) -> dict[str, inspect.Signature]:
+        return {
+            name: inspect.signature(member)
+            for name, member in vars(kind).items()
+            if inspect.isfunction(member) and not name.startswith("_")
+        }
+
+    assert signatures(AsyncClient) == signatures(Client)
+    assert len(signatures(Client)) >= 19

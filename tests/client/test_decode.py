@@ -1,0 +1,125 @@
+import json
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentctx.client.decode import UnreadableReply, decode
+from agentctx.wire import (
+    EntryPage,
+    EntryView,
+    ErrorBody,
+    ErrorReply,
+    Passage,
+    SaveManyReply,
+    SaveResult,
+    SearchReply,
+    StatusReply,
+)
+from tests.client.stub_daemon import passage, status_reply
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+attributes = st.dictionaries(st.text(), json_values, max_size=3)
+finite = st.floats(allow_nan=False, allow_infinity=False)
+replies = st.one_of(
+    st.builds(
+        SearchReply,
+        results=st.lists(
+            st.builds(Passage, attributes=attributes, score=finite, distance=st.none() | finite), max_size=3
+        ),
+    ),
+    st.builds(EntryPage, entries=st.lists(st.builds(EntryView, attributes=attributes), max_size=3)),
+    st.builds(SaveManyReply, results=st.lists(st.builds(SaveResult) | st.builds(ErrorReply), max_size=3)),
+)
+
+
+def wired(value: Any) -> Any:
+    return json.loads(json.dumps(asdict(value)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(replies)
+def test_what_the_daemon_writes_is_read_back_equal(reply: Any) -> None:
+    assert decode(type(reply), wired(reply)) == reply
+
+
+def test_nested_dataclasses_are_read() -> None:
+    status = decode(StatusReply, wired(status_reply()))
+
+    assert status == status_reply()
+    assert status.queue.buried_jobs[0].reason == "the text is empty"
+
+
+def test_fields_of_a_newer_daemon_are_skipped_at_every_depth() -> None:
+    value = wired(SearchReply(results=[passage()], degraded=None))
+    value["took_ms"] = 3
+    value["results"][0]["language"] = "en"
+
+    assert decode(SearchReply, value) == SearchReply(results=[passage()], degraded=None)
+
+
+def test_a_choice_of_a_newer_daemon_is_kept() -> None:
+    value = wired(passage()) | {"origin": "sensor"}
+
+    assert str(decode(Passage, value).origin) == "sensor"
+
+
+def test_defaults_stand_in_for_absent_fields() -> None:
+    result = decode(SaveResult, {"id": "x", "version": 1, "changed": True})
+
+    assert (result.redacted, result.embedding) == ([], "pending")
+
+
+def test_a_missing_field_is_named() -> None:
+    value = wired(SearchReply(results=[passage(), passage()], degraded=None))
+    del value["results"][1]["score"]
+
+    with pytest.raises(UnreadableReply, match=r"lacks reply\.results\[1\]\.score") as caught:
+        decode(SearchReply, value)
+    assert "agentctx --version" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({"version": "1"}, "reply.version"),
+        ({"version": True}, "reply.version"),
+        ({"changed": 1}, "reply.changed"),
+        ({"redacted": "none"}, "reply.redacted"),
+        ({"redacted": [1]}, r"reply.redacted\[0\]"),
+        ({"embedding": None}, "reply.embedding"),
+    ],
+)
+def test_a_field_of_another_type_is_named(changes: dict[str, Any], where: str) -> None:
+    with pytest.raises(UnreadableReply, match=where):
+        decode(SaveResult, {"id": "x", "version": 1, "changed": True, **changes})
+
+
+def test_whole_numbers_are_read_as_floats() -> None:
+    read = decode(Passage, wired(passage()) | {"distance": 1, "score": 0})
+
+    assert (read.distance, read.score) == (1.0, 0.0)
+    assert isinstance(read.score, float)
+
+
+def test_a_union_takes_what_fits() -> None:
+    reply = SaveManyReply(
+        results=[
+            SaveResult(id="x", version=1, changed=True),
+            ErrorReply(error=ErrorBody(code="invalid_input", message="content is missing")),
+        ]
+    )
+
+    assert decode(SaveManyReply, wired(reply)) == reply
+
+
+@pytest.mark.parametrize("value", [None, [], "text", 3])
+def test_what_is_no_object_is_refused(value: Any) -> None:
+    with pytest.raises(UnreadableReply, match="an object"):
+        decode(SaveResult, value)
