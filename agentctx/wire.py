@@ -297,7 +297,7 @@ class DatabaseStatus:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StatusReply:
-    """What the daemon says of itself. `violations` counts breaks of the invariant and is 0."""
+    """What the daemon says of itself. CPU seconds are those of its process since it started."""
 
     version: str
     pid: int

@@ -1,1 +1,33 @@
 """Cutting texts into chunks with positions. No I/O."""
+
+from agentctx.chunking.adapter import ChunkerPositionAdapter
+from agentctx.chunking.base import (
+    Chunker,
+    Document,
+    PositionAwareChunk,
+    PositionAwareChunker,
+    Span,
+    is_position_aware_chunker,
+    spans_of,
+)
+from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
+from agentctx.chunking.ids import generate_chunk_id, generate_pa_chunk_id
+from agentctx.chunking.markdown import MarkdownChunker
+from agentctx.chunking.recursive import RecursiveCharacterChunker
+
+__all__ = [
+    "CHUNKING_VERSION",
+    "Chunker",
+    "ChunkerPositionAdapter",
+    "Document",
+    "MarkdownChunker",
+    "PositionAwareChunk",
+    "PositionAwareChunker",
+    "RecursiveCharacterChunker",
+    "Span",
+    "chunk_entry",
+    "generate_chunk_id",
+    "generate_pa_chunk_id",
+    "is_position_aware_chunker",
+    "spans_of",
+]

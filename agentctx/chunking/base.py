@@ -16,7 +16,7 @@ class Document:
 
     id: str
     content: str
-    metadata: Mapping[str, Any] = field(default=NO_METADATA)
+    metadata: Mapping[str, Any] = field(default_factory=lambda: NO_METADATA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class PositionAwareChunk:
     doc_id: str
     start: int
     end: int
-    metadata: Mapping[str, Any] = field(default=NO_METADATA)
+    metadata: Mapping[str, Any] = field(default_factory=lambda: NO_METADATA)
 
 
 class Chunker(Protocol):

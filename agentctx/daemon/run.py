@@ -14,7 +14,7 @@ import structlog
 
 from agentctx import __version__
 from agentctx.config.load import load_settings
-from agentctx.config.schema import Settings
+from agentctx.config.schema import LogSettings, Settings
 from agentctx.daemon.build import Core, Places, open_core
 from agentctx.daemon.listen import bind_socket, remove_socket, socket_inode
 from agentctx.daemon.lock import acquire_lock, data_lock_path, socket_lock_path
@@ -33,6 +33,7 @@ EXIT_CONFIG = 78
 
 def serve(config: Path | None = None, data_dir: Path | None = None, socket: Path | None = None) -> int:
     """Run a daemon until SIGTERM or SIGINT; returns the exit code."""
+    configure_logging(LogSettings())
     try:
         settings = load_settings(config, {"data_dir": data_dir, "socket": socket})
         configure_logging(settings.log)

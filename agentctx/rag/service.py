@@ -141,7 +141,7 @@ class RAGService:
         """The block that an LLM call would get, within the budget; empty when nothing was found."""
         answer = await self.retrieve(question)
         left = budget_tokens - estimate_tokens(EMPTY_FRAME)
-        hits = fit(answer.hits, left, lambda hit: estimate_tokens(render_passage(block_passage(hit))) + 1)
+        hits = fit(answer.hits, left, lambda hit: estimate_tokens(render_passage(block_passage(hit))))
         if self._secret is None:
             self._secret = await self._storage.secret()
         block = render([block_passage(hit) for hit in hits], secret=self._secret)

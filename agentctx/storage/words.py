@@ -31,8 +31,8 @@ _PART = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]
 _MOST_PARTS = 8
 """A word of more parts is a hash or base64, not a name."""
 
-# Combining marks and the Indic to Khmer blocks, whose vowel signs are not `\w`, and the private use area, which
-# unicode61 takes for letters.
+# Combining marks and the Indic to Khmer blocks, whose vowel signs are not `\w`, and the private use area,
+# which unicode61 takes for letters.
 _MARKS = r"\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670\u0900-\u109f\u1780-\u17d3\ue000-\uf8ff"
 _WORDLIKE = rf"(?:[^\W{_CJK}]|[{_MARKS}])+"
 _RUN_OR_COMPOUND = re.compile(rf"([{_CJK}]+)|{_WORDLIKE}(?:(?:::|[-./\\@'\u2019]){_WORDLIKE})*")

@@ -221,14 +221,15 @@ def header(kind: Kind, body: Body, agent: str, created: int) -> str:
 
 
 def revised_draft(entry: Entry, kind: Kind, body: Body, *, expires: int | None) -> Draft:
-    """The draft that follows `entry` with another body. Provenance stays; the key does too."""
+    """The draft that follows `entry` with another body. Provenance, key and what is counted stay."""
+    counted = {name: value for name, value in entry.attributes.items() if name not in kind.fields}
     return Draft(
         namespace=entry.namespace,
         collection=entry.collection,
         content=body.content,
         spans=tuple(chunk_entry(body.content, source=body.attributes.get("source"))),
         chunking=CHUNKING_VERSION,
-        attributes=body.attributes,
+        attributes={**body.attributes, **counted},
         labels=body.labels,
         header=header(kind, body, entry.agent, entry.created),
         key=entry.key,

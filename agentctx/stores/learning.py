@@ -76,10 +76,10 @@ def happened_again(entry: Entry, draft: Draft | None) -> Draft:
     given = draft.attributes if draft else {}
     new = {name: given[name] for name in _KIND.fields & given.keys()}
     tags = list(dict.fromkeys([*known.get("tags", []), *new.get("tags", [])]))
-    fields = LearningFields.model_construct(**{**_DEFAULTS, **known, **new, "tags": tags})
-    counts = {**_counts(entry), "occurrences": _counts(entry)["occurrences"] + 1}
-    expires = draft.expires if draft and draft.expires else entry.expires
-    return _with_counts(entry, fields, counts, expires=expires)
+    revised = _revised(entry, {**known, **new, "tags": tags}, occurrences=_counts(entry)["occurrences"] + 1)
+    if draft is None:
+        return revised
+    return replace(revised, trust=draft.trust, expires=draft.expires or entry.expires)
 
 
 def applied(*, success: bool) -> Revision:
@@ -89,8 +89,7 @@ def applied(*, success: bool) -> Revision:
         counts = _counts(entry)
         counts["successes" if success else "failures"] += 1
         counts["confidence"] = confidence(int(counts["successes"]), int(counts["failures"]))
-        fields = LearningFields.model_construct(**{**_DEFAULTS, **_KIND.fields_of(entry)})
-        return _with_counts(entry, fields, counts, expires=entry.expires)
+        return _revised(entry, _KIND.fields_of(entry), **counts)
 
     return revision
 
@@ -106,9 +105,7 @@ def _counts(entry: Entry) -> dict[str, int | float]:
     return {name: entry.attributes.get(name, start) for name, start in NEW_COUNTS.items()}
 
 
-def _with_counts(
-    entry: Entry, fields: LearningFields, counts: Mapping[str, int | float], *, expires: int | None
-) -> Draft:
-    body = _KIND.compose(fields)
-    draft = revised_draft(entry, _KIND, body, expires=expires)
+def _revised(entry: Entry, values: Mapping[str, Any], **counts: float) -> Draft:
+    body = _KIND.compose(LearningFields.model_construct(**{**_DEFAULTS, **values}))
+    draft = revised_draft(entry, _KIND, body, expires=entry.expires)
     return replace(draft, attributes={**draft.attributes, **counts})

@@ -44,5 +44,5 @@ async def create_vector_store(
         StorageFailed: the file cannot be opened.
     """
     if name not in _STORES:
-        raise InvalidInput(f"unknown vector store {name!r}", hint=f"Known are: {', '.join(sorted(_STORES))}.")
+        raise InvalidInput(f"unknown vector store {name!r}; known are {', '.join(sorted(_STORES))}")
     return await _STORES[name](dimension, path)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
@@ -50,8 +51,8 @@ INSERT INTO vector_records (collection, chunk_id, doc_id, first, past, content, 
 VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 _RECORDS: Final = """
-SELECT id, chunk_id, content, doc_id, first, past, metadata, collection
-FROM json_each(?) CROSS JOIN vector_records ON id = value
+SELECT records.id, chunk_id, content, doc_id, first, past, metadata, collection
+FROM json_each(?) AS wanted CROSS JOIN vector_records AS records ON records.id = wanted.value
 """
 # Records for which no wanted pair is missing. Both sides are JSON, so equal values look equal, and the types
 # keep true from being 1.
@@ -126,10 +127,8 @@ class SqliteVecStore:
             (record.collection, record.chunk.id): (record.chunk, vector)
             for record, vector in zip(records, vectors, strict=True)
         }
-        try:
+        with _storable_text():
             await self._writer.run(partial(_replace, records=newest))
-        except UnicodeEncodeError as error:
-            raise InvalidInput("a text has a lone surrogate and cannot be stored") from error
 
     async def add(
         self,
@@ -149,27 +148,40 @@ class SqliteVecStore:
         where: Mapping[str, Any] | None = None,
     ) -> list[VectorHit]:
         query = unit_vector(query_embedding, self.dimension).tobytes()
-        return await self._readers.run(
-            partial(_search, query=query, k=checked_k(k), collection=collection, where=checked_where(where))
+        question = partial(
+            _search, query=query, k=checked_k(k), collection=collection, where=checked_where(where)
         )
+        with _storable_text():
+            return await self._readers.run(question)
 
     async def delete(self, collection: str, ids: Sequence[str]) -> None:
-        await self._writer.run(partial(_remove, keys=[(collection, chunk_id) for chunk_id in ids]))
+        keys = [(collection, chunk_id) for chunk_id in ids]
+        with _storable_text():
+            await self._writer.run(partial(_remove, keys=keys))
 
     async def clear(self, collection: str | None = None) -> None:
         if collection is None:
             await self._writer.run(partial(_remove_all, dimension=self.dimension))
-        else:
+            return
+        with _storable_text():
             await self._writer.run(partial(_remove_collection, collection=collection))
+
+
+@contextmanager
+def _storable_text() -> Iterator[None]:
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        raise InvalidInput("a text has a lone surrogate, which is no character") from error
 
 
 def _prepare(connection: Connection, *, dimension: int) -> None:
     there = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'vector_store'").fetchone()
     if there is None:
+        vec0.create_space_table(connection, _VECTORS, dimension)
         for table in _TABLES:
             connection.execute(table)
         connection.execute("INSERT INTO vector_store (dimension) VALUES (?)", (dimension,))
-        vec0.create_space_table(connection, _VECTORS, dimension)
         return
     (stored,) = connection.execute("SELECT dimension FROM vector_store").fetchone()
     if stored != dimension:

@@ -90,8 +90,8 @@ class TestFuse:
         assert all(0 <= score <= 1 for score in fused)
         assert fused == sorted(fused, reverse=True)
 
-    @given(candidate_lists, st.randoms(use_true_random=False))
-    def test_the_order_of_arrival_does_not_matter(self, found: list[Candidate], random: object) -> None:
+    @given(candidate_lists)
+    def test_the_order_of_arrival_does_not_matter(self, found: list[Candidate]) -> None:
         shuffled = sorted(found, key=lambda candidate: candidate.chunk)
         assert fuse(found) == fuse(shuffled)
         assert sorted(chunks(fuse(found))) == chunks(shuffled)

@@ -1,0 +1,147 @@
+"""Where a text may be cut: after separators, at given positions, and never inside a grapheme."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import regex
+
+NOWHERE = -1
+
+_GRAPHEME = regex.compile(
+    # Flags first: \X counts back over the whole run of regional indicators at every one of them.
+    r"[\U0001F1E6-\U0001F1FF]{2}[\p{GCB=Extend}\p{GCB=SpacingMark}\p{GCB=ZWJ}]*+|\X"
+)
+
+
+class Borders(Protocol):
+    """One kind of border in one text. A border is a position: the cut is before `text[position]`."""
+
+    @property
+    def share(self) -> int:
+        """A chunk that ends here fills at least `1 / share` of its size, if it can."""
+        ...
+
+    def first(self, low: int, high: int) -> int:
+        """The least border in `low..high`, both included; `NOWHERE` if there is none."""
+        ...
+
+    def last(self, low: int, high: int) -> int:
+        """The greatest border in `low..high`, both included; `NOWHERE` if there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PositionBorders:
+    """Borders at known positions, ascending."""
+
+    positions: Sequence[int]
+    share: int = 2
+
+    def first(self, low: int, high: int) -> int:
+        index = bisect_left(self.positions, low)
+        if index < len(self.positions) and self.positions[index] <= high:
+            return self.positions[index]
+        return NOWHERE
+
+    def last(self, low: int, high: int) -> int:
+        index = bisect_right(self.positions, high)
+        if index and self.positions[index - 1] >= low:
+            return self.positions[index - 1]
+        return NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class SeparatorBorders:
+    """Borders right after any of `separators`, which so stay with the text before them."""
+
+    text: str
+    separators: Sequence[str]
+    share: int = 2
+
+    def first(self, low: int, high: int) -> int:
+        found = [self._first_after(separator, low, high) for separator in self.separators]
+        return min((position for position in found if position != NOWHERE), default=NOWHERE)
+
+    def last(self, low: int, high: int) -> int:
+        return max(self._last_after(separator, low, high) for separator in self.separators)
+
+    def _first_after(self, separator: str, low: int, high: int) -> int:
+        size = len(separator)
+        while low <= high:
+            index = self.text.find(separator, max(0, low - size), high)
+            if index < 0:
+                return NOWHERE
+            if _follows_whole(self.text, index + size):
+                return index + size
+            low = index + size + 1
+        return NOWHERE
+
+    def _last_after(self, separator: str, low: int, high: int) -> int:
+        size = len(separator)
+        while low <= high:
+            index = self.text.rfind(separator, max(0, low - size), high)
+            if index < 0:
+                return NOWHERE
+            if _follows_whole(self.text, index + size):
+                return index + size
+            high = index + size - 1
+        return NOWHERE
+
+
+def separator_levels(text: str, groups: Sequence[Sequence[str]]) -> list[Borders]:
+    """One kind of border for each group of separators that occurs in `text`, in their order."""
+    present = ([separator for separator in group if separator in text] for group in groups)
+    return [SeparatorBorders(text, group) for group in present if group]
+
+
+def first_grapheme_border(text: str, anchor: int, low: int, high: int) -> int:
+    """The least grapheme border in `low..high`, or `NOWHERE`. `anchor < low` is one already known."""
+    if _is_plainly_border(text, low):
+        return low
+    return next((end for end in _grapheme_ends(text, anchor, high) if end >= low), NOWHERE)
+
+
+def last_grapheme_border(text: str, anchor: int, low: int, high: int) -> int:
+    """The greatest grapheme border in `low..high`, or `NOWHERE`. `anchor < low` is one already known."""
+    if _is_plainly_border(text, high):
+        return high
+    found = max(_grapheme_ends(text, anchor, high), default=NOWHERE)
+    return found if found >= low else NOWHERE
+
+
+def _grapheme_ends(text: str, anchor: int, high: int) -> Iterator[int]:
+    # One character more than asked for decides whether `high` is a border; cutting the window out
+    # keeps \X from looking back over the whole text.
+    for match in _GRAPHEME.finditer(text[anchor : high + 1]):
+        end = anchor + match.end()
+        if end > high:
+            return
+        yield end
+
+
+def _follows_whole(text: str, position: int) -> bool:
+    """Whether no grapheme reaches from the separator before `position` over it."""
+    if _is_plainly_border(text, position):
+        return True
+    pair = text[position - 1 : position + 1]
+    end: int = _GRAPHEME.match(pair).end()
+    return end == 1
+
+
+def _is_plainly_border(text: str, position: int) -> bool:
+    """Whether the neighbours alone show a border; False says nothing."""
+    if position >= len(text):
+        return True
+    return _stands_alone(text[position - 1]) and _stands_alone(text[position])
+
+
+def _stands_alone(character: str) -> bool:
+    """Whether it never joins another of its kind: Latin, Greek, Cyrillic, CJK, Hangul syllables."""
+    if character in "\r\n":
+        return False
+    code = ord(character)
+    return code < 0x300 or 0x370 <= code < 0x483 or 0x4E00 <= code < 0xA000 or 0xAC00 <= code < 0xD7A4

@@ -1,0 +1,93 @@
+"""The one way entries are cut, for all models and stores."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+
+from agentctx.chunking.base import Span
+from agentctx.chunking.borders import separator_levels
+from agentctx.chunking.markdown import markdown_layout
+from agentctx.chunking.packing import Layout, Limits, pack
+from agentctx.chunking.weights import CharacterRuler, Ruler, WeightTable
+
+CHUNKING_VERSION = 1
+"""Stored with every chunk. Raise it whenever some text is cut differently than before."""
+
+ENTRY_LIMITS = Limits(chunk_size=800, chunk_overlap=100)
+"""In Latin characters: about 200 tokens, under the 256 of the embedded model."""
+
+MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdx")
+
+_SENTENCES = (". ", "! ", "? ", "。", "！", "？", "।", "؟ ", "۔ ")  # noqa: RUF001 - those of other scripts
+_CLAUSES = ("; ", ", ", "；", "，", "、", "، ")  # noqa: RUF001 - those of other scripts
+_WORDS = (" ", "\u3000", "\t")
+_LEVELS = (("\n\n", "\n\r\n"), ("\n",), _SENTENCES, _CLAUSES, _WORDS)
+
+# The first code point of each range and what a character in it counts: about the tokens it takes in
+# common vocabularies, in quarters.
+_RANGES = (
+    (0x0000, 1),  # Latin and its marks
+    (0x0370, 2),  # Greek, Cyrillic, Hebrew, Arabic, the scripts of India, Thai, Georgian
+    (0x1100, 4),  # Hangul letters
+    (0x1200, 2),  # Ethiopic, Cherokee, Khmer, Mongolian
+    (0x1E00, 1),  # Latin with more marks
+    (0x1F00, 2),  # Greek with more marks
+    (0x2000, 1),  # punctuation, currency
+    (0x2100, 2),  # symbols, arrows, box drawing, Coptic
+    (0x2E80, 4),  # CJK, kana, Bopomofo, Yi
+    (0xA4D0, 2),  # scripts of Africa and Asia
+    (0xA960, 4),  # Hangul letters
+    (0xA980, 2),  # Javanese, Cham, Meetei
+    (0xAC00, 4),  # Hangul syllables
+    (0xD800, 2),  # private use
+    (0xF900, 4),  # CJK compatibility
+    (0xFB00, 2),  # presentation forms
+    (0xFE30, 4),  # CJK compatibility forms
+    (0xFE50, 2),  # Arabic forms
+    (0xFF00, 4),  # full width forms
+    (0x10000, 4),  # emoji, rare CJK, ancient scripts
+)
+_RANGE_STARTS = tuple(start for start, _ in _RANGES)
+_HEAVIEST = max(weight for _, weight in _RANGES)
+_HEAVIER_THAN_LATIN = re.compile("[\u0370-\u1dff\u1f00-\u1fff\u2100-\U0010ffff]")
+
+
+def character_weight(character: str) -> int:
+    """How many Latin characters this one is worth: 1, 2 (other alphabets) or 4 (CJK, Hangul, emoji)."""
+    return _RANGES[bisect_right(_RANGE_STARTS, ord(character)) - 1][1]
+
+
+_WEIGHTS = WeightTable(character_weight)
+
+
+def chunk_entry(content: str, *, source: str | None = None) -> list[Span]:
+    """The positions of the chunks of an entry, in order.
+
+    About 800 Latin characters each, fewer of denser scripts, with an overlap of about 100, cut at
+    paragraph, line, sentence, clause and word borders; by its structure if `source` names Markdown.
+    What fits is one chunk, from 0 to the end. Every character is in a chunk but whitespace may be in
+    none: blank chunks are left out, so a blank entry has no chunks.
+    """
+    if not content or content.isspace():
+        return []
+    if len(content) * _HEAVIEST <= ENTRY_LIMITS.chunk_size:
+        return [Span(0, len(content))]
+    ruler = _ruler(content)
+    if ruler.between(0, len(content)) <= ENTRY_LIMITS.chunk_size:
+        return [Span(0, len(content))]
+    spans = pack(content, ruler, _layout(content, ruler, source), ENTRY_LIMITS)
+    return [span for span in spans if not content[span.start : span.end].isspace()]
+
+
+def _layout(content: str, ruler: Ruler, source: str | None) -> Layout:
+    levels = separator_levels(content, _LEVELS)
+    if source is not None and source.lower().endswith(MARKDOWN_SUFFIXES):
+        return markdown_layout(content, ruler, ENTRY_LIMITS.chunk_size, levels)
+    return Layout(levels)
+
+
+def _ruler(content: str) -> Ruler:
+    if content.isascii() or _HEAVIER_THAN_LATIN.search(content) is None:
+        return CharacterRuler(len(content))
+    return _WEIGHTS.ruler(content)

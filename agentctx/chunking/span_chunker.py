@@ -1,0 +1,78 @@
+"""What the chunkers made here have in common: they find spans, and both interfaces follow from those."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from itertools import takewhile
+
+from agentctx.chunking.base import Document, PositionAwareChunk, Span
+from agentctx.chunking.borders import Borders, separator_levels
+from agentctx.chunking.ids import generate_pa_chunk_id
+from agentctx.chunking.packing import Limits
+from agentctx.chunking.weights import CharacterRuler, Ruler, Weight, WeightTable
+from agentctx.errors import InvalidInput
+
+DEFAULT_CHUNK_SIZE = 1000
+DEFAULT_CHUNK_OVERLAP = 200
+DEFAULT_SEPARATORS = ("\n\n", "\n", ". ", " ", "")
+
+
+class SpanChunker(ABC):
+    """Both a `Chunker` and a `PositionAwareChunker`, from `spans`.
+
+    `chunk_size` and `chunk_overlap` are in characters, or in what `weight` says each counts.
+    Raises `InvalidInput` unless `0 <= chunk_overlap < chunk_size`, and for a `separators` that is a
+    single string.
+    """
+
+    kind: str
+
+    def __init__(
+        self,
+        chunk_size: int = DEFAULT_CHUNK_SIZE,
+        chunk_overlap: int = DEFAULT_CHUNK_OVERLAP,
+        separators: Sequence[str] = DEFAULT_SEPARATORS,
+        *,
+        weight: Weight | None = None,
+    ) -> None:
+        if isinstance(separators, str):
+            raise InvalidInput("separators must be a list of strings, not one string")
+        self.limits = Limits(chunk_size, chunk_overlap)
+        self.separators = tuple(separators)
+        self._weights = None if weight is None else WeightTable(weight)
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}(size={self.limits.chunk_size}, overlap={self.limits.chunk_overlap})"
+
+    @abstractmethod
+    def spans(self, text: str) -> list[Span]:
+        """The positions of the chunks, with the promises of `packing.pack`."""
+
+    def chunk(self, text: str) -> list[str]:
+        return [text[span.start : span.end] for span in self.spans(text)]
+
+    def chunk_with_positions(self, document: Document) -> list[PositionAwareChunk]:
+        return [chunk_at(document, span) for span in self.spans(document.content)]
+
+    def _levels(self, text: str) -> list[Borders]:
+        """The separators before "", which stands for anywhere."""
+        listed = takewhile(bool, self.separators)
+        return separator_levels(text, [(separator,) for separator in listed])
+
+    def _ruler(self, text: str) -> Ruler:
+        return CharacterRuler(len(text)) if self._weights is None else self._weights.ruler(text)
+
+
+def chunk_at(document: Document, span: Span) -> PositionAwareChunk:
+    """The chunk of `document` at `span`, with its metadata."""
+    content = document.content[span.start : span.end]
+    return PositionAwareChunk(
+        id=generate_pa_chunk_id(content),
+        content=content,
+        doc_id=document.id,
+        start=span.start,
+        end=span.end,
+        metadata=document.metadata,
+    )

@@ -1,0 +1,84 @@
+"""How much text fits: every character has a weight, and a budget is a sum of weights."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Protocol, TypeAlias
+
+from agentctx.errors import InvalidInput
+
+Weight: TypeAlias = Callable[[str], int]
+"""What one character counts, at least 1; asked once for each different character."""
+
+
+class Ruler(Protocol):
+    """Measures one text."""
+
+    def between(self, start: int, end: int) -> int:
+        """The weight of `text[start:end]`."""
+        ...
+
+    def reach(self, start: int, budget: int) -> int:
+        """The greatest `end` with `text[start:end]` no heavier than `budget`."""
+        ...
+
+    def reach_back(self, end: int, budget: int) -> int:
+        """The least `start` with `text[start:end]` no heavier than `budget`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CharacterRuler:
+    """Every character counts 1."""
+
+    length: int
+
+    def between(self, start: int, end: int) -> int:
+        return end - start
+
+    def reach(self, start: int, budget: int) -> int:
+        return min(self.length, start + budget)
+
+    def reach_back(self, end: int, budget: int) -> int:
+        return max(0, end - budget)
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedRuler:
+    """`sums[i]` is the weight of the first `i` characters; strictly increasing from 0."""
+
+    sums: array[int]
+
+    def between(self, start: int, end: int) -> int:
+        return self.sums[end] - self.sums[start]
+
+    def reach(self, start: int, budget: int) -> int:
+        return bisect_right(self.sums, self.sums[start] + budget, start) - 1
+
+    def reach_back(self, end: int, budget: int) -> int:
+        return bisect_left(self.sums, self.sums[end] - budget, 0, end)
+
+
+class WeightTable(dict[str, int]):
+    """Remembers what `weight` says of a character.
+
+    Raises `InvalidInput` when it says less than 1: the cutter could not tell how far it may go.
+    """
+
+    def __init__(self, weight: Weight) -> None:
+        super().__init__()
+        self._weight = weight
+
+    def __missing__(self, character: str) -> int:
+        value = self._weight(character)
+        if value < 1:
+            raise InvalidInput(f"the weight of a character is at least 1, got {value} for {character!r}")
+        self[character] = value
+        return value
+
+    def ruler(self, text: str) -> WeightedRuler:
+        return WeightedRuler(array("q", accumulate(map(self.__getitem__, text), initial=0)))

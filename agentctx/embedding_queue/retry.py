@@ -1,0 +1,134 @@
+"""Decides what becomes of the jobs of a failed provider call. No I/O."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentctx.embedding_queue.batch import Batch, halves
+from agentctx.errors import Disposition, ProviderFailed
+from agentctx.storage.base import Job
+
+LONGEST_PAUSE_S = 86_400.0
+"""A longer `Retry-After` counts as this: daily quotas are honoured, nonsense does not stop us for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a provider call failed. `reason` is shown to operators and holds no entry text."""
+
+    disposition: Disposition
+    reason: str
+    retry_after_s: float | None = None
+
+
+def failure_of(error: Exception) -> Failure:
+    """What an exception of a provider means. Anything that is not a `ProviderFailed` is transient.
+
+    The text of a foreign exception may quote what was sent, so only its class is kept.
+    """
+    if isinstance(error, ProviderFailed):
+        return Failure(error.disposition, error.message, error.retry_after_s)
+    return Failure(Disposition.RETRY, f"the provider raised {type(error).__name__}")
+
+
+def no_answer(timeout_s: float) -> Failure:
+    """A call that was given up after `timeout_s` seconds."""
+    return Failure(Disposition.RETRY, f"the provider did not answer within {timeout_s:g} s")
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Exponential backoff with full jitter, in seconds."""
+
+    base_s: float
+    max_s: float
+
+    def delay_ms(self, attempts: int, rng: random.Random) -> int:
+        """How long to wait after `attempts` earlier failures: anything up to `base_s * 2**attempts`."""
+        ceiling_s = min(self.max_s, self.base_s * 2.0 ** min(attempts, 64))
+        return math.ceil(rng.uniform(0, ceiling_s) * 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Postponed:
+    """Jobs that may be tried again from `not_before` on (milliseconds)."""
+
+    jobs: Batch
+    not_before: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What to do. Every job of the call is in exactly one of `postpone`, `parts` and `bury`."""
+
+    postpone: tuple[Postponed, ...] = ()
+    parts: tuple[Batch, ...] = ()
+    """To be sent again, one call each."""
+    bury: tuple[Job, ...] = ()
+    hold_until: int | None = None
+    """No call at all before this time (milliseconds)."""
+    is_fault: bool = False
+    """Whether the provider, not a text, is to blame as far as can be told: the breaker counts it."""
+    stop: bool = False
+    """Whether no call can succeed until somebody changes something."""
+
+
+def decide(
+    jobs: Sequence[Job],
+    failure: Failure,
+    *,
+    trusted: bool,
+    now: int,
+    backoff: Backoff,
+    rng: random.Random,
+) -> Verdict:
+    """The verdict on the jobs of one failed call.
+
+    `trusted`: the provider is known to work, so a text refused alone is the culprit and is buried. Otherwise
+    it is postponed: a misconfigured provider refuses everything, and that must not bury everything.
+    """
+    if failure.disposition in {Disposition.SPLIT, Disposition.BURY}:
+        if len(jobs) > 1:
+            return Verdict(parts=halves(jobs))
+        if trusted:
+            # Counted as a fault too: many lone refusals in a row point at the provider, not at the texts.
+            return Verdict(bury=tuple(jobs), is_fault=True)
+    postponed = _postpone(jobs, _earliest(failure, now), now=now, backoff=backoff, rng=rng)
+    return Verdict(
+        postpone=postponed,
+        hold_until=_hold_until(failure, postponed, now),
+        is_fault=True,
+        stop=failure.disposition is Disposition.STOP,
+    )
+
+
+def _earliest(failure: Failure, now: int) -> int:
+    wanted_s = failure.retry_after_s or 0.0
+    if math.isnan(wanted_s):
+        return now
+    return now + math.ceil(min(max(wanted_s, 0.0), LONGEST_PAUSE_S) * 1000)
+
+
+def _hold_until(failure: Failure, postponed: Sequence[Postponed], now: int) -> int | None:
+    if failure.retry_after_s is not None:
+        return _earliest(failure, now)
+    if failure.disposition is Disposition.LATER:
+        return min(group.not_before for group in postponed)
+    return None
+
+
+def _postpone(
+    jobs: Sequence[Job], earliest: int, *, now: int, backoff: Backoff, rng: random.Random
+) -> tuple[Postponed, ...]:
+    """Jobs that failed equally often come back together; a troublemaker soon comes back alone."""
+    groups: defaultdict[int, list[Job]] = defaultdict(list)
+    for job in jobs:
+        groups[job.attempts].append(job)
+    return tuple(
+        Postponed(tuple(group), max(earliest, now + backoff.delay_ms(attempts, rng)))
+        for attempts, group in sorted(groups.items())
+    )

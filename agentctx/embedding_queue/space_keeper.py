@@ -1,0 +1,171 @@
+"""Keeps the space of the configured model: opens it, probes the model, notices when it changed, fills it up.
+
+    starting ──probe──► owing ──all embedded──► serving
+                 ▲                                  │
+                 └──────── a later start ◄──────────┘
+
+Saves owe vectors from the moment the space is open, long before the model has answered once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Literal, Protocol
+
+import numpy as np
+import structlog
+
+from agentctx.embedding_providers.base import EmbeddingProvider, Vectors, check_reply
+from agentctx.embedding_queue.retry import Backoff
+from agentctx.embedding_queue.status import QueueStatus
+from agentctx.embedding_queue.timing import Timer
+from agentctx.errors import ProviderFailed, StorageFailed
+from agentctx.storage.base import Space, SpaceState, Storage
+from agentctx.storage.embedding_text import TEMPLATE
+
+log = structlog.get_logger("agentctx.spaces")
+
+CANARY = "agentctx keeps what was saved, finds it by word and by meaning, and says so on 2026-01-01."
+CANARY_COSINE = 0.999
+"""Below it the model behind an unchanged name is another one."""
+PROBE_BACKOFF = Backoff(base_s=1.0, max_s=60.0)
+BACKFILL_STEP = 10_000
+
+
+class Lane(Protocol):
+    """What the keeper needs of the queue."""
+
+    def pause(self, reason: str) -> None: ...
+    def resume(self) -> None: ...
+    def look_again(self) -> None: ...
+    async def idle(self) -> None: ...
+    def status(self) -> QueueStatus: ...
+
+
+class SpaceKeeper:
+    """`open` before the first save is accepted, then `run` in the background."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        provider: EmbeddingProvider,
+        lane: Lane,
+        *,
+        timer: Timer,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.provider = provider
+        self._storage = storage
+        self._lane = lane
+        self._timer = timer
+        self._rng = rng or random.Random()  # noqa: S311 - spreads probes, guards nothing
+        self._space: Space | None = None
+        self._is_prepared = False
+        self._reason: str | None = "the model has not answered yet"
+        self._serves = asyncio.Event()
+
+    @property
+    def searched(self) -> int | None:
+        """The space that answers questions; None while there is none, or while the provider is out."""
+        if self._reason is not None or self._space is None or self._lane.status().state == "degraded":
+            return None
+        return self._space.id
+
+    async def served(self) -> None:
+        """Wait until a space answers questions for the first time."""
+        await self._serves.wait()
+
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU time spent inside the embedder."""
+        return round(self.provider.cpu_seconds, 3)
+
+    @property
+    def state(self) -> Literal["ok", "starting", "degraded"]:
+        if not self._is_prepared:
+            return "starting"
+        return "ok" if self.searched is not None else "degraded"
+
+    @property
+    def reason(self) -> str | None:
+        """Why meaning takes no part in answers; None when it does."""
+        return self._reason if self._reason is not None else self._lane.status().reason
+
+    async def open(self) -> None:
+        """Open the space, so that saves owe to it, and hold the lane until the model has answered."""
+        self._lane.pause("the model has not answered yet")
+        await self._open()
+
+    async def run(self) -> None:
+        """Probe the model until it answers, then make the space whole and serve from it."""
+        attempts = 0
+        while True:
+            try:
+                await self._prepare(await self._probe())
+                return await self._fill()
+            except (ProviderFailed, StorageFailed) as error:
+                self._reason = f"{error.code}: {error.message}"
+                log.warning("space_not_ready", attempts=attempts, reason=error.message, hint=error.hint)
+                hint_s = getattr(error, "retry_after_s", None) or 0
+            await self._pause(max(round(hint_s * 1_000), PROBE_BACKOFF.delay_ms(attempts, self._rng)))
+            attempts += 1
+
+    async def _probe(self) -> Vectors:
+        reply = await self.provider.embed([CANARY])
+        return check_reply(reply, count=1, dimension=0)[0]
+
+    async def _prepare(self, canary: Vectors) -> None:
+        space = self._space or await self._open()
+        if space.canary is not None and not _is_same(space.canary, canary):
+            log.warning("model_changed", space=space.id, model=self.provider.model)
+            space = self._space = await self._storage.renew_space(space.id)
+        self._space = await self._storage.prepare_space(space.id, canary)
+        self._is_prepared = True
+
+    async def _fill(self) -> None:
+        space = self._space or await self._open()
+        if space.state is SpaceState.ACTIVE:
+            self._serve(space)
+        else:
+            self._reason = _BUILDING
+        owed = 0
+        while made := await self._storage.backfill(space.id, limit=BACKFILL_STEP):
+            owed += made
+        log.info("space_ready", space=space.id, state=space.state, backfilled=owed)
+        self._lane.resume()
+        self._lane.look_again()
+        if space.state is SpaceState.BUILDING:
+            await self._activate_when_built(space)
+
+    async def _activate_when_built(self, space: Space) -> None:
+        while await self._storage.owed(space.id):
+            await self._lane.idle()
+            if await self._storage.owed(space.id):
+                await self._pause(1_000)
+        self._serve(await self._storage.activate_space(space.id))
+        log.info("space_activated", space=space.id)
+
+    def _serve(self, space: Space) -> None:
+        self._space, self._reason = space, None
+        self._serves.set()
+
+    async def _pause(self, ms: int) -> None:
+        over = asyncio.Event()
+        alarm = self._timer.call_at(self._timer.now() + ms, over.set)
+        try:
+            await over.wait()
+        finally:
+            alarm.cancel()
+
+    async def _open(self) -> Space:
+        self._space = await self._storage.open_space({**self.provider.fingerprint, "template": TEMPLATE})
+        return self._space
+
+
+_BUILDING = "model_changed: everything is being embedded with the new model"
+
+
+def _is_same(known: Vectors, seen: Vectors) -> bool:
+    """Whether two unit vectors of one text come from the same model."""
+    return known.shape == seen.shape and float(np.dot(known, seen)) >= CANARY_COSINE

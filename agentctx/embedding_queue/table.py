@@ -1,0 +1,125 @@
+"""The table of jobs as the worker uses it: faults of the storage are waited out."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import TypeVar
+
+import structlog
+
+from agentctx.config.schema import QueueSettings
+from agentctx.embedding_providers.base import Vectors
+from agentctx.embedding_queue.retry import LONGEST_PAUSE_S, Backoff
+from agentctx.embedding_queue.timing import Timer
+from agentctx.errors import StorageFailed
+from agentctx.storage.base import Job, JobStorage
+
+T = TypeVar("T")
+
+log = structlog.get_logger("agentctx.embedding_queue")
+
+_BACKOFF = Backoff(base_s=0.2, max_s=10.0)
+_END_OF_TIME = 2**62
+
+
+class GaveUp(Exception):
+    """The storage failed during a stop. Nothing is lost: what is owed is in the table."""
+
+
+class JobTable:
+    """`JobStorage` that tries again while `StorageFailed` is raised, until `give_up`.
+
+    Every method raises `GaveUp` when the storage fails after `give_up` was called.
+    """
+
+    def __init__(
+        self, storage: JobStorage, settings: QueueSettings, *, timer: Timer, rng: random.Random
+    ) -> None:
+        self._storage = storage
+        self._timer = timer
+        self._rng = rng
+        self._lease_ms = round(settings.lease_s * 1000)
+        longest_s = LONGEST_PAUSE_S + settings.backoff_max_s + settings.lease_s
+        self._longest_ms = round(longest_s * 1000)
+        self._claim_as_of = 0
+        self._has_leapt = False
+        self._has_given_up = False
+        self._wake = asyncio.Event()
+        self.reason: str | None = None
+        """Why the storage fails at present."""
+
+    def give_up(self) -> None:
+        """From now on a failure is final."""
+        self._has_given_up = True
+        self._wake.set()
+
+    async def release_leases(self) -> None:
+        await self._patiently(self._storage.release_leases)
+
+    async def claim(self, limit: int, exclude: Collection[int]) -> list[Job]:
+        """Lease up to `limit` jobs that are due."""
+
+        async def claim() -> list[Job]:
+            now = self._timer.now()
+            return await self._storage.claim(
+                limit, now=max(now, self._claim_as_of), lease_until=now + self._lease_ms, exclude=exclude
+            )
+
+        jobs = await self._patiently(claim)
+        if self._claim_as_of and len(jobs) < limit:
+            self._claim_as_of, self._has_leapt = 0, True
+        return jobs
+
+    async def next_due(self) -> int | None:
+        """When to claim again, in milliseconds.
+
+        Nothing is put off for longer than a day or so. What seems to be was written while the clock was
+        ahead: it is due, once. From then on it is in memory; this process writes nothing so far off.
+        """
+        due = await self._patiently(lambda: self._storage.next_due(self._timer.now()))
+        now = self._timer.now()
+        if due is None or due - now <= self._longest_ms:
+            return due
+        if self._has_leapt:
+            return None
+        self._claim_as_of = _END_OF_TIME
+        return now
+
+    async def complete(self, jobs: Sequence[Job], vectors: Vectors) -> int:
+        return await self._patiently(lambda: self._storage.complete(jobs, vectors))
+
+    async def postpone(self, jobs: Sequence[Job], *, not_before: int, error: str) -> None:
+        await self._patiently(lambda: self._storage.postpone(jobs, not_before=not_before, error=error))
+
+    async def bury(self, job: Job, reason: str) -> None:
+        await self._patiently(lambda: self._storage.bury(job, reason))
+
+    async def _patiently(self, operation: Callable[[], Awaitable[T]]) -> T:
+        attempts = 0
+        while True:
+            try:
+                result = await operation()
+            except StorageFailed as error:
+                self._note(error, attempts)
+                if self._has_given_up:
+                    raise GaveUp from error
+            else:
+                self.reason = None
+                return result
+            await self._pause(_BACKOFF.delay_ms(attempts, self._rng))
+            attempts += 1
+
+    def _note(self, error: StorageFailed, attempts: int) -> None:
+        self.reason = error.message
+        log.warning("queue_storage_failed", error=error.code, reason=error.message, attempts=attempts)
+
+    async def _pause(self, delay_ms: int) -> None:
+        alarm = self._timer.call_at(self._timer.now() + delay_ms, self._wake.set)
+        try:
+            await self._wake.wait()
+        finally:
+            alarm.cancel()
+        if not self._has_given_up:
+            self._wake.clear()

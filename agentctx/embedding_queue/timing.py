@@ -1,0 +1,51 @@
+"""Time as the queue sees it: milliseconds that never go back, and alarms."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from agentctx.storage.base import Clock
+
+
+class Alarm(Protocol):
+    """A callback that is still to come."""
+
+    def cancel(self) -> None:
+        """Forget it; harmless when it has fired."""
+        ...
+
+
+class Timer(Protocol):
+    """A clock with alarms. Tests move one by hand."""
+
+    def now(self) -> int:
+        """Milliseconds since the epoch; never less than it was before."""
+        ...
+
+    def call_at(self, at: int, callback: Callable[[], object]) -> Alarm:
+        """Call back once it is `at`, soon if it is already."""
+        ...
+
+
+class LoopTimer:
+    """The wall clock, held up by the monotonic one, with alarms on the running event loop.
+
+    Leaps forward (suspend, a corrected clock) are followed, so that waits end in time; leaps back are not, so
+    that nothing waits for an hour to come round again.
+    """
+
+    def __init__(self, clock: Clock, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._monotonic = monotonic
+        self._ahead = clock() - monotonic() * 1000
+
+    def now(self) -> int:
+        steady = self._monotonic() * 1000
+        self._ahead = max(self._ahead, self._clock() - steady)
+        return int(steady + self._ahead)
+
+    def call_at(self, at: int, callback: Callable[[], object]) -> Alarm:
+        return asyncio.get_running_loop().call_later(max(0, at - self.now()) / 1000, callback)

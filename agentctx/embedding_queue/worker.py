@@ -1,0 +1,342 @@
+"""The queue itself: claims jobs, calls the provider, stores the vectors.
+
+One provider call is in flight at a time. Every wait is for an event: a job that came, an alarm, a stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Collection, Sequence
+
+import structlog
+
+from agentctx.config.schema import QueueSettings
+from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
+from agentctx.embedding_queue.batch import Batch, Batcher
+from agentctx.embedding_queue.breaker import Breaker
+from agentctx.embedding_queue.call import call_provider
+from agentctx.embedding_queue.intake import Intake
+from agentctx.embedding_queue.retry import Backoff, Failure, Postponed, decide
+from agentctx.embedding_queue.settlements import Outcome, Settlements
+from agentctx.embedding_queue.status import QueueStatus, State, Tally
+from agentctx.embedding_queue.table import GaveUp, JobTable
+from agentctx.embedding_queue.timing import LoopTimer, Timer
+from agentctx.errors import StorageFailed
+from agentctx.storage.base import Clock, Job, JobStorage
+
+log = structlog.get_logger("agentctx.embedding_queue")
+
+LONGEST_NAP_MS = 60_000
+"""Alarms run on a clock that stands still while the machine sleeps: look at the real one this often."""
+
+
+class EmbeddingQueue:
+    """Embeds owed jobs in the background, in batches.
+
+    The table of jobs is the queue; memory holds up to `settings.capacity` of them. All methods belong to one
+    event loop. A queue is used once: make a new one to start again.
+    """
+
+    def __init__(
+        self,
+        storage: JobStorage,
+        provider: EmbeddingProvider,
+        settings: QueueSettings,
+        *,
+        clock: Clock,
+        timer: Timer | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._storage = storage
+        self._provider = provider
+        self._settings = settings
+        self._timer = timer or LoopTimer(clock)
+        self._rng = rng or random.Random()  # noqa: S311 - spreads retries, guards nothing
+        self._backoff = Backoff(settings.backoff_base_s, settings.backoff_max_s)
+        self._breaker = Breaker(failures=settings.breaker_failures, rng=self._rng)
+        self._table = JobTable(storage, settings, timer=self._timer, rng=self._rng)
+        size = min(settings.batch_size, settings.capacity)
+        self._batcher = Batcher(size=size, wait_ms=settings.batch_wait_ms)
+        self._intake = Intake(capacity=settings.capacity, low_water=max(settings.capacity // 4, size - 1))
+        self._settlements = Settlements(self._timer)
+        self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._finished = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._work_task: asyncio.Task[None] | None = None
+        self._is_stopping = False
+        self._pause_reason: str | None = None
+        self._in_flight = 0
+        self._tally = Tally()
+
+    def enqueue(self, jobs: Sequence[Job]) -> None:
+        """Take jobs that have just been committed. Never blocks, drops or raises.
+
+        What does not fit in memory, and what comes after the end, waits in the table. Fits as the stores'
+        embed callback.
+        """
+        if not jobs or self._finished.is_set():
+            return
+        self._settlements.reopen(job.id for job in jobs)
+        self._intake.offer(jobs, self._timer.now())
+        self._stir()
+
+    def look_again(self) -> None:
+        """Jobs may have become due in the table: buried ones were retried, a space was filled up."""
+        self._intake.has_backlog = True
+        self._stir()
+
+    def pause(self, reason: str) -> None:
+        """Make no provider calls until `resume`. A call in flight ends normally; jobs are still accepted."""
+        self._pause_reason = reason
+
+    def resume(self) -> None:
+        self._pause_reason = None
+        self._wake.set()
+
+    def start(self) -> None:
+        """Run in a task of its own; a second call does nothing. `stop` raises what the task raised."""
+        if self._task is None:
+            self._task = asyncio.create_task(self.run(), name="embedding queue")
+
+    @property
+    def task(self) -> asyncio.Task[None] | None:
+        """The task that `start` made; done before a stop only if it failed."""
+        return self._task
+
+    async def run(self) -> None:
+        """Work until `stop`. For a `TaskGroup`, instead of `start`.
+
+        Faults of the provider and `StorageFailed` are dealt with; anything else is a bug and is raised.
+        """
+        if self._work_task is not None:
+            raise RuntimeError("an EmbeddingQueue runs once")
+        try:
+            if not self._is_stopping:
+                self._work_task = asyncio.create_task(self._work(), name="embedding queue work")
+                await self._supervise(self._work_task)
+        finally:
+            self._finish()
+
+    async def stop(self, timeout: float | None = None) -> None:
+        """Embed what is owed and due, in normal batches, and end; with a timeout (seconds), end by then.
+
+        What can only be tried later (provider down, lane paused) is left: it is safe in the table. Any number
+        of calls is fine, also before `start` and at the same time; the shortest timeout wins.
+        """
+        self._is_stopping = True
+        self._table.give_up()
+        self._wake.set()
+        if self._work_task is None and self._task is None:
+            self._finish()
+        await self._finish_within(timeout)
+        if self._task is not None:
+            await asyncio.wait({self._task})
+            if not self._task.cancelled():
+                self._task.result()
+
+    async def wait_settled(
+        self, job_ids: Collection[int], timeout: float | None = None
+    ) -> dict[int, Outcome]:
+        """How the jobs ended, once all have ended, `timeout` seconds are over or the queue has stopped.
+
+        Jobs still open are missing from the answer. Endings are remembered for some thousand jobs; an id
+        that is not owed and not remembered is waited for like any other.
+        """
+        return await self._settlements.wait(job_ids, timeout)
+
+    async def idle(self) -> None:
+        """Wait until nothing is in memory, at the provider or due in the table."""
+        await self._idle.wait()
+
+    def status(self) -> QueueStatus:
+        now = self._timer.now()
+        state, reason = self._health(now)
+        return QueueStatus(
+            state=state,
+            reason=reason,
+            until=self._breaker.until if now < self._breaker.until else None,
+            queued=len(self._intake.known) - self._in_flight,
+            in_flight=self._in_flight,
+            embedded=self._tally.embedded,
+            buried=self._tally.buried,
+            stale=self._tally.stale,
+            calls=self._tally.batch_sizes.total(),
+            failed_calls=self._tally.failed_calls,
+            batch_sizes=dict(self._tally.batch_sizes),
+        )
+
+    def _health(self, now: int) -> tuple[State, str | None]:
+        if self._table.reason is not None:
+            return "degraded", self._table.reason
+        if self._pause_reason is not None:
+            return "starting", self._pause_reason
+        if self._breaker.is_degraded(now):
+            return "degraded", self._breaker.reason
+        return "ok", None
+
+    def _stir(self) -> None:
+        self._idle.clear()
+        self._wake.set()
+
+    async def _supervise(self, work: asyncio.Task[None]) -> None:
+        try:
+            await asyncio.wait({work})
+        finally:
+            work.cancel()
+            await asyncio.wait({work})
+            await self._give_leases_back()
+        if not work.cancelled():
+            work.result()
+
+    async def _give_leases_back(self) -> None:
+        try:
+            await self._storage.release_leases()
+        except StorageFailed as error:
+            # The next start frees them before anything else.
+            log.warning("leases_not_released", error=error.code, reason=error.message)
+
+    async def _finish_within(self, timeout: float | None) -> None:
+        alarm = None
+        if timeout is not None:
+            alarm = self._timer.call_at(self._timer.now() + round(timeout * 1000), self._halt)
+        try:
+            await self._finished.wait()
+        finally:
+            if alarm is not None:
+                alarm.cancel()
+
+    def _halt(self) -> None:
+        if self._work_task is not None:
+            self._work_task.cancel()
+
+    def _finish(self) -> None:
+        self._finished.set()
+        self._settlements.close()
+
+    async def _work(self) -> None:
+        try:
+            await self._table.release_leases()
+            while True:
+                await self._refill()
+                self._collect()
+                if batch := self._next_batch():
+                    await self._send(batch)
+                elif self._is_drained():
+                    return
+                else:
+                    await self._sleep()
+        except GaveUp:
+            log.warning("queue_stopped_early", reason=self._table.reason)
+
+    def _is_drained(self) -> bool:
+        """Whether a stop has nothing to wait for, now that no batch can be sent."""
+        is_held = len(self._batcher) > 0 or self._pause_reason is not None
+        return self._is_stopping and (is_held or not self._intake.has_backlog)
+
+    async def _sleep(self) -> None:
+        if self._intake.is_settled:
+            self._idle.set()
+        times = [at for at in (self._send_at(), self._intake.due) if at is not None]
+        alarm = None
+        if times:
+            nap_ends = self._timer.now() + LONGEST_NAP_MS
+            alarm = self._timer.call_at(min(*times, nap_ends), self._wake.set)
+        try:
+            await self._wake.wait()
+        finally:
+            if alarm is not None:
+                alarm.cancel()
+        self._wake.clear()
+
+    async def _refill(self) -> None:
+        room = self._intake.room(self._timer.now())
+        if not room:
+            return
+        self._idle.clear()
+        self._intake.begin_claim()
+        jobs = await self._table.claim(room, exclude=self._intake.known)
+        self._intake.end_claim(jobs, asked=room, now=self._timer.now())
+        self._settlements.reopen(job.id for job in jobs)
+        if len(jobs) < room:
+            due = await self._table.next_due()
+            if due is not None:
+                self._intake.expect(due)
+
+    def _collect(self) -> None:
+        while not self._batcher.is_filled and (queued := self._intake.get()):
+            self._batcher.add(queued)
+
+    def _send_at(self) -> int | None:
+        """When the next call may be made; None when there is nothing to send or the lane is paused."""
+        due = self._batcher.due_at()
+        if due is None or self._pause_reason is not None:
+            return None
+        return max(0 if self._is_stopping else due, self._breaker.until)
+
+    def _next_batch(self) -> Batch:
+        at = self._send_at()
+        if at is None or at > self._timer.now():
+            return ()
+        self._breaker.begin()
+        return self._batcher.take(1 if self._breaker.is_probing else self._batcher.limit)
+
+    async def _send(self, batch: Batch) -> None:
+        self._tally.batch_sizes[len(batch)] += 1
+        self._in_flight = len(batch)
+        reply = await call_provider(
+            self._provider,
+            [job.text for job in batch],
+            timeout_s=self._settings.call_timeout_s,
+            timer=self._timer,
+        )
+        if isinstance(reply, Failure):
+            await self._failed(batch, reply)
+        else:
+            await self._embedded(batch, reply)
+        self._in_flight = 0
+
+    async def _embedded(self, batch: Batch, vectors: Vectors) -> None:
+        self._breaker.succeeded()
+        self._batcher.grow()
+        stored = await self._table.complete(batch, vectors)
+        self._tally.embedded += stored
+        self._tally.stale += len(batch) - stored
+        if stored < len(batch):
+            # What was replaced under way may have a successor that nobody announced.
+            self._intake.has_backlog = True
+        self._settle(batch, Outcome.DONE)
+
+    async def _failed(self, batch: Batch, failure: Failure) -> None:
+        now = self._timer.now()
+        trusted = not self._breaker.is_probing
+        verdict = decide(batch, failure, trusted=trusted, now=now, backoff=self._backoff, rng=self._rng)
+        self._tally.failed_calls += 1
+        log.warning("batch_failed", disposition=failure.disposition, reason=failure.reason, jobs=len(batch))
+        if verdict.is_fault:
+            self._breaker.failed(now, failure.reason, stop=verdict.stop)
+        if verdict.hold_until is not None:
+            self._breaker.hold(verdict.hold_until)
+        self._batcher.put_first(verdict.parts)
+        if verdict.postpone:
+            self._batcher.shrink(len(batch))
+        for postponed in verdict.postpone:
+            await self._postpone(postponed, failure.reason)
+        for job in verdict.bury:
+            await self._bury(job, failure.reason)
+
+    async def _postpone(self, postponed: Postponed, reason: str) -> None:
+        await self._table.postpone(postponed.jobs, not_before=postponed.not_before, error=reason)
+        self._intake.expect(postponed.not_before)
+        self._intake.release(postponed.jobs)
+
+    async def _bury(self, job: Job, reason: str) -> None:
+        await self._table.bury(job, reason)
+        self._tally.buried += 1
+        log.warning("job_buried", job=job.id, entry=job.entry, reason=reason)
+        self._settle((job,), Outcome.BURIED)
+
+    def _settle(self, jobs: Batch, outcome: Outcome) -> None:
+        self._intake.release(jobs)
+        self._settlements.settle((job.id for job in jobs), outcome)

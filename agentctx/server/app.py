@@ -1,0 +1,51 @@
+"""The ASGI application: routes, error handlers, middleware."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from fastapi.telemetry import TelemetryConfig
+from starlette.middleware import Middleware
+
+from agentctx import __version__
+from agentctx.config.schema import Settings
+from agentctx.server.entries import EntryRoutes
+from agentctx.server.errors import HANDLERS
+from agentctx.server.operations import OperationRoutes
+from agentctx.server.probes import ProbeRoutes
+from agentctx.server.request_context import RequestContext
+from agentctx.server.search import SearchRoutes
+from agentctx.server.service import Service
+from agentctx.server.strict_route import StrictRoute
+
+_NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+
+
+def create_app(service: Service, settings: Settings) -> FastAPI:
+    """The application over `service`. It expects the peer in the request's state, as
+    `connection.PeerProtocol` puts it there; limits on sizes and times of requests are that class's too.
+    """
+    app = FastAPI(
+        title="agentctx",
+        version=__version__,
+        summary="One shared, durable memory for every agent process on a machine",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        strict_content_type=False,
+        middleware=[Middleware(RequestContext)],
+        exception_handlers=HANDLERS,
+        generate_unique_id_function=_operation_id,
+        telemetry=_NO_TELEMETRY,
+    )
+    app.router.route_class = StrictRoute
+    # Routes are tried in order: first what is asked most.
+    ProbeRoutes(service).add_to(app)
+    SearchRoutes(service).add_to(app)
+    EntryRoutes(service, settings.limits).add_to(app)
+    OperationRoutes(service).add_to(app)
+    return app
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name

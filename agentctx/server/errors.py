@@ -1,0 +1,142 @@
+"""Errors over HTTP: code to status, and the one body that every answer without success has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import structlog
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Match, Route
+
+from agentctx.errors import AgentctxError, InvalidInput, MethodNotAllowed, NotFound, RequestFailed, TooLarge
+from agentctx.server.problems import in_plain_words
+from agentctx.wire import ErrorBody, ErrorReply
+
+STATUS: Mapping[str, int] = {
+    "invalid_input": 400,
+    "unknown_collection": 400,
+    "unknown_provider": 400,
+    "request_failed": 400,
+    "not_found": 404,
+    "method_not_allowed": 405,
+    "request_timeout": 408,
+    "conflict": 409,
+    "version_conflict": 409,
+    "idempotency_key_reused": 409,
+    "too_large": 413,
+    "internal": 500,
+    "config_invalid": 500,
+    "storage_failed": 500,
+    "schema_too_new": 500,
+    "sqlite_unsuitable": 500,
+    "already_running": 500,
+    "provider_failed": 503,
+    "unavailable": 503,
+    "storage_closed": 503,
+    "daemon_unreachable": 503,
+    "deadline_exceeded": 504,
+    "storage_full": 507,
+}
+
+_MEANINGS = {
+    400: "The request cannot mean anything as it is (`invalid_input`, `unknown_collection`).",
+    404: "There is no such entry (`not_found`).",
+    408: "The request did not arrive in time (`request_timeout`).",
+    409: "Not in the present state of the data (`conflict`, `version_conflict`, `idempotency_key_reused`).",
+    413: "A body, a text or a list is over its limit (`too_large`).",
+    431: "The request head is over its limit (`too_large`).",
+    500: "A fault of the daemon (`internal`, `storage_failed`).",
+    503: "Not ready yet, or stopping (`unavailable`).",
+    504: "Not done within the deadline (`deadline_exceeded`).",
+    507: "The disk is full (`storage_full`).",
+}
+
+INTERNAL = AgentctxError(
+    "Something went wrong in the daemon; nothing is said here of what.",
+    hint="The daemon's log has the details under the X-Request-Id of this reply.",
+)
+STOPPING_HINT = "Try again in a moment, a save with the same Idempotency-Key."
+
+_log = structlog.get_logger(__name__)
+
+
+def documented(*more: int) -> dict[int | str, dict[str, Any]]:
+    """The `responses` of a route in OpenAPI: what can happen to any request, and the given statuses.
+
+    All refer to the schema that `default` brings, since every model costs a validator at start. `default`
+    also keeps FastAPI from adding its own shape for 422.
+    """
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorReply"}}}
+    known: dict[int | str, dict[str, Any]] = {
+        status: {"description": _MEANINGS[status], "content": content}
+        for status in sorted({400, 408, 413, 431, 500, 503, *more})
+    }
+    return {**known, "default": {"model": ErrorReply, "description": "Any other error."}}
+
+
+def error_reply(error: AgentctxError) -> ErrorReply:
+    return ErrorReply(error=ErrorBody(code=error.code, message=error.message, hint=error.hint))
+
+
+def error_json(error: AgentctxError) -> bytes:
+    return json.dumps(asdict(error_reply(error)), ensure_ascii=False).encode()
+
+
+def error_response(error: AgentctxError, headers: Mapping[str, str] | None = None) -> Response:
+    """The reply to a failed request. Faults of the daemon itself are logged with their traceback."""
+    status = STATUS[error.code]
+    if status == 500:
+        _log.error("request_failed", code=error.code, message=error.message, exc_info=error)
+    return Response(error_json(error), status, headers, media_type="application/json")
+
+
+async def _on_agentctx_error(_: Request, error: AgentctxError) -> Response:
+    return error_response(error)
+
+
+async def _on_validation_error(_: Request, error: RequestValidationError) -> Response:
+    return error_response(InvalidInput(in_plain_words(error.errors())))
+
+
+async def _on_http_error(request: Request, error: HTTPException) -> Response:
+    if error.status_code == 405:
+        allowed = ", ".join(_allowed_methods(request))
+        return error_response(
+            MethodNotAllowed(f"{request.method} is not possible here.", hint=f"Possible: {allowed}."),
+            {"Allow": allowed},
+        )
+    return error_response(_from_status(error.status_code))
+
+
+def _from_status(status: int) -> AgentctxError:
+    if status == 404:
+        return NotFound("There is nothing at this path.", hint="GET /openapi.json lists the paths.")
+    if status == 413:
+        return TooLarge("The request body is too large.")
+    return RequestFailed("The request could not be read.")
+
+
+def _allowed_methods(request: Request) -> list[str]:
+    routes = [route for route in request.app.routes if isinstance(route, Route)]
+    matching = [route for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+    return sorted({method for route in matching for method in route.methods or ()})
+
+
+async def _on_disconnect(_: Request, __: ClientDisconnect) -> Response:
+    # Nobody is there to read it; the status only ends the request in order.
+    return error_response(RequestFailed("The connection closed before the request was complete."))
+
+
+# Handlers are coroutines: starlette runs plain functions in a thread.
+HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]] = {
+    AgentctxError: _on_agentctx_error,
+    RequestValidationError: _on_validation_error,
+    HTTPException: _on_http_error,
+    ClientDisconnect: _on_disconnect,
+}

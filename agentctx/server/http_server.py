@@ -1,0 +1,116 @@
+"""uvicorn on sockets that are given to it, started and stopped by its owner instead of by signals."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from agentctx.config.schema import ServerSettings
+from agentctx.server.connection import PeerProtocol, protocol_class
+
+
+class HttpServer:
+    """Serves `app` on listening sockets.
+
+    `serve()` returns after `stop()`; `started` is set when connections are accepted.
+    """
+
+    def __init__(self, app: ASGIApp, sockets: Sequence[socket.socket], settings: ServerSettings) -> None:
+        self._sockets = list(sockets)
+        self._server = _Server(_config(app, settings), settings.shutdown_timeout_s)
+        self._done = asyncio.Event()
+        self._done.set()
+        self.started = self._server.accepting
+
+    async def serve(self) -> None:
+        """Serve until `stop()`. The sockets are closed in the end, also when this is cancelled."""
+        self._done.clear()
+        try:
+            await self._server.serve(self._sockets)
+        finally:
+            self._server.drop(self._sockets)
+            self._done.set()
+
+    async def stop(self) -> None:
+        """Accept nothing more, close idle connections, let running requests finish for
+        `shutdown_timeout_s`; what still runs then is cancelled and answered 503. Idempotent.
+        """
+        self._server.stopping.set()
+        await self._done.wait()
+
+
+def _config(app: ASGIApp, settings: ServerSettings) -> uvicorn.Config:
+    config = uvicorn.Config(
+        app,
+        http=protocol_class(settings),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+    )
+    config.timeout_keep_alive = settings.keep_alive_s  # type: ignore[assignment]  # call_later takes floats
+    return config
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, shutdown_timeout_s: float) -> None:
+        super().__init__(config)
+        self.accepting = asyncio.Event()
+        self.stopping = asyncio.Event()
+        self._shutdown_timeout_s = shutdown_timeout_s
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield  # signals are the daemon's
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.accepting.set()
+
+    async def main_loop(self) -> None:
+        await self.stopping.wait()  # uvicorn's own wakes up ten times a second
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._stop_accepting(sockets or [])
+        for connection in self._connections():
+            connection.shutdown()
+        try:
+            async with asyncio.timeout(self._shutdown_timeout_s):
+                await self._finish_requests()
+                await self._flush_connections()
+        except TimeoutError:
+            for task in self.server_state.tasks:
+                pass
+            await self._finish_requests()
+
+    def drop(self, sockets: Sequence[socket.socket]) -> None:
+        """Close everything at once."""
+        self._stop_accepting(sockets)
+        for connection in self._connections():
+            connection.transport.abort()
+
+    def _stop_accepting(self, sockets: Sequence[socket.socket]) -> None:
+        for server in getattr(self, "servers", []):  # not there before startup
+            server.close()
+        for sock in sockets:
+            sock.close()
+
+    async def _finish_requests(self) -> None:
+        while self.server_state.tasks:
+            await asyncio.wait(self.server_state.tasks)
+
+    async def _flush_connections(self) -> None:
+        for connection in self._connections():
+            await connection.closed.wait()
+
+    def _connections(self) -> list[PeerProtocol]:
+        return cast("list[PeerProtocol]", list(self.server_state.connections))

@@ -1,0 +1,58 @@
+"""Who is at the other end of a Unix socket, by the kernel."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import sys
+
+from starlette.requests import Request
+
+from agentctx.errors import RequestFailed
+from agentctx.server.service import Peer
+
+_UCRED = struct.Struct("3i")
+"""Linux `struct ucred`: pid, uid, gid."""
+
+_XUCRED = struct.Struct("IIh2x16I")
+"""macOS `struct xucred`: version, uid, number of groups, groups."""
+_SOL_LOCAL, _LOCAL_PEERCRED, _LOCAL_PEERPID = 0, 1, 2
+
+
+def peer_of(sock: socket.socket | None) -> Peer | None:
+    """The process that called `connect()`; None if the socket is not a Unix one or the kernel does not say.
+
+    The pid is 0 for a process of another PID namespace and can be reused: it is for logs only. The uid is
+    the identity.
+    """
+    if sock is None or sock.family != socket.AF_UNIX:
+        return None
+    try:
+        return _credentials(sock)
+    except OSError:
+        return None
+
+
+def request_peer(request: Request) -> Peer:
+    """The peer that `connection.PeerProtocol` left in the request's state.
+
+    Raises `RequestFailed` where there is none: no identity, no service.
+    """
+    peer = request.scope.get("state", {}).get("peer")
+    if not isinstance(peer, Peer):
+        raise RequestFailed("The kernel does not say who is asking.", hint="Connect over the Unix socket.")
+    return peer
+
+
+if sys.platform == "darwin":
+
+    def _credentials(sock: socket.socket) -> Peer:
+        _, uid, _, gid, *_ = _XUCRED.unpack(sock.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED.size))
+        return Peer(pid=sock.getsockopt(_SOL_LOCAL, _LOCAL_PEERPID), uid=uid, gid=gid)
+
+else:
+
+    def _credentials(sock: socket.socket) -> Peer:
+        credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+        pid, uid, gid = _UCRED.unpack(credentials)
+        return Peer(pid=pid, uid=uid, gid=gid)

@@ -1,0 +1,64 @@
+"""Validation errors in plain words. Names fields and rules, never what was sent in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+MAX_LISTED = 5
+_MAX_NAME_CHARS = 40
+
+_KINDS = {"body": "", "query": "parameter ", "path": "parameter ", "header": "header "}
+
+_WORDS = {
+    "missing": "is missing",
+    "unexpected_keyword_argument": "is not a known field",
+    "string_type": "must be a string",
+    "int_type": "must be an integer",
+    "int_parsing": "must be an integer",
+    "int_from_float": "must be an integer",
+    "float_type": "must be a number",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "dataclass_type": "must be an object",
+    "literal_error": "must be {expected}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_pattern_mismatch": "has characters that are not allowed",
+}
+
+
+def in_plain_words(errors: Sequence[Mapping[str, Any]]) -> str:
+    """One sentence from pydantic's errors: "`tags[0]` must be a string; `foo` is not a known field."
+
+    A location begins with where the value was, as FastAPI's do: `body`, `query`, `header` or `path`.
+    """
+    listed = [f"{_place(error['loc'])} {_rule(error)}" for error in errors[:MAX_LISTED]]
+    if len(errors) > MAX_LISTED:
+        listed.append(f"and {len(errors) - MAX_LISTED} more problems")
+    return "; ".join(listed) + "."
+
+
+def quoted(name: str) -> str:
+    """A name out of a request, short and printable."""
+    shown = name if len(name) <= _MAX_NAME_CHARS else name[:_MAX_NAME_CHARS] + "…"
+    return f"`{shown}`" if shown.isprintable() else f"`{ascii(shown)[1:-1]}`"
+
+
+def _place(location: Sequence[Any]) -> str:
+    """`("body", "<many>", "entries", 0, "key")` is `entries[0].key`; parts in <> are tags of a union."""
+    where, *parts = location
+    name = ""
+    for part in parts:
+        if isinstance(part, int):
+            name += f"[{part}]"
+        elif not part.startswith("<"):
+            name += f".{part}" if name else part
+    return f"{_KINDS[where]}{quoted(name)}" if name else "the body"
+
+
+def _rule(error: Mapping[str, Any]) -> str:
+    words = _WORDS.get(error["type"], "is not valid")
+    return words.format_map(error.get("ctx") or {})

@@ -1,0 +1,104 @@
+"""Around every request: its id, the headers of every reply, and the last catch of errors."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+from collections.abc import MutableMapping
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agentctx import __version__
+from agentctx.errors import AgentctxError, InvalidInput, Unavailable
+from agentctx.server.errors import INTERNAL, STOPPING_HINT, error_response
+from agentctx.wire import REQUEST_ID_HEADER, VERSION_HEADER
+
+_SANE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+_ID_NAME = REQUEST_ID_HEADER.lower().encode()
+_VERSION_LINE = (VERSION_HEADER.lower().encode(), __version__.encode())
+
+_log = structlog.get_logger(__name__)
+
+
+def new_request_id() -> str:
+    return secrets.token_hex(8)
+
+
+class RequestContext:
+    """ASGI middleware. Binds `request_id` for the log, taken from the request if it is 1 to 64 of
+    `A-Za-z0-9._-`; adds it and the version to the reply; turns what nobody caught into the error body.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = _request_id(scope)
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        reply = _Reply(send, [_VERSION_LINE, (_ID_NAME, request_id.encode())])
+        try:
+            check_target(scope)
+            await self._app(scope, receive, reply.send)
+        except AgentctxError as error:
+            await reply.fail(error, scope, receive)
+        except asyncio.CancelledError:
+            await reply.fail(
+                Unavailable("The daemon is stopping; the request was not finished.", hint=STOPPING_HINT),
+                scope,
+                receive,
+            )
+            raise
+        except Exception:
+            _log.exception("request_crashed", method=scope["method"])
+            if reply.started:
+                raise  # the server then cuts the connection, which tells the client that the reply is torn
+            await reply.fail(INTERNAL, scope, receive)
+
+
+class _Reply:
+    def __init__(self, send: Send, headers: list[tuple[bytes, bytes]]) -> None:
+        self._send = send
+        self._headers = headers
+        self.started = False
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            message["headers"] = [*message.get("headers", ()), *self._headers]
+        await self._send(message)
+
+    async def fail(self, error: AgentctxError, scope: Scope, receive: Receive) -> None:
+        if not self.started:
+            await error_response(error)(scope, receive, self.send)
+
+
+def check_target(scope: MutableMapping[str, Any]) -> None:
+    """Raises `InvalidInput` if path or query, percent-decoded, are not UTF-8 or hold a NUL."""
+    for part in (scope.get("raw_path") or b"", scope["query_string"]):
+        if b"%" not in part and part.isascii():
+            continue
+        decoded = unquote_to_bytes(part)
+        if b"\0" in decoded or not _is_utf8(decoded):
+            raise InvalidInput("The path or the query is not valid text.", hint="Percent-encode it as UTF-8.")
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _request_id(scope: Scope) -> str:
+    for name, value in scope["headers"]:
+        if name == _ID_NAME and _SANE_ID.fullmatch(value):
+            return bytes(value).decode()
+    return new_request_id()

@@ -1,0 +1,155 @@
+"""Request bodies: strict JSON, then strict validation into the wire dataclasses.
+
+JSON parsers disagree about duplicate keys, NaN, lone surrogates and huge numbers, and what one lets through
+breaks another further down. Here all of that is refused before anything looks at a value.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from typing import Any, NoReturn, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from agentctx.errors import InvalidInput, TooLarge
+from agentctx.server.problems import in_plain_words, quoted
+
+T = TypeVar("T")
+
+MAX_DEPTH = 32
+MAX_VALUES = 50_000
+"""Values in one body: 1,000 entries of 15 fields and 32 tags fit in. The bound keeps a hostile body from
+holding the loop for longer than some 50 ms."""
+
+_MAX_EXPLAINED = 5_000
+"""Listing an error costs 2.5 us; beyond this many they are counted only."""
+
+_SCHEMA_HINT = "GET /openapi.json describes every field."
+_INT64 = 2**63
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+
+
+def decode(raw: bytes, adapter: TypeAdapter[T]) -> T:
+    """The body as the adapter's type. No coercion: `"5"` is not 5, `true` is not 1.
+
+    Raises `InvalidInput` for anything but one strict JSON value of that shape, `TooLarge` for a body with
+    more than `MAX_VALUES` values.
+    """
+    check(raw)
+    try:
+        return adapter.validate_json(raw)
+    except ValidationError as error:
+        raise InvalidInput(_explain(error), hint=_SCHEMA_HINT) from None
+
+
+def check(raw: bytes) -> None:
+    """Raises `InvalidInput` or `TooLarge` unless the bytes are one strict JSON value."""
+    if not raw.strip():
+        raise InvalidInput("The request has no body.", hint="Send a JSON object. " + _SCHEMA_HINT)
+    text = _text(raw)
+    _check_count(text)
+    _check_values(_parse(text))
+
+
+def _explain(error: ValidationError) -> str:
+    if (count := error.error_count()) > _MAX_EXPLAINED:
+        return f"The body has {count} fields that are unknown or of the wrong type."
+    errors = error.errors(include_url=False, include_input=False)
+    return in_plain_words([{**detail, "loc": ("body", *detail["loc"])} for detail in errors])
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"The body is not valid UTF-8 at byte {error.start}.", hint="Encode the JSON as UTF-8."
+        ) from None
+
+
+def _check_count(text: str) -> None:
+    """Before anything is built: every value but the first of its list or object follows a comma, and that
+    one a bracket. Those inside strings count only if there are so many that it is worth a second look.
+    """
+    if _separators(text) > MAX_VALUES and _separators(_STRING.sub("", text)) > MAX_VALUES:
+        raise TooLarge(f"The body holds more than {MAX_VALUES} values.", hint="Send several requests.")
+
+
+def _separators(text: str) -> int:
+    return text.count(",") + text.count("[") + text.count("{")
+
+
+def _parse(text: str) -> Any:
+    try:
+        return _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise InvalidInput(
+            f"The body is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}."
+        ) from None
+    except RecursionError:
+        raise _too_deep() from None
+
+
+def _too_deep() -> InvalidInput:
+    return InvalidInput(f"The body is nested deeper than {MAX_DEPTH} levels.")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
+        raise InvalidInput(f"{quoted(twice)} is given twice in one object.", hint="Send every field once.")
+    return value
+
+
+def _constant(name: str) -> NoReturn:
+    raise InvalidInput(f"{name} is not JSON.", hint="Leave the field out, or send a finite number.")
+
+
+def _float(digits: str) -> float:
+    if not math.isfinite(value := float(digits)):
+        raise InvalidInput("A number is out of range.", hint="Send a finite number.")
+    return value
+
+
+def _int(digits: str) -> int:
+    # 20 characters hold every 64-bit integer; the length first, since int() of many digits is slow.
+    if len(digits) > 20 or not -_INT64 <= (value := int(digits)) < _INT64:
+        raise InvalidInput("An integer is out of range.", hint="Integers must fit in 64 bits.")
+    return value
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_constant=_constant, parse_float=_float, parse_int=_int
+)
+
+
+def _check_values(root: Any) -> None:
+    waiting = [(root, 1)]
+    while waiting:
+        value, depth = waiting.pop()
+        if isinstance(value, str):
+            _check_text(value)
+        elif isinstance(value, dict | list):
+            if depth > MAX_DEPTH:
+                raise _too_deep()
+            if isinstance(value, dict):
+                for key in value:
+                    _check_text(key)
+                value = value.values()
+            waiting.extend((item, depth + 1) for item in value)
+
+
+def _check_text(text: str) -> None:
+    if "\0" in text:
+        raise InvalidInput("A text holds a NUL character.", hint="Remove \\u0000 from it.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(
+            "A text holds half of a surrogate pair.",
+            hint="Escape it as two \\u escapes, or send UTF-8.",
+        ) from None

@@ -1,0 +1,72 @@
+"""The daemon's life, in the test's loop."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from agentctx.config.schema import Settings
+from agentctx.daemon import run as run_module
+from agentctx.daemon.run import run, serve
+
+
+def settings_in(folder: Path) -> Settings:
+    return Settings.model_validate(
+        {
+            "data_dir": folder / "data",
+            "socket": folder / "a.sock",
+            "embedding": {"provider": "none"},
+        }
+    )
+
+
+async def test_it_stops_when_told_and_leaves_no_socket(tmp_path: Path) -> None:
+    stop = asyncio.Event()
+    stop.set()
+    await run(settings_in(tmp_path), stop=stop)
+    assert not (tmp_path / "a.sock").exists()
+    assert (tmp_path / "data" / "agentctx.db").exists()
+
+
+async def test_a_background_task_that_dies_ends_the_daemon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def dying(*_: object, **__: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(run_module, "maintain", dying)
+    with pytest.raises(ExceptionGroup) as caught:
+        await run(settings_in(tmp_path), stop=asyncio.Event())
+    assert caught.group_contains(RuntimeError, match="a bug")
+    assert not (tmp_path / "a.sock").exists()
+
+
+def test_a_daemon_that_died_exits_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def dying(*_: object, **__: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(run_module, "maintain", dying)
+    monkeypatch.setenv("AGENTCTX_EMBEDDING__PROVIDER", "none")
+    assert serve(None, tmp_path / "data", tmp_path / "a.sock") == 1
+
+
+def test_a_newer_schema_is_refused_with_78_and_left_untouched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from contextlib import closing
+
+    from agentctx.sqlite.driver import open_connection
+
+    monkeypatch.setenv("AGENTCTX_EMBEDDING__PROVIDER", "none")
+    stop = asyncio.Event()
+    stop.set()
+    asyncio.run(run(settings_in(tmp_path), stop=stop))
+    database = tmp_path / "data" / "agentctx.db"
+    with closing(open_connection(database)) as connection:
+        connection.execute("INSERT INTO schema_migrations VALUES (9999, 'future', 'x', 0)")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    before = database.read_bytes()
+    assert serve(None, tmp_path / "data", tmp_path / "a.sock") == 78
+    assert database.read_bytes() == before

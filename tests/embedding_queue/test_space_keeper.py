@@ -1,0 +1,167 @@
+"""SpaceKeeper on the real storage and queue."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import numpy as np
+
+from agentctx.daemon.build import Core
+from agentctx.embedding_providers.base import Vectors
+from agentctx.embedding_providers.fake import FakeProvider, Fault
+from agentctx.embedding_queue.space_keeper import CANARY, SpaceKeeper
+from agentctx.embedding_queue.status import QueueStatus
+from agentctx.errors import Disposition
+from agentctx.storage.base import SpaceState
+from tests.embedding_queue.manual_timer import ManualTimer
+from tests.running_core import ME, embedded, running_core, save
+from tests.storage.conformance import assert_sound
+from tests.wire_requests import search
+
+
+async def wait_until_served(core: Core) -> int:
+    assert core.keeper is not None
+    await core.keeper.served()
+    await embedded(core)
+    assert core.keeper.searched is not None
+    return core.keeper.searched
+
+
+async def test_the_first_model_is_served_as_soon_as_it_has_answered(tmp_path: Path) -> None:
+    provider = FakeProvider()
+    async with running_core(tmp_path, provider) as core:
+        space = await wait_until_served(core)
+        assert provider.calls[0].texts == (CANARY,)
+        found = await core.storage.open_space({**provider.fingerprint, "template": "header-newline-chunk/1"})
+        assert (found.id, found.state, found.dimension) == (space, SpaceState.ACTIVE, provider.dimension)
+
+
+async def test_what_was_saved_before_the_model_answered_is_embedded(tmp_path: Path) -> None:
+    provider = FakeProvider()
+    provider.hold()
+    async with running_core(tmp_path, provider) as core:
+        saved = await save(core, key="k", content="red apple")
+        assert saved.embedding == "pending"
+        assert core.keeper is not None
+        assert core.keeper.state == "starting"
+        provider.release()
+        await embedded(core)
+        assert (await core.service.get(saved.id, ME)).embedding == "done"
+        await assert_sound(core.storage)
+
+
+async def test_switching_embedding_on_embeds_what_is_there(tmp_path: Path) -> None:
+    async with running_core(tmp_path, None) as core:
+        saved = await save(core, key="k", content="red apple")
+        assert saved.embedding == "off"
+    async with running_core(tmp_path, FakeProvider()) as core:
+        await embedded(core)
+        assert (await core.service.get(saved.id, ME)).embedding == "done"
+        await assert_sound(core.storage)
+
+
+async def test_another_model_embeds_everything_anew_before_it_is_served(tmp_path: Path) -> None:
+    async with running_core(tmp_path, FakeProvider(model="one")) as core:
+        await save(core, key="k", content="red apple")
+        old = await wait_until_served(core)
+    provider = FakeProvider(model="two", dimension=16)
+    provider.hold(queries=False)
+    async with running_core(tmp_path, provider) as core:
+        answer = await core.service.search(search("red"), ME)
+        assert len(answer.results) == 1
+        assert answer.degraded == "the model has not answered yet"
+        provider.release()
+        new = await wait_until_served(core)
+        assert new != old
+        answer = await core.service.search(search("red"), ME)
+        assert answer.degraded is None
+        assert answer.results[0].distance is not None
+        await assert_sound(core.storage)
+
+
+class ChangedProvider(FakeProvider):
+    """The same name and fingerprint, but other vectors: a model that was changed silently."""
+
+    async def embed(self, texts: object) -> Vectors:
+        reply: Vectors = np.ascontiguousarray((await super().embed(texts))[:, ::-1])  # type: ignore[arg-type]  # passed on
+        return reply
+
+    async def embed_query(self, text: str) -> Vectors:
+        return np.ascontiguousarray((await super().embed_query(text))[::-1])
+
+
+async def test_a_silently_changed_model_is_noticed_and_mixes_nothing(tmp_path: Path) -> None:
+    async with running_core(tmp_path, FakeProvider()) as core:
+        await save(core, key="k", content="red apple")
+        old = await wait_until_served(core)
+    async with running_core(tmp_path, ChangedProvider()) as core:
+        new = await wait_until_served(core)
+        assert new != old
+        answer = await core.service.search(search("red apple"), ME)
+        assert answer.results[0].distance is not None
+        assert answer.results[0].distance < 0.5, "question and passage come from the same model"
+        await assert_sound(core.storage)
+
+
+async def test_an_unchanged_model_is_not_embedded_again(tmp_path: Path) -> None:
+    async with running_core(tmp_path, FakeProvider()) as core:
+        await save(core, key="k", content="red apple")
+        old = await wait_until_served(core)
+    provider = FakeProvider()
+    async with running_core(tmp_path, provider) as core:
+        assert await wait_until_served(core) == old
+        assert [call.texts for call in provider.calls] == [(CANARY,)]
+
+
+class RecordingLane:
+    """A lane that only remembers whether it is held."""
+
+    def __init__(self) -> None:
+        self.paused = False
+
+    def pause(self, reason: str) -> None:
+        self.paused = True
+
+    def resume(self) -> None:
+        self.paused = False
+
+    def look_again(self) -> None: ...
+
+    async def idle(self) -> None: ...
+
+    def status(self) -> QueueStatus:
+        return QueueStatus(
+            state="ok",
+            reason=None,
+            until=None,
+            queued=0,
+            in_flight=0,
+            embedded=0,
+            buried=0,
+            stale=0,
+            calls=0,
+            failed_calls=0,
+            batch_sizes={},
+        )
+
+
+async def test_a_provider_that_is_down_is_probed_until_it_answers(tmp_path: Path) -> None:
+    provider = FakeProvider(faults=[Fault.fails(Disposition.STOP)])
+    async with running_core(tmp_path, None) as core:
+        timer = ManualTimer()
+        lane = RecordingLane()
+        keeper = SpaceKeeper(core.storage, provider, lane, timer=timer)
+        await keeper.open()
+        running = asyncio.ensure_future(keeper.run())
+        await timer.until(lambda: len(provider.calls) >= 5)
+        assert keeper.searched is None
+        assert keeper.reason is not None
+        assert keeper.reason.startswith("provider_failed")
+        assert lane.paused
+        provider.faults.clear()
+        while not running.done():
+            await timer.advance(120_000)
+            await core.storage.depth()
+        assert keeper.searched is not None
+        assert not lane.paused

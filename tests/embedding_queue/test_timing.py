@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentctx.embedding_queue.timing import LoopTimer
+
+DAY = 86_400_000
+
+
+class Clocks:
+    def __init__(self) -> None:
+        self.wall = 1_700_000_000_000
+        self.steady_s = 50.0
+
+    def timer(self) -> LoopTimer:
+        return LoopTimer(lambda: self.wall, lambda: self.steady_s)
+
+    def pass_time(self, ms: int) -> None:
+        self.wall += ms
+        self.steady_s += ms / 1000
+
+
+def test_it_starts_at_the_wall_clock_and_keeps_up_with_it() -> None:
+    clocks = Clocks()
+    timer = clocks.timer()
+    assert timer.now() == clocks.wall
+    clocks.pass_time(1_500)
+    assert timer.now() == clocks.wall
+
+
+def test_a_leap_forward_is_followed() -> None:
+    clocks = Clocks()
+    timer = clocks.timer()
+    clocks.wall += DAY
+    assert timer.now() == clocks.wall
+
+
+def test_a_leap_back_does_not_stop_time() -> None:
+    clocks = Clocks()
+    timer = clocks.timer()
+    before = timer.now()
+    clocks.wall -= DAY
+    assert timer.now() == before
+    clocks.pass_time(5_000)
+    assert timer.now() == before + 5_000
+
+
+@given(st.lists(st.tuples(st.integers(-2 * DAY, 2 * DAY), st.integers(0, DAY)), max_size=30))
+def test_time_never_goes_back_and_never_lags(steps: list[tuple[int, int]]) -> None:
+    clocks = Clocks()
+    timer = clocks.timer()
+    last = timer.now()
+    for leap, passed in steps:
+        clocks.wall += leap
+        clocks.pass_time(passed)
+        now = timer.now()
+        assert now >= last + passed - 1  # the float of the steady clock is cut to milliseconds
+        assert now >= clocks.wall - 1
+        last = now
+
+
+async def test_alarms_ring_on_the_loop_also_overdue_ones() -> None:
+    timer = LoopTimer(lambda: 0)
+    rung = asyncio.Event()
+    timer.call_at(timer.now() - 5_000, rung.set)
+    async with asyncio.timeout(30):
+        await rung.wait()
+
+
+async def test_a_cancelled_alarm_does_not_ring() -> None:
+    timer = LoopTimer(lambda: 0)
+    first, second = asyncio.Event(), asyncio.Event()
+    timer.call_at(timer.now() + 1, first.set).cancel()
+    timer.call_at(timer.now() + 2, second.set)
+    async with asyncio.timeout(30):
+        await second.wait()
+    assert not first.is_set()

@@ -1,0 +1,103 @@
+"""A real daemon in a process of its own, with real signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from agentctx import Client
+
+READY_S = 30.0
+STOP_S = 20.0
+
+
+class DaemonProcess:
+    """`python -m agentctx serve` over a folder. Its log lines are in `log`."""
+
+    def __init__(self, folder: Path, *, config: str = "", socket: Path | None = None) -> None:
+        self.data_dir = folder / "data"
+        self.socket = socket or folder / "a.sock"
+        self.log: list[dict[str, Any]] = []
+        config_file = folder / "agentctx.toml"
+        config_file.write_text(config, encoding="utf-8")
+        self._command = [
+            *(sys.executable, "-m", "agentctx", "serve", "--config", str(config_file)),
+            *("--data-dir", str(self.data_dir), "--socket", str(self.socket)),
+        ]
+        self._process: subprocess.Popen[bytes] | None = None
+        self._reader: threading.Thread | None = None
+        self._ready = threading.Event()
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> DaemonProcess:
+        """Start it and wait until its log says that it is ready."""
+        self._ready.clear()
+        self._process = subprocess.Popen(
+            self._command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=_plain_environment()
+        )
+        self._reader = threading.Thread(target=self._read_log, args=(self._process,))
+        self._reader.start()
+        assert self._ready.wait(READY_S), self.log
+        assert self._process.poll() is None, self.log
+        return self
+
+    def run_to_its_end(self) -> int:
+        """For a daemon that cannot start: its exit code."""
+        self._process = subprocess.Popen(
+            self._command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, env=_plain_environment()
+        )
+        self._read_log(self._process)
+        return self._process.wait(STOP_S)
+
+    def client(self) -> Client:
+        return Client(self.socket, timeout_s=READY_S)
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Send a signal and wait for the end; the exit code."""
+        os.kill(self.pid, number)
+        return self.wait()
+
+    def wait(self) -> int:
+        assert self._process is not None
+        assert self._reader is not None
+        code = self._process.wait(STOP_S)
+        self._reader.join(STOP_S)
+        return code
+
+    def end(self) -> None:
+        """Kill what still runs."""
+        if self._process is not None and self._process.poll() is None:
+            self.stop(signal.SIGKILL)
+
+    def events(self) -> list[str]:
+        return [str(line.get("event")) for line in self.log]
+
+    def _read_log(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stderr is not None
+        with process.stderr as stream:
+            for line in stream:
+                self.log.append(_parsed(line))
+                if self.log[-1].get("event") == "ready":
+                    self._ready.set()
+        self._ready.set()
+
+
+def _parsed(line: bytes) -> dict[str, Any]:
+    try:
+        return dict(json.loads(line))
+    except ValueError:
+        return {"event": line.decode(errors="replace")}
+
+
+def _plain_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("AGENTCTX_")}

@@ -1,0 +1,86 @@
+"""What happens to an entry while its text is at the provider."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentctx.embedding_providers.fake import FakeProvider, Fault
+from agentctx.errors import Disposition, NotFound
+from tests.running_core import ME, embedded, running_core, save
+from tests.storage.conformance import assert_sound
+from tests.wire_requests import search
+
+
+async def test_a_replaced_entry_never_shows_its_old_vector(tmp_path: Path) -> None:
+    provider = FakeProvider(dimension=64)
+    async with running_core(tmp_path, provider) as core:
+        await embedded(core)
+        provider.hold(queries=False)
+        saved = await save(core, key="fruit", content="red apple")
+        await provider.wait_until_held()
+        await save(core, key="fruit", content="steel hammer")
+        provider.release()
+        await embedded(core)
+        near = await core.service.search(search("red apple", order="distance"), ME)
+        (hit,) = near.results
+        assert (hit.id, hit.content) == (saved.id, "steel hammer")
+        exact = await core.service.search(search("fruit steel hammer", order="distance"), ME)
+        assert exact.results[0].distance == pytest.approx(0, abs=1e-5)
+        assert hit.distance is not None
+        assert hit.distance > 0.5, "the vector of the old text would be near"
+        assert core.queue is not None
+        assert core.queue.status().stale == 1
+        await assert_sound(core.storage)
+
+
+async def test_a_deleted_entry_never_shows_its_vector(tmp_path: Path) -> None:
+    provider = FakeProvider(dimension=64)
+    async with running_core(tmp_path, provider) as core:
+        await embedded(core)
+        provider.hold(queries=False)
+        gone = await save(core, key="fruit", content="red apple")
+        kept = await save(core, key="tool", content="steel hammer")
+        await provider.wait_until_held()
+        await core.service.forget(gone.id, ME)
+        provider.release()
+        await embedded(core)
+        reply = await core.service.search(search("red apple"), ME)
+        assert [hit.id for hit in reply.results] == [kept.id]
+        with pytest.raises(NotFound):
+            await core.service.get(gone.id, ME)
+        census = await core.storage.census()
+        assert (census.vectors, census.violations) == (1, 0)
+
+
+async def test_a_poisoned_text_is_buried_alone_listed_and_retried(tmp_path: Path) -> None:
+    provider = FakeProvider(
+        dimension=64, faults=[Fault.fails(Disposition.SPLIT, when=lambda text: "poison" in text)]
+    )
+    async with running_core(tmp_path, provider) as core:
+        await embedded(core)
+        for number in range(9):
+            await save(core, key=f"k{number}", content=f"text {number}")
+        bad = await save(core, key="bad", content="poison text")
+        await embedded(core)
+        queue = await core.service.queue(ME)
+        assert (queue.pending, queue.buried) == (0, 1)
+        (job,) = queue.buried_jobs
+        assert (job.entry, job.collection) == (bad.id, "knowledge")
+        assert "told to fail" in job.reason
+        assert (await core.storage.census()).vectors == 9
+        words = await core.service.search(search("poison"), ME)
+        assert words.results[0].id == bad.id, "what cannot be embedded is found by its words"
+        provider.faults.clear()
+        assert (await core.service.retry(ME)).retried == 1
+        await embedded(core)
+        assert (await core.service.get(bad.id, ME)).embedding == "done"
+        await assert_sound(core.storage)
+
+
+async def test_a_save_that_waits_answers_when_it_is_embedded(tmp_path: Path) -> None:
+    async with running_core(tmp_path, FakeProvider()) as core:
+        saved = await save(core, key="k", content="red apple", wait="embedded")
+        assert saved.embedding == "done"
+        assert (await core.storage.census()).vectors == 1

@@ -1,0 +1,73 @@
+"""The daemon's core in the test's loop, with its background tasks, without a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from agentctx.config.schema import Settings
+from agentctx.daemon.build import Core, Places, open_core
+from agentctx.embedding_providers.base import EmbeddingProvider
+from agentctx.errors import AgentctxError
+from agentctx.server.service import Peer
+from agentctx.storage.base import Clock
+from agentctx.times import wall_clock
+from agentctx.wire import SaveRequest, SaveResult
+
+ME = Peer(pid=os.getpid(), uid=os.getuid(), gid=os.getgid())
+
+
+@asynccontextmanager
+async def running_core(
+    folder: Path,
+    provider: EmbeddingProvider | None,
+    *,
+    clock: Clock = wall_clock,
+    settings: Settings | None = None,
+    **overrides: Any,
+) -> AsyncIterator[Core]:
+    """`overrides` are sections of the settings. Without a provider nothing is embedded."""
+    off = {"embedding": {"provider": "none"}} if provider is None else {}
+    folder.mkdir(exist_ok=True)
+    settings = settings or Settings.model_validate({**off, **overrides})
+    places = Places(folder, folder / "agentctx.sock")
+    async with open_core(settings, places, not_ready=lambda: None, provider=provider, clock=clock) as core:
+        tasks = []
+        if core.queue and core.keeper:
+            tasks = [asyncio.create_task(core.keeper.run()), asyncio.create_task(core.queue.run())]
+        try:
+            yield core
+        finally:
+            await _end(core, tasks)
+
+
+async def _end(core: Core, tasks: list[asyncio.Task[None]]) -> None:
+    if tasks:
+        tasks[0].cancel()
+    if core.queue:
+        await core.queue.stop(timeout=0)
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+
+
+async def save(core: Core, collection: str = "knowledge", **fields: Any) -> SaveResult:
+    """Save one entry; raises its error."""
+    (result,) = await core.service.save([SaveRequest(collection=collection, **fields)], ME)
+    if isinstance(result, AgentctxError):
+        raise result
+    return result
+
+
+async def embedded(core: Core) -> None:
+    """Wait until the model has answered and nothing is owed any more."""
+    assert core.queue is not None
+    assert core.keeper is not None
+    await core.keeper.served()
+    await core.queue.idle()
+    assert (await core.storage.depth()).pending == 0

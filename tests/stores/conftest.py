@@ -1,0 +1,45 @@
+"""A storage with a serving space, and a callback that records what it is told."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from agentctx.storage.base import Job
+from agentctx.storage.sqlite.engine import SqliteStorage
+from tests.storage.drafts import FINGERPRINT, HandClock, vector
+
+
+class Told:
+    """Records the embed callbacks."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+
+    def __call__(self, jobs: Sequence[Job]) -> None:
+        self.jobs += jobs
+
+    @property
+    def texts(self) -> list[str]:
+        return [job.text for job in self.jobs]
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+@pytest.fixture
+async def storage(tmp_path: Path, clock: HandClock) -> AsyncIterator[SqliteStorage]:
+    opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock)
+    space = await opened.open_space(FINGERPRINT)
+    await opened.prepare_space(space.id, vector(1))
+    yield opened
+    await opened.close()

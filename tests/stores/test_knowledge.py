@@ -1,0 +1,220 @@
+"""KnowledgeStore."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agentctx.config.schema import LimitSettings
+from agentctx.errors import InvalidInput, NotFound, TooLarge, VersionConflict
+from agentctx.storage.base import Change
+from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.stores.base import SaveContext
+from agentctx.stores.knowledge import KnowledgeStore
+from tests.storage.conformance import assert_sound
+from tests.storage.drafts import START_MS, HandClock
+from tests.stores.conftest import Told
+
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def store(storage: SqliteStorage, told: Told, clock: HandClock) -> KnowledgeStore:
+    return KnowledgeStore(storage, told, clock=clock)
+
+
+async def test_a_save_emits_the_embed_callback(store: KnowledgeStore, told: Told) -> None:
+    """REQ-EMB-005."""
+    result = await store.save("deploy-window", "Tuesday, nine o'clock.", category="rule", tags=["ops"])
+    assert told.texts == ["deploy-window ops\nTuesday, nine o'clock."]
+    assert tuple(told.jobs) == result.saved.jobs
+    assert {job.collection for job in told.jobs} == {"knowledge"}
+
+
+async def test_without_a_callback_nothing_is_embedded_or_owed(
+    storage: SqliteStorage, clock: HandClock
+) -> None:
+    """REQ-EMB-005: the callback is optional."""
+    store = KnowledgeStore(storage, None, clock=clock)
+    result = await store.save("k", "text")
+    assert result.saved.jobs == ()
+    assert (await storage.depth()).pending == 0
+    assert (await store.get(result.saved.id)).content == "text"
+
+
+async def test_a_no_op_emits_nothing(store: KnowledgeStore, told: Told) -> None:
+    await store.save("k", "text", tags=["a"])
+    told.jobs.clear()
+    result = await store.save("k", "text", tags=["a"])
+    assert (result.saved.change, told.jobs) == (Change.NONE, [])
+
+
+async def test_an_existing_key_makes_a_version_and_history_is_kept(store: KnowledgeStore) -> None:
+    first = await store.save("k", "one")
+    await store.save("k", "two", category="definition")
+    versions = await store.history(first.saved.id)
+    assert [(v.version, v.content, v.attributes["category"]) for v in versions] == [
+        (2, "two", "definition"),
+        (1, "one", "fact"),
+    ]
+    assert (await store.get(first.saved.id, version=1)).content == "one"
+    assert (await store.find("k")).version == 2  # type: ignore[union-attr]
+
+
+async def test_a_changed_tag_is_not_lost(store: KnowledgeStore, told: Told) -> None:
+    saved = await store.save("k", "text", tags=["a"])
+    await store.save("k", "text", tags=["b"])
+    entry = await store.get(saved.saved.id)
+    assert (entry.version, entry.attributes["tags"]) == (1, ["b"])
+    assert told.texts[-1] == "k b\ntext", "the tags are embedded, so the vector is owed again"
+
+
+async def test_a_long_text_is_chunked_and_covered(store: KnowledgeStore, told: Told) -> None:
+    text = "\n\n".join(f"Paragraph {n}. " + "Words that fill it up. " * 12 for n in range(20))
+    await store.save("long", text)
+    assert len(told.jobs) > 5
+    for job in told.jobs:
+        assert job.text.removeprefix("long\n") in text
+
+
+async def test_an_edit_changes_what_it_names(store: KnowledgeStore, told: Told) -> None:
+    saved = await store.save("k", "text", tags=["a"], source="wiki")
+    edited = await store.edit(saved.saved.id, {"content": "new", "category": "rule"})
+    entry = await store.get(saved.saved.id)
+    assert edited.saved.change is Change.VERSION
+    assert (entry.content, entry.attributes) == ("new", {"category": "rule", "tags": ["a"], "source": "wiki"})
+    assert told.texts[-1] == "k a\nnew"
+    with pytest.raises(VersionConflict):
+        await store.edit(saved.saved.id, {"content": "x"}, if_version=1)
+    with pytest.raises(InvalidInput, match="trigger"):
+        await store.edit(saved.saved.id, {"trigger": "x"})
+    with pytest.raises(NotFound):
+        await store.edit("unknown", {"content": "x"})
+
+
+async def test_delete_removes_every_trace(store: KnowledgeStore, storage: SqliteStorage) -> None:
+    saved = await store.save("k", "one")
+    await store.save("k", "two")
+    assert await store.delete(saved.saved.id) == 2
+    with pytest.raises(NotFound):
+        await store.get(saved.saved.id)
+    await assert_sound(storage)
+
+
+async def test_pages(store: KnowledgeStore) -> None:
+    for number in range(5):
+        await store.save(f"k{number}", "text")
+    first, cursor = await store.list_entries(limit=3)
+    second, end = await store.list_entries(limit=3, before=cursor)
+    assert [entry.key for entry in first + second] == ["k4", "k3", "k2", "k1", "k0"]
+    assert end is None
+
+
+async def test_who_saved_it_is_kept(store: KnowledgeStore) -> None:
+    context = SaveContext(
+        namespace="team", session="s", agent="planner", origin="tool", principal=4711, ttl="2d"
+    )
+    saved = await store.save("k", "text", context=context)
+    entry = await store.get(saved.saved.id)
+    assert (entry.namespace, entry.session, entry.agent, entry.origin) == ("team", "s", "planner", "tool")
+    assert (entry.principal, entry.trust, entry.expires) == (4711, "external", START_MS + 2 * DAY_MS)
+
+
+@pytest.mark.parametrize(
+    ("origin", "trust"),
+    [
+        ("user", "agent"),
+        ("agent", "agent"),
+        ("tool", "external"),
+        ("document", "external"),
+        ("import", "external"),
+        ("capture", "external"),
+    ],
+)
+async def test_trust_comes_from_the_origin(store: KnowledgeStore, origin: Any, trust: str) -> None:
+    saved = await store.save("k", "text", context=SaveContext(origin=origin))
+    assert (await store.get(saved.saved.id)).trust == trust
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"content": ""}, "content is empty"),
+        ({"content": " \n\t"}, "content is empty"),
+        ({"content": "a\x00b"}, "content has a NUL"),
+        ({"content": "a\ud800b"}, "content"),
+        ({"content": 5}, "content"),
+        ({"key": ""}, "key is empty"),
+        ({"key": "x" * 257}, "key"),
+        ({"key": "a\nb"}, "key has a line break"),
+        ({"category": "gossip"}, "category"),
+        ({"tags": ["ok", ""]}, "tags.1 is empty"),
+        ({"tags": [f"t{n}" for n in range(33)]}, "33 tags"),
+        ({"tags": "ops"}, "tags"),
+        ({"source": "x" * 2049}, "source"),
+        ({"surprise": 1}, "surprise is not a field of it"),
+        ({"trigger": "x"}, "trigger is not a field of it"),
+    ],
+)
+async def test_bad_fields_are_named_and_nothing_is_saved(
+    store: KnowledgeStore, wrong: dict[str, Any], named: str
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        await store.save_fields("knowledge", {"key": "k", "content": "text", **wrong}, SaveContext())
+    assert named in caught.value.message
+    assert caught.value.hint
+    assert await store.list_entries() == ([], None)
+
+
+async def test_a_missing_field_is_named(store: KnowledgeStore) -> None:
+    with pytest.raises(InvalidInput, match="content is missing"):
+        await store.save_fields("knowledge", {"key": "k"}, SaveContext())
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        SaveContext(namespace=""),
+        SaveContext(namespace="a b"),
+        SaveContext(namespace="x" * 129),
+        SaveContext(namespace="a\n"),
+        SaveContext(session=" "),
+        SaveContext(agent="a\x00"),
+        SaveContext(ttl="soon"),
+        SaveContext(ttl="0d"),
+    ],
+)
+async def test_a_bad_context_is_refused(store: KnowledgeStore, context: SaveContext) -> None:
+    with pytest.raises(InvalidInput):
+        await store.save("k", "text", context=context)
+
+
+async def test_content_over_the_limit_says_the_limit(storage: SqliteStorage, clock: HandClock) -> None:
+    store = KnowledgeStore(storage, None, clock=clock, limits=LimitSettings(max_content_chars=10))
+    await store.save("k", "x" * 10)
+    with pytest.raises(TooLarge, match="11 characters, at most 10"):
+        await store.save("k", "x" * 11)
+
+
+async def test_a_word_of_100_kb_is_saved_and_found(store: KnowledgeStore, storage: SqliteStorage) -> None:
+    await store.save("k", "x" * 100_000)
+    await assert_sound(storage)
+
+
+async def test_secrets_are_cut_out_before_anything_is_stored(
+    storage: SqliteStorage, told: Told, clock: HandClock
+) -> None:
+    def redactor(text: str) -> tuple[str, tuple[str, ...]]:
+        found = ("password",) if "hunter2" in text else ()
+        return text.replace("hunter2", "[REDACTED:password]"), found
+
+    store = KnowledgeStore(storage, told, clock=clock, redactor=redactor)
+    saved = await store.save("k", "it is hunter2", tags=["hunter2"])
+    assert saved.redacted == ("password",)
+    entry = await store.get(saved.saved.id)
+    assert "hunter2" not in repr(entry)
+    assert "hunter2" not in repr(told.texts)
+    edited = await store.edit(saved.saved.id, {"content": "now hunter2!"})
+    assert edited.redacted == ("password",)
+    assert (await store.get(saved.saved.id)).content == "now [REDACTED:password]!"

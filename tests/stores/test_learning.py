@@ -1,0 +1,131 @@
+"""LearningStore."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentctx.errors import NotFound
+from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.stores.base import SaveContext
+from agentctx.stores.learning import LearningStore, confidence
+from tests.storage.drafts import HandClock
+from tests.stores.conftest import Told
+
+ERROR = "FileNotFoundError: /home/ann/build-17/out.txt at 2026-11-21T08:00:00Z"
+SAME_ERROR = "FileNotFoundError: /srv/bob/build-42/out.txt at 2026-11-22T09:30:11Z"
+
+
+@pytest.fixture
+def store(storage: SqliteStorage, told: Told, clock: HandClock) -> LearningStore:
+    return LearningStore(storage, told, clock=clock)
+
+
+async def test_all_its_words_are_searched_and_embedded(store: LearningStore, told: Told) -> None:
+    saved = await store.save(
+        "tool:bash", error_pattern="exit 127", diagnosis="no such command", fix="install it", tags=["shell"]
+    )
+    entry = await store.get(saved.saved.id)
+    assert entry.content == "tool:bash\nError: exit 127\nDiagnosis: no such command\nFix: install it"
+    assert told.texts == [f"shell\n{entry.content}"]
+    assert entry.attributes == {
+        "trigger": "tool:bash",
+        "error_pattern": "exit 127",
+        "diagnosis": "no such command",
+        "fix": "install it",
+        "category": "general",
+        "tags": ["shell"],
+        "occurrences": 1,
+        "successes": 0,
+        "failures": 0,
+        "confidence": 0.5,
+    }
+
+
+async def test_the_same_error_of_the_same_tool_counts_up_one_entry(store: LearningStore, told: Told) -> None:
+    first = await store.save("tool:make", error_pattern=ERROR, fix="run make prepare", tags=["a"])
+    again = await store.save("tool:make", error_pattern=SAME_ERROR, diagnosis="not prepared", tags=["b"])
+    assert again.saved.id == first.saved.id
+    entry = await store.get(first.saved.id)
+    assert entry.attributes["occurrences"] == 2
+    assert entry.attributes["fix"] == "run make prepare", "what was known stays"
+    assert entry.attributes["diagnosis"] == "not prepared", "what is new is added"
+    assert entry.attributes["tags"] == ["a", "b"]
+    assert "not prepared" in told.texts[-1]
+
+
+async def test_a_mere_repetition_makes_no_version_and_is_not_embedded_again(
+    store: LearningStore, told: Told
+) -> None:
+    saved = await store.save("tool:make", error_pattern=ERROR)
+    await store.save("tool:make", error_pattern=ERROR)
+    entry = await store.get(saved.saved.id)
+    assert (entry.version, entry.attributes["occurrences"], len(told.jobs)) == (1, 2, 1)
+
+
+async def test_other_tools_and_other_errors_are_other_learnings(store: LearningStore) -> None:
+    ids = {
+        (await store.save("tool:make", error_pattern=ERROR)).saved.id,
+        (await store.save("tool:ninja", error_pattern=ERROR)).saved.id,
+        (await store.save("tool:make", error_pattern="PermissionError: denied")).saved.id,
+        (await store.save("tool:make", fix="read the manual")).saved.id,
+        (await store.save("tool:make", fix="ask somebody")).saved.id,
+    }
+    assert len(ids) == 5
+
+
+async def test_no_occurrence_is_lost_to_concurrency(store: LearningStore) -> None:
+    saved = await asyncio.gather(*(store.save("t", error_pattern="e") for _ in range(30)))
+    entry = await store.get(saved[0].saved.id)
+    assert entry.attributes["occurrences"] == 30
+
+
+async def test_confidence_rises_with_what_worked_and_falls_with_what_did_not(store: LearningStore) -> None:
+    saved = await store.save("t", error_pattern="e", fix="f")
+    seen = [0.5]
+    for success in (True, True, True, False, False, False, False):
+        await store.record_outcome(saved.saved.id, success=success)
+        seen.append((await store.get(saved.saved.id)).attributes["confidence"])
+    assert seen[:4] == sorted(seen[:4])
+    assert seen[3:] == sorted(seen[3:], reverse=True)
+    assert (seen[3], seen[-1]) == (0.8, 0.4444)
+    attributes = (await store.get(saved.saved.id)).attributes
+    assert (attributes["successes"], attributes["failures"], attributes["occurrences"]) == (3, 4, 1)
+
+
+async def test_outcomes_survive_the_next_occurrence(store: LearningStore) -> None:
+    saved = await store.save("t", error_pattern="e")
+    await store.record_outcome(saved.saved.id, success=True)
+    await store.save("t", error_pattern="e", diagnosis="d")
+    attributes = (await store.get(saved.saved.id)).attributes
+    assert (attributes["successes"], attributes["confidence"], attributes["occurrences"]) == (1, 0.6667, 2)
+
+
+async def test_an_edit_keeps_the_counts(store: LearningStore) -> None:
+    saved = await store.save("t", error_pattern="e")
+    await store.record_outcome(saved.saved.id, success=True)
+    await store.edit(saved.saved.id, {"fix": "restart it"})
+    attributes = (await store.get(saved.saved.id)).attributes
+    assert (attributes["fix"], attributes["successes"], attributes["confidence"]) == ("restart it", 1, 0.6667)
+
+
+async def test_an_outcome_of_something_unknown_is_an_error(store: LearningStore) -> None:
+    with pytest.raises(NotFound):
+        await store.record_outcome("unknown", success=True)
+
+
+async def test_an_external_repetition_lowers_trust(store: LearningStore) -> None:
+    saved = await store.save("t", error_pattern="e")
+    await store.save("t", error_pattern="e", context=SaveContext(origin="tool"))
+    assert (await store.get(saved.saved.id)).trust == "external"
+
+
+@given(st.integers(0, 10_000), st.integers(0, 10_000))
+def test_confidence_is_monotone_and_bounded(successes: int, failures: int) -> None:
+    value = confidence(successes, failures)
+    assert 0 <= value <= 1
+    assert confidence(successes + 1, failures) >= value
+    assert confidence(successes, failures + 1) <= value

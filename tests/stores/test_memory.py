@@ -1,0 +1,70 @@
+"""MemoryStore."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentctx.errors import InvalidInput
+from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.stores.base import SaveContext
+from agentctx.stores.memory import MemoryStore
+from tests.storage.drafts import HandClock
+from tests.stores.conftest import Told
+
+
+@pytest.fixture
+def store(storage: SqliteStorage, told: Told, clock: HandClock) -> MemoryStore:
+    return MemoryStore(storage, told, clock=clock)
+
+
+async def test_an_observation_keeps_where_it_came_from(store: MemoryStore, told: Told) -> None:
+    saved = await store.save_observation(
+        "s1",
+        "The build is green.",
+        token_count=5,
+        source_start_index=3,
+        source_end_index=9,
+        context=SaveContext(agent="ci"),
+    )
+    entry = await store.get(saved.saved.id)
+    assert (entry.collection, entry.session) == ("observation", "s1")
+    assert entry.attributes == {
+        "tags": [],
+        "token_count": 5,
+        "source_start_index": 3,
+        "source_end_index": 9,
+    }
+    assert told.texts == ["2026-09-21 ci\nThe build is green."], "day and speaker are embedded with it"
+
+
+async def test_a_reflection_has_a_generation(store: MemoryStore, told: Told) -> None:
+    saved = await store.save_reflection("s1", "Builds break on Mondays.", generation=2)
+    entry = await store.get(saved.saved.id)
+    assert (entry.collection, entry.attributes["generation"]) == ("reflection", 2)
+    assert len(told.jobs) == 1
+
+
+async def test_equal_observations_are_two(store: MemoryStore) -> None:
+    first = await store.save_observation("s1", "again")
+    second = await store.save_observation("s1", "again")
+    assert first.saved.id != second.saved.id
+
+
+async def test_both_need_a_session(store: MemoryStore) -> None:
+    for collection in ("observation", "reflection"):
+        with pytest.raises(InvalidInput, match="belongs to a session"):
+            await store.save_fields(collection, {"content": "x"}, SaveContext())
+
+
+@pytest.mark.parametrize("wrong", [{"token_count": -1}, {"token_count": 1.5}, {"generation": 0}])
+async def test_bad_numbers_are_refused(store: MemoryStore, wrong: dict[str, object]) -> None:
+    collection = "reflection" if "generation" in wrong else "observation"
+    with pytest.raises(InvalidInput):
+        await store.save_fields(collection, {"content": "x", **wrong}, SaveContext(session="s"))
+
+
+async def test_a_session_is_listed_by_itself(store: MemoryStore) -> None:
+    await store.save_observation("s1", "one")
+    await store.save_observation("s2", "two")
+    entries, _ = await store.list_entries(session="s1")
+    assert [entry.content for entry in entries] == ["one"]

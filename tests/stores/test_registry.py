@@ -1,0 +1,50 @@
+"""All collections behind one door."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentctx.config.schema import CollectionSettings
+from agentctx.errors import InvalidInput, UnknownCollection
+from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.stores.base import SaveContext
+from agentctx.stores.registry import Stores
+from tests.storage.drafts import START_MS, HandClock
+from tests.stores.conftest import Told
+
+
+@pytest.fixture
+def stores(storage: SqliteStorage, told: Told, clock: HandClock) -> Stores:
+    declared = {"decisions": CollectionSettings(description="why we did it", ttl="1h")}
+    return Stores(storage, told, clock=clock, declared=declared)
+
+
+async def test_an_unknown_collection_lists_the_known(stores: Stores) -> None:
+    with pytest.raises(UnknownCollection) as caught:
+        await stores.save("gossip", {"content": "x"}, SaveContext())
+    for name in ("knowledge", "observation", "reflection", "learning", "decisions"):
+        assert name in caught.value.hint
+
+
+async def test_a_declared_collection_takes_entries_with_its_ttl(stores: Stores, told: Told) -> None:
+    saved = await stores.save("decisions", {"content": "We chose SQLite.", "tags": ["db"]}, SaveContext())
+    entry = await stores.get(saved.saved.id)
+    assert (entry.collection, entry.expires) == ("decisions", START_MS + 3_600_000)
+    assert told.texts == ["db\nWe chose SQLite."]
+    lasting = await stores.save("decisions", {"content": "x"}, SaveContext(ttl="2h"))
+    assert (await stores.get(lasting.saved.id)).expires == START_MS + 7_200_000
+    with pytest.raises(InvalidInput):
+        await stores.save("decisions", {"content": "x", "category": "rule"}, SaveContext())
+
+
+async def test_a_declared_collection_has_keys_and_versions(stores: Stores) -> None:
+    first = await stores.save("decisions", {"content": "one", "key": "db"}, SaveContext())
+    second = await stores.save("decisions", {"content": "two", "key": "db"}, SaveContext())
+    assert (second.saved.id, second.saved.version) == (first.saved.id, 2)
+
+
+async def test_a_learning_saved_through_the_door_counts_up(stores: Stores) -> None:
+    fields = {"trigger": "t", "error_pattern": "e"}
+    first = await stores.save("learning", fields, SaveContext())
+    await stores.save("learning", fields, SaveContext())
+    assert (await stores.get(first.saved.id)).attributes["occurrences"] == 2
