@@ -113,7 +113,8 @@ class SpaceKeeper:
 
     async def _probe(self) -> Vectors:
         reply = await self.provider.embed([CANARY])
-        return check_reply(reply, count=1, dimension=0)[0]
+        canary: Vectors = check_reply(reply, count=1, dimension=0)[0]
+        return canary
 
     async def _prepare(self, canary: Vectors) -> None:
         space = self._space or await self._open()

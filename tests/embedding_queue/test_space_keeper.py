@@ -118,13 +118,13 @@ class RecordingLane:
     """A lane that only remembers whether it is held."""
 
     def __init__(self) -> None:
-        self.paused = False
+        self.is_held = False
 
     def pause(self, reason: str) -> None:
-        self.paused = True
+        self.is_held = True
 
     def resume(self) -> None:
-        self.paused = False
+        self.is_held = False
 
     def look_again(self) -> None: ...
 
@@ -158,10 +158,10 @@ async def test_a_provider_that_is_down_is_probed_until_it_answers(tmp_path: Path
         assert keeper.searched is None
         assert keeper.reason is not None
         assert keeper.reason.startswith("provider_failed")
-        assert lane.paused
+        assert lane.is_held
         provider.faults.clear()
         while not running.done():
             await timer.advance(120_000)
             await core.storage.depth()
-        assert keeper.searched is not None
-        assert not lane.paused
+        await keeper.served()
+        assert keeper.state == "ok"

@@ -15,7 +15,7 @@ from tests.end_to_end.daemon_process import DaemonProcess
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 EXAMPLE = re.compile(r"<!-- example: (\w+) -->\n```\w+\n(.*?)```", re.DOTALL)
-EXAMPLES = {name: code for name, code in EXAMPLE.findall(README)}
+EXAMPLES = dict(EXAMPLE.findall(README))
 COMMANDS = {"cli": ["sh", "-e"], "curl": ["sh", "-e"], "python": [sys.executable]}
 EXPECTED = {
     "cli": ["Deploys happen on Tuesdays", "## Semantic Context (RAG)", "embedded"],

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from agentctx.chunking.base import Span
+from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import IdempotencyKeyReused, NotFound, VersionConflict
 from agentctx.storage.base import (
     Change,
@@ -35,9 +36,9 @@ async def save(storage: Storage, wanted: Draft) -> Saved:
     return await storage.save(wanted, owed=True)
 
 
-async def embed(storage: Storage, saved: Saved, *rows: object) -> int:
-    found = rows or [vector(1)] * len(saved.jobs)
-    return await storage.complete(saved.jobs, vectors(*found))  # type: ignore[arg-type]  # rows are vectors
+async def embed(storage: Storage, saved: Saved, *rows: Vectors) -> int:
+    found = rows or (vector(1),) * len(saved.jobs)
+    return await storage.complete(saved.jobs, vectors(*found))
 
 
 async def found_by_words(storage: Storage, question: str, wanted: Filter = ALL) -> list[str]:

@@ -13,7 +13,7 @@ from agentctx.storage.base import Draft, Filter
 
 START_MS = 1_790_000_000_000
 ALL = Filter(namespace="default")
-FINGERPRINT = {"provider": "fake", "model": "one", "dimension": 4}
+FINGERPRINT: dict[str, str | int] = {"provider": "fake", "model": "one", "dimension": 4}
 
 
 @dataclass

@@ -98,6 +98,7 @@ class TestChineseJapaneseKorean:
         [
             ("ﾃﾞｰﾀを保存", "データ"),
             ("データを保存", "ﾃﾞｰﾀ"),
+            ("テ\u3099ータを保存", "データ"),
             ("\u1109\u1175\u1109\u1173\u1110\u1166\u11b7", "시스템"),
         ],
     )
@@ -209,7 +210,7 @@ class TestQuestionTerms:
     def test_a_lone_character_is_the_beginning_of_a_pair(self) -> None:
         assert question_terms("库 数据") == [Term("库", prefix=True), Term("数据")]
 
-    @pytest.mark.parametrize("question", ["", "   ", "?!", '-- ** ""', "☃ 😀", "___", "\x00\ud800"])
+    @pytest.mark.parametrize("question", ["", "   ", "?!", '-- ** ""', "☃ 😀", "___", "\u0301", "\x00\ud800"])
     def test_nothing_to_look_for(self, question: str) -> None:
         assert question_terms(question) == []
 

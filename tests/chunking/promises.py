@@ -1,0 +1,101 @@
+"""What every chunker here promises, and texts that try to make it break them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import accumulate, pairwise
+
+import regex
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from agentctx.chunking.base import Document, PositionAwareChunk, PositionAwareChunker, Span
+
+PIECES = [
+    *["\n\n", "\n", "\r\n", ". ", " ", "   ", "\t", "a", "word", "longerword", "x" * 17],
+    *["e\u0301", "a\u0301\u0302\u0303\u0304", "\u0301", " \u0301", "\u200d", "\u200b"],
+    *["👩‍👩‍👧", "👍🏽", "🇩🇪", "🇩", "\u0915\u094d\u0937\u093f", "\u0600", "각", "\u1100"],
+    *["记忆", "。", "Привет", "ไทย", "\x00", "\u3000", "\u2028"],
+    *[
+        "# H\n",
+        "## H two\n",
+        "Title\n===\n",
+        "```py\n",
+        "```\n",
+        "- item\n",
+        "| a | b |\n",
+        "---\n",
+        "k: v\n",
+    ],
+]
+
+unhurried = settings(deadline=None)
+"""A busy machine must not fail a test."""
+
+texts = st.one_of(
+    st.lists(st.sampled_from(PIECES), max_size=60).map("".join),
+    st.text(max_size=80),
+    st.text(alphabet=" \n\ta\u0301", max_size=60),
+)
+
+
+def weigh_all_one(_: str) -> int:
+    return 1
+
+
+def weigh_by_script(character: str) -> int:
+    return 1 if ord(character) < 0x300 else 3
+
+
+def check_positions(chunker: PositionAwareChunker, text: str) -> list[Span]:
+    """Every chunk is `content[start:end]` of its document; returns the positions."""
+    chunks = chunker.chunk_with_positions(Document("doc", text, {"lang": "xx"}))
+    for chunk in chunks:
+        assert 0 <= chunk.start < chunk.end
+        assert text[chunk.start : chunk.end] == chunk.content
+        assert (chunk.doc_id, chunk.metadata) == ("doc", {"lang": "xx"})
+    return [Span(chunk.start, chunk.end) for chunk in chunks]
+
+
+def check_promises(
+    text: str, spans: list[Span], size: int, overlap: int, weight: Callable[[str], int] = weigh_all_one
+) -> None:
+    if not text.strip():
+        assert spans == []
+        return
+    sums = [0, *accumulate(weight(character) for character in text)]
+    check_cover(text, spans)
+    for span in spans:
+        assert sums[span.end] - sums[span.start] <= size or span.end == span.start + 1
+    for before, after in pairwise(spans):
+        assert before.start < after.start
+        assert before.end < after.end
+        assert sums[before.end] - sums[after.start] <= overlap
+    check_graphemes(text, spans, size, sums)
+    check_no_blank(text, spans, size, sums)
+
+
+def check_cover(text: str, spans: list[Span]) -> None:
+    assert (spans[0].start, spans[-1].end) == (0, len(text))
+    assert all(after.start <= before.end for before, after in pairwise(spans))
+
+
+def check_graphemes(text: str, spans: list[Span], size: int, sums: list[int]) -> None:
+    """No grapheme that fits a chunk is cut, unless one that does not fit shifted the count."""
+    borders = [0, *(match.end() for match in regex.finditer(r"\X", text))]
+    if any(sums[end] - sums[start] > size for start, end in pairwise(borders)):
+        return
+    assert {position for span in spans for position in (span.start, span.end)} <= set(borders)
+
+
+def check_no_blank(text: str, spans: list[Span], size: int, sums: list[int]) -> None:
+    """No chunk is blank where the whitespace around a grapheme fits a chunk with it."""
+    runs = (sums[run.end()] - sums[run.start()] for run in re.finditer(r"\s+", text))
+    graphemes = (sums[match.end()] - sums[match.start()] for match in regex.finditer(r"\X", text))
+    if 2 * max(runs, default=0) + max(graphemes) <= size:
+        assert not any(text[span.start : span.end].isspace() for span in spans)
+
+
+def contents(chunks: list[PositionAwareChunk]) -> list[str]:
+    return [chunk.content for chunk in chunks]

@@ -1,0 +1,119 @@
+import logging
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentctx.chunking import ChunkerPositionAdapter, Document, RecursiveCharacterChunker, Span, spans_of
+from agentctx.chunking.adapter import locate
+
+from .promises import check_cover, texts, unhurried
+
+
+class Fixed:
+    """Cuts every text into the same pieces."""
+
+    name = "MyChunker"
+
+    def __init__(self, *pieces: str) -> None:
+        self.pieces = list(pieces)
+
+    def chunk(self, text: str) -> list[str]:
+        return self.pieces
+
+
+def positions(text: str, *pieces: str) -> list[tuple[int, int]]:
+    chunks = ChunkerPositionAdapter(Fixed(*pieces)).chunk_with_positions(Document("doc", text))
+    assert all(text[chunk.start : chunk.end] == chunk.content for chunk in chunks)
+    return [(chunk.start, chunk.end) for chunk in chunks]
+
+
+def test_chunker_position_adapter() -> None:
+    document = Document("doc", "one two", {"lang": "en"})
+    first, second = ChunkerPositionAdapter(Fixed("one", "two")).chunk_with_positions(document)
+    assert (first.content, first.start, first.end) == ("one", 0, 3)
+    assert (second.content, second.start, second.end) == ("two", 4, 7)
+    assert (first.doc_id, first.metadata) == ("doc", {"lang": "en"})
+    assert first.id.startswith("pa_chunk_")
+
+
+def test_adapter_locates_chunks_sequentially() -> None:
+    assert positions("AABBCC", "AA", "BB", "CC") == [(0, 2), (2, 4), (4, 6)]
+
+
+def test_adapter_handles_non_locatable_chunks(caplog: pytest.LogCaptureFixture) -> None:
+    adapter = ChunkerPositionAdapter(Fixed("top secret", "end"))
+    with caplog.at_level(logging.WARNING):
+        chunks = adapter.chunk_with_positions(Document("notes", "top   secret end"))
+    assert [chunk.content for chunk in chunks] == ["end"]
+    assert adapter.skipped_chunks == 1
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert "MyChunker" in record.getMessage()
+    assert "'notes'" in record.getMessage()
+    assert "secret" not in record.getMessage()
+
+
+def test_adapter_name_includes_wrapped_chunker_name() -> None:
+    assert ChunkerPositionAdapter(Fixed()).name == "PositionAdapter(MyChunker)"
+
+
+def test_skipped_chunks_add_up_over_documents() -> None:
+    adapter = ChunkerPositionAdapter(Fixed("gone"))
+    assert adapter.chunk_with_positions(Document("a", "x")) == []
+    assert adapter.chunk_with_positions(Document("b", "y")) == []
+    assert adapter.skipped_chunks == 2
+
+
+def test_blank_chunks_are_left_out_silently(caplog: pytest.LogCaptureFixture) -> None:
+    adapter = ChunkerPositionAdapter(Fixed("", "a", " \n", "b"))
+    assert spans_of(adapter.chunk_with_positions(Document("d", "a \n b"))) == [Span(0, 1), Span(4, 5)]
+    assert adapter.skipped_chunks == 0
+    assert caplog.records == []
+
+
+def test_equal_chunks_get_their_own_places() -> None:
+    assert positions("ab ab ab", "ab", "ab", "ab") == [(0, 2), (3, 5), (6, 8)]
+    assert positions("AAAA", "AA", "AA") == [(0, 2), (2, 4)]
+
+
+def test_overlapping_chunks_are_found() -> None:
+    assert positions("one two three", "one two", "two three") == [(0, 7), (4, 13)]
+
+
+def test_an_overlapping_chunk_is_not_taken_for_a_later_repetition() -> None:
+    text = "one two three four two three"
+    assert positions(text, "one two", "two three", "four two three") == [(0, 7), (4, 13), (14, 28)]
+
+
+def test_no_chunk_is_placed_inside_the_one_before() -> None:
+    assert positions("the cat and the dog sat", "the cat and the dog", "cat", "sat") == [(0, 19), (20, 23)]
+
+
+def test_a_chunk_after_a_skipped_one_is_found() -> None:
+    assert positions("one  two  three", "one", "normalised two", "three") == [(0, 3), (10, 15)]
+
+
+@unhurried
+@given(texts, st.integers(1, 20))
+def test_pieces_without_overlap_are_found_where_they_were_cut(text: str, size: int) -> None:
+    recursive = RecursiveCharacterChunker(chunk_size=size, chunk_overlap=0)
+    adapter = ChunkerPositionAdapter(recursive)
+    expected = [span for span in recursive.spans(text) if not text[span.start : span.end].isspace()]
+    assert spans_of(adapter.chunk_with_positions(Document("d", text))) == expected
+    assert adapter.skipped_chunks == 0
+
+
+@unhurried
+@given(st.permutations([f"w{number}" for number in range(30)]), st.integers(8, 40))
+def test_pieces_with_overlap_are_found_where_they_were_cut(words: list[str], size: int) -> None:
+    text = " ".join(words)
+    recursive = RecursiveCharacterChunker(chunk_size=size, chunk_overlap=size // 2)
+    chunks = ChunkerPositionAdapter(recursive).chunk_with_positions(Document("d", text))
+    assert spans_of(chunks) == recursive.spans(text)
+    check_cover(text, spans_of(chunks))
+
+
+def test_locate_says_none_for_what_is_not_there() -> None:
+    assert locate("abc", "x", None) is None
+    assert locate("abc", "a", Span(0, 1)) is None

@@ -1,0 +1,145 @@
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from agentctx.chunking import Document, RecursiveCharacterChunker
+from agentctx.errors import InvalidInput
+
+from .promises import PIECES, check_positions, check_promises, texts, unhurried, weigh_by_script
+
+PROSE = "The daemon keeps what it was told. It answers in time! Does it? " * 60
+LIST_OF_SEPARATORS = [["\n\n", "\n", ". ", " ", ""], [" "], [], [""], [". ", "a"], ["\n\n"]]
+
+
+def test_recursive_character_chunker() -> None:
+    chunker = RecursiveCharacterChunker()
+    assert chunker.name == "RecursiveCharacter(size=1000, overlap=200)"
+    assert chunker.separators == ("\n\n", "\n", ". ", " ", "")
+    assert RecursiveCharacterChunker(80, 0).name == "RecursiveCharacter(size=80, overlap=0)"
+
+
+def test_chunk_text_with_default_settings() -> None:
+    text = PROSE[:3000]
+    chunks = RecursiveCharacterChunker().chunk(text)
+    assert len(chunks) >= 3
+    assert all(len(chunk) <= 1000 for chunk in chunks)
+    assert all(chunk.endswith(". ") for chunk in chunks[:-1])
+
+
+def test_chunk_with_positions_tracks_offsets() -> None:
+    document = Document("doc", "\n\n  " + PROSE)
+    chunks = RecursiveCharacterChunker().chunk_with_positions(document)
+    assert len(chunks) > 3
+    for chunk in chunks:
+        assert document.content[chunk.start : chunk.end] == chunk.content
+
+
+@pytest.mark.parametrize(("size", "overlap"), [(100, 100), (100, 200)])
+def test_reject_invalid_overlap(size: int, overlap: int) -> None:
+    with pytest.raises(InvalidInput, match="chunk_overlap must be less than chunk_size"):
+        RecursiveCharacterChunker(chunk_size=size, chunk_overlap=overlap)
+
+
+def test_separators_that_are_one_string_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="list"):
+        RecursiveCharacterChunker(separators="\n\n")
+
+
+@unhurried
+@given(texts, st.integers(1, 40), st.data(), st.sampled_from(LIST_OF_SEPARATORS))
+@example("\n\n  a b", 4, None, [" "])
+def test_promises_hold_for_any_text(
+    text: str, size: int, data: st.DataObject | None, separators: list[str]
+) -> None:
+    overlap = data.draw(st.integers(0, size - 1)) if data else 2
+    chunker = RecursiveCharacterChunker(size, overlap, separators)
+    spans = check_positions(chunker, text)
+    check_promises(text, spans, size, overlap)
+    assert chunker.chunk(text) == [text[span.start : span.end] for span in spans]
+
+
+@unhurried
+@given(texts, st.integers(3, 60), st.data())
+def test_promises_hold_for_weighted_text(text: str, size: int, data: st.DataObject) -> None:
+    overlap = data.draw(st.integers(0, size - 1))
+    chunker = RecursiveCharacterChunker(size, overlap, weight=weigh_by_script)
+    check_promises(text, check_positions(chunker, text), size, overlap, weigh_by_script)
+
+
+@unhurried
+@given(st.lists(st.sampled_from(PIECES), min_size=40, max_size=400).map("".join))
+def test_promises_hold_for_longer_texts(text: str) -> None:
+    spans = check_positions(RecursiveCharacterChunker(100, 30), text)
+    check_promises(text, spans, 100, 30)
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\n \t\n" * 50])
+def test_a_blank_text_has_no_chunks(text: str) -> None:
+    assert RecursiveCharacterChunker(10, 0).chunk(text) == []
+
+
+def test_a_text_that_fits_is_one_chunk() -> None:
+    assert RecursiveCharacterChunker().chunk("\n short \n") == ["\n short \n"]
+
+
+def test_better_separators_come_first() -> None:
+    chunker = RecursiveCharacterChunker(40, 0)
+    assert chunker.chunk("A first paragraph here.\n\nAnd a second. It goes on a bit")[0].endswith("here.\n\n")
+    assert chunker.chunk("A first line that is here.\nAnd a second. It goes on")[0].endswith("here.\n")
+    assert chunker.chunk("Here is a sentence. And a second goes on and on")[0].endswith("sentence. ")
+    assert chunker.chunk("Here are just many words without a stop at all")[0].endswith("stop ")
+
+
+def test_a_word_is_not_cut_if_it_fits_a_chunk() -> None:
+    assert RecursiveCharacterChunker(10, 0).chunk("ab 12345678 c") == ["ab ", "12345678 c"]
+
+
+def test_a_long_word_is_cut_even_when_anywhere_is_not_listed() -> None:
+    chunks = RecursiveCharacterChunker(10, 0, ["\n\n", " "]).chunk("x" * 25 + " y")
+    assert [len(chunk) for chunk in chunks] == [10, 10, 7]
+
+
+def test_overlap_begins_at_a_word() -> None:
+    chunks = RecursiveCharacterChunker(30, 12).chunk("alpha beta gamma delta epsilon zeta eta theta")
+    assert chunks[0] == "alpha beta gamma delta "
+    assert chunks[1].startswith("gamma delta epsilon")
+
+
+def test_overlap_inside_a_long_word_is_exact() -> None:
+    spans = RecursiveCharacterChunker(100, 20).spans("x" * 1000)
+    assert all(after.start == before.end - 20 for before, after in pairwise(spans[:-1]))
+
+
+def test_what_is_left_of_whitespace_goes_with_a_word() -> None:
+    assert RecursiveCharacterChunker(10, 0).chunk("abcdefgh ij" + " " * 6) == ["abcdefgh ", "ij" + " " * 6]
+
+
+def test_a_run_of_whitespace_longer_than_a_chunk_is_covered() -> None:
+    text = "a" + " " * 50 + "b"
+    assert "".join(RecursiveCharacterChunker(10, 0).chunk(text)) == text
+
+
+def test_a_character_heavier_than_a_chunk_stands_alone() -> None:
+    chunker = RecursiveCharacterChunker(2, 0, weight=weigh_by_script)
+    assert chunker.chunk("ab记忆c") == ["ab", "记", "忆", "c"]
+
+
+def test_graphemes_stay_whole() -> None:
+    assert RecursiveCharacterChunker(10, 0).chunk(" " * 9 + "e\u0301\u0302") == [" " * 9, "e\u0301\u0302"]
+    family = "👩‍👩‍👧"
+    assert RecursiveCharacterChunker(12, 0).chunk(family * 3) == [family * 2, family]
+    assert RecursiveCharacterChunker(5, 0).chunk("🇩🇪" * 3) == ["🇩🇪" * 2, "🇩🇪"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x" * 100_000, "a" + "\u0301" * 100_000, "🇩" * 100_000, "\n" * 100_000 + "x", "ab " * 33_000],
+    ids=["word", "marks", "flags", "newlines", "words"],
+)
+def test_huge_texts_are_cut(text: str) -> None:
+    spans = RecursiveCharacterChunker().spans(text)
+    assert 100 <= len(spans) <= 300
+    assert all(span.end - span.start <= 1000 for span in spans)
+    assert (spans[0].start, spans[-1].end) == (0, len(text))
