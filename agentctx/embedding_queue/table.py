@@ -43,6 +43,7 @@ class JobTable:
         self._lease_ms = round(settings.lease_s * 1000)
         longest_s = LONGEST_PAUSE_S + settings.backoff_max_s + settings.lease_s
         self._longest_ms = round(longest_s * 1000)
+        self._claimed_at = 0
         self._claim_as_of = 0
         self._has_leapt = False
         self._has_given_up = False
@@ -62,7 +63,7 @@ class JobTable:
         """Lease up to `limit` jobs that are due."""
 
         async def claim() -> list[Job]:
-            now = self._timer.now()
+            self._claimed_at = now = self._timer.now()
             return await self._storage.claim(
                 limit, now=max(now, self._claim_as_of), lease_until=now + self._lease_ms, exclude=exclude
             )
@@ -73,12 +74,12 @@ class JobTable:
         return jobs
 
     async def next_due(self) -> int | None:
-        """When to claim again, in milliseconds.
+        """When to claim again, in milliseconds, as of the last claim: what became due since then counts.
 
         Nothing is put off for longer than a day or so. What seems to be was written while the clock was
         ahead: it is due, once. From then on it is in memory; this process writes nothing so far off.
         """
-        due = await self._patiently(lambda: self._storage.next_due(self._timer.now()))
+        due = await self._patiently(lambda: self._storage.next_due(self._claimed_at))
         now = self._timer.now()
         if due is None or due - now <= self._longest_ms:
             return due

@@ -42,12 +42,17 @@ class Row:
 
 @dataclass
 class MemoryJobs:
-    """What the table of jobs and the vectors of one space do. `fault` may raise in front of any operation."""
+    """What the table of jobs and the vectors of one space do. `fault` may raise in front of any operation.
+
+    `after_claim` is called between the decision what is claimed and the answer.
+    """
 
     rows: dict[int, Row] = field(default_factory=dict)
     vectors: dict[int, Vectors] = field(default_factory=dict)
     fault: Callable[[str], None] | None = None
+    after_claim: Callable[[], None] | None = None
     operations: list[str] = field(default_factory=list)
+    claimed: list[int] = field(default_factory=list)
     _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def save(self, *texts: str) -> list[Job]:
@@ -97,6 +102,9 @@ class MemoryJobs:
         ][:limit]
         for row in due:
             row.leased_until = lease_until
+            self.claimed.append(row.job.id)
+        if self.after_claim is not None:
+            self.after_claim()
         return [row.job for row in due]
 
     async def release_leases(self) -> None:

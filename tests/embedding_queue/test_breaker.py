@@ -77,6 +77,15 @@ def test_one_failed_probe_opens_it_again_for_longer() -> None:
     assert len(set(lengths)) == len(lengths)
 
 
+def test_after_a_stop_any_failed_probe_opens_it_again() -> None:
+    one = failed(1, stop=True)
+    now = one.until
+    one.begin()
+    one.failed(now, "down")
+    assert one.state is BreakerState.OPEN
+    assert one.until > now
+
+
 def test_a_pause_asked_for_closes_nothing_but_holds_the_calls() -> None:
     one = breaker()
     one.failed(0, "slow down")

@@ -130,7 +130,7 @@ class World:
         await self.timer.run(self.queue.stop())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.integers(0, 2**32),
     st.lists(

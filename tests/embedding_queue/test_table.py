@@ -74,6 +74,17 @@ async def test_claims_are_leased(table: JobTable, storage: MemoryJobs, timer: Ma
     assert await timer.run(table.claim(9, {jobs[0].id})) == jobs[1:]
 
 
+async def test_a_job_that_became_due_since_the_claim_is_not_missed(
+    table: JobTable, storage: MemoryJobs, timer: ManualTimer
+) -> None:
+    due = timer.now() + 1
+    await storage.postpone(storage.save("a"), not_before=due, error="down")
+    assert await timer.run(table.claim(8, ())) == []
+    storage.fault = Failing(StorageFailed("locked"), ("next_due",), 3)
+    assert await timer.run(table.next_due()) == due
+    assert timer.now() > due
+
+
 async def test_a_job_put_off_by_a_clock_that_was_years_ahead_is_due(
     table: JobTable, storage: MemoryJobs, timer: ManualTimer
 ) -> None:

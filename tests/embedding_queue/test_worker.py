@@ -175,11 +175,41 @@ async def test_a_job_announced_while_it_is_being_claimed_is_embedded_once(
     assert sorted(provider.texts) == texts(3)
 
 
+async def test_a_job_announced_after_it_was_missed_by_a_claim_is_embedded_even_during_a_stop(
+    make_queue: MakeQueue, storage: MemoryJobs, timer: ManualTimer
+) -> None:
+    queue = make_queue()
+
+    def save_once() -> None:
+        storage.after_claim = None
+        queue.enqueue(storage.save("just missed"))
+
+    storage.after_claim = save_once
+    queue.start()
+    await asyncio.sleep(0)
+    await timer.run(queue.stop(), limit_ms=0)
+    assert len(storage.vectors) == 1
+
+
+async def test_jobs_in_memory_are_not_claimed(
+    make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
+) -> None:
+    queue = await started(make_queue(batch_size=2), timer)
+    provider.gate.clear()
+    queue.enqueue(storage.save(*texts(3)))
+    await timer.until(lambda: provider.hanging == 1)
+    queue.look_again()
+    provider.gate.set()
+    await timer.run(queue.idle())
+    assert storage.operations.count("claim") >= 2
+    assert storage.claimed == []
+
+
 async def test_retried_jobs_are_found_after_look_again(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
     provider.answer = refusing("bad")
-    storage.save("bad")
+    (job,) = storage.save("bad")
     queue = make_queue()
     queue.start()
     await timer.run(queue.idle())
@@ -187,7 +217,8 @@ async def test_retried_jobs_are_found_after_look_again(
     provider.answer = good_reply
     assert await storage.retry_buried() == 1
     queue.look_again()
-    await timer.run(queue.idle())
+    await timer.settle()
+    assert await timer.run(queue.wait_settled([job.id])) == {job.id: Outcome.DONE}
     assert len(storage.vectors) == 1
 
 
@@ -393,7 +424,9 @@ async def test_a_wrong_key_stops_the_calls_at_once_until_a_probe_succeeds(
     await timer.advance(29_000)
     assert len(provider.calls) == 1
     await timer.advance(HOUR)
-    assert len(provider.calls) < 40
+    assert provider.sizes[0] == 32
+    assert set(provider.sizes[1:]) == {1}
+    assert len(provider.sizes) < 40
     provider.answer = good_reply
     await timer.until(lambda: not storage.rows)
     assert storage.buried_jobs == []
@@ -539,10 +572,12 @@ async def test_a_stop_with_a_dead_provider_returns_and_loses_nothing(
 async def test_a_stop_with_a_hanging_provider_ends_at_the_timeout(
     make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
 ) -> None:
-    queue = await started(make_queue(), timer)
+    storage.save(*texts(100))
     provider.gate.clear()
-    queue.enqueue(storage.save(*texts(100)))
+    queue = make_queue()
+    queue.start()
     await timer.until(lambda: provider.hanging == 1)
+    assert len(storage.leased) == 100
     begun = timer.now()
     await timer.run(queue.stop(timeout=5))
     assert timer.now() == begun + 5_000
