@@ -120,6 +120,7 @@ def learning(
         typer.Option(help="tool_error, provider_error, user_correction, timeout, permission or general."),
     ] = None,
     tag: Tags = None,
+    source: Source = None,
     namespace: Namespace = DEFAULT_NAMESPACE,
     agent: Agent = None,
     origin: OriginOption = "agent",
@@ -141,6 +142,7 @@ def learning(
         fix=fix,
         category=category,
         tags=tag or None,
+        source=source,
         **options,
     )
 

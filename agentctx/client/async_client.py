@@ -160,6 +160,7 @@ class AsyncClient:
         fix: str | None = None,
         category: str | None = None,
         tags: Sequence[str] = (),
+        source: str | None = None,
         **options: Unpack[SaveOptions],
     ) -> SaveResult:
         """Save what went wrong when `trigger` happened, why, and what helped; again counts it up.
@@ -174,6 +175,7 @@ class AsyncClient:
             fix=fix,
             category=category,
             tags=list(tags) or None,
+            source=source,
             **options,
         )
 

@@ -158,6 +158,7 @@ class Client:
         fix: str | None = None,
         category: str | None = None,
         tags: Sequence[str] = (),
+        source: str | None = None,
         **options: Unpack[SaveOptions],
     ) -> SaveResult:
         """Save what went wrong when `trigger` happened, why, and what helped; again counts it up.
@@ -172,6 +173,7 @@ class Client:
             fix=fix,
             category=category,
             tags=list(tags) or None,
+            source=source,
             **options,
         )
 

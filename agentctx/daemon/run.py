@@ -39,7 +39,8 @@ def serve(config: Path | None = None, data_dir: Path | None = None, socket: Path
         configure_logging(settings.log)
         _run_loop(settings)
     except AgentctxError as error:
-        log.error("cannot_start", code=error.code, problem=error.message, hint=error.hint)
+        # Told what to do, nobody needs the traceback.
+        log.error("cannot_start", code=error.code, problem=error.message, hint=error.hint)  # noqa: TRY400
         needs_change = isinstance(error, ConfigInvalid | SchemaTooNew | UnknownProvider)
         return EXIT_CONFIG if needs_change else EXIT_FAILED
     except ExceptionGroup as group:

@@ -117,6 +117,7 @@ class LearningFields(Fields):
     fix: LearningText | None = None
     category: LearningCategory = "general"
     tags: Tags = []
+    source: Source | None = None
 
 
 class CustomFields(Fields):

@@ -41,6 +41,7 @@ class LearningStore(EntryStore):
         fix: str | None = None,
         category: LearningCategory = "general",
         tags: Sequence[str] = (),
+        source: str | None = None,
         context: SaveContext | None = None,
     ) -> StoreResult:
         """Save what an error taught. Where it is known already, occurrences go up and gaps are filled."""
@@ -51,6 +52,7 @@ class LearningStore(EntryStore):
             "fix": fix,
             "category": category,
             "tags": list(tags),
+            "source": source,
         }
         given = {name: value for name, value in values.items() if value is not None}
         return await self.save_fields("learning", given, context or SaveContext(), revision=happened_again)
