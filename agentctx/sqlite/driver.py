@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import importlib
 import os
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -210,7 +209,6 @@ def _prepare(connection: Connection, *, readonly: bool) -> None:
     for pragma in _COMMON_PRAGMAS if readonly else (*_COMMON_PRAGMAS, *_WRITER_PRAGMAS):
         connection.execute(f"PRAGMA {pragma}")
     if readonly:
-        connection.execute("PRAGMA schema_version").fetchone()  # opening alone reads nothing yet
         return
     (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
     if mode != "wal":
@@ -261,14 +259,19 @@ class ConnectionThread:
         Raises:
             DriverUnsuitable, StorageFailed: as `open_connection`. No thread is left then.
         """
-        opening = _Opening(path, readonly=readonly)
-        bridge = aiosqlite.Connection(opening, _ROWS_A_HOP)
+        opened: list[Connection] = []
+
+        def connect() -> Connection:
+            opened.append(open_connection(path, readonly=readonly))
+            return opened[0]
+
+        bridge = aiosqlite.Connection(connect, _ROWS_A_HOP)
         try:
             await bridge
         except BaseException:
-            opening.abandon()
+            await _abandon(bridge, opened)
             raise
-        return cls(bridge, opening.connection())
+        return cls(bridge, opened[0])
 
     async def run(self, fn: Callable[[Connection], T]) -> T:
         """Run one function in the connection's thread, after those before it.
@@ -288,7 +291,7 @@ class ConnectionThread:
 
     def interrupt(self) -> None:
         """Stop the statement that runs now, if any: it fails in the function that runs it."""
-        if self._closing is None:
+        with contextlib.suppress(Error):  # closed already
             self._connection.interrupt()
 
     async def close(self) -> None:
@@ -311,34 +314,17 @@ def _deliverable(fn: Callable[[Connection], T], connection: Connection) -> T:
         raise RuntimeError("a function of the database raised StopIteration") from error
 
 
-class _Opening:
-    """Opens a connection in its thread, and closes it again if nobody waits for it any more."""
+async def _abandon(bridge: aiosqlite.Connection, opened: Sequence[Connection]) -> None:
+    """Wait until a failed or cancelled opening has ended, then close what it opened all the same.
 
-    def __init__(self, path: str | Path, *, readonly: bool) -> None:
-        self._path = path
-        self._readonly = readonly
-        self._lock = threading.Lock()
-        self._connection: Connection | None = None
-        self._abandoned = False
-
-    def __call__(self) -> Connection:
-        connection = open_connection(self._path, readonly=self._readonly)
-        with self._lock:
-            if self._abandoned:
-                connection.close()
-            self._connection = connection
-        return connection
-
-    def connection(self) -> Connection:
-        if self._connection is None:
-            raise StorageClosed("the database was not opened")
-        return self._connection
-
-    def abandon(self) -> None:
-        with self._lock:
-            self._abandoned = True
-            if self._connection is not None:
-                self._connection.close()
+    aiosqlite has told its thread to stop, but not waited: it may still be opening, and needs the loop.
+    """
+    thread = bridge._thread  # noqa: SLF001 (nothing else tells when it has ended)
+    try:
+        await finish(asyncio.get_running_loop().run_in_executor(None, thread.join))
+    finally:
+        for connection in opened:
+            connection.close()
 
 
 async def finish(work: asyncio.Future[T]) -> T:

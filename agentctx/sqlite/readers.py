@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
-from agentctx.errors import DeadlineExceeded, StorageClosed, StorageFailed
+from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.sqlite.driver import Connection, ConnectionThread, OperationalError, finish
 
 T = TypeVar("T")
@@ -27,7 +27,6 @@ class Readers:
         self._threads = tuple(threads)
         self._free = list(threads)
         self._turn = asyncio.Semaphore(len(threads))
-        self._closed = False
 
     @classmethod
     async def open(cls, path: str | Path, size: int) -> Self:
@@ -61,8 +60,6 @@ class Readers:
         deadline = asyncio.timeout(timeout_s)
         try:
             async with deadline, self._turn:
-                if self._closed:
-                    raise StorageClosed("the database is closed for reading")
                 return await self._run_on_free(fn)
         except TimeoutError as error:
             if not deadline.expired():
@@ -86,7 +83,6 @@ class Readers:
 
     async def close(self) -> None:
         """Let what runs finish, refuse what waits, close all connections. Idempotent."""
-        self._closed = True
         closing = asyncio.gather(*(thread.close() for thread in self._threads))
         await finish(closing)
 

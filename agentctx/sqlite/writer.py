@@ -126,7 +126,8 @@ class Writer:
     async def checkpoint(self) -> bool:
         """Move everything from the WAL into the database and empty the WAL.
 
-        Deleted text is gone from the disk only after that. Returns False when a reader was in the way.
+        Deleted text is gone from the disk only after that. Returns False when a reader was in the way for
+        longer than the busy timeout; writes wait meanwhile.
 
         Raises:
             StorageFailed, StorageClosed.
@@ -211,46 +212,41 @@ def commit_group(
     Returns the outcome of each, in order, and the number of commits.
     """
     if len(functions) > 1:
-        try:
-            return _commit_together(connection, functions), 1
-        except _GroupLostError:
-            pass
+        with contextlib.suppress(Error):
+            return _commit_together(connection, functions)
     outcomes = [_commit_alone(connection, function) for function in functions]
     return outcomes, sum(isinstance(outcome, Done) for outcome in outcomes)
 
 
-class _GroupLostError(Exception):
-    """SQLite undid the whole transaction; nothing of the group is left."""
-
-
-def _commit_together(connection: Connection, functions: Sequence[WriteFunction[Any]]) -> list[Outcome]:
+def _commit_together(
+    connection: Connection, functions: Sequence[WriteFunction[Any]]
+) -> tuple[list[Outcome], int]:
+    """Raises Error when the whole group is lost."""
     try:
         connection.execute("BEGIN IMMEDIATE")
     except Error as error:
         # Nobody could begin: trying each alone would only wait for the same lock again and again.
-        failed = Failed(_error_for_caller(error))
-        return [failed] * len(functions)
+        return [Failed(_error_for_caller(error))] * len(functions), 0
     try:
         outcomes = [_in_savepoint(connection, function) for function in functions]
         connection.execute("COMMIT")
-    except (Error, _GroupLostError) as error:
+    except Error:
         _roll_back(connection)
-        raise _GroupLostError from error
-    return outcomes
+        raise
+    return outcomes, 1
 
 
 def _in_savepoint(connection: Connection, function: WriteFunction[Any]) -> Outcome:
+    """Raises Error when SQLite has undone the transaction, and the savepoint with it."""
     connection.execute("SAVEPOINT member")
+    outcome: Outcome
     try:
-        result = function(connection)
-    except Exception as error:
-        if not connection.in_transaction:
-            raise _GroupLostError from error
+        outcome = Done(function(connection))
+    except Exception as error:  # noqa: BLE001 (handed to the caller of the function)
+        outcome = Failed(_error_for_caller(error))
         connection.execute("ROLLBACK TO member")
-        connection.execute("RELEASE member")
-        return Failed(_error_for_caller(error))
     connection.execute("RELEASE member")
-    return Done(result)
+    return outcome
 
 
 def _commit_alone(connection: Connection, function: WriteFunction[Any]) -> Outcome:

@@ -20,13 +20,12 @@ _INT64: Final = range(-(2**63), 2**63)
 
 
 def unit_vector(embedding: ArrayLike, dimension: int | None) -> Vector:
-    """The checked vector, scaled to length 1: the cosine stays, and no square over- or underflows.
+    """The checked vector, scaled to length 1: the cosine stays, and no square over- or underflows in float32.
 
     Raises:
         InvalidInput: as `checked_vector`.
     """
     vector = _checked(embedding, dimension).astype(np.float64)
-    vector /= np.abs(vector).max()
     return (vector / np.linalg.norm(vector)).astype(np.float32)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from agentctx.errors import DeadlineExceeded, StorageClosed, StorageFailed
 from agentctx.sqlite import driver
-from agentctx.sqlite.driver import Connection, open_connection
+from agentctx.sqlite.driver import Connection, ConnectionThread, open_connection
 from agentctx.sqlite.readers import Readers
 
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
@@ -141,6 +141,25 @@ class TestDeadline:
             await reader.run(short_ones, timeout_s=0.02)
         await assert_clean(reader)
 
+    async def test_an_interrupt_between_two_statements_is_repeated(
+        self, reader: Readers, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        interrupted = threading.Event()
+        interrupt = ConnectionThread.interrupt
+
+        def announced(thread: ConnectionThread) -> None:
+            interrupt(thread)
+            interrupted.set()
+
+        def late(connection: Connection) -> object:
+            assert interrupted.wait(5)
+            return endless(connection)
+
+        monkeypatch.setattr(ConnectionThread, "interrupt", announced)
+        with pytest.raises(DeadlineExceeded):
+            await reader.run(late, timeout_s=0.02)
+        await assert_clean(reader)
+
     async def test_with_another_statement_half_read_the_connection_is_clean_again(
         self, reader: Readers
     ) -> None:
@@ -250,3 +269,17 @@ class TestOpenAndClose:
         with pytest.raises(StorageClosed):
             await reader.run(count)
         await reader.close()
+
+    async def test_a_deadline_holds_while_closing(self, path: Path) -> None:
+        reader = await Readers.open(path, 1)
+        started = threading.Event()
+
+        def slow(connection: Connection) -> object:
+            started.set()
+            return endless(connection)
+
+        running = asyncio.create_task(reader.run(slow, timeout_s=0.05))
+        assert await asyncio.to_thread(started.wait, 5)
+        await reader.close()
+        with pytest.raises(DeadlineExceeded):
+            await running

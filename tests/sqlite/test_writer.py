@@ -200,11 +200,14 @@ class TestRun:
             connection.execute("PRAGMA busy_timeout = 0")
 
         await writer.run(without_patience)
+        statements: list[str] = []
+        await writer.run(lambda c: c.set_trace_callback(statements.append))
         with closing(open_connection(path)) as other:
             other.execute("BEGIN IMMEDIATE")
             failures = await asyncio.gather(*map(writer.run, map(insert, "ab")), return_exceptions=True)
             other.execute("ROLLBACK")
         assert [type(failure) for failure in failures] == [StorageFailed, StorageFailed]
+        assert statements.count("BEGIN IMMEDIATE") == 1  # each may wait for seconds
         assert await asyncio.gather(*map(writer.run, map(insert, "ab"))) == ["a", "b"]
 
 

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentctx.errors import InvalidInput
+from agentctx.vector_stores.memory import InMemoryVectorStore
+from agentctx.vector_stores.registry import create_vector_store
+from agentctx.vector_stores.sqlite_vec import SqliteVecStore
+from tests.vector_stores.conformance import DIMENSION, NORTH, chunk, ids
+
+
+async def test_sqlite_vec(tmp_path: Path) -> None:
+    store = await create_vector_store("sqlite-vec", dimension=DIMENSION, path=tmp_path / "a.db")
+    assert isinstance(store, SqliteVecStore)
+    assert store.name == "sqlite-vec"
+    await store.add([chunk("a")], [NORTH])
+    assert ids(await store.search(NORTH)) == ["a"]
+    await store.close()
+
+
+async def test_memory() -> None:
+    store = await create_vector_store("memory")
+    assert isinstance(store, InMemoryVectorStore)
+    assert store.name == "memory"
+
+
+async def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(InvalidInput, match="memory, sqlite-vec"):
+        await create_vector_store("chroma")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("sqlite-vec", {"dimension": 3}),
+        ("sqlite-vec", {"path": Path("a.db")}),
+        ("memory", {"path": Path("a.db")}),
+    ],
+)
+async def test_arguments_a_store_cannot_use_are_refused(name: str, arguments: dict[str, object]) -> None:
+    with pytest.raises(InvalidInput):
+        await create_vector_store(name, **arguments)  # type: ignore[arg-type]  # mixed on purpose

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from agentctx.errors import InvalidInput, StorageClosed, StorageFull
+from agentctx.sqlite.driver import Connection, open_connection
+from agentctx.sqlite.readers import Readers
+from agentctx.sqlite.writer import Writer
+from agentctx.vector_stores.sqlite_vec import SqliteVecStore
+from tests.vector_stores.conformance import DIMENSION, EAST, NORTH, VectorStoreConformance, chunk, ids, record
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteVecStore]:
+    store = await SqliteVecStore.open(tmp_path / "a.db", dimension=DIMENSION)
+    yield store
+    await store.close()
+
+
+class TestSqliteVecStore(VectorStoreConformance):
+    pass
+
+
+def leftovers(path: Path) -> list[int]:
+    """Rows of each table that holds content or vectors."""
+    with closing(open_connection(path, readonly=True)) as connection:
+        (counts,) = connection.execute(
+            "SELECT (SELECT count(*) FROM vector_records), (SELECT count(*) FROM vector_embeddings),"
+            " (SELECT count(*) FROM vector_embeddings_rowids)"
+        )
+        return list(counts)
+
+
+async def test_everything_is_there_after_reopening(tmp_path: Path) -> None:
+    store = await SqliteVecStore.open(tmp_path / "a.db", dimension=DIMENSION)
+    await store.upsert([record("a", NORTH, tag="x"), record("b", EAST)])
+    await store.close()
+    store = await SqliteVecStore.open(tmp_path / "a.db", dimension=DIMENSION)
+    assert ids(await store.search(NORTH, where={"tag": "x"})) == ["a"]
+    await store.close()
+
+
+async def test_the_dimension_is_fixed_when_the_store_is_made(tmp_path: Path) -> None:
+    await (await SqliteVecStore.open(tmp_path / "a.db", dimension=DIMENSION)).close()
+    with pytest.raises(InvalidInput, match="length 8, not 384"):
+        await SqliteVecStore.open(tmp_path / "a.db", dimension=384)
+    with pytest.raises(InvalidInput):
+        await SqliteVecStore.open(tmp_path / "b.db", dimension=0)
+
+
+async def test_lives_in_a_shared_database_beside_other_tables(tmp_path: Path) -> None:
+    writer = await Writer.open(tmp_path / "a.db")
+    await writer.run(lambda c: c.execute("CREATE TABLE others (x)"))
+    readers = await Readers.open(tmp_path / "a.db", 1)
+    store = await SqliteVecStore.attach(writer, readers, dimension=DIMENSION)
+    await store.upsert([record("a", NORTH)])
+    await store.clear()
+    await store.close()
+    assert await readers.run(lambda c: c.execute("SELECT count(*) FROM others").fetchone()) == (0,)
+    await readers.close()
+    await writer.close()
+
+
+async def test_after_close_it_refuses(tmp_path: Path) -> None:
+    store = await SqliteVecStore.open(tmp_path / "a.db", dimension=DIMENSION)
+    await store.close()
+    await store.close()
+    with pytest.raises(StorageClosed):
+        await store.search(NORTH)
+    with pytest.raises(StorageClosed):
+        await store.upsert([record("a", NORTH)])
+
+
+async def test_what_is_replaced_deleted_or_cleared_leaves_no_row(
+    store: SqliteVecStore, tmp_path: Path
+) -> None:
+    await store.upsert([record("a", NORTH), record("b", NORTH), record("c", NORTH, collection="other")])
+    await store.upsert([record("a", EAST)])
+    assert leftovers(tmp_path / "a.db") == [3, 3, 3]
+    await store.delete("default", ["a", "b"])
+    assert leftovers(tmp_path / "a.db") == [1, 1, 1]
+    await store.clear("other")
+    assert leftovers(tmp_path / "a.db") == [0, 0, 0]
+    await store.upsert([record("a", NORTH)])
+    await store.clear()
+    assert leftovers(tmp_path / "a.db") == [0, 0, 0]
+
+
+async def test_a_failed_upsert_keeps_the_record_before(store: SqliteVecStore, tmp_path: Path) -> None:
+    def fill(connection: Connection) -> None:
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count = {pages + 16}")
+
+    await store.upsert([record("a", NORTH, turn=1)])
+    await store._writer.run(fill)
+    with pytest.raises(StorageFull):
+        await store.upsert([record("a", EAST, turn=2, big="x" * 1_000_000)])
+    (hit,) = await store.search(NORTH)
+    assert dict(hit.metadata) == {"turn": 1}
+    assert hit.distance == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("value", [float("nan"), {1, 2}, object()])
+async def test_metadata_that_is_no_json_is_refused_and_nothing_changed(
+    store: SqliteVecStore, value: object
+) -> None:
+    with pytest.raises(InvalidInput):
+        await store.upsert([record("a", NORTH), record("b", NORTH, bad=value)])
+    assert await store.search(NORTH) == []
+
+
+async def test_a_lone_surrogate_is_refused_and_nothing_changed(store: SqliteVecStore) -> None:
+    with pytest.raises(InvalidInput):
+        await store.add([chunk("a"), chunk("b", "\ud800")], [NORTH, NORTH])
+    for where, collection in (({"k": "\ud800"}, None), (None, "\ud800")):
+        with pytest.raises(InvalidInput):
+            await store.search(NORTH, where=where, collection=collection)
+    with pytest.raises(InvalidInput):
+        await store.delete("default", ["\ud800"])
+    with pytest.raises(InvalidInput):
+        await store.clear("\ud800")
+    assert await store.search(NORTH) == []
