@@ -29,7 +29,7 @@ class ServerSettings(Section):
     max_body_bytes: PositiveInt = Field(1_048_576, description="largest request body")
     max_header_bytes: PositiveInt = Field(16_384, description="largest request head")
     header_timeout_s: PositiveFloat = Field(5.0, description="a request head must be complete by then")
-    body_timeout_s: PositiveFloat = Field(10.0, description="a request body must be complete by then")
+    body_timeout_s: PositiveFloat = Field(8.0, description="a request body must be complete by then")
     keep_alive_s: PositiveFloat = Field(75.0, description="how long an idle connection is kept")
     shutdown_timeout_s: PositiveFloat = Field(
         5.0, description="how long a stop waits for requests and the queue"

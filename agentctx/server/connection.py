@@ -17,7 +17,7 @@ import asyncio
 from collections.abc import Sequence
 from enum import Enum, auto
 from http import HTTPStatus
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import httptools
 from uvicorn.config import Config
@@ -32,8 +32,14 @@ from agentctx.server.peer import peer_of
 from agentctx.server.request_context import new_request_id
 from agentctx.wire import REQUEST_ID_HEADER, VERSION_HEADER
 
+if TYPE_CHECKING:
+    from uvicorn._types import ASGI3Application
+
 LINGER_S = 1.0
 """How long a closing connection may take to read what was written to it."""
+
+MAX_WAITING = 8
+"""Requests of one connection that wait while another is served. One read can hold thousands of heads."""
 
 _FRAMING = 2
 """Bytes on the wire per byte of the largest body: chunks and trailers are bytes as well."""
@@ -94,6 +100,7 @@ class PeerProtocol(HttpToolsProtocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._drain_deadline: asyncio.TimerHandle | None = None
         self._refusal: bytes | None = None
+        self._running: RequestResponseCycle | None = None
 
     # The transport's callbacks.
 
@@ -105,6 +112,7 @@ class PeerProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._unset_keepalive_if_required()
         self._disarm()
+        self._disconnect_requests()
         self.resume_writing()
         super().connection_lost(exc)
         self.closed.set()
@@ -128,7 +136,7 @@ class PeerProtocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._drain_deadline = self.loop.call_later(self.settings.body_timeout_s, self.transport.abort)
+        self._drain_deadline = self.loop.call_later(self.settings.body_timeout_s, self.abort)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -151,6 +159,10 @@ class PeerProtocol(HttpToolsProtocol):
         check_head(self.url, self.headers, self.parser.get_http_version(), self.settings)
         if self.parser.should_upgrade():
             raise InvalidInput("Only HTTP/1.1 is spoken here.", hint="Send no Upgrade header.")
+        if len(self.pipeline) >= MAX_WAITING:
+            raise InvalidInput(
+                f"More than {MAX_WAITING} requests wait for their replies.", hint="Read replies as they come."
+            )
         self._enter(_Phase.BODY)
         self._body_bytes = 0
         super().on_headers_complete()
@@ -167,12 +179,17 @@ class PeerProtocol(HttpToolsProtocol):
 
     # uvicorn's callbacks.
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._running = cycle  # `self.cycle` is the newest, which may still wait in the pipeline
+        super()._start_asgi_task(cycle, app)
+
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.transport.is_closing():
             self._close()
-        elif self._refusal is not None and not self.pipeline:
-            self._send_refusal(self._refusal)
+        elif self._refusal is not None:
+            if not self._is_answering():
+                self._send_refusal(self._refusal)
         else:
             if self._phase is not _Phase.IDLE:
                 self._unset_keepalive_if_required()
@@ -210,8 +227,7 @@ class PeerProtocol(HttpToolsProtocol):
         return None if self.timeout_keep_alive_task else self.settings.keep_alive_s
 
     def _is_answering(self) -> bool:
-        cycle: RequestResponseCycle | None = self.cycle
-        return cycle is not None and not cycle.response_complete
+        return self._running is not None and not self._running.response_complete
 
     def _disarm(self) -> None:
         if self._deadline is not None:
@@ -224,6 +240,8 @@ class PeerProtocol(HttpToolsProtocol):
             self._close()
         elif self._phase is _Phase.HEAD:
             self._refuse(_too_slow("head", self.settings.header_timeout_s))
+        elif self.flow.read_paused:
+            self._watch()  # the handler is the slow one
         else:
             self._refuse(_too_slow("body", self.settings.body_timeout_s))
 
@@ -249,8 +267,7 @@ class PeerProtocol(HttpToolsProtocol):
             self._close()
             return
         else:
-            self.cycle.disconnected = True  # for the handler it is as if the peer had gone
-            self.cycle.message_event.set()
+            self._disconnect_requests()
         self._send_refusal(self._refusal)
 
     def _send_refusal(self, refusal: bytes) -> None:
@@ -262,13 +279,27 @@ class PeerProtocol(HttpToolsProtocol):
         self.flow.resume_reading()
         self.transport.write(refusal)
         self.transport.write_eof()
-        self._deadline = self.loop.call_later(LINGER_S, self.transport.abort)
+        self._deadline = self.loop.call_later(LINGER_S, self.abort)
+
+    def _disconnect_requests(self) -> None:
+        """For their handlers the peer has gone. uvicorn tells only the newest, and the others then write
+        to a transport that is no more.
+        """
+        for cycle in (self._running, *(waiting for waiting, _ in self.pipeline)):
+            if cycle is not None and not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
+
+    def abort(self) -> None:
+        """Close at once, whatever is under way."""
+        self._disconnect_requests()
+        self.transport.abort()
 
     def _close(self) -> None:
         self._disarm()
         self.transport.close()
         if self.transport.get_write_buffer_size():
-            self._deadline = self.loop.call_later(LINGER_S, self.transport.abort)
+            self._deadline = self.loop.call_later(LINGER_S, self.abort)
 
 
 def _refusal(error: AgentctxError) -> bytes:

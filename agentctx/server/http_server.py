@@ -89,14 +89,14 @@ class _Server(uvicorn.Server):
                 await self._flush_connections()
         except TimeoutError:
             for task in self.server_state.tasks:
-                pass
+                task.cancel()
             await self._finish_requests()
 
     def drop(self, sockets: Sequence[socket.socket]) -> None:
         """Close everything at once."""
         self._stop_accepting(sockets)
         for connection in self._connections():
-            connection.transport.abort()
+            connection.abort()
 
     def _stop_accepting(self, sockets: Sequence[socket.socket]) -> None:
         for server in getattr(self, "servers", []):  # not there before startup

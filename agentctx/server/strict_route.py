@@ -30,9 +30,9 @@ class StrictRoute(APIRoute):
 
         async def handle_strictly(request: Request) -> Response:
             check_query(request.query_params, repeatable)
+            raw = await request.body()  # also where none is expected: half a request must do nothing
             if adapter is None:
                 return await handle(request)
-            raw = await request.body()
             return await handle(_DecodedRequest(request, decode(raw, adapter)))
 
         return handle_strictly

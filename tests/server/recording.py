@@ -1,0 +1,158 @@
+"""A service that writes down what it is asked and answers with what it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentctx.errors import AgentctxError
+from agentctx.server.service import Peer
+from agentctx.wire import (
+    ContextReply,
+    ContextRequest,
+    DatabaseStatus,
+    EditRequest,
+    EntryPage,
+    EntryView,
+    ForgetReply,
+    OutcomeRequest,
+    ProviderStatus,
+    QueueReply,
+    RetryReply,
+    SaveRequest,
+    SaveResult,
+    SearchReply,
+    SearchRequest,
+    StatusReply,
+    VersionList,
+)
+
+SAVED = SaveResult(id="e1", version=1, changed=True)
+QUEUE = QueueReply(pending=0, buried=0, oldest_seconds=0.0, buried_jobs=[])
+ENTRY = EntryView(
+    id="e1",
+    version=1,
+    live=True,
+    namespace="default",
+    collection="knowledge",
+    key=None,
+    session=None,
+    agent=None,
+    content="a",
+    attributes={},
+    origin="agent",
+    trust="agent",
+    principal=0,
+    created="2026-01-01T00:00:00.000Z",
+    updated="2026-01-01T00:00:00.000Z",
+    expires=None,
+    embedding="off",
+)
+
+
+@dataclass
+class RecordingService:
+    calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = field(default_factory=list)
+    peers: list[Peer] = field(default_factory=list)
+    outcomes: list[SaveResult | AgentctxError] = field(default_factory=list)
+    error: Exception | None = None
+    reason: str | None = None
+    gate: asyncio.Event | None = None
+    """A search waits for it, after it set `searching`."""
+    searching: asyncio.Event = field(default_factory=asyncio.Event)
+    block: str = ""
+
+    def _record(self, name: str, peer: Peer, *args: object, **kwargs: object) -> None:
+        self.calls.append((name, args, kwargs))
+        self.peers.append(peer)
+        if self.error is not None:
+            raise self.error
+
+    async def save(
+        self, requests: Sequence[SaveRequest], peer: Peer, *, idempotency_key: str | None = None
+    ) -> list[SaveResult | AgentctxError]:
+        self._record("save", peer, list(requests), idempotency_key=idempotency_key)
+        return self.outcomes or [SAVED] * len(requests)
+
+    async def edit(self, entry_id: str, request: EditRequest, peer: Peer) -> SaveResult:
+        self._record("edit", peer, entry_id, request)
+        return SAVED
+
+    async def get(self, entry_id: str, peer: Peer, *, version: int | None = None) -> EntryView:
+        self._record("get", peer, entry_id, version=version)
+        return ENTRY
+
+    async def list_entries(
+        self,
+        peer: Peer,
+        *,
+        namespace: str,
+        collections: Sequence[str] | None,
+        session: str | None,
+        limit: int,
+        cursor: str | None,
+    ) -> EntryPage:
+        self._record(
+            "list",
+            peer,
+            namespace=namespace,
+            collections=collections,
+            session=session,
+            limit=limit,
+            cursor=cursor,
+        )
+        return EntryPage(entries=[ENTRY], next=None)
+
+    async def versions(self, entry_id: str, peer: Peer) -> VersionList:
+        self._record("versions", peer, entry_id)
+        return VersionList(versions=[ENTRY])
+
+    async def forget(self, entry_id: str, peer: Peer, *, if_version: int | None = None) -> ForgetReply:
+        self._record("forget", peer, entry_id, if_version=if_version)
+        return ForgetReply(id=entry_id, versions=1)
+
+    async def outcome(self, entry_id: str, request: OutcomeRequest, peer: Peer) -> SaveResult:
+        self._record("outcome", peer, entry_id, request)
+        return SAVED
+
+    async def search(self, request: SearchRequest, peer: Peer) -> SearchReply:
+        self._record("search", peer, request)
+        self.searching.set()
+        if self.gate is not None:
+            await self.gate.wait()
+        return SearchReply(results=[], degraded=None)
+
+    async def context(self, request: ContextRequest, peer: Peer) -> ContextReply:
+        self._record("context", peer, request)
+        return ContextReply(block=self.block, tokens=0, results=[], degraded=None)
+
+    async def status(self, peer: Peer) -> StatusReply:
+        self._record("status", peer)
+        return StatusReply(
+            version="0",
+            pid=1,
+            uptime_seconds=0.0,
+            socket="s",
+            entries={},
+            chunks=0,
+            vectors=0,
+            provider=ProviderStatus(id="none", model="", dimension=0, state="off", reason=None),
+            queue=QUEUE,
+            database=DatabaseStatus(path="d", sqlite="3", bytes=0, wal_bytes=0, commits=0),
+            embed_cpu_seconds=0.0,
+            cpu_seconds=0.0,
+            rss_bytes=0,
+        )
+
+    async def queue(self, peer: Peer) -> QueueReply:
+        self._record("queue", peer)
+        return QUEUE
+
+    async def retry(self, peer: Peer) -> RetryReply:
+        self._record("retry", peer)
+        return RetryReply(retried=2)
+
+    def not_ready(self) -> str | None:
+        return self.reason

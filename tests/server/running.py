@@ -1,0 +1,147 @@
+"""A real server on a real Unix socket in the test's loop, and a client that speaks bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import json
+import os
+import socket
+import ssl
+import tempfile
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import httpx
+from fastapi import FastAPI
+from starlette.types import ASGIApp
+
+from agentctx.config.schema import LimitSettings, ServerSettings, Settings
+from agentctx.server.app import create_app
+from agentctx.server.http_server import HttpServer
+from agentctx.server.service import Service
+from tests.server.recording import RecordingService
+
+_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""Without it every client loads the certificates of the world."""
+
+TEST_TIMEOUT_S = 5.0
+"""No test waits that long unless the server hangs."""
+
+
+@dataclass(frozen=True)
+class Running:
+    path: Path
+    service: RecordingService
+    server: HttpServer
+    http: httpx.AsyncClient
+
+    async def exchange(self, *parts: bytes) -> bytes:
+        """Send the parts on a fresh connection; all that came back until the server closed it."""
+        async with self.connection() as (reader, writer):
+            for part in parts:
+                with contextlib.suppress(ConnectionError):
+                    writer.write(part)
+                    await writer.drain()
+            return await read_to_end(reader)
+
+    @contextlib.asynccontextmanager
+    async def connection(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+        reader, writer = await asyncio.open_unix_connection(os.fspath(self.path))
+        try:
+            yield reader, writer
+        finally:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+    async def is_healthy(self) -> bool:
+        """A neighbour is served."""
+        return (await self.http.get("/healthz")).status_code == 200
+
+
+async def read_to_end(reader: asyncio.StreamReader) -> bytes:
+    received = b""
+    async with asyncio.timeout(TEST_TIMEOUT_S):
+        with contextlib.suppress(ConnectionResetError):
+            while data := await reader.read(65_536):
+                received += data
+    return received
+
+
+async def read_reply(reader: asyncio.StreamReader) -> Reply:
+    """One reply with a Content-Length."""
+    async with asyncio.timeout(TEST_TIMEOUT_S):
+        head = await reader.readuntil(b"\r\n\r\n")
+        lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+        return parse_reply(head + await reader.readexactly(int(lengths[0].split(b":")[1])))
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: int
+    headers: dict[str, str]
+    body: Any
+
+    @property
+    def code(self) -> str:
+        return str(self.body["error"]["code"])
+
+
+def parse_reply(raw: bytes) -> Reply:
+    head, _, body = raw.partition(b"\r\n\r\n")
+    status_line, *lines = head.decode().split("\r\n")
+    headers = dict(line.split(": ", 1) for line in lines)
+    return Reply(int(status_line.split(" ")[1]), headers, json.loads(body))
+
+
+class Forwarding:
+    """Stands in for the service, so that one app, which takes long to make, serves many tests."""
+
+    target: RecordingService
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.target, name)
+
+
+@functools.cache
+def _app(limits: LimitSettings) -> tuple[FastAPI, Forwarding]:
+    service = Forwarding()
+    return create_app(cast("Service", service), Settings(limits=limits)), service
+
+
+@contextlib.asynccontextmanager
+async def running(
+    service: RecordingService | None = None,
+    *,
+    limits: LimitSettings | None = None,
+    asgi: ASGIApp | None = None,
+    **server: Any,
+) -> AsyncIterator[Running]:
+    """`server` are fields of `ServerSettings`; `asgi` is served instead of the app."""
+    service = service or RecordingService()
+    app, forwarding = _app(limits or LimitSettings())
+    forwarding.target = service
+    settings = ServerSettings(**server)
+    # The folder of a test can be longer than a socket path may be.
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "s"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+            sock.bind(os.fspath(path))
+            sock.listen(64)
+            sock.setblocking(False)
+            http_server = HttpServer(asgi or app, [sock], settings)
+            serving = asyncio.create_task(http_server.serve())
+            await http_server.started.wait()
+            transport = httpx.AsyncHTTPTransport(uds=os.fspath(path), verify=_NO_TLS)
+            try:
+                async with httpx.AsyncClient(
+                    transport=transport, base_url="http://agentctx", trust_env=False
+                ) as http:
+                    yield Running(path, service, http_server, http)
+            finally:
+                await http_server.stop()
+                await serving

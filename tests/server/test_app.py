@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from agentctx.config.schema import Settings
+from agentctx.server.app import create_app
+from tests.server.recording import RecordingService
+from tests.server.running import running
+
+ROUTES = {
+    ("get", "/v1/entries"),
+    ("post", "/v1/entries"),
+    ("get", "/v1/entries/{entry_id}"),
+    ("patch", "/v1/entries/{entry_id}"),
+    ("delete", "/v1/entries/{entry_id}"),
+    ("get", "/v1/entries/{entry_id}/versions"),
+    ("post", "/v1/learnings/{entry_id}/outcome"),
+    ("post", "/v1/search"),
+    ("post", "/v1/context"),
+    ("get", "/v1/status"),
+    ("get", "/v1/queue"),
+    ("post", "/v1/queue/retry"),
+}
+
+
+@pytest.fixture(scope="module")
+def openapi() -> dict[str, Any]:
+    return create_app(RecordingService(), Settings()).openapi()
+
+
+def operations(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    return {
+        (method, path): operation
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    }
+
+
+def test_openapi_has_every_route(openapi: dict[str, Any]) -> None:
+    assert set(operations(openapi)) == ROUTES
+    assert openapi["openapi"].startswith("3.1")
+
+
+def test_openapi_has_an_error_reply_for_every_error(openapi: dict[str, Any]) -> None:
+    for operation in operations(openapi).values():
+        errors = {status: reply for status, reply in operation["responses"].items() if status > "299"}
+        assert {"400", "408", "413", "431", "500", "503", "default"} <= set(errors)
+        assert "422" not in errors
+        for reply in errors.values():
+            schema = reply["content"]["application/json"]["schema"]
+            assert schema == {"$ref": "#/components/schemas/ErrorReply"}
+        assert operation["description"]
+
+
+def test_openapi_has_the_bodies_and_their_strictness(openapi: dict[str, Any]) -> None:
+    bodies = {
+        path: operation["requestBody"]["content"]["application/json"]["schema"]
+        for (_, path), operation in operations(openapi).items()
+        if "requestBody" in operation
+    }
+    assert bodies["/v1/search"] == {"$ref": "#/components/schemas/SearchRequest"}
+    assert [option["$ref"] for option in bodies["/v1/entries"]["oneOf"]] == [
+        "#/components/schemas/SaveRequest",
+        "#/components/schemas/SaveManyRequest",
+    ]
+    assert openapi["components"]["schemas"]["SaveRequest"]["additionalProperties"] is False
+
+
+async def test_openapi_is_served_and_the_docs_pages_are_not(openapi: dict[str, Any]) -> None:
+    async with running() as daemon:
+        assert (await daemon.http.get("/openapi.json")).json() == openapi
+        assert (await daemon.http.get("/docs")).status_code == 404
+        assert (await daemon.http.get("/redoc")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/v1", "/v1/entries/", "/v1//entries", "/v2/search", "/v1/entries/a%2Fb"]
+)
+async def test_an_unknown_path_is_404(path: str) -> None:
+    async with running() as daemon:
+        reply = await daemon.http.get(path)
+    assert (reply.status_code, reply.json()["error"]["code"]) == (404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "/v1/entries", "GET, POST"),
+        ("POST", "/v1/entries/e1", "DELETE, GET, PATCH"),
+        ("GET", "/v1/search", "POST"),
+        ("DELETE", "/v1/status", "GET"),
+        ("OPTIONS", "/v1/search", "POST"),
+        ("TRACE", "/v1/queue", "GET"),
+    ],
+)
+async def test_a_wrong_method_is_405_and_says_which_are_right(method: str, path: str, allowed: str) -> None:
+    async with running() as daemon:
+        reply: httpx.Response = await daemon.http.request(method, path)
+    assert (reply.status_code, reply.json()["error"]["code"]) == (405, "method_not_allowed")
+    assert reply.headers["allow"] == allowed

@@ -1,0 +1,533 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import select
+import socket
+
+import pytest
+from starlette.types import Receive, Scope, Send
+from structlog.testing import capture_logs
+
+from agentctx import __version__
+from agentctx.config.schema import ServerSettings
+from agentctx.errors import InvalidInput, TooLarge
+from agentctx.server.connection import MAX_WAITING, HeadTooLarge, check_head
+from tests.server.recording import RecordingService
+from tests.server.running import TEST_TIMEOUT_S, parse_reply, read_reply, read_to_end, running
+
+SOON = 0.05
+"""Seconds; a deadline that is expected to pass."""
+
+SEARCH = b'{"query":"a"}'
+GET = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
+LAST_GET = b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+
+
+def post(body: bytes, *, path: bytes = b"/v1/search", more: bytes = b"Connection: close\r\n") -> bytes:
+    return b"POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n%s\r\n%s" % (path, len(body), more, body)
+
+
+def chunked(*chunks: bytes, end: bytes = b"0\r\n\r\n") -> bytes:
+    head = b"POST /v1/search HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+    return head + b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks) + end
+
+
+NOT_HTTP = {
+    "noise": b"\x00\x01\x02\x03\r\n\r\n",
+    "text": b"hello there\r\n\r\n",
+    "tls": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    "http/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "http/9": b"GET / HTTP/9.9\r\nHost: a\r\n\r\n",
+    "no version": b"GET /healthz\r\n\r\n",
+    "unknown method": b"FETCH /healthz HTTP/1.1\r\nHost: a\r\n\r\n",
+    "lower-case method": b"get /healthz HTTP/1.1\r\nHost: a\r\n\r\n",
+    "no path": b"GET  HTTP/1.1\r\nHost: a\r\n\r\n",
+    "path with a space": b"GET /a b HTTP/1.1\r\nHost: a\r\n\r\n",
+    "path not ascii": b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n",
+    "connect": b"CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n",
+    "upgrade": b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
+    "websocket": b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    "bare line feeds": b"GET /healthz HTTP/1.1\nHost: a\n\n",
+    "bare line feed in a header": b"GET /healthz HTTP/1.1\r\nHost: a\nX: b\r\n\r\n",
+    "folded header": b"GET /healthz HTTP/1.1\r\nHost: a\r\nX: b\r\n c\r\n\r\n",
+    "space before the colon": b"GET /healthz HTTP/1.1\r\nHost : a\r\n\r\n",
+    "header without a colon": b"GET /healthz HTTP/1.1\r\nHost: a\r\nnonsense\r\n\r\n",
+    "header without a name": b"GET /healthz HTTP/1.1\r\nHost: a\r\n: b\r\n\r\n",
+    "NUL in a header": b"GET /healthz HTTP/1.1\r\nHost: a\r\nX: a\x00b\r\n\r\n",
+    "no host": b"GET /healthz HTTP/1.1\r\n\r\n",
+    "two hosts": b"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+    "two lengths": post(SEARCH, more=b"Content-Length: 5\r\n"),
+    "negative length": b"POST /v1/search HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+    "signed length": b"POST /v1/search HTTP/1.1\r\nHost: a\r\nContent-Length: +1\r\n\r\na",
+    "length not a number": b"POST /v1/search HTTP/1.1\r\nHost: a\r\nContent-Length: 0x1\r\n\r\na",
+    "length too long": b"POST /v1/search HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n",
+    "length and chunks": post(SEARCH, more=b"Transfer-Encoding: chunked\r\n"),
+    "chunks and length": (
+        b"POST /v1/search HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n"
+        b"0\r\n\r\n"
+    ),
+    "chunked twice": (
+        b"POST /v1/search HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n"
+    ),
+    "gzip transfer": b"POST /v1/search HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n0\r\n\r\n",
+    "chunk size not hex": chunked(end=b"zz\r\nabc\r\n"),
+    "chunk size negative": chunked(end=b"-1\r\nabc\r\n"),
+    "chunk size too long": chunked(end=b"fffffffffffffffff\r\nabc\r\n"),
+    "chunk longer than said": chunked(end=b"3\r\nabcdef\r\n0\r\n\r\n"),
+    "chunk with bare line feeds": chunked(end=b"3\nabc\n0\n\n"),
+}
+
+
+@pytest.mark.parametrize("request_bytes", NOT_HTTP.values(), ids=NOT_HTTP)
+async def test_what_is_not_http_is_400_and_the_connection_closes(request_bytes: bytes) -> None:
+    async with running() as daemon:
+        reply = parse_reply(await daemon.exchange(request_bytes))
+        assert await daemon.is_healthy()
+    assert (reply.status, reply.code) == (400, "invalid_input")
+    assert reply.body["error"]["hint"]
+    assert reply.headers["connection"] == "close"
+    assert reply.headers["x-agentctx-version"] == __version__
+    assert reply.headers["x-request-id"]
+    assert daemon.service.calls == []
+
+
+BAD_BODIES = {
+    "empty": b"",
+    "spaces": b"  ",
+    "NUL": b"\0",
+    "lone surrogate": b'{"query":"\\ud800"}',
+    "raw surrogate": b'{"query":"\xed\xa0\x80"}',
+    "not utf-8": b'{"query":"\xff"}',
+    "duplicate": b'{"query":"a","query":"b"}',
+    "NaN": b'{"query":"a","max_distance":NaN}',
+    "1e999": b'{"query":"a","max_distance":1e999}',
+    "deep": b"[" * 10_000,
+    "huge integer": b'{"query":"a","limit":' + b"9" * 100_000 + b"}",
+    "wrong type": b'{"query":["a"]}',
+    "unknown field": b'{"query":"a","x":1}',
+    "null": b"null",
+}
+
+
+@pytest.mark.parametrize("body", BAD_BODIES.values(), ids=BAD_BODIES)
+@pytest.mark.parametrize("send", [post, chunked])
+async def test_a_bad_body_is_400_however_it_comes(body: bytes, send: object) -> None:
+    request = chunked(*([body] if body else [])) if send is chunked else post(body)
+    async with running() as daemon:
+        reply = parse_reply(await daemon.exchange(request))
+        assert await daemon.is_healthy()
+    assert (reply.status, reply.code) == (400, "invalid_input")
+    assert daemon.service.calls == []
+
+
+async def test_a_body_may_come_in_chunks_and_its_trailers_decide_nothing() -> None:
+    end = b"1;x=y\r\n}\r\n0\r\nIdempotency-Key: late\r\nX-Request-Id: late\r\n\r\n"
+    request = chunked(b'{"collection"', b':"a"', end=end).replace(b"/v1/search", b"/v1/entries")
+    async with running() as daemon:
+        reply = parse_reply(await daemon.exchange(request))
+    assert (reply.status, daemon.service.calls[0][2]) == (201, {"idempotency_key": None})
+
+
+async def test_a_request_may_come_byte_by_byte() -> None:
+    async with running() as daemon, daemon.connection() as (reader, writer):
+        for byte in post(SEARCH):
+            writer.write(bytes([byte]))
+            await writer.drain()
+        assert (await read_reply(reader)).status == 200
+
+
+async def test_http_1_0_needs_no_host_and_closes() -> None:
+    async with running() as daemon:
+        reply = parse_reply(await daemon.exchange(b"GET /healthz HTTP/1.0\r\n\r\n"))
+    assert (reply.status, reply.body) == (200, {"status": "ok"})
+
+
+async def test_a_body_is_asked_for_when_the_client_waits() -> None:
+    head = b"POST /v1/search HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 13\r\n\r\n"
+    async with running() as daemon, daemon.connection() as (reader, writer):
+        writer.write(head)
+        assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+        writer.write(SEARCH)
+        assert (await read_reply(reader)).status == 200
+
+
+# Sizes.
+
+
+async def test_a_body_over_the_limit_is_413_before_it_is_sent() -> None:
+    head = b"POST /v1/search HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\nExpect: 100-continue\r\n\r\n"
+    async with running(max_body_bytes=1_000) as daemon:
+        reply = parse_reply(await daemon.exchange(head))
+        assert await daemon.is_healthy()
+    assert (reply.status, reply.code) == (413, "too_large")
+    assert daemon.service.calls == []
+
+
+async def test_the_reply_reaches_a_client_that_sends_a_large_body_anyway() -> None:
+    async with running(max_body_bytes=1_000) as daemon:
+        reply = await daemon.http.post("/v1/search", content=b"x" * 3_000_000)
+    assert (reply.status_code, reply.json()["error"]["code"]) == (413, "too_large")
+
+
+async def test_a_chunked_body_is_counted() -> None:
+    async with running(max_body_bytes=1_000) as daemon:
+        fits = parse_reply(await daemon.exchange(chunked(b'{"query":"', b"a" * 988, b'"}')))
+        too_large = parse_reply(await daemon.exchange(chunked(b'{"query":"', b"a" * 989, b'"}')))
+        assert await daemon.is_healthy()
+    assert (fits.status, too_large.status, too_large.code) == (200, 413, "too_large")
+    assert len(daemon.service.calls) == 1
+
+
+async def test_a_client_may_send_a_refused_body_to_its_end() -> None:
+    async with running(max_body_bytes=100_000) as daemon, daemon.connection() as (reader, writer):
+        writer.write(chunked(*[b"a" * 10_000] * 100))
+        await writer.drain()
+        writer.write_eof()
+        assert parse_reply(await read_to_end(reader)).status == 413
+
+
+async def test_trailers_are_bounded_too() -> None:
+    async with running(max_body_bytes=1_000) as daemon, daemon.connection() as (reader, writer):
+        writer.write(chunked(SEARCH, end=b"0\r\n"))
+        for _ in range(300):
+            with contextlib.suppress(ConnectionError):
+                writer.write(b"x: " + b"a" * 1_000 + b"\r\n")
+                await writer.drain()
+        reply = parse_reply(await read_to_end(reader))
+    assert (reply.status, reply.code) == (413, "too_large")
+
+
+@pytest.mark.parametrize("in_one_piece", [True, False])
+async def test_a_head_over_the_limit_is_431(in_one_piece: bool) -> None:
+    head = b"GET /healthz HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 20_000
+    async with running() as daemon:
+        parts = [head + b"\r\n\r\n"] if in_one_piece else [head, b"a" * 20_000, b"a" * 20_000]
+        async with daemon.connection() as (reader, writer):
+            for part in parts:
+                writer.write(part)
+                await writer.drain()
+                await daemon.is_healthy()  # the part has been read by now: the next one comes alone
+            reply = parse_reply(await read_to_end(reader))
+        assert await daemon.is_healthy()
+    assert (reply.status, reply.code) == (431, "too_large")
+
+
+async def test_many_small_headers_and_a_long_path_count_as_well() -> None:
+    async with running() as daemon:
+        headers = b"".join(b"X-%d: a\r\n" % i for i in range(2_000))
+        many = await daemon.exchange(b"GET /healthz HTTP/1.1\r\nHost: a\r\n" + headers + b"\r\n")
+        long = await daemon.exchange(b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert parse_reply(many).status == parse_reply(long).status == 431
+
+
+def test_the_head_may_have_exactly_its_limit() -> None:
+    settings = ServerSettings(max_header_bytes=20, max_body_bytes=5)
+    headers = [(b"host", b"12345678")]
+    check_head(b"/123", headers, "1.1", settings)
+    with pytest.raises(HeadTooLarge):
+        check_head(b"/1234", headers, "1.1", settings)
+
+
+def test_the_body_may_have_exactly_its_limit() -> None:
+    settings = ServerSettings(max_body_bytes=5)
+    check_head(b"/", [(b"host", b"a"), (b"content-length", b"5")], "1.1", settings)
+    with pytest.raises(TooLarge):
+        check_head(b"/", [(b"host", b"a"), (b"content-length", b"6")], "1.1", settings)
+
+
+def test_one_host_from_1_1_on() -> None:
+    settings = ServerSettings()
+    check_head(b"/", [], "1.0", settings)
+    with pytest.raises(InvalidInput):
+        check_head(b"/", [], "1.1", settings)
+
+
+# Deadlines.
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [b"", b"\r\n", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nHost: a\r\n"],
+    ids=["silence", "blank line", "half line", "half head"],
+)
+async def test_a_head_that_does_not_come_is_408(begin: bytes) -> None:
+    async with running(header_timeout_s=SOON) as daemon:
+        reply = parse_reply(await daemon.exchange(begin))
+        assert await daemon.is_healthy()
+    assert (reply.status, reply.code) == (408, "request_timeout")
+    assert "0.05 s" in reply.body["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [post(SEARCH)[:-1], chunked(SEARCH, end=b""), chunked(SEARCH, end=b"0\r\n")],
+    ids=["by length", "between chunks", "before the trailers"],
+)
+async def test_a_body_that_does_not_come_is_408(begin: bytes) -> None:
+    async with running(body_timeout_s=SOON) as daemon:
+        reply = parse_reply(await daemon.exchange(begin))
+        assert await daemon.is_healthy()
+    assert (reply.status, reply.code) == (408, "request_timeout")
+    assert daemon.service.calls == []
+
+
+async def test_dripping_does_not_move_the_deadline() -> None:
+    async with running(header_timeout_s=SOON) as daemon, daemon.connection() as (reader, writer):
+        reading = asyncio.create_task(read_to_end(reader))
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n")
+        while not reading.done():
+            with contextlib.suppress(ConnectionError):
+                writer.write(b"X: a\r\n")
+                await writer.drain()
+            await daemon.is_healthy()
+        assert parse_reply(await reading).status == 408
+
+
+async def test_blank_lines_do_not_keep_an_idle_connection() -> None:
+    async with running(header_timeout_s=SOON) as daemon, daemon.connection() as (reader, writer):
+        writer.write(GET)
+        await read_reply(reader)
+        writer.write(b"\r\n")
+        assert parse_reply(await read_to_end(reader)).status == 408
+
+
+async def test_an_idle_connection_outlives_the_deadlines_of_requests() -> None:
+    async with running(header_timeout_s=SOON) as daemon, daemon.connection() as (reader, writer):
+        writer.write(GET)
+        await read_reply(reader)
+        later = parse_reply(await daemon.exchange(b""))  # silent since its first moment, which was later
+        writer.write(GET)
+        assert ((await read_reply(reader)).status, later.status) == (200, 408)
+
+
+async def test_an_idle_connection_is_closed_without_a_word() -> None:
+    async with running(keep_alive_s=SOON) as daemon, daemon.connection() as (reader, writer):
+        writer.write(GET)
+        await read_reply(reader)
+        assert await read_to_end(reader) == b""
+
+
+async def test_a_body_nobody_reads_ends_as_well() -> None:
+    """The route answers without the body; its end never comes."""
+    head = b"POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nabc"
+    async with running(body_timeout_s=SOON) as daemon, daemon.connection() as (reader, writer):
+        writer.write(head)
+        assert (await read_reply(reader)).status == 200
+        assert await read_to_end(reader) == b""
+
+
+async def test_a_connection_is_idle_again_after_a_body_nobody_read() -> None:
+    head = b"POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc"
+    async with running(keep_alive_s=SOON) as daemon, daemon.connection() as (reader, writer):
+        writer.write(head)
+        assert (await read_reply(reader)).status == 200
+        writer.write(b"def")
+        assert await read_to_end(reader) == b""
+
+
+async def test_no_deadline_runs_while_the_service_works() -> None:
+    service = RecordingService(gate=asyncio.Event())
+    assert service.gate is not None
+    async with (
+        running(service, header_timeout_s=SOON, body_timeout_s=SOON, keep_alive_s=SOON) as daemon,
+        daemon.connection() as (reader, writer),
+    ):
+        writer.write(post(SEARCH, more=b"") + LAST_GET[:10])  # and half of the next request
+        await service.searching.wait()
+        silent = await daemon.exchange(b"")  # takes as long as any of the deadlines
+        assert parse_reply(silent).status == 408
+        service.gate.set()
+        assert (await read_reply(reader)).status == 200
+        assert parse_reply(await read_to_end(reader)).status == 408  # now the other half is waited for
+
+
+async def test_no_deadline_runs_while_the_handler_does_not_read() -> None:
+    gate = asyncio.Event()
+
+    async def app(_: Scope, receive: Receive, send: Send) -> None:
+        await gate.wait()
+        while (await receive())["more_body"]:
+            pass
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    async with (
+        running(asgi=app, body_timeout_s=SOON) as daemon,
+        daemon.connection() as (reader, writer),
+    ):
+        writer.write(post(b"a" * 1_000_000))
+        assert parse_reply(await daemon.exchange(post(SEARCH)[:-1])).status == 408
+        assert parse_reply(await daemon.exchange(post(SEARCH)[:-1])).status == 408
+        gate.set()
+        assert parse_reply(await read_to_end(reader)).status == 200
+
+
+async def test_a_handler_learns_of_the_refusal_and_cannot_answer_after_it() -> None:
+    told = asyncio.Event()
+
+    async def app(_: Scope, receive: Receive, send: Send) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        told.set()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"late"})
+
+    async with (
+        running(asgi=app, body_timeout_s=SOON) as daemon,
+        daemon.connection() as (reader, writer),
+    ):
+        writer.write(post(SEARCH)[:-1])
+        await told.wait()
+        assert daemon.server._server._connections()  # told by us, not by the end of the connection
+        assert parse_reply(await read_to_end(reader)).status == 408
+
+
+async def test_a_peer_that_never_reads_is_cut() -> None:
+    block = "a" * 4_000_000
+    async with running(RecordingService(block=block), body_timeout_s=SOON) as daemon:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+            sock.connect(os.fspath(daemon.path))
+            sock.sendall(post(SEARCH, path=b"/v1/context", more=b""))
+            # The kernel reports a hang-up to those who ask for nothing.
+            poll = select.poll()
+            poll.register(sock, 0)
+            assert await asyncio.to_thread(poll.poll, TEST_TIMEOUT_S * 1_000)
+        assert await daemon.is_healthy()
+
+
+async def test_many_bad_neighbours_disturb_nobody() -> None:
+    begins = [
+        b"",
+        b"GET / HT",
+        post(SEARCH)[:-1],
+        b"GET /healthz HTTP/1.1\r\n\r\n",
+        chunked(SEARCH, end=b"z"),
+    ]
+    async with running(header_timeout_s=SOON, body_timeout_s=SOON) as daemon:
+        async with asyncio.TaskGroup() as group:
+            for begin in begins * 20:
+                group.create_task(daemon.exchange(begin))
+            for _ in range(20):
+                group.create_task(daemon.is_healthy())
+        assert await daemon.is_healthy()
+    assert daemon.service.calls == []
+
+
+# Several requests on one connection.
+
+
+async def test_requests_in_a_row_are_answered_in_order() -> None:
+    saves = [
+        post(b'{"collection":"knowledge","key":"%d"}' % i, path=b"/v1/entries", more=b"") for i in range(5)
+    ]
+    async with running() as daemon:
+        raw = await daemon.exchange(b"".join(saves) + LAST_GET)
+    assert raw.count(b"HTTP/1.1 201 Created") == 5
+    assert raw.endswith(b'{"status":"ok"}')
+    assert [call[1][0][0].key for call in daemon.service.calls] == ["0", "1", "2", "3", "4"]
+
+
+async def test_only_so_many_requests_wait_at_a_time() -> None:
+    service = RecordingService(gate=asyncio.Event())
+    assert service.gate is not None
+    async with running(service) as daemon, daemon.connection() as (reader, writer):
+        writer.write(post(SEARCH, more=b"") * 1_000)
+        await service.searching.wait()
+        service.gate.set()
+        raw = await read_to_end(reader)
+    assert raw.count(b"HTTP/1.1 200 OK") == len(service.calls) == 1 + MAX_WAITING
+    assert raw.count(b"HTTP/1.1 400 Bad Request") == 1
+
+
+@pytest.mark.parametrize(
+    ("bad", "status"),
+    [
+        (b"nonsense\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n", 413),
+        (chunked(b"x" * 2_000_000), 413),
+        (chunked(SEARCH, end=b"zz\r\n"), 400),
+        (chunked(SEARCH, end=b"zz\r\n").replace(b"/v1/search", b"/healthz"), 400),
+    ],
+    ids=["noise", "no host", "long", "long in chunks", "bad chunk", "bad chunk nobody reads"],
+)
+async def test_a_bad_request_waits_for_the_reply_before_it(
+    bad: bytes, status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    service = RecordingService(gate=asyncio.Event())
+    assert service.gate is not None
+    async with running(service) as daemon, daemon.connection() as (reader, writer):
+        writer.write(post(SEARCH, more=b"") + bad)
+        await service.searching.wait()
+        await daemon.is_healthy()
+        service.gate.set()
+        assert (await read_reply(reader)).status == 200
+        assert parse_reply(await read_to_end(reader)).status == status
+    assert not caplog.records
+    assert [call[0] for call in service.calls] == ["search"]
+
+
+@pytest.mark.parametrize("head", [b"DELETE /v1/entries/e1", b"POST /v1/queue/retry"])
+async def test_a_refused_request_does_nothing_even_if_its_body_does_not_matter(head: bytes) -> None:
+    bad = head + b" HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
+    async with running() as daemon:
+        assert parse_reply(await daemon.exchange(bad)).status == 400
+        assert await daemon.is_healthy()
+    assert daemon.service.calls == []
+
+
+async def test_nothing_after_a_refused_request_is_served() -> None:
+    async with running() as daemon:
+        raw = await daemon.exchange(b"GET / HTTP/1.1\r\n\r\n" + post(SEARCH))
+    assert parse_reply(raw).status == 400
+    assert daemon.service.calls == []
+
+
+async def test_a_client_that_goes_with_requests_waiting_leaves_no_errors(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    service = RecordingService(gate=asyncio.Event())
+    assert service.gate is not None
+    with capture_logs() as logs:
+        async with running(service) as daemon:
+            async with daemon.connection() as (_, writer):
+                writer.write(post(SEARCH, more=b"") * 3)
+                await service.searching.wait()
+            await daemon.is_healthy()
+            service.gate.set()
+    assert [call[0] for call in service.calls] == ["search"]
+    assert not logs
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("seconds", [SOON, 60.0], ids=["cut", "gone"])
+async def test_a_flood_of_requests_whose_replies_nobody_reads_leaves_no_errors(
+    seconds: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    service = RecordingService(block="a" * 300_000)
+    with capture_logs() as logs:
+        async with running(service, body_timeout_s=seconds) as daemon:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+                sock.connect(os.fspath(daemon.path))
+                sock.sendall(post(SEARCH, path=b"/v1/context", more=b"") * 9)
+                await daemon.is_healthy()
+                if seconds == SOON:
+                    poll = select.poll()
+                    poll.register(sock, 0)
+                    assert await asyncio.to_thread(poll.poll, TEST_TIMEOUT_S * 1_000)
+            assert await daemon.is_healthy()
+    assert not logs
+    assert not caplog.records
+
+
+async def test_a_client_that_goes_in_the_middle_leaves_nothing() -> None:
+    async with running() as daemon:
+        async with daemon.connection() as (_, writer):
+            writer.write(post(SEARCH)[:-1])
+            await daemon.is_healthy()
+        async with asyncio.timeout(TEST_TIMEOUT_S):
+            while daemon.server._server.server_state.tasks:
+                await daemon.is_healthy()
+    assert daemon.service.calls == []

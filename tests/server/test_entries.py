@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import httpx
+import pytest
+
+from agentctx.config.schema import LimitSettings
+from agentctx.errors import IdempotencyKeyReused, InvalidInput, NotFound, StorageFull, VersionConflict
+from agentctx.wire import EditRequest, OutcomeRequest, SaveRequest, SaveResult
+from tests.server.recording import RecordingService
+from tests.server.running import running
+
+ONE = {"collection": "knowledge", "content": "a", "key": "k"}
+
+
+async def test_a_change_is_201_and_no_change_is_200() -> None:
+    async with running() as daemon:
+        changed = await daemon.http.post("/v1/entries", json=ONE)
+        daemon.service.outcomes = [SaveResult(id="e1", version=1, changed=False)]
+        unchanged = await daemon.http.post("/v1/entries", json=ONE)
+    assert (changed.status_code, unchanged.status_code) == (201, 200)
+    expected = {"id": "e1", "version": 1, "changed": True, "redacted": [], "embedding": "pending"}
+    assert changed.json() == expected
+    assert daemon.service.calls[0] == (
+        "save",
+        ([SaveRequest(collection="knowledge", content="a", key="k")],),
+        {"idempotency_key": None},
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (InvalidInput("a"), 400),
+        (VersionConflict("b"), 409),
+        (IdempotencyKeyReused("c"), 409),
+        (StorageFull("d"), 507),
+    ],
+)
+async def test_one_entry_that_fails_is_an_error_reply(error: InvalidInput, status: int) -> None:
+    async with running(RecordingService(outcomes=[error])) as daemon:
+        reply = await daemon.http.post("/v1/entries", json=ONE)
+    assert reply.status_code == status
+    assert reply.json() == {"error": {"code": error.code, "message": error.message, "hint": error.hint}}
+
+
+async def test_many_entries_have_a_result_or_an_error_each() -> None:
+    done = SaveResult(id="e1", version=2, changed=False)
+    service = RecordingService(outcomes=[done, VersionConflict("stale")])
+    async with running(service) as daemon:
+        reply = await daemon.http.post("/v1/entries", json={"entries": [ONE, ONE]})
+    assert reply.status_code == 200
+    first, second = reply.json()["results"]
+    assert (first["id"], first["version"], first["changed"]) == ("e1", 2, False)
+    assert (second["error"]["code"], second["error"]["message"]) == ("version_conflict", "stale")
+    assert len(service.calls[0][1][0]) == 2
+
+
+async def test_too_many_entries_are_refused_before_the_service() -> None:
+    async with running(limits=LimitSettings(max_entries_per_request=2)) as daemon:
+        reply = await daemon.http.post("/v1/entries", json={"entries": [ONE] * 3})
+    assert (reply.status_code, reply.json()["error"]["code"]) == (413, "too_large")
+    assert daemon.service.calls == []
+
+
+async def test_a_wrong_entry_among_many_is_named() -> None:
+    async with running() as daemon:
+        reply = await daemon.http.post("/v1/entries", json={"entries": [ONE, {"content": 1}]})
+    assert reply.status_code == 400
+    assert reply.json()["error"]["message"] == (
+        "`entries[1].collection` is missing; `entries[1].content` must be a string."
+    )
+
+
+async def test_the_idempotency_key_is_passed_on() -> None:
+    async with running() as daemon:
+        await daemon.http.post("/v1/entries", json=ONE, headers={"Idempotency-Key": "abc-1"})
+    assert daemon.service.calls[0][2] == {"idempotency_key": "abc-1"}
+
+
+@pytest.mark.parametrize("key", ["", "a b", "a" * 256, "\x7f"])
+async def test_a_useless_idempotency_key_is_refused(key: str) -> None:
+    async with running() as daemon:
+        reply = await daemon.http.post("/v1/entries", json=ONE, headers={"Idempotency-Key": key})
+    assert (reply.status_code, reply.json()["error"]["code"]) == (400, "invalid_input")
+    assert daemon.service.calls == []
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    ["application/x-www-form-urlencoded", "text/plain", "multipart/form-data", "nonsense", None],
+)
+async def test_the_body_is_json_whatever_the_content_type_says(content_type: str | None) -> None:
+    headers = {"content-type": content_type} if content_type else {}
+    async with running() as daemon:
+        reply = await daemon.http.post("/v1/entries", content=b'{"collection":"knowledge"}', headers=headers)
+    assert reply.status_code == 201
+
+
+async def test_lists_with_defaults_and_with_every_filter() -> None:
+    async with running() as daemon:
+        assert (await daemon.http.get("/v1/entries")).json()["next"] is None
+        query = "namespace=n&collection=knowledge&collection=learning&session=s&limit=500&cursor=c"
+        assert (await daemon.http.get(f"/v1/entries?{query}")).status_code == 200
+    assert [kwargs for _, _, kwargs in daemon.service.calls] == [
+        {"namespace": "default", "collections": None, "session": None, "limit": 50, "cursor": None},
+        {
+            "namespace": "n",
+            "collections": ["knowledge", "learning"],
+            "session": "s",
+            "limit": 500,
+            "cursor": "c",
+        },
+    ]
+
+
+async def test_reads_edits_forgets_and_judges_by_id() -> None:
+    async with running() as daemon:
+        replies = [
+            await daemon.http.get("/v1/entries/e1?version=3"),
+            await daemon.http.patch("/v1/entries/e1", json={"content": "b", "if_version": 3}),
+            await daemon.http.delete("/v1/entries/e1?if_version=4"),
+            await daemon.http.get("/v1/entries/e1/versions"),
+            await daemon.http.post("/v1/learnings/e1/outcome", json={"success": False}),
+        ]
+    assert [reply.status_code for reply in replies] == [200] * 5
+    assert replies[0].json()["content"] == "a"
+    assert replies[2].json() == {"id": "e1", "versions": 1}
+    assert daemon.service.calls == [
+        ("get", ("e1",), {"version": 3}),
+        ("edit", ("e1", EditRequest(content="b", if_version=3)), {}),
+        ("forget", ("e1",), {"if_version": 4}),
+        ("versions", ("e1",), {}),
+        ("outcome", ("e1", OutcomeRequest(success=False)), {}),
+    ]
+
+
+async def test_an_unknown_entry_is_404() -> None:
+    async with running(RecordingService(error=NotFound("No entry e9."))) as daemon:
+        reply = await daemon.http.get("/v1/entries/e9")
+    assert (reply.status_code, reply.json()["error"]["message"]) == (404, "No entry e9.")
+
+
+BAD_QUERIES: dict[str, tuple[str, str]] = {
+    "unknown": ("/v1/entries?colour=red", "There is no parameter `colour`."),
+    "on a route without any": ("/v1/status?x=1", "There is no parameter `x`."),
+    "twice": ("/v1/entries?limit=1&limit=2", "The parameter `limit` is given twice."),
+    "not a number": ("/v1/entries?limit=many", "parameter `limit` must be an integer."),
+    "empty": ("/v1/entries?limit=", "parameter `limit` must be an integer."),
+    "too small": ("/v1/entries?limit=0", "parameter `limit` must be at least 1."),
+    "too large": ("/v1/entries?limit=501", "parameter `limit` must be at most 500."),
+    "65 bits": (
+        "/v1/entries/e1?version=9223372036854775808",
+        "parameter `version` must be at most 9223372036854775807.",
+    ),
+    "5000 digits": (f"/v1/entries/e1?version={'9' * 5_000}", "parameter `version`"),
+    "not utf-8": ("/v1/entries?session=%ff", "not valid text"),
+    "surrogate": ("/v1/entries?session=%ed%a0%80", "not valid text"),
+    "NUL": ("/v1/entries?session=%00", "not valid text"),
+    "NUL in the path": ("/v1/entries/%00", "not valid text"),
+    "path not utf-8": ("/v1/entries/%ff", "not valid text"),
+}
+
+
+@pytest.mark.parametrize(("url", "words"), BAD_QUERIES.values(), ids=BAD_QUERIES)
+async def test_a_bad_query_is_400_and_says_why(url: str, words: str) -> None:
+    async with running() as daemon:
+        reply = await daemon.http.get(url)
+    assert (reply.status_code, reply.json()["error"]["code"]) == (400, "invalid_input")
+    assert words in reply.json()["error"]["message"]
+    assert daemon.service.calls == []
+
+
+def _peer_headers() -> dict[str, Any]:
+    return {"X-Peer-Uid": "0", "X-Forwarded-User": "root", "X-Remote-User": "root", "Forwarded": "for=0"}
+
+
+async def test_who_asks_is_what_the_kernel_says() -> None:
+    async with running() as daemon:
+        reply: httpx.Response = await daemon.http.get("/v1/entries", headers=_peer_headers())
+        assert reply.status_code == 200
+        await daemon.http.post("/v1/entries", json=ONE, headers=_peer_headers())
+    uids = {(peer.pid, peer.uid, peer.gid) for peer in daemon.service.peers}
+    assert uids == {(os.getpid(), os.getuid(), os.getgid())}

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from pathlib import Path
+from typing import cast
+
+import pytest
+from starlette.types import ASGIApp
+
+from agentctx.config.schema import ServerSettings
+from agentctx.server import connection
+from agentctx.server.http_server import HttpServer
+from tests.server.recording import RecordingService
+from tests.server.running import TEST_TIMEOUT_S, parse_reply, read_reply, read_to_end, running
+from tests.server.test_connection import GET, SEARCH, post
+
+
+async def test_a_running_request_is_finished_and_an_idle_connection_closed() -> None:
+    service = RecordingService(gate=asyncio.Event())
+    assert service.gate is not None
+    async with (
+        running(service) as daemon,
+        daemon.connection() as (idle, idle_writer),
+        daemon.connection() as (half, half_writer),
+        daemon.connection() as (busy, busy_writer),
+    ):
+        idle_writer.write(GET)
+        await read_reply(idle)
+        half_writer.write(GET[:10])
+        busy_writer.write(post(SEARCH, more=b""))
+        await service.searching.wait()
+        stopping = asyncio.create_task(daemon.server.stop())
+        assert await read_to_end(idle) == b""
+        assert await read_to_end(half) == b""
+        with pytest.raises(OSError, match="refused"):
+            await asyncio.open_unix_connection(os.fspath(daemon.path))
+        assert not stopping.done()
+        service.gate.set()
+        reply = parse_reply(await read_to_end(busy))
+        assert (reply.status, reply.headers["connection"]) == (200, "close")
+        await stopping
+
+
+async def test_a_request_that_takes_too_long_is_told_so() -> None:
+    service = RecordingService(gate=asyncio.Event())
+    async with running(service, shutdown_timeout_s=0.05) as daemon, daemon.connection() as (reader, writer):
+        writer.write(post(SEARCH, more=b""))
+        await service.searching.wait()
+        await daemon.server.stop()
+        reply = parse_reply(await read_to_end(reader))
+    assert (reply.status, reply.code) == (503, "unavailable")
+
+
+async def test_a_request_whose_client_has_gone_is_waited_for_as_well() -> None:
+    service = RecordingService(gate=asyncio.Event())
+    assert service.gate is not None
+    async with running(service) as daemon:
+        async with daemon.connection() as (_, writer):
+            writer.write(post(SEARCH, more=b""))
+            await service.searching.wait()
+        stopping = asyncio.create_task(daemon.server.stop())
+        await asyncio.wait({stopping}, timeout=0.05)
+        assert not stopping.done()
+        service.gate.set()
+        await stopping
+
+
+async def test_replies_nobody_reads_do_not_hold_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They fit into the transport's buffer, so that their handlers are done."""
+    monkeypatch.setattr(connection, "LINGER_S", 0.05)
+    async with running(RecordingService(block="a" * 20_000), shutdown_timeout_s=60) as daemon:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+            sock.connect(os.fspath(daemon.path))
+            while not any(
+                one.transport.get_write_buffer_size() for one in daemon.server._server._connections()
+            ):
+                sock.sendall(post(SEARCH, path=b"/v1/context", more=b""))
+                await daemon.is_healthy()
+            async with asyncio.timeout(TEST_TIMEOUT_S):
+                await daemon.server.stop()
+
+
+async def test_half_a_body_does_not_hold_the_stop() -> None:
+    async with running(shutdown_timeout_s=0.05) as daemon, daemon.connection() as (reader, writer):
+        writer.write(post(SEARCH)[:-1])
+        await daemon.is_healthy()
+        await daemon.server.stop()
+        assert parse_reply(await read_to_end(reader)).status == 503
+
+
+async def test_stop_may_come_again_before_and_after() -> None:
+    async with running() as daemon:
+        await daemon.server.stop()
+        await daemon.server.stop()
+
+
+def _server() -> tuple[HttpServer, socket.socket]:
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.bind("s")
+    sock.listen()
+    sock.setblocking(False)
+    return HttpServer(cast("ASGIApp", None), [sock], ServerSettings()), sock
+
+
+async def test_a_server_stopped_before_it_serves_returns_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    server, sock = _server()
+    await server.stop()
+    await server.serve()
+    assert sock.fileno() == -1
+
+
+async def test_cancelling_closes_the_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    server, sock = _server()
+    serving = asyncio.create_task(server.serve())
+    await server.started.wait()
+    serving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await serving
+    assert sock.fileno() == -1
+
+
+async def test_signals_stay_the_owners() -> None:
+    before = {name: signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGINT)}
+    async with running():
+        assert {name: signal.getsignal(name) for name in before} == before

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+
+import pytest
+from starlette.requests import Request
+
+from agentctx.errors import RequestFailed
+from agentctx.server.peer import peer_of, request_peer
+from agentctx.server.service import Peer
+from tests.server.running import running
+
+CLIENT = """
+import os, socket, sys
+sock = socket.socket(socket.AF_UNIX)
+sock.connect(sys.argv[1])
+print(os.getpid(), flush=True)
+sock.sendall(b"GET /v1/status HTTP/1.1\\r\\nHost: a\\r\\nConnection: close\\r\\nX-Peer-Uid: 0\\r\\n\\r\\n")
+while sock.recv(65536): pass
+"""
+
+
+def test_the_kernel_names_the_other_end() -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    with ours, theirs:
+        assert peer_of(ours) == Peer(pid=os.getpid(), uid=os.getuid(), gid=os.getgid())
+
+
+def test_only_unix_sockets_have_a_peer() -> None:
+    with socket.socket(socket.AF_INET) as sock:
+        assert peer_of(sock) is None
+    assert peer_of(None) is None
+
+
+def test_no_peer_no_service() -> None:
+    with pytest.raises(RequestFailed):
+        request_peer(Request({"type": "http", "state": {"peer": None}}))
+    with pytest.raises(RequestFailed):
+        request_peer(Request({"type": "http", "headers": [(b"peer", b"0")]}))
+
+
+async def test_a_request_of_another_process_has_its_pid() -> None:
+    async with running() as daemon:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", CLIENT, os.fspath(daemon.path), stdout=asyncio.subprocess.PIPE
+        )
+        output, _ = await process.communicate()
+    assert daemon.service.peers == [Peer(pid=int(output), uid=os.getuid(), gid=os.getgid())]

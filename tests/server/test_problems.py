@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import pytest
+
+from agentctx.server.problems import in_plain_words, quoted
+
+
+@pytest.mark.parametrize(
+    ("location", "place"),
+    [
+        (("body", "key"), "`key`"),
+        (("body", "<many>", "entries", 0, "tags", 2), "`entries[0].tags[2]`"),
+        (("query", "limit"), "parameter `limit`"),
+        (("path", "entry_id"), "parameter `entry_id`"),
+        (("header", "Idempotency-Key"), "header `Idempotency-Key`"),
+        (("body",), "the body"),
+    ],
+)
+def test_names_the_place(location: tuple[str | int, ...], place: str) -> None:
+    assert in_plain_words([{"type": "string_type", "loc": location}]) == f"{place} must be a string."
+
+
+def test_says_limits_in_numbers() -> None:
+    error = {"type": "less_than_equal", "loc": ("query", "limit"), "ctx": {"le": 500}}
+    assert in_plain_words([error]) == "parameter `limit` must be at most 500."
+
+
+def test_a_rule_without_words_is_named_without_the_value() -> None:
+    error = {"type": "url_parsing", "loc": ("body", "url"), "msg": "secret", "input": "secret"}
+    assert in_plain_words([error]) == "`url` is not valid."
+
+
+def test_names_out_of_requests_are_short_and_printable() -> None:
+    assert quoted("a" * 100) == f"`{'a' * 40}…`"
+    assert quoted("a\n\x1b[31m") == r"`a\n\x1b[31m`"

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+import structlog
+from structlog.testing import capture_logs
+
+from agentctx import __version__
+from tests.server.recording import RecordingService
+from tests.server.running import parse_reply, running
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/v1/status", "/v1/entries?x=1", "/nowhere", "/v1/entries/%00"])
+async def test_every_reply_has_a_version_and_an_id_of_its_own(path: str) -> None:
+    async with running() as daemon:
+        replies = [await daemon.http.get(path) for _ in range(2)]
+    assert {reply.headers["x-agentctx-version"] for reply in replies} == {__version__}
+    ids = {reply.headers["x-request-id"] for reply in replies}
+    assert len(ids) == 2
+    assert all(ids)
+
+
+async def test_a_sane_request_id_is_kept_and_bound_for_the_log() -> None:
+    class Logging(RecordingService):
+        def not_ready(self) -> str | None:
+            return str(structlog.contextvars.get_contextvars()["request_id"])
+
+    async with running(Logging()) as daemon:
+        reply = await daemon.http.get("/readyz", headers={"X-Request-Id": "Trace-1.a_b"})
+    assert reply.headers["x-request-id"] == "Trace-1.a_b"
+    assert reply.json()["error"]["message"] == "Trace-1.a_b"
+
+
+@pytest.mark.parametrize("request_id", ["", "a b", "a" * 65, "a;b", "é"])
+async def test_another_request_id_is_replaced(request_id: str) -> None:
+    async with running() as daemon:
+        raw = await daemon.exchange(
+            b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n"
+            b"X-Request-Id: " + request_id.encode() + b"\r\n\r\n"
+        )
+    assert len(parse_reply(raw).headers["x-request-id"]) == 16
+
+
+async def test_a_crash_is_500_without_details_and_logged_with_them() -> None:
+    async with running(RecordingService(error=KeyError("secret"))) as daemon:
+        with capture_logs(processors=[structlog.contextvars.merge_contextvars]) as logs:
+            reply = await daemon.http.get("/v1/status", headers={"X-Request-Id": "r1"})
+        assert await daemon.is_healthy()
+    assert (reply.status_code, reply.json()["error"]["code"]) == (500, "internal")
+    assert "secret" not in reply.text
+    crash = next(entry for entry in logs if entry["event"] == "request_crashed")
+    assert (crash["request_id"], crash["exc_info"]) == ("r1", True)

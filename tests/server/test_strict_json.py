@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import json
+import string
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from agentctx.errors import InvalidInput, TooLarge
+from agentctx.server.strict_json import MAX_DEPTH, MAX_VALUES, check, decode
+from agentctx.wire import ContextRequest, OutcomeRequest, SaveRequest, SearchRequest
+
+SAVE = TypeAdapter(SaveRequest)
+
+NOT_STRICT_JSON = {
+    "empty": (b"", "no body"),
+    "whitespace": (b" \r\n\t", "no body"),
+    "garbage": (b"hello", "not valid JSON"),
+    "two values": (b"{} {}", "not valid JSON"),
+    "trailing comma": (b'{"a":1,}', "not valid JSON"),
+    "single quotes": (b"{'a':1}", "not valid JSON"),
+    "comment": (b"{} // no", "not valid JSON"),
+    "cut": (b'{"collection":"kno', "not valid JSON"),
+    "byte order mark": (b"\xef\xbb\xbf{}", "not valid JSON"),
+    "utf-16": ('{"a":1}'.encode("utf-16"), "not valid UTF-8"),
+    "latin-1": (b'{"a":"\xe9"}', "not valid UTF-8 at byte 6"),
+    "overlong utf-8": (b'{"a":"\xc0\xaf"}', "not valid UTF-8"),
+    "raw surrogate": (b'{"a":"\xed\xa0\x80"}', "not valid UTF-8"),
+    "escaped surrogate": (b'{"a":"\\ud800"}', "surrogate"),
+    "escaped low surrogate": (b'{"a":"x\\udc00y"}', "surrogate"),
+    "swapped surrogates": (b'{"a":"\\udc00\\ud800"}', "surrogate"),
+    "surrogate in a key": (b'{"\\ud800":1}', "surrogate"),
+    "raw NUL": (b'{"a":"\x00"}', "not valid JSON"),
+    "escaped NUL": (b'{"a":"x\\u0000"}', "NUL"),
+    "escaped NUL in a key": (b'{"\\u0000":1}', "NUL"),
+    "only NULs": (b"\0\0", "not valid JSON"),
+    "raw newline in a text": (b'{"a":"\n"}', "not valid JSON"),
+    "bad escape": (b'{"a":"\\x41"}', "not valid JSON"),
+    "NaN": (b'{"a":NaN}', "NaN is not JSON"),
+    "Infinity": (b'{"a":Infinity}', "Infinity is not JSON"),
+    "-Infinity": (b'{"a":-Infinity}', "-Infinity is not JSON"),
+    "1e999": (b'{"a":1e999}', "out of range"),
+    "65 bits": (b'{"a":9223372036854775808}', "64 bits"),
+    "5000 digits": (b'{"a":' + b"9" * 5_000 + b"}", "64 bits"),
+    "leading zero": (b'{"a":01}', "not valid JSON"),
+    "duplicate key": (b'{"a":1,"b":2,"a":1}', "`a` is given twice"),
+    "duplicate key deeper": (b'{"x":[{"a":1,"\\u0061":2}]}', "`a` is given twice"),
+    "deep": (b"[" * 33 + b"]" * 33, "nested deeper than 32"),
+    "very deep": (b"[" * 20_000 + b"]" * 20_000, "nested deeper than 32"),
+    "very deep and open": (b'{"a":' * 20_000, "nested deeper than 32"),
+}
+
+
+@pytest.mark.parametrize(("raw", "words"), NOT_STRICT_JSON.values(), ids=NOT_STRICT_JSON)
+def test_refuses_what_is_not_strict_json(raw: bytes, words: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        check(raw)
+    assert words in f"{caught.value.message} {caught.value.hint}"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"[" * MAX_DEPTH + b"]" * MAX_DEPTH,
+        b'{"a":9223372036854775807,"b":-9223372036854775808}',
+        b'{"a":1.5e300,"b":-0,"c":null}',
+        '{"a":"é😀","b":"\\ud83d\\ude00"}'.encode(),
+        b' {"a":"\\u0001"}\n',
+    ],
+)
+def test_takes_strict_json(raw: bytes) -> None:
+    check(raw)
+
+
+def test_refuses_more_values_than_the_loop_can_bear() -> None:
+    check(json.dumps([0] * MAX_VALUES).encode())
+    with pytest.raises(TooLarge, match="more than 50000 values"):
+        check(json.dumps([0] * (MAX_VALUES + 1)).encode())
+    with pytest.raises(TooLarge, match="more than 50000 values"):
+        check(b"[" * 1_000_000)
+
+
+@pytest.mark.parametrize("text", [",[{" * 50_000, '",\\"' * 50_000, "\\," * 50_000])
+def test_punctuation_inside_texts_is_not_counted_as_values(text: str) -> None:
+    check(json.dumps({"query": text}).encode())
+
+
+def test_finds_a_duplicate_among_very_many_keys() -> None:
+    keys = ",".join(f'"k{i}":1' for i in range(49_000))
+    with pytest.raises(InvalidInput, match="`k48999` is given twice"):
+        check(f'{{{keys},"k48999":2}}'.encode())
+
+
+NOT_THE_SHAPE = {
+    "null": (b"null", "the body must be an object"),
+    "list": (b"[]", "the body must be an object"),
+    "text": (b'"x"', "the body must be an object"),
+    "missing": (b"{}", "`collection` is missing"),
+    "unknown": (b'{"collection":"k","colour":"red"}', "`colour` is not a known field"),
+    "number for text": (b'{"collection":5}', "`collection` must be a string"),
+    "null for text": (b'{"collection":null}', "`collection` must be a string"),
+    "text for number": (b'{"collection":"k","token_count":"5"}', "`token_count` must be an integer"),
+    "bool for number": (b'{"collection":"k","token_count":true}', "`token_count` must be an integer"),
+    "float for integer": (b'{"collection":"k","token_count":1.0}', "`token_count` must be an integer"),
+    "text for list": (b'{"collection":"k","tags":"a"}', "`tags` must be a list"),
+    "number in list": (b'{"collection":"k","tags":["a",1]}', "`tags[1]` must be a string"),
+    "other word": (
+        b'{"collection":"k","origin":"me"}',
+        "`origin` must be 'user', 'agent', 'tool', 'document', 'import' or 'capture'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("raw", "words"), NOT_THE_SHAPE.values(), ids=NOT_THE_SHAPE)
+def test_names_the_field_and_the_rule(raw: bytes, words: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        decode(raw, SAVE)
+    assert words in caught.value.message
+
+
+def test_a_field_named_like_a_place_is_named() -> None:
+    with pytest.raises(InvalidInput, match="`query` must be a string"):
+        decode(b'{"query":5}', TypeAdapter(SearchRequest))
+
+
+@pytest.mark.parametrize("raw", [b'{"success":1}', b'{"success":"true"}', b'{"success":null}'])
+def test_only_a_boolean_is_a_boolean(raw: bytes) -> None:
+    with pytest.raises(InvalidInput, match="`success` must be true or false"):
+        decode(raw, TypeAdapter(OutcomeRequest))
+
+
+def test_never_echoes_values() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        decode(b'{"collection":"k","token_count":"my secret","tags":{"my secret":1}}', SAVE)
+    assert "secret" not in f"{caught.value.message} {caught.value.hint}"
+
+
+def test_lists_five_problems_and_counts_the_rest() -> None:
+    raw = json.dumps({"collection": "k", "tags": list(range(20))}).encode()
+    with pytest.raises(InvalidInput) as caught:
+        decode(raw, SAVE)
+    assert caught.value.message.count("must be a string") == 5
+    assert caught.value.message.endswith("and 15 more problems.")
+
+
+def test_counts_only_where_listing_would_hold_the_loop() -> None:
+    raw = json.dumps({"collection": "k", "tags": [0] * 20_000}).encode()
+    with pytest.raises(InvalidInput, match="20000 fields that are unknown or of the wrong type"):
+        decode(raw, SAVE)
+
+
+def test_decodes_inherited_and_default_fields() -> None:
+    request = decode(b'{"query":"a","budget_tokens":7,"max_distance":1}', TypeAdapter(ContextRequest))
+    assert request == ContextRequest(query="a", budget_tokens=7, max_distance=1.0)
+
+
+JSON_VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(string.ascii_letters), inner, max_size=4)
+    ),
+    max_leaves=20,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(JSON_VALUES, st.booleans())
+def test_takes_whatever_a_json_library_writes(value: Any, ascii_only: bool) -> None:
+    check(json.dumps(value, ensure_ascii=ascii_only).encode())
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=80))
+def test_any_bytes_are_decoded_or_refused(raw: bytes) -> None:
+    try:
+        decode(raw, SAVE)
+    except InvalidInput as error:
+        assert error.message.isprintable()  # noqa: PT017 - no error is an outcome too

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import pytest
+from starlette.datastructures import QueryParams
+
+from agentctx.errors import InvalidInput
+from agentctx.server.strict_route import check_query
+
+REPEATABLE = {"limit": False, "collection": True}
+
+
+@pytest.mark.parametrize("query", ["", "limit=1", "collection=a&limit=1&collection=b"])
+def test_takes_what_the_route_has(query: str) -> None:
+    check_query(QueryParams(query), REPEATABLE)
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("Limit=1", "There is no parameter `Limit`."),
+        ("limit=1&x", "There is no parameter `x`."),
+        ("=1", "There is no parameter ``."),
+        ("limit=1&limit=1", "The parameter `limit` is given twice."),
+    ],
+)
+def test_refuses_what_it_has_not(query: str, words: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        check_query(QueryParams(query), REPEATABLE)
+    assert caught.value.message == words
+
+
+def test_says_what_there_is() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        check_query(QueryParams("x=1"), REPEATABLE)
+    assert caught.value.hint == "Possible: limit, collection."
