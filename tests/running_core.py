@@ -32,7 +32,7 @@ async def running_core(
 ) -> AsyncIterator[Core]:
     """`overrides` are sections of the settings. Without a provider nothing is embedded."""
     off = {"embedding": {"provider": "none"}} if provider is None else {}
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True)  # noqa: ASYNC240 - one folder of a test
     settings = settings or Settings.model_validate({**off, **overrides})
     places = Places(folder, folder / "agentctx.sock")
     async with open_core(settings, places, not_ready=lambda: None, provider=provider, clock=clock) as core:

@@ -148,4 +148,3 @@ def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
     import uvloop
 
     return uvloop.Loop
-

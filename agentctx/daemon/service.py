@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from hashlib import sha256
 from typing import Any
 
@@ -285,9 +285,8 @@ class DaemonService:
 
 def _given(request: SaveRequest | EditRequest, *, without: frozenset[str]) -> dict[str, Any]:
     """The fields that were sent, without the named ones."""
-    return {
-        name: value for name, value in asdict(request).items() if value is not None and name not in without
-    }
+    names = (field.name for field in fields(request) if field.name not in without)
+    return {name: value for name in names if (value := getattr(request, name)) is not None}
 
 
 def _numbered(key: str | None, number: int) -> str | None:
@@ -297,7 +296,7 @@ def _numbered(key: str | None, number: int) -> str | None:
 def _idempotency(key: str | None, request: SaveRequest, peer: Peer) -> IdempotencyKey | None:
     if key is None:
         return None
-    meaning = repr(sorted(asdict(replace(request, wait=None)).items()))
+    meaning = repr(_given(request, without=frozenset({"wait"})))
     return IdempotencyKey(peer.uid, key, sha256(meaning.encode("utf-8", "surrogatepass")).digest())
 
 

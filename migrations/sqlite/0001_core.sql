@@ -93,8 +93,6 @@ CREATE TABLE jobs (
   CHECK (state = 'pending' OR last_error IS NOT NULL)
 ) STRICT;
 
-CREATE INDEX jobs_pending ON jobs (id) WHERE state = 'pending';
-
 -- Answers to requests that carried an Idempotency-Key, until they are forgotten.
 CREATE TABLE idempotency (
   principal INTEGER NOT NULL,

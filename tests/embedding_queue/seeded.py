@@ -6,4 +6,4 @@ import random
 
 
 def seeded(seed: int) -> random.Random:
-    return random.Random(seed)  # noqa: S311 - chance for tests, no secret
+    return random.Random(seed)

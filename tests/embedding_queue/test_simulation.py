@@ -48,7 +48,7 @@ class World:
             self.settings,
             clock=self.timer.now,
             timer=self.timer,
-            rng=random.Random(self.rng.random()),  # noqa: S311 - chance for tests, no secret
+            rng=random.Random(self.rng.random()),
         )
         queue.start()
         return queue
