@@ -61,7 +61,7 @@ class RagSettings(Section):
     budget_tokens: PositiveInt = Field(1_500, description="most tokens of a context block")
     deadline_s: PositiveFloat = Field(2.0, description="after that a question is answered by words alone")
     dense_weight: Annotated[float, Field(ge=0, le=1)] = Field(
-        0.4, description="share of meaning in the fused score"
+        0.5, description="share of meaning in the fused score"
     )
     cache_entries: Annotated[int, Field(ge=0)] = Field(512, description="query vectors kept in memory")
 

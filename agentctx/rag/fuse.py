@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from agentctx.storage.base import VectorHit, WordHit
 
-DENSE_WEIGHT = 0.4
+DENSE_WEIGHT = 0.5
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.base import Entry, Filter, ResolvedChunk, VectorHit, WordHit
 from agentctx.storage.sqlite import filters, fts
-from agentctx.storage.sqlite.entries import SELECT_ENTRY, entry_of
+from agentctx.storage.sqlite.entries import SELECT_FOUND, entry_of
 from agentctx.storage.sqlite.space_index import SpaceIndex
 from agentctx.storage.words import match_expression
 
@@ -23,7 +23,7 @@ _CHUNK_IDS = "SELECT chunks.id FROM chunks JOIN entries e ON e.seq = chunks.entr
 def by_words(conn: Connection, question: str, wanted: Filter, limit: int, *, now: int) -> list[WordHit]:
     """The best chunks by BM25; none for a question without words."""
     terms = fts.question_terms(conn, question)
-    expression = match_expression(terms, filters.scope_groups(wanted))
+    expression = match_expression(terms, _scope(conn, wanted))
     if not expression:
         return []
     narrowed, parameters = "", ()
@@ -76,7 +76,7 @@ def resolve(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int
         (json.dumps(list(chunks)),),
     ).fetchall()
     rows = conn.execute(
-        f"{SELECT_ENTRY} WHERE e.seq IN (SELECT value FROM json_each(?)) AND {condition.sql}",  # noqa: S608 - as above
+        f"{SELECT_FOUND} WHERE e.seq IN (SELECT value FROM json_each(?)) AND {condition.sql}",  # noqa: S608 - as above
         (json.dumps(sorted({row[1] for row in placed})), *condition.parameters),
     )
     entries: dict[int, Entry] = {row[0]: entry_of(row) for row in rows}
@@ -91,6 +91,17 @@ def resolve(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int
         for chunk, seq, start, end in placed
         if seq in entries
     }
+
+
+def _scope(conn: Connection, wanted: Filter) -> list[list[str]]:
+    """The scope groups that narrow anything: that of the only namespace matches every chunk, at a price."""
+    others = conn.execute(
+        """SELECT EXISTS (SELECT 1 FROM entries WHERE live = 1 AND namespace < ?)
+               OR EXISTS (SELECT 1 FROM entries WHERE live = 1 AND namespace > ?)""",
+        (wanted.namespace, wanted.namespace),
+    ).fetchone()[0]
+    namespace, *narrower = filters.scope_groups(wanted)
+    return [namespace, *narrower] if others else narrower
 
 
 def _entry_ids(conn: Connection, chunks: Sequence[int]) -> dict[int, str]:
