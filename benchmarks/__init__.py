@@ -1,0 +1,1 @@
+"""Measures what the project promises, each figure beside its baseline in the same run."""

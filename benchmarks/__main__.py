@@ -1,0 +1,80 @@
+"""`python -m benchmarks [NAME…] [--quick] [--json FILE] [--scifact PATH] [--locomo PATH]`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any, TypeAlias
+
+from benchmarks import commits, footprint, found, ingest, relevance, saves, search
+from benchmarks.figures import Figure, as_json, has_failed, table
+from benchmarks.machine import machine
+from benchmarks.options import Options
+
+Benchmark: TypeAlias = Callable[[Options], Coroutine[Any, Any, list[Figure]]]
+
+BENCHMARKS: Mapping[str, Benchmark] = {
+    "saves": saves.measure,
+    "commits": commits.measure,
+    "ingest": ingest.measure,
+    "found": found.measure,
+    "search": search.measure,
+    "relevance": relevance.measure,
+    "footprint": footprint.measure,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run them; 1 when a judged figure misses its bar."""
+    given = _given(arguments)
+    about = machine()
+    print(_about_line(about), flush=True)
+    options = Options(quick=given.quick, scifact=given.scifact, locomo=given.locomo)
+    figures: list[Figure] = []
+    for name in given.names or BENCHMARKS:
+        figures += _run(name, options)
+    if given.json:
+        report = {"machine": about, "quick": given.quick, "figures": [as_json(f) for f in figures]}
+        given.json.write_text(json.dumps(report, indent=2) + "\n", "utf-8")
+    return 1 if has_failed(figures) else 0
+
+
+def _run(name: str, options: Options) -> list[Figure]:
+    if name == "relevance" and not (options.scifact or options.locomo):
+        print("\nrelevance  not measured: it needs --scifact or --locomo", flush=True)
+        return []
+    started = perf_counter()
+    figures = asyncio.run(BENCHMARKS[name](options))
+    print(f"\n{name}  ({perf_counter() - started:.0f} s)\n{table(figures)}", flush=True)
+    return figures
+
+
+def _given(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(BENCHMARKS)}; else all")
+    parser.add_argument("--quick", action="store_true", help="small sizes: about two minutes")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write machine and figures there")
+    parser.add_argument("--scifact", type=Path, metavar="PATH", help="folder with corpus and queries")
+    parser.add_argument("--locomo", type=Path, metavar="PATH", help="folder of folders, one a conversation")
+    given = parser.parse_args(arguments)
+    if unknown := [name for name in given.names if name not in BENCHMARKS]:
+        parser.error(f"there is no benchmark {unknown[0]!r}, only {', '.join(BENCHMARKS)}")
+    return given
+
+
+def _about_line(about: Mapping[str, Any]) -> str:
+    loop = about["loop_ms"]
+    return (
+        f"{about['cpu']}, {about['cores']} cores, load {about['load'][0]}, Python {about['python']}, "
+        f"SQLite {about['sqlite']}, commit {about['commit'] or 'unknown'}, "
+        f"fixed loop p50 {loop['p50']} ms, p95 {loop['p95']} ms"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

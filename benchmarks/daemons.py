@@ -1,0 +1,69 @@
+"""A daemon of a benchmark's own: a folder, a config, a process, and a client that waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from agentctx.cli.demo_daemon import DemoDaemon
+from agentctx.client import AsyncClient, Client
+from agentctx.errors import DeadlineExceeded
+from agentctx.storage.sqlite.engine import DATABASE_NAME
+
+MODEL_TIMEOUT_S = 120.0
+"""The very first start on a machine builds the embedded model."""
+_POLL_S = 0.05
+
+
+@contextmanager
+def daemon_folder(provider: str = "embedded") -> Iterator[Path]:
+    """A folder as `DemoDaemon` wants it, with a config that names the provider; removed at the end."""
+    with tempfile.TemporaryDirectory(prefix="agentctx-bench-") as name:
+        folder = Path(name)
+        config = f'[embedding]\nprovider = "{provider}"\n\n[log]\nlevel = "warning"\n'
+        (folder / "agentctx.toml").write_text(config, "utf-8")
+        (folder / "data").mkdir(mode=0o700)
+        yield folder
+
+
+def database_in(folder: Path) -> Path:
+    """Where the daemon of this folder keeps its database."""
+    return folder / "data" / DATABASE_NAME
+
+
+@asynccontextmanager
+async def started(folder: Path) -> AsyncIterator[AsyncClient]:
+    """A client of a daemon in `folder` that is ready and whose model, if it has one, has answered."""
+    with DemoDaemon(folder) as daemon:
+        with Client(daemon.socket) as blocking:
+            daemon.wait_ready(blocking)
+        async with AsyncClient(daemon.socket) as client:
+            await _model_answers(client)
+            yield client
+
+
+@asynccontextmanager
+async def running(provider: str = "embedded") -> AsyncIterator[AsyncClient]:
+    """A client of an empty daemon."""
+    with daemon_folder(provider) as folder:
+        async with started(folder) as client:
+            yield client
+
+
+async def drained(client: AsyncClient, *, poll_s: float = _POLL_S) -> None:
+    """Wait until no embedding is owed. Each look costs the daemon about a millisecond of CPU time."""
+    while (await client.queue()).pending:  # noqa: ASYNC110 - the queue of another process
+        await asyncio.sleep(poll_s)
+
+
+async def _model_answers(client: AsyncClient) -> None:
+    try:
+        async with asyncio.timeout(MODEL_TIMEOUT_S):
+            while (await client.status()).provider.state not in {"ok", "off"}:  # noqa: ASYNC110 - as above
+                await asyncio.sleep(_POLL_S)
+    except TimeoutError:
+        reason = (await client.status()).provider.reason
+        raise DeadlineExceeded(f"The model has not answered in {MODEL_TIMEOUT_S:g} s: {reason}.") from None

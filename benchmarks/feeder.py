@@ -1,0 +1,38 @@
+"""A client that keeps a daemon's embedder busy until it is ended: `python -m benchmarks.feeder SOCKET`.
+
+It saves as fast as the texts are embedded and not faster: the backlog stays, the database hardly grows. A
+line on standard output says that the backlog is there.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from agentctx.client import Client
+from benchmarks.texts import TextSource
+
+BACKLOG = 64
+_STEP = 8
+_NAP_S = 0.02
+_TEXT_CHARACTERS = 1_000
+
+
+def main() -> None:
+    texts = TextSource(seed=6)
+    told = False
+    with Client(Path(sys.argv[1])) as client:
+        while True:
+            if client.queue().pending < BACKLOG:
+                for _ in range(_STEP):
+                    client.save_observation("feeder", texts.text(_TEXT_CHARACTERS))
+                continue
+            if not told:
+                print("busy", flush=True)
+                told = True
+            time.sleep(_NAP_S)
+
+
+if __name__ == "__main__":
+    main()

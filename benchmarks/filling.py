@@ -1,0 +1,62 @@
+"""A database with thousands of vectors, without embedding as many texts."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import numpy as np
+
+from agentctx.embedding_providers.base import EmbeddingProvider, Vectors, check_reply, unit_rows
+from agentctx.embedding_queue.space_keeper import CANARY
+from agentctx.storage.base import Job, Space
+from agentctx.storage.embedding_text import TEMPLATE
+from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.stores.memory import MemoryStore
+from agentctx.times import wall_clock
+from benchmarks.texts import TextSource
+
+SESSION = "bench"
+SEEDS = 300
+TEXT_CHARACTERS = 400
+"""One chunk."""
+_AT_ONCE = 200
+
+
+async def open_own_space(storage: SqliteStorage, provider: EmbeddingProvider) -> Space:
+    """The space that a daemon with this provider takes for its own."""
+    space = await storage.open_space({**provider.fingerprint, "template": TEMPLATE})
+    canary = check_reply(await provider.embed([CANARY]), count=1, dimension=0)[0]
+    return await storage.prepare_space(space.id, canary)
+
+
+async def vectors_like_texts(provider: EmbeddingProvider, texts: TextSource, count: int) -> Vectors:
+    """Unit vectors `(count, dimension)`: those of some hundred texts, each mixed with noise (cosine .7)."""
+    seeds = await provider.embed([texts.text(TEXT_CHARACTERS) for _ in range(min(SEEDS, count))])
+    noise = np.random.default_rng(5).standard_normal((count, seeds.shape[1])).astype(np.float32)
+    return unit_rows(seeds[np.arange(count) % len(seeds)] + unit_rows(noise))
+
+
+async def fill(database: Path, provider: EmbeddingProvider, texts: TextSource, count: int) -> Vectors:
+    """Save `count` texts of one chunk and give each a vector; returns the vectors."""
+    vectors = await vectors_like_texts(provider, texts, count)
+    storage = await SqliteStorage.open(database)
+    try:
+        await open_own_space(storage, provider)
+        jobs = await _save(storage, texts, count)
+        for start in range(0, count, _AT_ONCE):
+            await storage.complete(jobs[start : start + _AT_ONCE], vectors[start : start + _AT_ONCE])
+    finally:
+        await storage.close()
+    return vectors
+
+
+async def _save(storage: SqliteStorage, texts: TextSource, count: int) -> list[Job]:
+    jobs: list[Job] = []
+    store = MemoryStore(storage, jobs.extend, clock=wall_clock)
+    for start in range(0, count, _AT_ONCE):
+        batch = [texts.text(TEXT_CHARACTERS) for _ in range(min(_AT_ONCE, count - start))]
+        await asyncio.gather(*(store.save_observation(SESSION, text) for text in batch))
+    if len(jobs) != count:
+        raise RuntimeError(f"{count} texts became {len(jobs)} chunks, one each was expected")
+    return jobs

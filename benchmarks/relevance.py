@@ -1,0 +1,143 @@
+"""How good the answers are on retrieval sets: by words, by meaning and by both, through the same code."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentctx.config.schema import EmbeddingSettings, RagSettings
+from agentctx.embedding_providers.registry import create_provider
+from agentctx.rag.service import Answer, Question, RAGService, Serving
+from agentctx.storage.base import Filter, Job
+from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.stores.memory import MemoryStore
+from agentctx.wire import DEFAULT_NAMESPACE
+from benchmarks.figures import Figure, at_least
+from benchmarks.filling import open_own_space
+from benchmarks.options import Options
+from benchmarks.ranking import Quality, mean_quality, quality
+from benchmarks.retrieval_set import RetrievalSet, read_set, read_sets
+from benchmarks.vector_cache import CachedEmbedder
+
+WORDS, MEANING = 0.0, 1.0
+LEAST_GAIN = 0.03
+DATE_MS = 1_767_225_600_000
+"""2026-01-01: the day is in the embedded text, and a day that changes would make every cached vector void."""
+_ALL_CHUNKS = 200
+"""As many as the fusion can have, so that what is cut off is documents beyond the tenth, not chunks."""
+_AT_ONCE = 200
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Searchable:
+    """A set that was saved and embedded. `ids` maps entries to documents."""
+
+    source: RetrievalSet
+    storage: SqliteStorage
+    embedder: CachedEmbedder
+    space: int
+    ids: Mapping[str, str]
+
+
+async def measure(options: Options) -> list[Figure]:
+    """SciFact is judged; LoCoMo, whose conversations are pooled question by question, is printed."""
+    default = RagSettings().dense_weight
+    weights = (WORDS, MEANING, default)
+    figures: list[Figure] = []
+    if options.scifact:
+        found = await qualities([read_set(options.scifact)], weights)
+        best = max(found[WORDS].ndcg_10, found[MEANING].ndcg_10)
+        for weight in weights:
+            figures += _figures("SciFact", weight, found[weight], best if weight == default else None)
+    if options.locomo:
+        found = await qualities(read_sets(options.locomo), weights)
+        for weight in weights:
+            figures += _figures("LoCoMo", weight, found[weight], None)
+    return figures
+
+
+async def qualities(sets: Sequence[RetrievalSet], weights: Sequence[float]) -> dict[float, Quality]:
+    """The mean over all questions of all sets, for each share of meaning."""
+    provider = create_provider(EmbeddingSettings())
+    if provider is None:
+        raise RuntimeError("the default provider embeds nothing")
+    embedder = CachedEmbedder(provider)
+    answers: dict[float, list[Quality]] = {weight: [] for weight in weights}
+    try:
+        for source in sets:
+            async with searchable(source, embedder) as target:
+                for weight in weights:
+                    answers[weight] += await _answers(target, weight)
+    finally:
+        embedder.save()
+        await provider.aclose()
+    return {weight: mean_quality(found) for weight, found in answers.items()}
+
+
+@asynccontextmanager
+async def searchable(source: RetrievalSet, embedder: CachedEmbedder) -> AsyncIterator[Searchable]:
+    """The documents as observations of one session, embedded, in a database of their own."""
+    with tempfile.TemporaryDirectory(prefix="agentctx-bench-") as name:
+        storage = await SqliteStorage.open(Path(name) / "relevance.db", clock=lambda: DATE_MS)
+        try:
+            space = await open_own_space(storage, embedder.provider)
+            jobs: list[Job] = []
+            store = MemoryStore(storage, jobs.extend, clock=lambda: DATE_MS)
+            ids = await _save(store, source.documents)
+            for start in range(0, len(jobs), _AT_ONCE):
+                batch = jobs[start : start + _AT_ONCE]
+                await storage.complete(batch, await embedder.embed([job.text for job in batch]))
+            yield Searchable(source, storage, embedder, space.id, ids)
+        finally:
+            await storage.close()
+
+
+async def _save(store: MemoryStore, documents: Mapping[str, str]) -> dict[str, str]:
+    ids: dict[str, str] = {}
+    waiting = list(documents.items())
+    for start in range(0, len(waiting), _AT_ONCE):
+        batch = waiting[start : start + _AT_ONCE]
+        results = await asyncio.gather(*(store.save_observation("set", text) for _, text in batch))
+        ids |= {result.saved.id: document for result, (document, _) in zip(results, batch, strict=True)}
+    return ids
+
+
+async def _answers(target: Searchable, dense_weight: float) -> list[Quality]:
+    settings = RagSettings(dense_weight=dense_weight, max_per_entry=_ALL_CHUNKS, deadline_s=60.0)
+    service = RAGService(target.storage, target.embedder, lambda: Serving(target.space), settings)
+    answers = []
+    for query in target.source.queries:
+        question = Question(
+            text=query.text, wanted=Filter(namespace=DEFAULT_NAMESPACE), limit=_ALL_CHUNKS, order="relevance"
+        )
+        answer = await _whole_answer(service, question)
+        # An entry stands where its best chunk stands.
+        ranked = list(dict.fromkeys(target.ids[hit.chunk.entry.id] for hit in answer.hits))
+        answers.append(quality(ranked, query.relevant))
+    return answers
+
+
+async def _whole_answer(service: RAGService, question: Question) -> Answer:
+    """An answer in which meaning had its part: a busy machine may miss a deadline, and time is not judged."""
+    for _ in range(_TRIES):
+        answer = await service.retrieve(question)
+        if answer.degraded is None:
+            return answer
+    raise RuntimeError(f"an answer had no meaning in it: {answer.degraded}")
+
+
+def _figures(name: str, weight: float, found: Quality, best: float | None) -> list[Figure]:
+    side = {WORDS: "words", MEANING: "meaning"}.get(weight, f"both (dense {weight:g})")
+    bar = None if best is None else at_least(best + LEAST_GAIN, f"better side + {LEAST_GAIN:g}")
+    return [
+        Figure(name=f"{name}, {side}: nDCG@10", value=found.ndcg_10, unit="", baseline=best, bar=bar),
+        Figure(name=f"{name}, {side}: MRR@10", value=found.mrr_10, unit=""),
+        Figure(name=f"{name}, {side}: recall@1", value=found.recall_1, unit=""),
+        Figure(name=f"{name}, {side}: recall@5", value=found.recall_5, unit=""),
+        Figure(name=f"{name}, {side}: recall@10", value=found.recall_10, unit=""),
+    ]

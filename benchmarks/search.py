@@ -1,0 +1,158 @@
+"""How long a question takes among many entries, beside a bare embedding with a bare vec0 search."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+from agentctx.client import AsyncClient
+from agentctx.config.schema import EmbeddingSettings
+from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
+from agentctx.embedding_providers.registry import create_provider
+from agentctx.sqlite.driver import Connection, open_connection
+from agentctx.vector_stores import vec0
+from agentctx.wire import DEFAULT_NAMESPACE
+from benchmarks.daemons import daemon_folder, database_in, drained, started
+from benchmarks.figures import Figure, at_most
+from benchmarks.filling import SESSION, fill
+from benchmarks.options import Options
+from benchmarks.texts import TextSource
+from benchmarks.timing import interleaved_ms, median, percentile, timed_ms
+
+POOL = 100
+"""Candidates that the daemon takes from the vectors, so the bare search takes as many."""
+FEW = 10
+MOST_BESIDE_MS = 3.0
+MOST_TIMES_IDLE = 2
+_TABLE = "vec_bare"
+_BLOCKS = 3
+
+
+class Questions:
+    """Never the same twice: a known question needs no embedding."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self.degraded = 0
+        self.client = client
+        self._texts = TextSource(seed=7)
+
+    def next(self) -> str:
+        return self._texts.question()
+
+    async def ask(self) -> None:
+        reply = await self.client.search(self.next())
+        self.degraded += reply.degraded is not None
+
+    async def times_ms(self, count: int) -> list[float]:
+        return [await timed_ms(self.ask) for _ in range(count)]
+
+
+async def measure(options: Options) -> list[Figure]:
+    entries = options.size(10_000, 2_000)
+    provider = create_provider(EmbeddingSettings())
+    if provider is None:
+        raise RuntimeError("the default provider embeds nothing")
+    try:
+        with daemon_folder() as folder:
+            vectors = await fill(database_in(folder), provider, TextSource(seed=8), entries)
+            with closing(_bare_table(folder / "bare.db", vectors)) as bare:
+                async with started(folder) as client:
+                    questions = Questions(client)
+                    return [
+                        *await _idle(questions, provider, bare, options.size(400, 100), entries),
+                        *await _busy(questions, options.size(100, 40)),
+                    ]
+    finally:
+        await provider.aclose()
+
+
+def _bare_table(path: Path, vectors: Vectors) -> Connection:
+    """A reading connection, opened as the daemon opens its own, to a table of these vectors alone."""
+    rows = (
+        (number, DEFAULT_NAMESPACE, "observation", SESSION, vector.tobytes())
+        for number, vector in enumerate(vectors, 1)
+    )
+    with closing(open_connection(path)) as writer:
+        writer.execute("BEGIN")
+        vec0.create_space_table(writer, _TABLE, vectors.shape[1])
+        vec0.insert_vectors(writer, _TABLE, rows)
+        writer.execute("COMMIT")
+    return open_connection(path, readonly=True)
+
+
+async def _idle(
+    questions: Questions, provider: EmbeddingProvider, bare: Connection, rounds: int, entries: int
+) -> list[Figure]:
+    embeddings: list[float] = []
+
+    async def nearest(k: int) -> None:
+        vector: Vectors
+
+        async def embed() -> None:
+            nonlocal vector
+            vector = await provider.embed_query(questions.next())
+
+        embeddings.append(await timed_ms(embed))
+        vec0.nearest(bare, _TABLE, vector.tobytes(), k, namespace=DEFAULT_NAMESPACE)
+
+    actions = (questions.ask, lambda: nearest(POOL), lambda: nearest(FEW))
+    asked, many, few = await interleaved_ms(actions, rounds=rounds)
+    bar = at_most(median(many) + MOST_BESIDE_MS, f"bare + {MOST_BESIDE_MS:g} ms")
+    name = f"search, {entries} entries"
+    return [
+        Figure(name=f"{name}, p50", value=median(asked), unit="ms", baseline=median(many), bar=bar),
+        Figure(name=f"{name}, p95", value=percentile(asked, 95), unit="ms", baseline=percentile(many, 95)),
+        Figure(name=f"{name}: bare embedding and k = {FEW}, p50", value=median(few), unit="ms"),
+        Figure(name=f"{name}: bare embedding alone, p50", value=median(embeddings), unit="ms"),
+    ]
+
+
+async def _busy(questions: Questions, count: int) -> list[Figure]:
+    """The same questions with and without somebody ingesting, in turn."""
+    client = questions.client
+    idle: list[float] = []
+    busy: list[float] = []
+    before = questions.degraded
+    for _ in range(_BLOCKS):
+        idle += await questions.times_ms(count)
+        async with _ingesting(client.socket):
+            busy += await questions.times_ms(count)
+            owed = (await client.queue()).pending
+        if not owed:
+            raise RuntimeError("the embedder was not busy while it was measured")
+        await drained(client)
+    bar = at_most(MOST_TIMES_IDLE * median(idle), f"{MOST_TIMES_IDLE} x idle")
+    degraded = questions.degraded - before
+    return [
+        Figure(
+            name="search while ingesting, p50", value=median(busy), unit="ms", baseline=median(idle), bar=bar
+        ),
+        Figure(
+            name="search while ingesting, p95",
+            value=percentile(busy, 95),
+            unit="ms",
+            baseline=percentile(idle, 95),
+        ),
+        Figure(
+            name="search while ingesting: degraded", value=degraded, unit="answers", bar=at_most(0, "none")
+        ),
+    ]
+
+
+@asynccontextmanager
+async def _ingesting(socket: Path) -> AsyncIterator[None]:
+    """Another process keeps the embedder busy. It is there from the start."""
+    feeder = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "benchmarks.feeder", str(socket), stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        if feeder.stdout is None or not await feeder.stdout.readline():
+            raise RuntimeError("the ingesting client ended before the embedder was busy")
+        yield
+    finally:
+        if feeder.returncode is None:
+            feeder.terminate()
+        await feeder.wait()

@@ -1,0 +1,60 @@
+"""Vectors of texts that were embedded in an earlier run, in a file under `results/`, a file a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+
+from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
+from agentctx.storage.embedding_text import text_hash
+
+RESULTS = Path(__file__).parent / "results"
+_AT_ONCE = 64
+
+
+class CachedEmbedder:
+    """Gives each text its vector from the file, else from the provider. `save` keeps the new ones."""
+
+    def __init__(self, provider: EmbeddingProvider, folder: Path = RESULTS) -> None:
+        digest = sha256(repr(sorted(provider.fingerprint.items())).encode()).hexdigest()[:16]
+        self._path = folder / f"vectors-{digest}.npz"
+        self.provider = provider
+        self._vectors = _load(self._path)
+        self._is_changed = False
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """Vectors `(len(texts), dimension)`; there must be one text at least."""
+        missing = [text for text in dict.fromkeys(texts) if text_hash(text) not in self._vectors]
+        for start in range(0, len(missing), _AT_ONCE):
+            batch = missing[start : start + _AT_ONCE]
+            found = await self.provider.embed(batch)
+            self._vectors.update(zip(map(text_hash, batch), found, strict=True))
+            self._is_changed = True
+        return np.stack([self._vectors[text_hash(text)] for text in texts])
+
+    async def embed_query(self, text: str) -> Vectors:
+        """One vector `(dimension,)`."""
+        vector: Vectors = (await self.embed([text]))[0]
+        return vector
+
+    def save(self) -> None:
+        """Write the file if there is anything new. A run that is ended meanwhile leaves the old one."""
+        if not self._is_changed:
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        keys = np.frombuffer(b"".join(self._vectors), dtype=np.uint8).reshape(len(self._vectors), -1)
+        partial = self._path.with_suffix(".part.npz")
+        np.savez(partial, keys=keys, vectors=np.stack(list(self._vectors.values())))
+        partial.replace(self._path)
+        self._is_changed = False
+
+
+def _load(path: Path) -> dict[bytes, Vectors]:
+    if not path.is_file():
+        return {}
+    with np.load(path) as stored:
+        keys, vectors = stored["keys"], stored["vectors"].astype(np.float32, copy=False)
+    return {key.tobytes(): vector for key, vector in zip(keys, vectors, strict=True)}
