@@ -12,6 +12,7 @@ from agentctx.client import AsyncClient
 from agentctx.config.schema import EmbeddingSettings
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
 from agentctx.embedding_providers.registry import create_provider
+from agentctx.rag.service import pool
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.vector_stores import vec0
 from agentctx.wire import DEFAULT_NAMESPACE
@@ -22,7 +23,7 @@ from benchmarks.options import Options
 from benchmarks.texts import TextSource
 from benchmarks.timing import interleaved_ms, median, percentile, timed_ms
 
-POOL = 100
+POOL = pool(EmbeddingSettings().rag.max_results)
 """Candidates that the daemon takes from the vectors, so the bare search takes as many."""
 FEW = 10
 MOST_BESIDE_MS = 3.0

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from agentctx.storage.base import VectorHit, WordHit
 
 DENSE_WEIGHT = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A chunk that may be part of the answer.
 
     `word_score` grows with relevance; None when the words did not find it. `distance` is cosine, 0 to 2;
@@ -60,8 +59,8 @@ def fuse(candidates: Sequence[Candidate], dense_weight: float = DENSE_WEIGHT) ->
     meaning = _scaled([None if c.distance is None else 1 - c.distance for c in candidates])
     weight = _share_of_meaning(candidates, dense_weight)
     scored = [
-        replace(candidate, score=weight * near + (1 - weight) * word)
-        for candidate, near, word in zip(candidates, meaning, words, strict=True)
+        Candidate(c.chunk, c.entry, c.word_score, c.distance, weight * near + (1 - weight) * word)
+        for c, near, word in zip(candidates, meaning, words, strict=True)
     ]
     return sorted(scored, key=lambda c: (-c.score, _or_infinity(c.distance), c.chunk))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
 
 import structlog
 
@@ -17,14 +17,17 @@ from agentctx.rag.budget import estimate_tokens, fit
 from agentctx.rag.fuse import Candidate, fuse, merge, order_by_distance
 from agentctx.rag.render import EMPTY_FRAME, BlockPassage, render, render_passage
 from agentctx.rag.select import distinct_texts, select
-from agentctx.storage.base import Filter, ResolvedChunk, Storage, VectorHit
+from agentctx.storage.base import Filter, ResolvedChunk, Storage, VectorHit, WordHit
 from agentctx.times import format_date
 from agentctx.wire import Order
 
 _log = structlog.get_logger("agentctx.rag")
 
-POOL = 100
-"""Candidates each side brings; deeper pools change no measured figure."""
+Words: TypeAlias = asyncio.Future[list[WordHit]]
+
+LEAST_POOL = 40
+"""Candidates each side brings at least: 30 to 100 measure alike, and fewer cost less."""
+POOL_PER_RESULT = 4
 SPARE = 4
 """Candidates resolved beyond the limit, for those that overlap or have just gone stale."""
 
@@ -87,9 +90,10 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class _Meaning:
-    space: int
-    query: Vectors
-    hits: Sequence[VectorHit]
+    """What the vectors say: the nearest chunks, and the exact distances of those the words found."""
+
+    hits: Sequence[VectorHit] = ()
+    exact: Mapping[int, float] = field(default_factory=dict)
 
 
 class _Degraded(Exception):
@@ -124,17 +128,15 @@ class RAGService:
         """
         if not question.text.strip():
             return Answer(())
-        words, (meaning, degraded) = await asyncio.gather(
-            self._storage.search_words(question.text, question.wanted, POOL), self._meaning(question)
+        words = asyncio.ensure_future(
+            self._storage.search_words(question.text, question.wanted, pool(question.limit))
         )
-        exact: dict[int, float] = {}
-        if meaning is not None:
-            measured = {hit.chunk for hit in meaning.hits}
-            unmeasured = [hit.chunk for hit in words if hit.chunk not in measured]
-            if unmeasured:
-                exact = await self._storage.distances(meaning.space, meaning.query, unmeasured)
-        ranked = fuse(merge(words, meaning.hits if meaning else (), exact), self._settings.dense_weight)
-        hits = await self._resolved(question, ranked, is_measured=meaning is not None)
+        try:
+            meaning, degraded = await self._meaning(question, words)
+            ranked = fuse(merge(await words, meaning.hits, meaning.exact), self._settings.dense_weight)
+        finally:
+            words.cancel()
+        hits = await self._resolved(question, ranked, is_measured=degraded is None)
         return Answer(tuple(hits), degraded)
 
     async def context(self, question: Question, *, budget_tokens: int) -> Context:
@@ -147,30 +149,36 @@ class RAGService:
         block = render([block_passage(hit) for hit in hits], secret=self._secret)
         return Context(block, estimate_tokens(block), tuple(hits), answer.degraded)
 
-    async def _meaning(self, question: Question) -> tuple[_Meaning | None, str | None]:
+    async def _meaning(self, question: Question, words: Words) -> tuple[_Meaning, str | None]:
+        """Meaning's part of the answer; or nothing, and why."""
         try:
             async with asyncio.timeout(self._settings.deadline_s):
-                return await self._nearest(question), None
+                return await self._nearest(question, words), None
         except _Degraded as reason:
-            return None, str(reason)
+            return _Meaning(), str(reason)
         except ProviderFailed as error:
-            return None, f"provider_failed: {error.message}"
+            return _Meaning(), f"provider_failed: {error.message}"
         except TimeoutError:
-            return (
-                None,
-                f"deadline: the question was not embedded and searched in {self._settings.deadline_s:g} s",
-            )
+            return _Meaning(), f"deadline: it took longer than {self._settings.deadline_s:g} s"
         except (StorageFailed, DeadlineExceeded) as error:
             _log.warning("vector search failed", code=error.code, problem=error.message)
-            return None, f"{error.code}: {error.message}"
+            return _Meaning(), f"{error.code}: {error.message}"
 
-    async def _nearest(self, question: Question) -> _Meaning:
+    async def _nearest(self, question: Question, words: Words) -> _Meaning:
         serving = self._serving()
         if self._embedder is None or serving.space is None:
             raise _Degraded(serving.reason or "off: no embedding provider is configured")
         query = await self._vector(serving.space, self._embedder, question.text)
-        hits = await self._storage.search_vectors(serving.space, query, question.wanted, POOL)
-        return _Meaning(serving.space, query, hits)
+        hits, exact = await asyncio.gather(
+            self._storage.search_vectors(serving.space, query, question.wanted, pool(question.limit)),
+            self._measured(serving.space, query, words),
+        )
+        return _Meaning(hits, exact)
+
+    async def _measured(self, space: int, query: Vectors, words: Words) -> dict[int, float]:
+        """Distances of what the words found, looked up while the vectors are searched."""
+        found = [hit.chunk for hit in await asyncio.shield(words)]
+        return await self._storage.distances(space, query, found) if found else {}
 
     async def _vector(self, space: int, embedder: QueryEmbedder, text: str) -> Vectors:
         cached = self._vectors.get((space, text))
@@ -200,6 +208,11 @@ class RAGService:
         chosen = distinct_texts(present, texts)[: question.limit]
         ordered = order_by_distance(chosen) if question.order == "distance" else chosen
         return [Hit(found[c.chunk], c.distance, c.score) for c in ordered]
+
+
+def pool(limit: int) -> int:
+    """How many candidates words and meaning bring each."""
+    return max(LEAST_POOL, POOL_PER_RESULT * limit)
 
 
 def block_passage(hit: Hit) -> BlockPassage:

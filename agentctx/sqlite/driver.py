@@ -39,9 +39,14 @@ _COMMON_PRAGMAS: Final = (
     "trusted_schema=0",
     "cell_size_check=1",
     "cache_size=-20000",
-    "mmap_size=0",
+)
+_READER_PRAGMAS: Final = (
+    # A search by vectors reads megabytes: a third less time than through the page cache.
+    f"mmap_size={256 * 1024 * 1024}",
 )
 _WRITER_PRAGMAS: Final = (
+    # What is written must be seen by whoever watches the calls, as the power-cut tests do.
+    "mmap_size=0",
     # Only heeded while the database is empty, so it has to come first.
     "auto_vacuum=INCREMENTAL",
     "synchronous=FULL",
@@ -206,7 +211,7 @@ def _prepare(connection: Connection, *, readonly: bool) -> None:
     connection.enable_load_extension(True)
     sqlite_vec.load(connection)
     connection.enable_load_extension(False)
-    for pragma in _COMMON_PRAGMAS if readonly else (*_COMMON_PRAGMAS, *_WRITER_PRAGMAS):
+    for pragma in (*_COMMON_PRAGMAS, *(_READER_PRAGMAS if readonly else _WRITER_PRAGMAS)):
         connection.execute(f"PRAGMA {pragma}")
     if readonly:
         return

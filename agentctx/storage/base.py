@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from agentctx.chunking.base import Span
 from agentctx.embedding_providers.base import Vectors
@@ -172,8 +172,7 @@ class Filter:
     """Bounds of `updated`: `since <= updated < until`."""
 
 
-@dataclass(frozen=True, slots=True)
-class WordHit:
+class WordHit(NamedTuple):
     """A chunk found by words. `score` grows with relevance."""
 
     chunk: int
@@ -181,8 +180,7 @@ class WordHit:
     score: float
 
 
-@dataclass(frozen=True, slots=True)
-class VectorHit:
+class VectorHit(NamedTuple):
     """A chunk found by meaning. `distance` is cosine, 0 to 2."""
 
     chunk: int

@@ -195,7 +195,7 @@ class EntryStore:
             spans=tuple(spans),
             chunking=CHUNKING_VERSION,
             attributes=body.attributes,
-            labels=body.labels,
+            labels=labels(body, context.agent or ""),
             header=header(kind, body, context.agent or "", self._clock()),
             key=body.key,
             session=context.session or "",
@@ -220,6 +220,11 @@ def header(kind: Kind, body: Body, agent: str, created: int) -> str:
     return " ".join(part for part in parts if part)
 
 
+def labels(body: Body, agent: str) -> str:
+    """What is searched beside the text: key, tags and speaker."""
+    return " ".join(part for part in (body.labels, agent) if part)
+
+
 def revised_draft(entry: Entry, kind: Kind, body: Body, *, expires: int | None) -> Draft:
     """The draft that follows `entry` with another body. Provenance, key and what is counted stay."""
     counted = {name: value for name, value in entry.attributes.items() if name not in kind.fields}
@@ -230,7 +235,7 @@ def revised_draft(entry: Entry, kind: Kind, body: Body, *, expires: int | None) 
         spans=tuple(chunk_entry(body.content, source=body.attributes.get("source"))),
         chunking=CHUNKING_VERSION,
         attributes={**body.attributes, **counted},
-        labels=body.labels,
+        labels=labels(body, entry.agent),
         header=header(kind, body, entry.agent, entry.created),
         key=entry.key,
         session=entry.session,

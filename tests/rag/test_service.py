@@ -129,7 +129,7 @@ async def test_those_without_a_vector_come_last_by_distance(core: Core, provider
 
 
 async def test_a_hit_by_words_gets_its_exact_distance(core: Core, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentctx.rag.service.POOL", 1)
+    monkeypatch.setattr("agentctx.rag.service.pool", lambda _limit: 1)
     await save(core, key="near", content="red")
     await save(core, key="exact", content="red xylophone yellow pink white black")
     await embedded(core)

@@ -24,8 +24,10 @@ _EMBEDDED = "EXISTS (SELECT 1 FROM spaces WHERE enabled = 1)"
 _COLUMNS = """e.seq, e.id, e.version, e.live, e.namespace, e.collection, e.key, e.session, e.agent,
     e.content, e.attributes, e.origin, e.trust, e.principal, e.created, e.updated, e.expires"""
 SELECT_ENTRY = f"SELECT {_COLUMNS}, {_PENDING}, {_EMBEDDED} FROM entries e "  # noqa: S608 - constants
-SELECT_FOUND = f"SELECT {_COLUMNS}, 0, 0 FROM entries e "  # noqa: S608 - constants
-"""For answers, which do not say what is still owed: half of the time."""
+SELECT_AMONG = f"""SELECT {_COLUMNS}, 0, 0
+    FROM json_each(?) wanted CROSS JOIN entries e ON e.seq = wanted.value """  # noqa: S608 - constants
+"""For answers, which do not say what is still owed. The cross join seeks the few rows that are wanted; a
+planner left alone scans the namespace."""
 
 
 def save(
@@ -141,7 +143,7 @@ def history(conn: Connection, entry_id: str, *, now: int) -> list[Entry]:
 
 
 def entry_of(row: Any) -> Entry:
-    """The entry in a row of `SELECT_ENTRY` or `SELECT_FOUND`."""
+    """The entry in a row of `SELECT_ENTRY` or `SELECT_AMONG`."""
     return Entry(
         id=row[1],
         version=row[2],

@@ -10,7 +10,7 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.base import Entry, Filter, ResolvedChunk, VectorHit, WordHit
 from agentctx.storage.sqlite import filters, fts
-from agentctx.storage.sqlite.entries import SELECT_FOUND, entry_of
+from agentctx.storage.sqlite.entries import SELECT_AMONG, entry_of
 from agentctx.storage.sqlite.space_index import SpaceIndex
 from agentctx.storage.words import match_expression
 
@@ -76,7 +76,7 @@ def resolve(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int
         (json.dumps(list(chunks)),),
     ).fetchall()
     rows = conn.execute(
-        f"{SELECT_FOUND} WHERE e.seq IN (SELECT value FROM json_each(?)) AND {condition.sql}",  # noqa: S608 - as above
+        f"{SELECT_AMONG} WHERE {condition.sql}",
         (json.dumps(sorted({row[1] for row in placed})), *condition.parameters),
     )
     entries: dict[int, Entry] = {row[0]: entry_of(row) for row in rows}
