@@ -51,11 +51,12 @@ def merge(
 def fuse(candidates: Sequence[Candidate], dense_weight: float = DENSE_WEIGHT) -> list[Candidate]:
     """The candidates with their fused score, best first; ties by distance, then by chunk.
 
-    The score is a min-max blend: each side is scaled to 0…1 over all candidates, what a side lacks counts
-    0 there, and `dense_weight` (0 to 1) is the share of meaning. A side that found nothing at all has no
-    share, so an answer without vectors is ranked by its words alone.
+    Each side is scaled to 0…1: word scores by the best of them, since BM25 has a zero, nearness from the
+    farthest to the nearest, since it has none. What a side lacks counts 0 there, and `dense_weight` (0 to 1)
+    is the share of meaning. A side that found nothing at all has no share, so an answer without vectors is
+    ranked by its words alone.
     """
-    words = _scaled([candidate.word_score for candidate in candidates])
+    words = _by_the_best([candidate.word_score for candidate in candidates])
     meaning = _scaled([None if c.distance is None else 1 - c.distance for c in candidates])
     weight = _share_of_meaning(candidates, dense_weight)
     scored = [
@@ -76,6 +77,12 @@ def _share_of_meaning(candidates: Sequence[Candidate], dense_weight: float) -> f
     if all(candidate.word_score is None for candidate in candidates):
         return 1.0
     return dense_weight
+
+
+def _by_the_best(values: Sequence[float | None]) -> list[float]:
+    best = max((value for value in values if value is not None), default=0.0)
+    # Where even the best is 0, being found still counts.
+    return [0.0 if v is None else max(v, 0.0) / best if best > 0 else 1.0 for v in values]
 
 
 def _scaled(values: Sequence[float | None]) -> list[float]:
