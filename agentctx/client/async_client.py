@@ -9,6 +9,7 @@ from typing import Self, TypeVar, Unpack
 from uuid import uuid4
 
 from agentctx.client import calls
+from agentctx.client.async_transport import AsyncUnixTransport
 from agentctx.client.calls import Call, SaveOutcomes
 from agentctx.client.options import (
     ContextOptions,
@@ -18,7 +19,7 @@ from agentctx.client.options import (
     SaveOptions,
     SearchOptions,
 )
-from agentctx.client.transport import AsyncTransport, AsyncUnixTransport, ConnectionDropped
+from agentctx.client.transport import AsyncTransport, ConnectionDropped
 from agentctx.config.paths import find_socket
 from agentctx.wire import (
     DEFAULT_NAMESPACE,

@@ -1,4 +1,5 @@
-"""How bytes reach the daemon: HTTP/1.1 over its Unix socket. The only module that knows httpx.
+"""How bytes reach the daemon: HTTP/1.1 over its Unix socket. What both transports promise, and the blocking
+one, which alone knows httpx.
 
 A transport knows nothing of entries and questions; anything with these two methods can take its place.
 """
@@ -87,36 +88,6 @@ class UnixTransport:
         self._http.close()
 
 
-class AsyncUnixTransport:
-    """HTTP over a Unix socket on the event loop, with kept connections."""
-
-    def __init__(self, path: Path, timeout_s: float) -> None:
-        import httpx
-
-        self._path = path
-        self._timeout_s = timeout_s
-        self._http = httpx.AsyncHTTPTransport(
-            uds=str(path),
-            verify=False,  # no TLS on a Unix socket; True would read the CA bundle for nothing
-            trust_env=False,
-        )
-
-    async def request(
-        self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]
-    ) -> Reply:
-        with _translated(self._path, self._timeout_s):
-            request = _request(method, target, body, headers, self._timeout_s)
-            response = await self._http.handle_async_request(request)
-            try:
-                await response.aread()
-            finally:
-                await response.aclose()
-        return _reply(response)
-
-    async def close(self) -> None:
-        await self._http.aclose()
-
-
 def _request(
     method: str, target: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float
 ) -> httpx.Request:
@@ -141,18 +112,24 @@ def _translated(path: Path, timeout_s: float) -> Iterator[None]:
     try:
         yield
     except httpx.TimeoutException as error:
-        raise DeadlineExceeded(
-            f"The daemon on {path} did not answer within {timeout_s:g} s.",
-            hint="Give it more time (timeout_s), or see with `agentctx status` what keeps it busy.",
-        ) from error
+        raise too_slow(path, timeout_s) from error
     except httpx.ConnectError as error:
         _close_abandoned(error)
-        raise _refusal(path, error) from error
+        raise refusal(path, error) from error
     except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
         raise ConnectionDropped(f"The daemon on {path} closed the connection without an answer.") from error
 
 
-def _refusal(path: Path, error: BaseException) -> AgentctxError:
+def too_slow(path: Path, timeout_s: float) -> DeadlineExceeded:
+    """The error for an answer that did not come in time."""
+    return DeadlineExceeded(
+        f"The daemon on {path} did not answer within {timeout_s:g} s.",
+        hint="Give it more time (timeout_s), or see with `agentctx status` what keeps it busy.",
+    )
+
+
+def refusal(path: Path, error: BaseException) -> AgentctxError:
+    """The error for a socket that cannot be connected to, with what to do about it."""
     cause = _os_error(error)
     number = cause.errno if cause else None
     if number == errno.EAGAIN:

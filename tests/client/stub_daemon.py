@@ -75,6 +75,8 @@ class StubDaemon:
         self.silent = threading.Event()
         self.silent.set()
         """While clear, requests are read and not answered."""
+        self.asked = threading.Event()
+        """Set by the first request that was read."""
         self._answers: defaultdict[tuple[str, str], deque[Answer]] = defaultdict(deque)
 
     def answer(self, method: str, path: str, *answers: Answer) -> None:
@@ -114,6 +116,7 @@ def _handler_of(stub: StubDaemon) -> type[BaseHTTPRequestHandler]:
         def handle_any(self) -> None:
             seen = self._read()
             stub.seen.append(seen)
+            stub.asked.set()
             stub.silent.wait()
             if stub.dropping:
                 stub.dropping -= 1

@@ -1,4 +1,6 @@
+import asyncio
 import errno
+import json
 import socket
 from collections.abc import Mapping
 from inspect import isawaitable
@@ -7,14 +9,9 @@ from typing import Any
 
 import pytest
 
-from agentctx.client.transport import (
-    AsyncUnixTransport,
-    ConnectionDropped,
-    Reply,
-    UnixTransport,
-    _refusal,
-)
-from agentctx.errors import DaemonUnreachable, DeadlineExceeded, Unavailable
+from agentctx.client.async_transport import AsyncUnixTransport, encode_request
+from agentctx.client.transport import ConnectionDropped, Reply, UnixTransport, refusal
+from agentctx.errors import DaemonUnreachable, DeadlineExceeded, InvalidInput, Unavailable
 from tests.client.stub_daemon import StubDaemon
 
 Kind = type[UnixTransport] | type[AsyncUnixTransport]
@@ -109,11 +106,41 @@ async def test_an_answer_that_is_not_http_is_a_dropped_connection(kind: Kind, da
 
 
 def test_a_forbidden_socket_names_the_settings_that_share_it() -> None:
-    refusal = _refusal(Path("/run/s"), PermissionError(errno.EACCES, "Permission denied"))
+    refused = refusal(Path("/run/s"), PermissionError(errno.EACCES, "Permission denied"))
 
-    assert isinstance(refusal, DaemonUnreachable)
-    assert "socket_group" in refusal.hint
+    assert isinstance(refused, DaemonUnreachable)
+    assert "socket_group" in refused.hint
 
 
 def test_a_full_backlog_is_not_taken_for_a_dead_daemon() -> None:
-    assert isinstance(_refusal(Path("/run/s"), BlockingIOError(errno.EAGAIN, "again")), Unavailable)
+    assert isinstance(refusal(Path("/run/s"), BlockingIOError(errno.EAGAIN, "again")), Unavailable)
+
+
+def test_a_line_break_cannot_begin_another_header() -> None:
+    with pytest.raises(InvalidInput):
+        encode_request("GET", "/", None, {"X-Y": "a\r\nX-Z: b"})
+
+
+async def test_concurrent_requests_get_their_own_answers(daemon: StubDaemon) -> None:
+    for number in range(8):
+        daemon.answer("GET", f"/{number}", (200, {"number": number}))
+    transport = AsyncUnixTransport(daemon.socket, 10.0)
+    replies = await asyncio.gather(*(transport.request("GET", f"/{n % 8}", None, {}) for n in range(24)))
+    await transport.close()
+
+    assert [json.loads(reply.body)["number"] for reply in replies] == [n % 8 for n in range(24)]
+
+
+async def test_a_cancelled_request_does_not_spoil_the_next(daemon: StubDaemon) -> None:
+    daemon.answer("GET", "/a", (200, {"it": "a"}))
+    transport = AsyncUnixTransport(daemon.socket, 10.0)
+    daemon.silent.clear()
+    asking = asyncio.ensure_future(transport.request("GET", "/b", None, {}))
+    await asyncio.to_thread(daemon.asked.wait, 10)
+    asking.cancel()
+    await asyncio.wait([asking])
+    daemon.silent.set()
+    reply = await transport.request("GET", "/a", None, {})
+    await transport.close()
+
+    assert json.loads(reply.body) == {"it": "a"}
