@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from agentctx.client import AsyncClient
-from agentctx.client.transport import AsyncUnixTransport
+from agentctx.client.async_transport import AsyncUnixTransport
 from agentctx.sqlite.driver import Connection, open_connection
 from benchmarks.daemons import daemon_folder, started
 from benchmarks.figures import Figure, at_most

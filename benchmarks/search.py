@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
+from http import HTTPStatus
 from pathlib import Path
 
 from agentctx.client import AsyncClient
+from agentctx.client.async_transport import AsyncUnixTransport
 from agentctx.config.schema import EmbeddingSettings
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
 from agentctx.embedding_providers.registry import create_provider
 from agentctx.rag.service import pool
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.vector_stores import vec0
-from agentctx.wire import DEFAULT_NAMESPACE
+from agentctx.wire import API_PREFIX, DEFAULT_NAMESPACE
 from benchmarks.daemons import daemon_folder, database_in, drained, started
 from benchmarks.figures import Figure, at_most
 from benchmarks.filling import SESSION, fill
@@ -26,6 +29,7 @@ from benchmarks.timing import interleaved_ms, median, percentile, timed_ms
 POOL = pool(EmbeddingSettings().rag.max_results)
 """Candidates that the daemon takes from the vectors, so the bare search takes as many."""
 FEW = 10
+TIMEOUT_S = 30.0
 MOST_BESIDE_MS = 3.0
 MOST_TIMES_IDLE = 2
 _TABLE = "vec_bare"
@@ -35,15 +39,23 @@ _BLOCKS = 3
 class Questions:
     """Never the same twice: a known question needs no embedding."""
 
-    def __init__(self, client: AsyncClient) -> None:
+    def __init__(self, client: AsyncClient, transport: AsyncUnixTransport) -> None:
         self.degraded = 0
         self.client = client
+        self._transport = transport
         self._texts = TextSource(seed=7)
 
     def next(self) -> str:
         return self._texts.question()
 
     async def ask(self) -> None:
+        """Until the answer has come over the socket."""
+        body = json.dumps({"query": self.next()}).encode()
+        reply = await self._transport.request("POST", f"{API_PREFIX}/search", body, {})
+        self.degraded += reply.status != HTTPStatus.OK or json.loads(reply.body)["degraded"] is not None
+
+    async def ask_with_client(self) -> None:
+        """Until the Python client has made its objects of it."""
         reply = await self.client.search(self.next())
         self.degraded += reply.degraded is not None
 
@@ -61,11 +73,15 @@ async def measure(options: Options) -> list[Figure]:
             vectors = await fill(database_in(folder), provider, TextSource(seed=8), entries)
             with closing(_bare_table(folder / "bare.db", vectors)) as bare:
                 async with started(folder) as client:
-                    questions = Questions(client)
-                    return [
-                        *await _idle(questions, provider, bare, options.size(400, 100), entries),
-                        *await _busy(questions, options.size(100, 40)),
-                    ]
+                    transport = AsyncUnixTransport(client.socket, TIMEOUT_S)
+                    questions = Questions(client, transport)
+                    try:
+                        return [
+                            *await _idle(questions, provider, bare, options.size(400, 100), entries),
+                            *await _busy(questions, options.size(100, 40)),
+                        ]
+                    finally:
+                        await transport.close()
     finally:
         await provider.aclose()
 
@@ -99,13 +115,14 @@ async def _idle(
         embeddings.append(await timed_ms(embed))
         vec0.nearest(bare, _TABLE, vector.tobytes(), k, namespace=DEFAULT_NAMESPACE)
 
-    actions = (questions.ask, lambda: nearest(POOL), lambda: nearest(FEW))
-    asked, many, few = await interleaved_ms(actions, rounds=rounds)
+    actions = (questions.ask, questions.ask_with_client, lambda: nearest(POOL), lambda: nearest(FEW))
+    asked, with_client, many, few = await interleaved_ms(actions, rounds=rounds)
     bar = at_most(median(many) + MOST_BESIDE_MS, f"bare + {MOST_BESIDE_MS:g} ms")
     name = f"search, {entries} entries"
     return [
         Figure(name=f"{name}, p50", value=median(asked), unit="ms", baseline=median(many), bar=bar),
         Figure(name=f"{name}, p95", value=percentile(asked, 95), unit="ms", baseline=percentile(many, 95)),
+        Figure(name=f"{name}: with the Python client, p50", value=median(with_client), unit="ms"),
         Figure(name=f"{name}: bare embedding and k = {FEW}, p50", value=median(few), unit="ms"),
         Figure(name=f"{name}: bare embedding alone, p50", value=median(embeddings), unit="ms"),
     ]
