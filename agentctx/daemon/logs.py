@@ -35,6 +35,8 @@ def configure_logging(settings: LogSettings) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.level.upper())
+    # It tells of its start and end as if it were the daemon.
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
 
 
 def _renderer(settings: LogSettings) -> structlog.typing.Processor:

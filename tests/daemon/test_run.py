@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 
 from agentctx.config.schema import Settings
 from agentctx.daemon import run as run_module
 from agentctx.daemon.run import run, serve
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    root, uvicorn = logging.getLogger(), logging.getLogger("uvicorn")
+    handlers, levels = root.handlers[:], (root.level, uvicorn.level)
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(levels[0])
+    uvicorn.setLevel(levels[1])
+    structlog.reset_defaults()
 
 
 def settings_in(folder: Path) -> Settings:
