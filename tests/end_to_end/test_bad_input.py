@@ -15,8 +15,8 @@ CONFIG = """
 [embedding]
 provider = "fake"
 [server]
-header_timeout_s = 0.2
-body_timeout_s = 0.2
+header_timeout_s = 1.0
+body_timeout_s = 1.0
 """
 SAVE = {"collection": "observation", "session": "s", "content": "text"}
 

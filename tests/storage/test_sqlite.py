@@ -10,8 +10,10 @@ import pytest
 from agentctx.errors import StorageClosed, StorageFull
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.entries import SELECT_CHUNKS
+from agentctx.storage.sqlite.filters import entry_condition
 from tests.storage.conformance import StorageConformance, assert_sound, embed, save, serving_space
-from tests.storage.drafts import HandClock, draft, keyless
+from tests.storage.drafts import ALL, HandClock, draft, keyless
 
 
 @pytest.fixture
@@ -92,3 +94,18 @@ async def test_nothing_works_after_close(storage: SqliteStorage) -> None:
 
 def _all_bytes(folder: Path) -> bytes:
     return b"".join(file.read_bytes() for file in folder.iterdir())
+
+
+async def test_resolving_seeks_and_never_scans(storage: SqliteStorage) -> None:
+    """A planner left alone would read every entry of the namespace for the few that are wanted."""
+    condition = entry_condition(ALL, now=0)
+
+    def plan(conn: Connection) -> list[str]:
+        sql = f"EXPLAIN QUERY PLAN {SELECT_CHUNKS} WHERE {condition.sql}"
+        return [row[3] for row in conn.execute(sql, ("[]", *condition.parameters))]
+
+    steps = await storage._readers.run(plan)
+    assert [step for step in steps if "entries" in step or " e " in step] == [
+        "SEARCH e USING INTEGER PRIMARY KEY (rowid=?)"
+    ]
+    assert "SEARCH chunks USING INTEGER PRIMARY KEY (rowid=?)" in steps

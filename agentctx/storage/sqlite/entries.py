@@ -24,10 +24,13 @@ _EMBEDDED = "EXISTS (SELECT 1 FROM spaces WHERE enabled = 1)"
 _COLUMNS = """e.seq, e.id, e.version, e.live, e.namespace, e.collection, e.key, e.session, e.agent,
     e.content, e.attributes, e.origin, e.trust, e.principal, e.created, e.updated, e.expires"""
 SELECT_ENTRY = f"SELECT {_COLUMNS}, {_PENDING}, {_EMBEDDED} FROM entries e "  # noqa: S608 - constants
-SELECT_AMONG = f"""SELECT {_COLUMNS}, 0, 0
-    FROM json_each(?) wanted CROSS JOIN entries e ON e.seq = wanted.value """  # noqa: S608 - constants
-"""For answers, which do not say what is still owed. The cross join seeks the few rows that are wanted; a
-planner left alone scans the namespace."""
+CONTENT, CHUNK = 9, 19
+"""Where a row of `SELECT_CHUNKS` has the content, and where the chunk's id, start and end begin."""
+SELECT_CHUNKS = f"""SELECT {_COLUMNS}, 0, 0, chunks.id, chunks.start_at, chunks.end_at
+    FROM json_each(?) wanted CROSS JOIN chunks ON chunks.id = wanted.value
+    CROSS JOIN entries e ON e.seq = chunks.entry """  # noqa: S608 - constants
+"""For answers, which do not say what is still owed: chunks by id, each with its entry. The cross joins seek
+the few rows that are wanted; a planner left alone scans the namespace."""
 
 
 def save(
@@ -142,8 +145,8 @@ def history(conn: Connection, entry_id: str, *, now: int) -> list[Entry]:
     return [entry_of(row) for row in rows]
 
 
-def entry_of(row: Any) -> Entry:
-    """The entry in a row of `SELECT_ENTRY` or `SELECT_AMONG`."""
+def entry_of(row: Any, *, content: str | None = None) -> Entry:
+    """The entry in a row of `SELECT_ENTRY` or `SELECT_CHUNKS`; `content` stands in for the row's."""
     return Entry(
         id=row[1],
         version=row[2],
@@ -153,7 +156,7 @@ def entry_of(row: Any) -> Entry:
         key=row[6],
         session=row[7],
         agent=row[8],
-        content=row[9],
+        content=row[CONTENT] if content is None else content,
         attributes=json.loads(row[10]),
         origin=row[11],
         trust=row[12],

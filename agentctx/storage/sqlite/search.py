@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from typing import Any
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.base import Entry, Filter, ResolvedChunk, VectorHit, WordHit
+from agentctx.storage.base import Filter, ResolvedChunk, VectorHit, WordHit
 from agentctx.storage.sqlite import filters, fts
-from agentctx.storage.sqlite.entries import SELECT_AMONG, entry_of
+from agentctx.storage.sqlite.entries import CHUNK, CONTENT, SELECT_CHUNKS, entry_of
 from agentctx.storage.sqlite.space_index import SpaceIndex
 from agentctx.storage.words import match_expression
 
@@ -69,28 +69,23 @@ def by_vector(
 
 
 def resolve(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int) -> dict[int, ResolvedChunk]:
-    """The chunks that are live, unexpired and inside the filter; each entry's content is sliced once here."""
+    """The chunks that are live, unexpired and inside the filter, each with its slice of the content."""
     condition = filters.entry_condition(wanted, now=now)
-    placed = conn.execute(
-        """SELECT id, entry, start_at, end_at FROM chunks WHERE id IN (SELECT value FROM json_each(?))""",
-        (json.dumps(list(chunks)),),
-    ).fetchall()
     rows = conn.execute(
-        f"{SELECT_AMONG} WHERE {condition.sql}",
-        (json.dumps(sorted({row[1] for row in placed})), *condition.parameters),
+        f"{SELECT_CHUNKS} WHERE {condition.sql}", (json.dumps(list(chunks)), *condition.parameters)
     )
-    entries: dict[int, Entry] = {row[0]: entry_of(row) for row in rows}
-    return {
-        chunk: ResolvedChunk(
-            chunk=chunk,
-            start=start,
-            end=end,
-            content=entries[seq].content[start:end],
-            entry=replace(entries[seq], content=""),
-        )
-        for chunk, seq, start, end in placed
-        if seq in entries
-    }
+    return {row[CHUNK]: _resolved(row) for row in rows}
+
+
+def _resolved(row: Any) -> ResolvedChunk:
+    chunk, start, end = row[CHUNK:]
+    return ResolvedChunk(
+        chunk=chunk,
+        start=start,
+        end=end,
+        content=row[CONTENT][start:end],
+        entry=entry_of(row, content=""),
+    )
 
 
 def _scope(conn: Connection, wanted: Filter) -> list[list[str]]:
