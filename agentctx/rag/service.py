@@ -161,7 +161,7 @@ class RAGService:
         except TimeoutError:
             return _Meaning(), f"deadline: it took longer than {self._settings.deadline_s:g} s"
         except (StorageFailed, DeadlineExceeded) as error:
-            _log.warning("vector search failed", code=error.code, problem=error.message)
+            _log.warning("vector_search_failed", code=error.code, problem=error.message)
             return _Meaning(), f"{error.code}: {error.message}"
 
     async def _nearest(self, question: Question, words: Words) -> _Meaning:
