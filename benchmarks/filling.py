@@ -9,8 +9,8 @@ import numpy as np
 
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors, check_reply, unit_rows
 from agentctx.embedding_queue.space_keeper import CANARY
-from agentctx.storage.base import Job, Space
 from agentctx.storage.embedding_text import TEMPLATE
+from agentctx.storage.records import Job, Space
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.memory import MemoryStore
 from agentctx.times import wall_clock

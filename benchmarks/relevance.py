@@ -12,7 +12,7 @@ from pathlib import Path
 from agentctx.config.schema import EmbeddingSettings, RagSettings
 from agentctx.embedding_providers.registry import create_provider
 from agentctx.rag.service import Answer, Question, RAGService, Serving
-from agentctx.storage.base import Filter, Job
+from agentctx.storage.records import Filter, Job
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.memory import MemoryStore
 from agentctx.wire import DEFAULT_NAMESPACE

@@ -14,7 +14,7 @@ from agentctx.daemon.build import Core, Places, open_core
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.errors import AgentctxError
 from agentctx.server.service import Peer
-from agentctx.storage.base import Clock
+from agentctx.storage.records import Clock
 from agentctx.times import wall_clock
 from agentctx.wire import SaveRequest, SaveResult
 

@@ -16,7 +16,7 @@ from agentctx.embedding_queue.space_keeper import SpaceKeeper
 from agentctx.embedding_queue.timing import LoopTimer
 from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.rag.service import RAGService, Serving
-from agentctx.storage.base import Clock
+from agentctx.storage.records import Clock
 from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
 from agentctx.stores.registry import Stores
 from agentctx.times import wall_clock

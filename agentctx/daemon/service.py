@@ -19,7 +19,8 @@ from agentctx.errors import AgentctxError, InvalidInput, TooLarge
 from agentctx.rag.service import Question, RAGService
 from agentctx.server.service import Peer
 from agentctx.server.views import entry_view, passage, save_result
-from agentctx.storage.base import Clock, Filter, IdempotencyKey, Job, Storage
+from agentctx.storage.base import Storage
+from agentctx.storage.records import Clock, Filter, IdempotencyKey, Job
 from agentctx.stores.base import SaveContext, StoreResult
 from agentctx.stores.registry import Stores
 from agentctx.times import parse_time

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from agentctx.storage.base import Job
+from agentctx.storage.records import Job
 
 Batch: TypeAlias = tuple[Job, ...]
 

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 from agentctx.embedding_queue.batch import Queued
-from agentctx.storage.base import Job
+from agentctx.storage.records import Job
 
 
 class Intake:

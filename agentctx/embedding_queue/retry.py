@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from agentctx.embedding_queue.batch import Batch, halves
 from agentctx.errors import Disposition, ProviderFailed
-from agentctx.storage.base import Job
+from agentctx.storage.records import Job
 
 LONGEST_PAUSE_S = 86_400.0
 """A longer `Retry-After` counts as this: daily quotas are honoured, nonsense does not stop us for ever."""

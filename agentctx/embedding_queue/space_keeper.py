@@ -21,8 +21,9 @@ from agentctx.embedding_queue.retry import Backoff
 from agentctx.embedding_queue.status import QueueStatus
 from agentctx.embedding_queue.timing import Timer
 from agentctx.errors import ProviderFailed, StorageFailed
-from agentctx.storage.base import Space, SpaceState, Storage
+from agentctx.storage.base import Storage
 from agentctx.storage.embedding_text import TEMPLATE
+from agentctx.storage.records import Space, SpaceState
 
 log = structlog.get_logger("agentctx.spaces")
 

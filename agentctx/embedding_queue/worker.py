@@ -23,7 +23,8 @@ from agentctx.embedding_queue.status import QueueStatus, State, Tally
 from agentctx.embedding_queue.table import GaveUp, JobTable
 from agentctx.embedding_queue.timing import LoopTimer, Timer
 from agentctx.errors import StorageFailed
-from agentctx.storage.base import Clock, Job, JobStorage
+from agentctx.storage.base import JobStorage
+from agentctx.storage.records import Clock, Job
 
 log = structlog.get_logger("agentctx.embedding_queue")
 

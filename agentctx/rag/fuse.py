@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from agentctx.storage.base import VectorHit, WordHit
+from agentctx.storage.records import VectorHit, WordHit
 
 DENSE_WEIGHT = 0.5
 

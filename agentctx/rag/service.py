@@ -17,7 +17,8 @@ from agentctx.rag.budget import estimate_tokens, fit
 from agentctx.rag.fuse import Candidate, fuse, merge, order_by_distance
 from agentctx.rag.render import EMPTY_FRAME, BlockPassage, render, render_passage
 from agentctx.rag.select import distinct_texts, select
-from agentctx.storage.base import Filter, ResolvedChunk, Storage, VectorHit, WordHit
+from agentctx.storage.base import Storage
+from agentctx.storage.records import Filter, ResolvedChunk, VectorHit, WordHit
 from agentctx.times import format_date
 from agentctx.wire import Order
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentctx.rag.service import Hit
-from agentctx.storage.base import Change, Entry
+from agentctx.storage.records import Change, Entry
 from agentctx.stores.base import StoreResult
 from agentctx.times import format_time
 from agentctx.wire import EmbeddingState, EntryView, Passage, SaveResult

@@ -12,7 +12,8 @@ from agentctx.chunking.base import Span
 from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.config.schema import LimitSettings
 from agentctx.errors import InvalidInput, NotFound
-from agentctx.storage.base import Clock, Draft, Entry, Filter, IdempotencyKey, Job, Revision, Saved, Storage
+from agentctx.storage.base import Storage
+from agentctx.storage.records import Clock, Draft, Entry, Filter, IdempotencyKey, Job, Revision, Saved
 from agentctx.stores.bodies import Body, Kind
 from agentctx.stores.fields import Envelope, check
 from agentctx.stores.redaction import Redactor, no_redaction, redact_fields

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from agentctx.storage.base import Entry
+from agentctx.storage.records import Entry
 from agentctx.stores.error_pattern import normalize_error
 from agentctx.stores.fields import (
     CustomFields,

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentctx.config.schema import LimitSettings
-from agentctx.storage.base import Clock, Entry, Storage
+from agentctx.storage.base import Storage
+from agentctx.storage.records import Clock, Entry
 from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext, StoreResult
 from agentctx.stores.bodies import KINDS
 from agentctx.stores.fields import KnowledgeCategory

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from agentctx.config.schema import LimitSettings
-from agentctx.storage.base import Clock, Draft, Entry, Revision, Saved, Storage
+from agentctx.storage.base import Storage
+from agentctx.storage.records import Clock, Draft, Entry, Revision, Saved
 from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext, StoreResult, revised_draft
 from agentctx.stores.bodies import KINDS, NEW_COUNTS
 from agentctx.stores.fields import LearningCategory, LearningFields

@@ -7,7 +7,8 @@ from typing import Any
 
 from agentctx.config.schema import CollectionSettings, LimitSettings
 from agentctx.errors import UnknownCollection
-from agentctx.storage.base import Clock, Revision, Storage
+from agentctx.storage.base import Storage
+from agentctx.storage.records import Clock, Revision
 from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext, StoreResult
 from agentctx.stores.bodies import CUSTOM_KIND, KINDS
 from agentctx.stores.learning import LearningStore, happened_again

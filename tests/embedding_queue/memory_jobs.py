@@ -12,7 +12,7 @@ import numpy as np
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageFailed
-from agentctx.storage.base import BuriedRow, Job, QueueDepth
+from agentctx.storage.records import BuriedRow, Job, QueueDepth
 
 SPACE = 1
 

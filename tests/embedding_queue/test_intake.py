@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.embedding_queue.intake import Intake
-from agentctx.storage.base import Job
+from agentctx.storage.records import Job
 from tests.embedding_queue.memory_jobs import make_job
 
 

@@ -15,7 +15,7 @@ from agentctx.config.schema import QueueSettings
 from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.errors import Disposition, ProviderFailed, StorageFailed, StorageFull
-from agentctx.storage.base import Job
+from agentctx.storage.records import Job
 from tests.embedding_queue.manual_timer import ManualTimer
 from tests.embedding_queue.memory_jobs import MemoryJobs
 from tests.embedding_queue.scripted_provider import ScriptedProvider, good_reply, vector_of

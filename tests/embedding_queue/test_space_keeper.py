@@ -13,7 +13,7 @@ from agentctx.embedding_providers.fake import FakeProvider, Fault
 from agentctx.embedding_queue.space_keeper import CANARY, SpaceKeeper
 from agentctx.embedding_queue.status import QueueStatus
 from agentctx.errors import Disposition
-from agentctx.storage.base import SpaceState
+from agentctx.storage.records import SpaceState
 from tests.embedding_queue.manual_timer import ManualTimer
 from tests.running_core import ME, embedded, running_core, save
 from tests.storage.conformance import assert_sound

@@ -15,7 +15,7 @@ from agentctx.embedding_providers.fake import FakeProvider, Fault
 from agentctx.errors import Disposition
 from agentctx.rag.render import HEADING, parse
 from agentctx.rag.service import Answer, Question, RAGService, Serving
-from agentctx.storage.base import Filter
+from agentctx.storage.records import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
 from tests.running_core import embedded, running_core, save
 from tests.storage.drafts import HandClock

@@ -10,7 +10,8 @@ import pytest
 from agentctx.chunking.base import Span
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import IdempotencyKeyReused, NotFound, VersionConflict
-from agentctx.storage.base import (
+from agentctx.storage.base import Storage
+from agentctx.storage.records import (
     Change,
     Draft,
     Entry,
@@ -20,7 +21,6 @@ from agentctx.storage.base import (
     Saved,
     Space,
     SpaceState,
-    Storage,
 )
 from tests.storage.drafts import ALL, FINGERPRINT, START_MS, HandClock, draft, keyless, vector, vectors
 

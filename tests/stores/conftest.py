@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.storage.base import Job
+from agentctx.storage.records import Job
 from agentctx.storage.sqlite.engine import SqliteStorage
 from tests.storage.drafts import FINGERPRINT, HandClock, vector
 

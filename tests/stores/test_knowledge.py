@@ -8,7 +8,7 @@ import pytest
 
 from agentctx.config.schema import LimitSettings
 from agentctx.errors import InvalidInput, NotFound, TooLarge, VersionConflict
-from agentctx.storage.base import Change
+from agentctx.storage.records import Change
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
 from agentctx.stores.knowledge import KnowledgeStore

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.base import Census
+from agentctx.storage.records import Census
 from agentctx.storage.sqlite import spaces
 from agentctx.storage.sqlite.space_index import SpaceIndex
 

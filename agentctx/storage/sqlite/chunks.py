@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from agentctx.chunking.base import Span
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.base import Draft, Job
 from agentctx.storage.embedding_text import embedding_text, text_hash
+from agentctx.storage.records import Draft, Job
 from agentctx.storage.sqlite import spaces
 from agentctx.storage.sqlite.space_index import SpaceIndex
 from agentctx.storage.words import index_terms

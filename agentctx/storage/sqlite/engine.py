@@ -13,7 +13,7 @@ from agentctx.sqlite import driver, migrate
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import Writer
-from agentctx.storage.base import (
+from agentctx.storage.records import (
     BuriedRow,
     Census,
     Clock,

@@ -9,8 +9,8 @@ from typing import Any
 
 from agentctx.errors import IdempotencyKeyReused, NotFound, VersionConflict
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.base import TRUST_ORDER, Change, Draft, Entry, IdempotencyKey, Job, Revision, Saved
 from agentctx.storage.ids import uuid7
+from agentctx.storage.records import TRUST_ORDER, Change, Draft, Entry, IdempotencyKey, Job, Revision, Saved
 from agentctx.storage.sqlite import chunks
 from agentctx.storage.sqlite.filters import Condition
 from agentctx.storage.words import scope_token

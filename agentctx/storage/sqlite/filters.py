@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from agentctx.storage.base import TRUST_ORDER, Filter
+from agentctx.storage.records import TRUST_ORDER, Filter
 from agentctx.storage.words import scope_token
 
 

@@ -8,8 +8,8 @@ from collections.abc import Collection, Sequence
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.base import BuriedRow, Job, QueueDepth
 from agentctx.storage.embedding_text import embedding_text
+from agentctx.storage.records import BuriedRow, Job, QueueDepth
 from agentctx.storage.sqlite.space_index import ChunkVector, SpaceIndex
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.base import Filter, ResolvedChunk, VectorHit, WordHit
+from agentctx.storage.records import Filter, ResolvedChunk, VectorHit, WordHit
 from agentctx.storage.sqlite import filters, fts
 from agentctx.storage.sqlite.entries import CHUNK, CONTENT, SELECT_CHUNKS, entry_of
 from agentctx.storage.sqlite.space_index import SpaceIndex

@@ -11,7 +11,7 @@ import numpy as np
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import NotFound
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.base import Space, SpaceState
+from agentctx.storage.records import Space, SpaceState
 from agentctx.storage.sqlite.space_index import SpaceIndex
 
 _SELECT = "SELECT id, fingerprint, generation, state, enabled, dimension, canary FROM spaces "

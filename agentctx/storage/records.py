@@ -1,0 +1,261 @@
+"""What the storage keeps and gives back: drafts, entries, jobs, spaces, filters, hits and counts.
+
+All times are milliseconds since the epoch, UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple, TypeAlias
+
+from agentctx.chunking.base import Span
+from agentctx.embedding_providers.base import Vectors
+from agentctx.wire import Origin, Trust
+
+Clock: TypeAlias = Callable[[], int]
+"""Milliseconds since the epoch."""
+
+TRUST_ORDER: tuple[Trust, ...] = ("external", "agent", "operator")
+"""From the least to the most. Nothing can raise the trust of an entry."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What a store wants saved: a whole entry, validated, redacted and chunked."""
+
+    namespace: str
+    collection: str
+    content: str
+    spans: tuple[Span, ...]
+    chunking: int
+    """Version of the chunking rules."""
+    attributes: Mapping[str, Any]
+    """JSON values, validated by the collection's model."""
+    labels: str = ""
+    """Key, trigger and tags, searched beside the text."""
+    header: str = ""
+    """Short context that is embedded in front of every chunk."""
+    key: str | None = None
+    session: str = ""
+    agent: str = ""
+    origin: Origin
+    trust: Trust
+    principal: int
+    """The kernel's uid of who saved it."""
+    expires: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One version of a saved thing. The id is stable over versions; exactly one version is live."""
+
+    id: str
+    version: int
+    live: bool
+    namespace: str
+    collection: str
+    key: str | None
+    session: str
+    agent: str
+    content: str
+    attributes: Mapping[str, Any]
+    origin: Origin
+    trust: Trust
+    principal: int
+    created: int
+    updated: int
+    expires: int | None
+    pending: bool
+    """Whether embeddings of it are still owed."""
+    embedded: bool
+    """Whether an enabled space exists at all."""
+
+
+Revision: TypeAlias = Callable[[Entry, Draft | None], Draft]
+"""Builds the draft that follows a live entry. Runs inside the transaction: pure, and maybe more than once."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyKey:
+    """A client's promise that two saves are the same. `digest` is of the request's meaning."""
+
+    principal: int
+    key: str
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One embedding owed: chunk `chunk` in space `space`.
+
+    `(id, hash, space)` is the fencing token: a result is dropped when no such job is left.
+    """
+
+    id: int
+    chunk: int
+    space: int
+    hash: bytes
+    """SHA-256 of `text`."""
+    text: str
+    """Header and chunk: what is embedded."""
+    entry: str
+    collection: str
+    attempts: int = 0
+
+
+class Change(StrEnum):
+    """What a save did."""
+
+    CREATED = "created"
+    VERSION = "version"
+    ATTRIBUTES = "attributes"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """The outcome of a save. `jobs` are the embeddings it made owed."""
+
+    id: str
+    version: int
+    change: Change
+    jobs: tuple[Job, ...] = ()
+    pending: bool = False
+    """Whether the entry owes embeddings now, from this save or an earlier one."""
+    embedded: bool = False
+    """Whether an enabled space exists at all."""
+
+
+class SpaceState(StrEnum):
+    """building → active → retired. Only one space is active, and only an active one is searched."""
+
+    BUILDING = "building"
+    ACTIVE = "active"
+    RETIRED = "retired"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """One model's vectors. `dimension` and `canary` are unknown until the first successful probe."""
+
+    id: int
+    fingerprint: Mapping[str, str | int]
+    generation: int
+    """Counts up when a model changed silently: same fingerprint, other vectors."""
+    state: SpaceState
+    enabled: bool
+    dimension: int | None
+    canary: Vectors | None
+    """Vector of the canary text, `(dimension,)`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which entries a question may find. The namespace is never optional."""
+
+    namespace: str
+    collections: tuple[str, ...] | None = None
+    """None: all of the namespace."""
+    session: str | None = None
+    """Entries of this session and entries of none."""
+    agent: str | None = None
+    category: str | None = None
+    tags: tuple[str, ...] = ()
+    """All of them."""
+    trust: tuple[Trust, ...] = TRUST_ORDER
+    since: int | None = None
+    until: int | None = None
+    """Bounds of `updated`: `since <= updated < until`."""
+
+
+class WordHit(NamedTuple):
+    """A chunk found by words. `score` grows with relevance."""
+
+    chunk: int
+    entry: str
+    score: float
+
+
+class VectorHit(NamedTuple):
+    """A chunk found by meaning. `distance` is cosine, 0 to 2."""
+
+    chunk: int
+    entry: str
+    distance: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedChunk:
+    """The present text of a live, unexpired chunk with its entry."""
+
+    chunk: int
+    start: int
+    end: int
+    content: str
+    entry: Entry
+    """Without its content: `entry.content` is empty here."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDepth:
+    """Jobs in the table. `oldest` is when the oldest pending one was made."""
+
+    pending: int
+    buried: int
+    oldest: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class BuriedRow:
+    """A job given up."""
+
+    job: int
+    entry: str
+    collection: str
+    attempts: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Census:
+    """Counts that prove the invariant, or where it is broken. All but the first three should be 0."""
+
+    entries: int
+    chunks: int
+    vectors: int
+    unowed_chunks: int
+    """Live chunks of an enabled space with neither vector nor job."""
+    orphan_vectors: int
+    orphan_jobs: int
+    orphan_chunks: int
+    """Chunks of an entry version that is not live."""
+    words_without_chunk: int
+    chunks_without_words: int
+
+    @property
+    def violations(self) -> int:
+        return (
+            self.unowed_chunks
+            + self.orphan_vectors
+            + self.orphan_jobs
+            + self.orphan_chunks
+            + self.words_without_chunk
+            + self.chunks_without_words
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageStats:
+    """Sizes and counts for status."""
+
+    path: str
+    engine: str
+    entries: Mapping[str, int] = field(default_factory=dict)
+    """Live entries a collection."""
+    chunks: int = 0
+    vectors: int = 0
+    bytes: int = 0
+    wal_bytes: int = 0
+    commits: int = 0

@@ -1,0 +1,142 @@
+"""Saving, reading, changing and forgetting entries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from agentctx.wire.failures import ErrorReply
+from agentctx.wire.names import DEFAULT_NAMESPACE, STRICT, EmbeddingState, Origin, Trust
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SaveRequest:
+    """One entry to save. docs/http-api.md says which fields a collection takes; others are errors."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+
+    collection: str
+    content: str | None = None
+    namespace: str = DEFAULT_NAMESPACE
+    session: str | None = None
+    agent: str | None = None
+    origin: Origin = "agent"
+    ttl: str | None = None
+    """How long to keep it: a number and s, m, h, d or w (`30d`)."""
+    if_version: int | None = None
+    wait: Literal["embedded"] | None = None
+    key: str | None = None
+    category: str | None = None
+    tags: list[str] | None = None
+    source: str | None = None
+    token_count: int | None = None
+    source_start_index: int | None = None
+    source_end_index: int | None = None
+    generation: int | None = None
+    trigger: str | None = None
+    error_pattern: str | None = None
+    diagnosis: str | None = None
+    fix: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SaveManyRequest:
+    """Many entries, saved independently: each gets its own result, in order."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+
+    entries: list[SaveRequest]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SaveResult:
+    """The acknowledgement: what is in it is on disk."""
+
+    id: str
+    version: int
+    changed: bool
+    """False when the same content and attributes were there already."""
+    redacted: list[str] = field(default_factory=list)
+    """The kinds of secrets that were cut out before anything was stored."""
+    embedding: EmbeddingState = "pending"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SaveManyReply:
+    """A result or an error for each entry, in the order sent."""
+
+    results: list[SaveResult | ErrorReply]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EditRequest:
+    """Fields to change in an entry; absent fields stay. `if_version` guards against lost updates."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+
+    content: str | None = None
+    category: str | None = None
+    tags: list[str] | None = None
+    source: str | None = None
+    trigger: str | None = None
+    error_pattern: str | None = None
+    diagnosis: str | None = None
+    fix: str | None = None
+    ttl: str | None = None
+    if_version: int | None = None
+    wait: Literal["embedded"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EntryView:
+    """A saved entry, one version of it."""
+
+    id: str
+    version: int
+    live: bool
+    namespace: str
+    collection: str
+    key: str | None
+    session: str | None
+    agent: str | None
+    content: str
+    attributes: dict[str, Any]
+    origin: Origin
+    trust: Trust
+    principal: int
+    created: str
+    updated: str
+    expires: str | None
+    embedding: EmbeddingState
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EntryPage:
+    """Newest first. `next` is the cursor of the following page, null on the last."""
+
+    entries: list[EntryView]
+    next: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VersionList:
+    """All versions of one entry, newest first."""
+
+    versions: list[EntryView]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ForgetReply:
+    """The entry, its versions, chunks, words, vectors and jobs are gone."""
+
+    id: str
+    versions: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OutcomeRequest:
+    """Whether applying a learning worked."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+
+    success: bool

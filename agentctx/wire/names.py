@@ -1,0 +1,21 @@
+"""Words and constants of the protocol."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+API_PREFIX = "/v1"
+IDEMPOTENCY_HEADER = "Idempotency-Key"
+VERSION_HEADER = "X-Agentctx-Version"
+REQUEST_ID_HEADER = "X-Request-Id"
+
+DEFAULT_NAMESPACE = "default"
+COLLECTIONS = ("knowledge", "observation", "reflection", "learning")
+
+Origin = Literal["user", "agent", "tool", "document", "import", "capture"]
+Trust = Literal["operator", "agent", "external"]
+Order = Literal["distance", "relevance"]
+EmbeddingState = Literal["pending", "done", "off"]
+
+STRICT: dict[str, Any] = {"extra": "forbid", "strict": True}
+"""Configuration of request bodies for pydantic: no coercion, unknown fields are errors."""
