@@ -26,6 +26,7 @@ from agentctx.wire import (
     VERSION_HEADER,
     ContextReply,
     ContextRequest,
+    DrainRequest,
     EditRequest,
     EntryPage,
     EntryView,
@@ -233,6 +234,10 @@ class AsyncClient:
     async def retry_buried(self) -> RetryReply:
         """Put the embeddings that were given up back into the queue."""
         return await self._send(calls.retry_buried())
+
+    async def drain(self, timeout_s: float = 10.0) -> QueueReply:
+        """Wait until everything that is due is embedded, at most `timeout_s` seconds; what is owed then."""
+        return await self._send(calls.drain(DrainRequest(timeout_s=timeout_s)))
 
     async def ready(self) -> bool:
         """Whether the daemon serves requests by now. Raises DaemonUnreachable when it does not listen yet."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Generic, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -18,10 +18,12 @@ from agentctx.wire import (
     IDEMPOTENCY_HEADER,
     ContextReply,
     ContextRequest,
+    DrainRequest,
     EditRequest,
     EntryPage,
     EntryView,
     ErrorReply,
+    FileRecord,
     ForgetReply,
     OutcomeRequest,
     QueueReply,
@@ -114,6 +116,11 @@ def retry_buried() -> Call[RetryReply]:
     return Call("POST", f"{API_PREFIX}/queue/retry", _reader(RetryReply))
 
 
+def drain(request: DrainRequest) -> Call[QueueReply]:
+    body = _encode(_present(request))
+    return Call("POST", f"{API_PREFIX}/queue/drain", _reader(QueueReply), body, _JSON, repeatable=True)
+
+
 def ready() -> Call[bool]:
     return Call("GET", "/readyz", lambda reply: reply.status in _SUCCESS, repeatable=True)
 
@@ -155,7 +162,7 @@ def _segment(entry_id: str) -> str:
 
 def _query(options: Mapping[str, Any]) -> str:
     pairs = [
-        (name, _utf8(str(item)))
+        (name, _utf8(str(item).lower() if isinstance(item, bool) else str(item)))
         for name, value in options.items()
         if value is not None
         for item in (value if isinstance(value, list) else [value])
@@ -166,7 +173,11 @@ def _query(options: Mapping[str, Any]) -> str:
 def _present(request: Any) -> dict[str, Any]:
     """The fields of a wire dataclass that say something."""
     values = {each.name: getattr(request, each.name) for each in fields(request)}
-    return {name: value for name, value in values.items() if value is not None}
+    return {
+        name: asdict(value) if isinstance(value, FileRecord) else value
+        for name, value in values.items()
+        if value is not None
+    }
 
 
 def _encode(value: Any) -> bytes:

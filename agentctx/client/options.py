@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-from agentctx.wire import Order, Origin
+from agentctx.wire import FileRecord, Order, Origin
 
 
 class SaveOptions(TypedDict, total=False):
@@ -29,6 +29,7 @@ class SaveFields(SaveOptions, total=False):
     category: str | None
     tags: list[str] | None
     source: str | None
+    file: FileRecord | None
     token_count: int | None
     source_start_index: int | None
     source_end_index: int | None
@@ -78,10 +79,12 @@ class ContextOptions(SearchOptions, total=False):
 
 
 class ListOptions(TypedDict, total=False):
-    """What narrows a list. `cursor` is the `next` of the page before."""
+    """What narrows a list. `cursor` is the `next` of the page before; `content=False` leaves texts out."""
 
     namespace: str
     collections: list[str] | None
     session: str | None
+    key_prefix: str | None
+    content: bool
     limit: int | None
     cursor: str | None

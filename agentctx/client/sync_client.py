@@ -25,6 +25,7 @@ from agentctx.wire import (
     VERSION_HEADER,
     ContextReply,
     ContextRequest,
+    DrainRequest,
     EditRequest,
     EntryPage,
     EntryView,
@@ -230,6 +231,10 @@ class Client:
     def retry_buried(self) -> RetryReply:
         """Put the embeddings that were given up back into the queue."""
         return self._send(calls.retry_buried())
+
+    def drain(self, timeout_s: float = 10.0) -> QueueReply:
+        """Wait until everything that is due is embedded, at most `timeout_s` seconds; what is owed then."""
+        return self._send(calls.drain(DrainRequest(timeout_s=timeout_s)))
 
     def ready(self) -> bool:
         """Whether the daemon serves requests by now. Raises DaemonUnreachable when it does not listen yet."""

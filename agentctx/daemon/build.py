@@ -9,7 +9,8 @@ from pathlib import Path
 
 from agentctx.config.paths import default_data_dir, default_socket
 from agentctx.config.schema import Settings
-from agentctx.daemon.service import DaemonService, Parts
+from agentctx.daemon.parts import Parts
+from agentctx.daemon.service import DaemonService
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.embedding_providers.registry import create_provider
 from agentctx.embedding_queue.space_keeper import SpaceKeeper

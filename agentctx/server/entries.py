@@ -11,7 +11,7 @@ from agentctx.config.schema import LimitSettings
 from agentctx.errors import AgentctxError, TooLarge
 from agentctx.server.errors import documented, error_reply
 from agentctx.server.peer import request_peer
-from agentctx.server.service import Service
+from agentctx.server.service import Listing, Service
 from agentctx.wire import (
     API_PREFIX,
     DEFAULT_NAMESPACE,
@@ -30,7 +30,7 @@ from agentctx.wire import (
 )
 
 DEFAULT_PAGE = 50
-MAX_PAGE = 500
+MAX_PAGE = 1_000
 
 
 def _one_or_many(body: object) -> str:
@@ -107,18 +107,22 @@ class EntryRoutes:
         namespace: str = DEFAULT_NAMESPACE,
         collection: Annotated[list[str] | None, Query()] = None,
         session: str | None = None,
+        key_prefix: str | None = None,
+        content: bool = True,
         limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = DEFAULT_PAGE,
         cursor: str | None = None,
     ) -> EntryPage:
-        """List live entries, newest first, in pages."""
-        return await self._service.list_entries(
-            request_peer(request),
+        """List live entries, newest first, in pages; `content=false` leaves their texts out."""
+        wanted = Listing(
             namespace=namespace,
             collections=collection,
             session=session,
+            key_prefix=key_prefix,
+            with_content=content,
             limit=limit,
             cursor=cursor,
         )
+        return await self._service.list_entries(wanted, request_peer(request))
 
     async def get(self, request: Request, entry_id: str, version: Version = None) -> EntryView:
         """Read an entry: the live version, or an older one."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from fastapi import FastAPI, Request
+from typing import Annotated
+
+from fastapi import Body, FastAPI, Request
 
 from agentctx.server.errors import documented
 from agentctx.server.peer import request_peer
 from agentctx.server.service import Service
-from agentctx.wire import API_PREFIX, QueueReply, RetryReply, StatusReply
+from agentctx.wire import API_PREFIX, DrainRequest, QueueReply, RetryReply, StatusReply
 
 
 class OperationRoutes:
@@ -22,6 +24,7 @@ class OperationRoutes:
         app.add_api_route(
             f"{API_PREFIX}/queue/retry", self.retry, methods=["POST"], responses=documented(507)
         )
+        app.add_api_route(f"{API_PREFIX}/queue/drain", self.drain, methods=["POST"], responses=documented())
 
     async def status(self, request: Request) -> StatusReply:
         """Tell what the daemon holds, does and costs."""
@@ -34,3 +37,7 @@ class OperationRoutes:
     async def retry(self, request: Request) -> RetryReply:
         """Put the buried jobs back into the queue."""
         return await self._service.retry(request_peer(request))
+
+    async def drain(self, request: Request, body: Annotated[DrainRequest, Body()]) -> QueueReply:
+        """Wait, for at most `timeout_s` seconds, until everything that is due is embedded."""
+        return await self._service.drain(body, request_peer(request))

@@ -10,6 +10,7 @@ from agentctx.errors import AgentctxError
 from agentctx.wire import (
     ContextReply,
     ContextRequest,
+    DrainRequest,
     EditRequest,
     EntryPage,
     EntryView,
@@ -35,6 +36,19 @@ class Peer:
     gid: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """Which entries a page shows. `cursor` is the `next` of the page before."""
+
+    namespace: str
+    collections: Sequence[str] | None = None
+    session: str | None = None
+    key_prefix: str | None = None
+    with_content: bool = True
+    limit: int
+    cursor: str | None = None
+
+
 class Service(Protocol):
     """The daemon's work, free of HTTP."""
 
@@ -48,16 +62,7 @@ class Service(Protocol):
 
     async def get(self, entry_id: str, peer: Peer, *, version: int | None = None) -> EntryView: ...
 
-    async def list_entries(
-        self,
-        peer: Peer,
-        *,
-        namespace: str,
-        collections: Sequence[str] | None,
-        session: str | None,
-        limit: int,
-        cursor: str | None,
-    ) -> EntryPage: ...
+    async def list_entries(self, wanted: Listing, peer: Peer) -> EntryPage: ...
 
     async def versions(self, entry_id: str, peer: Peer) -> VersionList: ...
 
@@ -74,6 +79,10 @@ class Service(Protocol):
     async def queue(self, peer: Peer) -> QueueReply: ...
 
     async def retry(self, peer: Peer) -> RetryReply: ...
+
+    async def drain(self, request: DrainRequest, peer: Peer) -> QueueReply:
+        """Wait until nothing is owed that is due, but not longer than asked; then tell what is owed."""
+        ...
 
     def not_ready(self) -> str | None:
         """Why requests cannot be served yet; None when they can."""

@@ -67,5 +67,7 @@ def passage(hit: Hit) -> Passage:
         trust=entry.trust,
         created=format_time(entry.created),
         updated=format_time(entry.updated),
-        attributes=dict(entry.attributes),
+        # The location says what the record of the file is for.
+        attributes={name: value for name, value in entry.attributes.items() if name != "file"},
+        location=hit.chunk.location,
     )

@@ -119,9 +119,12 @@ class Storage(JobStorage, Protocol):
         ...
 
     async def list_entries(
-        self, wanted: Filter, *, limit: int, before: int | None = None
+        self, wanted: Filter, *, limit: int, before: int | None = None, with_content: bool = True
     ) -> tuple[list[Entry], int | None]:
-        """A page of live entries, newest first, and the cursor of the next page."""
+        """A page of live entries, newest first, and the cursor of the next page.
+
+        Without content, `Entry.content` is empty.
+        """
         ...
 
     async def delete(self, entry_id: str, *, if_version: int | None = None) -> int:

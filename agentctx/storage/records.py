@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from agentctx.chunking.base import Span
 from agentctx.embedding_providers.base import Vectors
-from agentctx.wire import Origin, Trust
+from agentctx.wire import Location, Origin, Trust
 
 Clock: TypeAlias = Callable[[], int]
 """Milliseconds since the epoch."""
@@ -166,6 +166,7 @@ class Filter:
     """All of them."""
     trust: tuple[Trust, ...] = TRUST_ORDER
     since: int | None = None
+    key_prefix: str | None = None
     until: int | None = None
     """Bounds of `updated`: `since <= updated < until`."""
 
@@ -196,6 +197,8 @@ class ResolvedChunk:
     content: str
     entry: Entry
     """Without its content: `entry.content` is empty here."""
+    location: Location | None = None
+    """Where in its file the chunk stands, if the entry is of one."""
 
 
 @dataclass(frozen=True, slots=True)

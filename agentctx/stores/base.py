@@ -132,6 +132,9 @@ class EntryStore:
         def revision(entry: Entry, _: Draft | None) -> Draft:
             kind = self._kind_of(entry)
             values = {**kind.fields_of(entry), **redacted}
+            if "content" in redacted:
+                # The text is no longer the file's: its places would be wrong.
+                values.pop("file", None)
             what = f"this {entry.collection} cannot be changed so"
             checked = check(kind.model, values, self._limits, what=what)
             return revised_draft(entry, kind, kind.compose(checked), expires=expires or entry.expires)
@@ -165,12 +168,19 @@ class EntryStore:
         namespace: str = DEFAULT_NAMESPACE,
         collections: Sequence[str] | None = None,
         session: str | None = None,
+        key_prefix: str | None = None,
         limit: int = 50,
         before: int | None = None,
+        with_content: bool = True,
     ) -> tuple[list[Entry], int | None]:
         """A page of live entries, newest first, and the cursor of the next page."""
-        wanted = Filter(namespace=namespace, collections=tuple(collections or self._kinds), session=session)
-        return await self._storage.list_entries(wanted, limit=limit, before=before)
+        wanted = Filter(
+            namespace=namespace,
+            collections=tuple(collections or self._kinds),
+            session=session,
+            key_prefix=key_prefix,
+        )
+        return await self._storage.list_entries(wanted, limit=limit, before=before, with_content=with_content)
 
     async def delete(self, entry_id: str, *, if_version: int | None = None) -> int:
         """Remove an entry with everything that hangs on it; returns the number of versions."""

@@ -57,7 +57,7 @@ class Kind:
 def knowledge_body(fields: KnowledgeFields) -> Body:
     return Body(
         content=fields.content,
-        attributes=_attributes(fields, "category", "tags", "source"),
+        attributes=_attributes(fields, "category", "tags", "source", "file"),
         labels=_words([fields.key, *fields.tags]),
         key=fields.key,
         about=_words([fields.key, *fields.tags]),
@@ -93,7 +93,7 @@ def learning_body(fields: LearningFields) -> Body:
 def custom_body(fields: CustomFields) -> Body:
     return Body(
         content=fields.content,
-        attributes=_attributes(fields, "tags", "source"),
+        attributes=_attributes(fields, "tags", "source", "file"),
         labels=_words([fields.key or "", *fields.tags]),
         key=fields.key,
         about=_words([fields.key or "", *fields.tags]),
@@ -130,7 +130,12 @@ def _plain_body(
 
 
 def _attributes(fields: Fields, *names: str) -> dict[str, Any]:
-    return {name: value for name in names if (value := getattr(fields, name)) is not None}
+    values = ((name, getattr(fields, name)) for name in names)
+    return {
+        name: value.model_dump() if isinstance(value, Fields) else value
+        for name, value in values
+        if value is not None
+    }
 
 
 def _words(parts: Iterable[str]) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
 from agentctx.config.schema import LimitSettings
 from agentctx.errors import InvalidInput, TooLarge
+from agentctx.wire import PlaceUnit
 
 KnowledgeCategory = Literal["rule", "definition", "preference", "fact", "pattern", "correction"]
 LearningCategory = Literal[
@@ -60,6 +62,12 @@ def _tags(tags: list[str], info: ValidationInfo) -> list[str]:
     return distinct
 
 
+def _ascending(places: list[list[int]]) -> list[list[int]]:
+    if any(before[0] >= after[0] for before, after in pairwise(places)):
+        raise ValueError("is not ascending")
+    return places
+
+
 _SPLIT_HINT = "Save it in several entries, or raise limits.max_content_chars."
 
 Content = Annotated[str, AfterValidator(_content)]
@@ -68,6 +76,7 @@ Tag = Annotated[str, Field(max_length=MAX_TAG_CHARS), AfterValidator(_printable)
 Tags = Annotated[list[Tag], AfterValidator(_tags)]
 Source = Annotated[str, Field(max_length=MAX_SOURCE_CHARS), AfterValidator(_printable)]
 LearningText = Annotated[str, Field(max_length=MAX_LEARNING_CHARS), AfterValidator(_clean)]
+Place = Annotated[list[Annotated[int, Field(ge=0, le=2**53)]], Field(min_length=2, max_length=2)]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 
 
@@ -75,6 +84,18 @@ class Fields(BaseModel):
     """Base of the models: no coercion, unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class FileFields(Fields):
+    """The file whose text an entry holds; `wire.FileRecord` says what each field means."""
+
+    digest: Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
+    size: Count
+    modified: Annotated[int, Field(ge=-(2**63), lt=2**63)]
+    part: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    parts: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    unit: PlaceUnit = "line"
+    places: Annotated[list[Place], Field(min_length=1, max_length=50_000), AfterValidator(_ascending)]
 
 
 class KnowledgeFields(Fields):
@@ -85,6 +106,7 @@ class KnowledgeFields(Fields):
     category: KnowledgeCategory = "fact"
     tags: Tags = []
     source: Source | None = None
+    file: FileFields | None = None
 
 
 class ObservationFields(Fields):
@@ -127,6 +149,7 @@ class CustomFields(Fields):
     key: Name | None = None
     tags: Tags = []
     source: Source | None = None
+    file: FileFields | None = None
 
 
 class Envelope(Fields):

@@ -5,10 +5,12 @@ coercion, unknown fields are errors), the client reads them without importing it
 strings in UTC with milliseconds, positions are code points of `content`, end exclusive.
 """
 
+from agentctx.wire.doctor import CheckResult, DoctorReply, DoctorSummary
 from agentctx.wire.entries import (
     EditRequest,
     EntryPage,
     EntryView,
+    FileRecord,
     ForgetReply,
     OutcomeRequest,
     SaveManyReply,
@@ -25,20 +27,32 @@ from agentctx.wire.names import (
     IDEMPOTENCY_HEADER,
     REQUEST_ID_HEADER,
     VERSION_HEADER,
+    CheckStatus,
     EmbeddingState,
     Order,
     Origin,
+    PlaceUnit,
     Trust,
 )
 from agentctx.wire.operations import (
+    ActivityStatus,
     BuriedJob,
     DatabaseStatus,
+    DrainRequest,
+    Latency,
     ProviderStatus,
     QueueReply,
     RetryReply,
     StatusReply,
 )
-from agentctx.wire.questions import ContextReply, ContextRequest, Passage, SearchReply, SearchRequest
+from agentctx.wire.questions import (
+    ContextReply,
+    ContextRequest,
+    Location,
+    Passage,
+    SearchReply,
+    SearchRequest,
+)
 
 __all__ = [
     "API_PREFIX",
@@ -47,21 +61,31 @@ __all__ = [
     "IDEMPOTENCY_HEADER",
     "REQUEST_ID_HEADER",
     "VERSION_HEADER",
+    "ActivityStatus",
     "BuriedJob",
+    "CheckResult",
+    "CheckStatus",
     "ContextReply",
     "ContextRequest",
     "DatabaseStatus",
+    "DoctorReply",
+    "DoctorSummary",
+    "DrainRequest",
     "EditRequest",
     "EmbeddingState",
     "EntryPage",
     "EntryView",
     "ErrorBody",
     "ErrorReply",
+    "FileRecord",
     "ForgetReply",
+    "Latency",
+    "Location",
     "Order",
     "Origin",
     "OutcomeRequest",
     "Passage",
+    "PlaceUnit",
     "ProviderStatus",
     "QueueReply",
     "RetryReply",

@@ -6,7 +6,31 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from agentctx.wire.failures import ErrorReply
-from agentctx.wire.names import DEFAULT_NAMESPACE, STRICT, EmbeddingState, Origin, Trust
+from agentctx.wire.names import DEFAULT_NAMESPACE, STRICT, EmbeddingState, Origin, PlaceUnit, Trust
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileRecord:
+    """The file whose text an entry holds, whole or in part; the entry's `source` is its path.
+
+    `places` are pairs `[offset in content, number]`, ascending: from that code point on the text is on line
+    (page, slide, sheet, cell) `number` of the file. With unit `line`, line breaks after a place count up, so
+    the text of a plain file needs one pair.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+
+    digest: str
+    """SHA-256 of the file's bytes, hexadecimal."""
+    size: int
+    """Bytes."""
+    modified: int
+    """Nanoseconds since the epoch."""
+    part: int = 1
+    parts: int = 1
+    """Long files are saved in several entries."""
+    unit: PlaceUnit = "line"
+    places: list[list[int]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,6 +53,7 @@ class SaveRequest:
     category: str | None = None
     tags: list[str] | None = None
     source: str | None = None
+    file: FileRecord | None = None
     token_count: int | None = None
     source_start_index: int | None = None
     source_end_index: int | None = None

@@ -16,6 +16,8 @@ Origin = Literal["user", "agent", "tool", "document", "import", "capture"]
 Trust = Literal["operator", "agent", "external"]
 Order = Literal["distance", "relevance"]
 EmbeddingState = Literal["pending", "done", "off"]
+PlaceUnit = Literal["line", "page", "slide", "sheet", "cell"]
+CheckStatus = Literal["pass", "warn", "fail", "skip"]
 
 STRICT: dict[str, Any] = {"extra": "forbid", "strict": True}
 """Configuration of request bodies for pydantic: no coercion, unknown fields are errors."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, ClassVar, Literal
+
+from agentctx.wire.names import STRICT
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,6 +27,15 @@ class QueueReply:
     buried: int
     oldest_seconds: float
     buried_jobs: list[BuriedJob]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DrainRequest:
+    """How long the answer may wait for the queue to become empty, in seconds."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+
+    timeout_s: float = 30.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,6 +65,34 @@ class DatabaseStatus:
     bytes: int
     wal_bytes: int
     commits: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Latency:
+    """Of the last few hundred events, in milliseconds."""
+
+    p50_ms: float
+    p95_ms: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ActivityStatus:
+    """Counts since the daemon started, and how long the latest took; null when there was none yet."""
+
+    saved: int
+    """Entries created or changed."""
+    asked: int
+    """Questions answered."""
+    degraded: int
+    """Questions answered by words alone."""
+    embedded: int
+    """Vectors stored."""
+    provider_failures: int
+    """Provider calls that failed."""
+    save: Latency | None
+    ask: Latency | None
+    embed: Latency | None
+    """One provider call."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

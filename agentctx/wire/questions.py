@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from agentctx.wire.names import DEFAULT_NAMESPACE, STRICT, Order, Origin, Trust
+from agentctx.wire.names import DEFAULT_NAMESPACE, STRICT, Order, Origin, PlaceUnit, Trust
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,6 +38,16 @@ class ContextRequest(SearchRequest):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Location:
+    """Where in a file a passage stands: from number `first` to `last` of the unit, both inclusive, from 1."""
+
+    path: str
+    unit: PlaceUnit
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Passage:
     """One hit: a chunk of an entry. `distance` is cosine (0 to 2), null when it has no vector yet."""
 
@@ -58,6 +68,8 @@ class Passage:
     created: str
     updated: str
     attributes: dict[str, Any]
+    location: Location | None = None
+    """For the text of an ingested file."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,18 @@ import pytest
 from agentctx.daemon.build import Core
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.errors import IdempotencyKeyReused, InvalidInput, NotFound, TooLarge, UnknownCollection
-from agentctx.wire import ContextRequest, EditRequest, OutcomeRequest, SaveRequest, SaveResult, SearchRequest
+from agentctx.server.service import Listing
+from agentctx.wire import (
+    ContextRequest,
+    DrainRequest,
+    EditRequest,
+    FileRecord,
+    Location,
+    OutcomeRequest,
+    SaveRequest,
+    SaveResult,
+    SearchRequest,
+)
 from tests.running_core import ME, embedded, running_core, save
 from tests.storage.drafts import HandClock
 
@@ -109,7 +121,7 @@ async def test_lists_are_paged_by_cursor(core: Core) -> None:
     cursor: str | None = None
     while True:
         page = await core.service.list_entries(
-            ME, namespace="default", collections=["knowledge"], session=None, limit=2, cursor=cursor
+            Listing(namespace="default", collections=["knowledge"], limit=2, cursor=cursor), ME
         )
         seen += [entry.key for entry in page.entries]
         cursor = page.next
@@ -121,9 +133,7 @@ async def test_lists_are_paged_by_cursor(core: Core) -> None:
 @pytest.mark.parametrize("cursor", ["", "x", "-1", "1.5", "9" * 30, "٣"])
 async def test_a_cursor_of_ones_own_is_refused(core: Core, cursor: str) -> None:
     with pytest.raises(InvalidInput, match="cursor"):
-        await core.service.list_entries(
-            ME, namespace="default", collections=None, session=None, limit=2, cursor=cursor
-        )
+        await core.service.list_entries(Listing(namespace="default", limit=2, cursor=cursor), ME)
 
 
 async def test_filters_reach_the_search(core: Core, clock: HandClock) -> None:
@@ -208,3 +218,65 @@ async def test_the_age_of_the_queue_is_that_of_its_oldest_job(tmp_path: Path, cl
         queue = await core.service.queue(ME)
         assert (queue.pending, queue.oldest_seconds) == (1, 2.5)
         provider.release()
+
+
+DIGEST = "0" * 64
+
+
+def file_record(**changes: Any) -> FileRecord:
+    return replace(FileRecord(digest=DIGEST, size=3, modified=1, places=[[0, 1]]), **changes)
+
+
+async def test_a_hit_of_a_file_names_its_lines(core: Core) -> None:
+    text = "# Title\n\nIntroduction.\n\nThe falcon nests on the tower."
+    await save(core, key="/d/a.md", content=text, source="/d/a.md", file=file_record())
+    reply = await core.service.search(SearchRequest(query="falcon"), ME)
+    assert reply.results[0].location == Location(path="/d/a.md", unit="line", first=1, last=5)
+    assert "file" not in reply.results[0].attributes
+
+
+async def test_a_text_changed_by_hand_is_no_longer_the_files(core: Core) -> None:
+    saved = await save(core, key="/d/a.md", content="The falcon.", source="/d/a.md", file=file_record())
+    await core.service.edit(saved.id, EditRequest(tags=["x"]), ME)
+    assert (await core.service.get(saved.id, ME)).attributes["file"]["digest"] == DIGEST
+    await core.service.edit(saved.id, EditRequest(content="Another falcon."), ME)
+    assert "file" not in (await core.service.get(saved.id, ME)).attributes
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"digest": "x"}, {"places": []}, {"places": [[0, 1, 2]]}, {"places": [[5, 1], [5, 2]]}, {"part": 0}],
+)
+async def test_a_record_of_a_file_that_cannot_be_is_refused(core: Core, wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match="file"):
+        await save(core, key="/d/a.md", content="x", source="/d/a.md", file=file_record(**wrong))
+
+
+async def test_a_list_can_be_of_keys_with_a_beginning_and_without_texts(core: Core) -> None:
+    for key in ("/a/1", "/a/2", "/a", "/b/1", "/a%/1"):
+        await save(core, key=key, content="x")
+    wanted = Listing(namespace="default", key_prefix="/a/", with_content=False, limit=10)
+    page = await core.service.list_entries(wanted, ME)
+    assert [(entry.key, entry.content) for entry in page.entries] == [("/a/2", ""), ("/a/1", "")]
+
+
+async def test_a_drain_answers_when_nothing_is_owed(core: Core) -> None:
+    await save(core, key="a", content="x")
+    reply = await core.service.drain(DrainRequest(timeout_s=10), ME)
+    assert (reply.pending, reply.buried) == (0, 0)
+
+
+async def test_a_drain_answers_in_time_though_the_model_is_silent(tmp_path: Path) -> None:
+    provider = FakeProvider(8)
+    provider.hold()
+    async with running_core(tmp_path / "held", provider) as core:
+        await save(core, key="a", content="x")
+        reply = await core.service.drain(DrainRequest(timeout_s=0.05), ME)
+        assert reply.pending == 1
+        provider.release()
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, 61.0, float("nan")])
+async def test_a_drain_has_a_limit(core: Core, seconds: float) -> None:
+    with pytest.raises(InvalidInput, match="timeout_s"):
+        await core.service.drain(DrainRequest(timeout_s=seconds), ME)

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentctx.errors import AgentctxError
-from agentctx.server.service import Peer
+from agentctx.server.service import Listing, Peer
 from agentctx.wire import (
     ContextReply,
     ContextRequest,
     DatabaseStatus,
+    DrainRequest,
     EditRequest,
     EntryPage,
     EntryView,
@@ -84,25 +85,8 @@ class RecordingService:
         self._record("get", peer, entry_id, version=version)
         return ENTRY
 
-    async def list_entries(
-        self,
-        peer: Peer,
-        *,
-        namespace: str,
-        collections: Sequence[str] | None,
-        session: str | None,
-        limit: int,
-        cursor: str | None,
-    ) -> EntryPage:
-        self._record(
-            "list",
-            peer,
-            namespace=namespace,
-            collections=collections,
-            session=session,
-            limit=limit,
-            cursor=cursor,
-        )
+    async def list_entries(self, wanted: Listing, peer: Peer) -> EntryPage:
+        self._record("list", peer, wanted)
         return EntryPage(entries=[ENTRY], next=None)
 
     async def versions(self, entry_id: str, peer: Peer) -> VersionList:
@@ -153,6 +137,10 @@ class RecordingService:
     async def retry(self, peer: Peer) -> RetryReply:
         self._record("retry", peer)
         return RetryReply(retried=2)
+
+    async def drain(self, request: DrainRequest, peer: Peer) -> QueueReply:
+        self._record("drain", peer, request)
+        return QUEUE
 
     def not_ready(self) -> str | None:
         return self.reason

@@ -23,6 +23,7 @@ ROUTES = {
     ("get", "/v1/status"),
     ("get", "/v1/queue"),
     ("post", "/v1/queue/retry"),
+    ("post", "/v1/queue/drain"),
 }
 
 

@@ -128,10 +128,12 @@ class SqliteStorage:
         return await self._readers.run(partial(entries.history, entry_id=entry_id, now=self._clock()))
 
     async def list_entries(
-        self, wanted: Filter, *, limit: int, before: int | None = None
+        self, wanted: Filter, *, limit: int, before: int | None = None, with_content: bool = True
     ) -> tuple[list[Entry], int | None]:
         condition = filters.entry_condition(wanted, now=self._clock())
-        return await self._readers.run(partial(entries.page, condition=condition, limit=limit, before=before))
+        return await self._readers.run(
+            partial(entries.page, condition=condition, limit=limit, before=before, with_content=with_content)
+        )
 
     async def delete(self, entry_id: str, *, if_version: int | None = None) -> int:
         return await self._writer.run(

@@ -24,6 +24,8 @@ _EMBEDDED = "EXISTS (SELECT 1 FROM spaces WHERE enabled = 1)"
 _COLUMNS = """e.seq, e.id, e.version, e.live, e.namespace, e.collection, e.key, e.session, e.agent,
     e.content, e.attributes, e.origin, e.trust, e.principal, e.created, e.updated, e.expires"""
 SELECT_ENTRY = f"SELECT {_COLUMNS}, {_PENDING}, {_EMBEDDED} FROM entries e "  # noqa: S608 - constants
+SELECT_HEAD = SELECT_ENTRY.replace("e.content", "''")
+"""Without the content, which is most of a row."""
 CONTENT, CHUNK = 9, 19
 """Where a row of `SELECT_CHUNKS` has the content, and where the chunk's id, start and end begin."""
 SELECT_CHUNKS = f"""SELECT {_COLUMNS}, 0, 0, chunks.id, chunks.start_at, chunks.end_at
@@ -121,11 +123,12 @@ def find(conn: Connection, namespace: str, collection: str, key: str) -> tuple[i
 
 
 def page(
-    conn: Connection, condition: Condition, *, limit: int, before: int | None
+    conn: Connection, condition: Condition, *, limit: int, before: int | None, with_content: bool = True
 ) -> tuple[list[Entry], int | None]:
     """Up to `limit` entries, newest first, below the row `before`; and where the next page begins."""
+    select = SELECT_ENTRY if with_content else SELECT_HEAD
     rows = conn.execute(
-        f"{SELECT_ENTRY} WHERE {condition.sql} AND e.seq < ? ORDER BY e.seq DESC LIMIT ?",
+        f"{select} WHERE {condition.sql} AND e.seq < ? ORDER BY e.seq DESC LIMIT ?",
         (*condition.parameters, MAX_ROW if before is None else before, limit + 1),
     ).fetchall()
     shown = rows[:limit]

@@ -9,6 +9,9 @@ from typing import Any
 from agentctx.storage.records import TRUST_ORDER, Filter
 from agentctx.storage.words import scope_token
 
+LAST_CHARACTER = "\U0010ffff"
+"""Sorts after every character of a key."""
+
 
 @dataclass(frozen=True, slots=True)
 class Condition:
@@ -52,6 +55,8 @@ def _narrow(wanted: Filter) -> list[tuple[str, tuple[Any, ...]]]:
     parts: list[tuple[str, tuple[Any, ...]]] = []
     if wanted.agent is not None:
         parts.append(("e.agent = ?", (wanted.agent,)))
+    if wanted.key_prefix is not None:
+        parts.append(("e.key >= ? AND e.key < ?", (wanted.key_prefix, wanted.key_prefix + LAST_CHARACTER)))
     if wanted.category is not None:
         parts.append(("json_extract(e.attributes, '$.category') = ?", (wanted.category,)))
     parts += [

@@ -8,6 +8,7 @@ from typing import Any
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
+from agentctx.storage.location import locate
 from agentctx.storage.records import Filter, ResolvedChunk, VectorHit, WordHit
 from agentctx.storage.sqlite import filters, fts
 from agentctx.storage.sqlite.entries import CHUNK, CONTENT, SELECT_CHUNKS, entry_of
@@ -79,12 +80,14 @@ def resolve(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int
 
 def _resolved(row: Any) -> ResolvedChunk:
     chunk, start, end = row[CHUNK:]
+    content, entry = row[CONTENT], entry_of(row, content="")
     return ResolvedChunk(
         chunk=chunk,
         start=start,
         end=end,
-        content=row[CONTENT][start:end],
-        entry=entry_of(row, content=""),
+        content=content[start:end],
+        entry=entry,
+        location=locate(entry.attributes, content, start, end),
     )
 
 

@@ -1,0 +1,116 @@
+"""What the daemon says of itself and of its queue."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from contextlib import suppress
+
+from agentctx import __version__
+from agentctx.daemon.parts import Parts, PartsHolder
+from agentctx.daemon.usage import resident_bytes
+from agentctx.errors import InvalidInput
+from agentctx.server.service import Peer
+from agentctx.wire import (
+    BuriedJob,
+    DatabaseStatus,
+    DrainRequest,
+    ProviderStatus,
+    QueueReply,
+    RetryReply,
+    StatusReply,
+)
+
+LONGEST_DRAIN_S = 60.0
+DRAIN_LOOK_S = 1.0
+
+
+class Operations(PartsHolder):
+    """The part of `server.service.Service` for operators."""
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._started = time.monotonic()
+
+    async def status(self, peer: Peer) -> StatusReply:
+        stats = await self._parts.storage.stats()
+        times = os.times()
+        return StatusReply(
+            version=__version__,
+            pid=os.getpid(),
+            uptime_seconds=round(time.monotonic() - self._started, 3),
+            socket=self._parts.socket,
+            entries=dict(stats.entries),
+            chunks=stats.chunks,
+            vectors=stats.vectors,
+            provider=self._provider_status(),
+            queue=await self.queue(peer),
+            database=DatabaseStatus(
+                path=stats.path,
+                sqlite=stats.engine,
+                bytes=stats.bytes,
+                wal_bytes=stats.wal_bytes,
+                commits=stats.commits,
+            ),
+            embed_cpu_seconds=self._parts.keeper.cpu_seconds if self._parts.keeper else 0.0,
+            cpu_seconds=round(times.user + times.system, 3),
+            rss_bytes=resident_bytes(),
+        )
+
+    async def queue(self, peer: Peer) -> QueueReply:  # noqa: ARG002
+        depth = await self._parts.storage.depth()
+        age_ms = 0 if depth.oldest is None else max(0, self._parts.clock() - depth.oldest)
+        return QueueReply(
+            pending=depth.pending,
+            buried=depth.buried,
+            oldest_seconds=age_ms / 1_000,
+            buried_jobs=[
+                BuriedJob(
+                    job=row.job,
+                    entry=row.entry,
+                    collection=row.collection,
+                    attempts=row.attempts,
+                    reason=row.reason,
+                )
+                for row in (await self._parts.storage.buried() if depth.buried else [])
+            ],
+        )
+
+    async def retry(self, peer: Peer) -> RetryReply:  # noqa: ARG002
+        retried = await self._parts.storage.retry_buried()
+        if retried and self._parts.queue is not None:
+            self._parts.queue.look_again()
+        return RetryReply(retried=retried)
+
+    async def drain(self, request: DrainRequest, peer: Peer) -> QueueReply:
+        if not 0 < request.timeout_s <= LONGEST_DRAIN_S:
+            most = f"{LONGEST_DRAIN_S:g}"
+            raise InvalidInput(f"timeout_s may be up to {most}", hint="Ask again when it is over.")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(request.timeout_s):
+                await self._drained()
+        return await self.queue(peer)
+
+    async def _drained(self) -> None:
+        """Wait until nothing is pending. What is postponed is not announced: it is looked for each second."""
+        queue, storage = self._parts.queue, self._parts.storage
+        while queue is not None and (await storage.depth()).pending:
+            await queue.idle()
+            if (await storage.depth()).pending:
+                await asyncio.sleep(DRAIN_LOOK_S)
+
+    def not_ready(self) -> str | None:
+        return self._parts.not_ready()
+
+    def _provider_status(self) -> ProviderStatus:
+        keeper = self._parts.keeper
+        if keeper is None:
+            return ProviderStatus(id="none", model="", dimension=0, state="off", reason=None)
+        return ProviderStatus(
+            id=keeper.provider.id,
+            model=keeper.provider.model,
+            dimension=keeper.provider.dimension,
+            state=keeper.state,
+            reason=keeper.reason,
+        )

@@ -1,0 +1,1 @@
+"""Is everything as it should be, and if not, what to do."""

@@ -1,0 +1,1 @@
+"""Files and folders into the memory, and in step with it."""
