@@ -8,6 +8,7 @@ import pytest
 
 from agentctx.config.schema import LimitSettings
 from agentctx.errors import IdempotencyKeyReused, InvalidInput, NotFound, StorageFull, VersionConflict
+from agentctx.server.service import Listing
 from agentctx.wire import EditRequest, OutcomeRequest, SaveRequest, SaveResult
 from tests.server.recording import RecordingService
 from tests.server.running import running
@@ -104,15 +105,12 @@ async def test_lists_with_defaults_and_with_every_filter() -> None:
         assert (await daemon.http.get("/v1/entries")).json()["next"] is None
         query = "namespace=n&collection=knowledge&collection=learning&session=s&limit=500&cursor=c"
         assert (await daemon.http.get(f"/v1/entries?{query}")).status_code == 200
-    assert [kwargs for _, _, kwargs in daemon.service.calls] == [
-        {"namespace": "default", "collections": None, "session": None, "limit": 50, "cursor": None},
-        {
-            "namespace": "n",
-            "collections": ["knowledge", "learning"],
-            "session": "s",
-            "limit": 500,
-            "cursor": "c",
-        },
+        query = "key_prefix=/d/&content=false&limit=1000"
+        assert (await daemon.http.get(f"/v1/entries?{query}")).status_code == 200
+    assert [args for _, args, _ in daemon.service.calls] == [
+        (Listing(namespace="default", limit=50),),
+        (Listing(namespace="n", collections=["knowledge", "learning"], session="s", limit=500, cursor="c"),),
+        (Listing(namespace="default", key_prefix="/d/", with_content=False, limit=1000),),
     ]
 
 
@@ -150,7 +148,7 @@ BAD_QUERIES: dict[str, tuple[str, str]] = {
     "not a number": ("/v1/entries?limit=many", "parameter `limit` must be an integer."),
     "empty": ("/v1/entries?limit=", "parameter `limit` must be an integer."),
     "too small": ("/v1/entries?limit=0", "parameter `limit` must be at least 1."),
-    "too large": ("/v1/entries?limit=501", "parameter `limit` must be at most 500."),
+    "too large": ("/v1/entries?limit=1001", "parameter `limit` must be at most 500."),
     "65 bits": (
         "/v1/entries/e1?version=9223372036854775808",
         "parameter `version` must be at most 9223372036854775807.",
