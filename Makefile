@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 BENCH_ARGS ?=
 
-.PHONY: install install-dev demo serve test lint format bench lock clean
+.PHONY: install install-dev demo serve test lint format bench reference lock clean
 
 install: $(VENV)/.installed
 
@@ -47,6 +47,11 @@ format: install-dev
 
 bench: install-dev
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+# The two pages of docs/ that are made from the program; a test compares them.
+reference: install-dev
+	$(BIN)/python -m agentctx.server.reference > docs/http-reference.md
+	$(BIN)/python -m agentctx.cli.reference > docs/cli.md
 
 # Needs uv on the PATH. The files hold versions and hashes, no registry's address.
 lock:

@@ -11,6 +11,7 @@ from agentctx import __version__
 from agentctx.config.schema import Settings
 from agentctx.server.entries import EntryRoutes
 from agentctx.server.errors import HANDLERS
+from agentctx.server.openapi import describe_fields
 from agentctx.server.operations import OperationRoutes
 from agentctx.server.probes import ProbeRoutes
 from agentctx.server.request_context import RequestContext
@@ -44,6 +45,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     SearchRoutes(service).add_to(app)
     EntryRoutes(service, settings.limits).add_to(app)
     OperationRoutes(service).add_to(app)
+    app.openapi = describe_fields(app)  # type: ignore[method-assign] # FastAPI's documented way to extend it
     return app
 
 

@@ -40,26 +40,40 @@ class SaveRequest:
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
     collection: str
+    """`knowledge`, `observation`, `reflection`, `learning`, or one declared in the config."""
     content: str | None = None
+    """The text, as it is found and shown. Learnings have none: it is made of their fields."""
     namespace: str = DEFAULT_NAMESPACE
+    """Who shares the entry."""
     session: str | None = None
+    """The conversation it belongs to. Observations and reflections need one."""
     agent: str | None = None
+    """Name of the agent that saves it; found by words and filtered by."""
     origin: Origin = "agent"
+    """Who made it and how; it decides the trust."""
     ttl: str | None = None
     """How long to keep it: a number and s, m, h, d or w (`30d`)."""
     if_version: int | None = None
+    """Save only if this is the live version; 0: only if the key is new."""
     wait: Literal["embedded"] | None = None
+    """`embedded`: answer when it can be found by meaning, or after 30 s."""
     key: str | None = None
+    """Name of it in its collection; saving it again makes a new version."""
     category: str | None = None
     tags: list[str] | None = None
     source: str | None = None
+    """Where it is from: a path, an address."""
     file: FileRecord | None = None
+    """Set for the text of an ingested file."""
     token_count: int | None = None
     source_start_index: int | None = None
     source_end_index: int | None = None
     generation: int | None = None
+    """Of a reflection: 1 is on observations, 2 on reflections, and so on."""
     trigger: str | None = None
+    """What was being done when it went wrong."""
     error_pattern: str | None = None
+    """Text of the error that recurs; ids, times, paths and numbers in it do not matter."""
     diagnosis: str | None = None
     fix: str | None = None
 
@@ -84,6 +98,7 @@ class SaveResult:
     redacted: list[str] = field(default_factory=list)
     """The kinds of secrets that were cut out before anything was stored."""
     embedding: EmbeddingState = "pending"
+    """`done`: found by meaning; `pending`: soon; `off`: nothing is embedded."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,7 +123,9 @@ class EditRequest:
     diagnosis: str | None = None
     fix: str | None = None
     ttl: str | None = None
+    """How long to keep it from now: `30d`."""
     if_version: int | None = None
+    """The version that was read; another live one is a 409."""
     wait: Literal["embedded"] | None = None
 
 
@@ -117,8 +134,10 @@ class EntryView:
     """A saved entry, one version of it."""
 
     id: str
+    """Stable over all versions."""
     version: int
     live: bool
+    """Whether this is the version that is found."""
     namespace: str
     collection: str
     key: str | None
@@ -126,9 +145,12 @@ class EntryView:
     agent: str | None
     content: str
     attributes: dict[str, Any]
+    """The fields of its collection that are not the text."""
     origin: Origin
     trust: Trust
+    """`operator`, `agent` or `external`; nothing raises it."""
     principal: int
+    """The kernel's uid of who saved it."""
     created: str
     updated: str
     expires: str | None
@@ -156,6 +178,7 @@ class ForgetReply:
 
     id: str
     versions: int
+    """How many versions it had."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

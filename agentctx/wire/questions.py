@@ -15,17 +15,26 @@ class SearchRequest:
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
     query: str
+    """In plain words; nothing in it is syntax."""
     namespace: str = DEFAULT_NAMESPACE
     collections: list[str] | None = None
+    """None: those of `embedding.rag.collections`."""
     session: str | None = None
+    """Entries of this session and of none."""
     agent: str | None = None
     category: str | None = None
     tags: list[str] | None = None
+    """All of them."""
     since: str | None = None
+    """An RFC 3339 time or an age like `7d`."""
     until: str | None = None
+    """The same; earlier than this."""
     limit: int | None = None
+    """Most passages; none: `embedding.rag.max_results`."""
     order: Order = "relevance"
+    """`relevance`: words and meaning fused; `distance`: the nearest first."""
     max_distance: float | None = None
+    """Drop passages farther than this cosine distance; 0 keeps all."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,6 +44,7 @@ class ContextRequest(SearchRequest):
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
     budget_tokens: int | None = None
+    """Most tokens of the block; none: `embedding.rag.budget_tokens`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,6 +52,7 @@ class Location:
     """Where in a file a passage stands: from number `first` to `last` of the unit, both inclusive, from 1."""
 
     path: str
+    """The `source` of the entry."""
     unit: PlaceUnit
     first: int
     last: int
@@ -58,9 +69,13 @@ class Passage:
     version: int
     content: str
     distance: float | None
+    """Cosine distance, 0 to 2; null while it has no vector, or when meaning took no part."""
     score: float
+    """Words and meaning fused, 0 to 1; comparable within one answer."""
     start: int
+    """Offset in the content, in code points."""
     end: int
+    """Exclusive."""
     session: str | None
     agent: str | None
     origin: Origin
@@ -78,6 +93,7 @@ class SearchReply:
 
     results: list[Passage]
     degraded: str | None
+    """Why meaning took no part; null when it did."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,6 +101,8 @@ class ContextReply:
     """The block as an LLM call would get it; empty when nothing is relevant."""
 
     block: str
+    """What goes into the prompt; empty when nothing was found."""
     tokens: int
+    """An estimate."""
     results: list[Passage]
     degraded: str | None

@@ -148,7 +148,7 @@ BAD_QUERIES: dict[str, tuple[str, str]] = {
     "not a number": ("/v1/entries?limit=many", "parameter `limit` must be an integer."),
     "empty": ("/v1/entries?limit=", "parameter `limit` must be an integer."),
     "too small": ("/v1/entries?limit=0", "parameter `limit` must be at least 1."),
-    "too large": ("/v1/entries?limit=1001", "parameter `limit` must be at most 500."),
+    "too large": ("/v1/entries?limit=1001", "parameter `limit` must be at most 1000."),
     "65 bits": (
         "/v1/entries/e1?version=9223372036854775808",
         "parameter `version` must be at most 9223372036854775807.",

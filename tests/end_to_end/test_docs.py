@@ -1,0 +1,54 @@
+"""The commands of README and docs, run in order as a reader would, each document on a daemon of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.daemon_process import DaemonProcess
+from tests.end_to_end.doc_examples import RUN, Example, examples, shows
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+WITH_EXAMPLES = [document for document in DOCUMENTS if examples(document, ROOT)]
+
+
+def run(example: Example, folder: Path, socket: Path) -> subprocess.CompletedProcess[str]:
+    program, *arguments = RUN[example.language]
+    return subprocess.run(
+        [sys.executable if program == "python" else program, *arguments],
+        input=example.code,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        cwd=folder,
+        env={
+            **{name: value for name, value in os.environ.items() if not name.startswith("AGENTCTX_")},
+            "AGENTCTX_SOCKET": str(socket),
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "HOME": str(folder),
+            "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(Path.home() / ".cache")),
+            "LANG": "C.UTF-8",
+        },
+    )
+
+
+@pytest.mark.parametrize("document", WITH_EXAMPLES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_example_runs(
+    document: Path, make_daemon: Callable[..., DaemonProcess], tmp_path: Path
+) -> None:
+    daemon = make_daemon().start()
+    folder = tmp_path / "reader"
+    folder.mkdir()
+    for example in examples(document, ROOT):
+        done = run(example, folder, daemon.socket)
+        where = f"{example.document}:{example.line}\n{example.code}\n{done.stdout}{done.stderr}"
+        assert done.returncode == 0, where
+        if example.output is not None:
+            assert shows(done.stdout, example.output), where
