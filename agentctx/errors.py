@@ -210,4 +210,7 @@ class DaemonUnreachable(AgentctxError):
     """No daemon answers on the socket."""
 
     code = "daemon_unreachable"
-    default_hint = "Start it with `agentctx serve`, or name its socket with --socket or AGENTCTX_SOCKET."
+    default_hint = (
+        "Start it with `agentctx serve`, or name its socket with --socket or AGENTCTX_SOCKET. "
+        "`agentctx doctor` finds out what is wrong."
+    )

@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-import os
-import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-from pydantic_settings import (
-    BaseSettings,
-    NestedSecretsSettingsSource,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    TomlConfigSettingsSource,
-)
+from pydantic import BaseModel, ValidationError
 
+from agentctx.config.origins import Given, KeyPath, merged, origin_of
 from agentctx.config.paths import config_candidates
+from agentctx.config.problems import Problem, config_invalid, refused, shown
 from agentctx.config.schema import Settings
+from agentctx.config.sources import read_sources
 from agentctx.errors import ConfigInvalid
 
-ENV_PREFIX = "AGENTCTX_"
-_NOT_SETTINGS = frozenset({"AGENTCTX_CONFIG"})
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """All sources as they are. `settings` is None when there are problems."""
+
+    file: Path | None
+    given: list[Given]
+    settings: Settings | None
+    problems: list[Problem]
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """A setting as the daemon uses it. `value` is JSON; secrets are masked."""
+
+    key: str
+    value: Any
+    origin: str
+    changed: bool
+    """Whether it differs from the default."""
 
 
 def load_settings(config: Path | None = None, flags: Mapping[str, Any] | None = None) -> Settings:
@@ -35,16 +48,37 @@ def load_settings(config: Path | None = None, flags: Mapping[str, Any] | None = 
     Raises:
         ConfigInvalid: a file is missing or no TOML, a key is unknown, a value has the wrong type.
     """
-    path = _config_file(config)
-    _refuse_unknown_environment()
-    try:
-        return _sources(path)(**{name: value for name, value in (flags or {}).items() if value is not None})
-    except ValidationError as error:
-        raise ConfigInvalid(_problems(error), hint=_where(path)) from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigInvalid(f"{path} is no TOML: {error}") from None
-    except OSError as error:
-        raise ConfigInvalid(f"{path} cannot be read: {error.strerror}") from error
+    reading = read_settings(config, flags)
+    if reading.settings is None:
+        raise config_invalid(reading.problems)
+    return reading.settings
+
+
+def read_settings(config: Path | None = None, flags: Mapping[str, Any] | None = None) -> Reading:
+    """As `load_settings`, but keeps who said what, and gives every problem instead of raising.
+
+    Raises:
+        ConfigInvalid: there is no file `config`.
+    """
+    file = _config_file(config)
+    given, problems = read_sources(file, flags or {})
+    settings, found = _validated(given, file)
+    problems += found
+    return Reading(file, given, None if problems else settings, problems)
+
+
+def effective_values(settings: Settings, given: list[Given]) -> list[Effective]:
+    """Every setting with its origin, in the order of the schema; own collections last."""
+    defaults = dict(_values(Settings()))
+    return [
+        Effective(
+            ".".join(path),
+            value,
+            str(origin_of(path, given)),
+            path not in defaults or value != defaults[path],
+        )
+        for path, value in _values(settings)
+    ]
 
 
 def _config_file(named: Path | None) -> Path | None:
@@ -53,65 +87,23 @@ def _config_file(named: Path | None) -> Path | None:
     return named or next((path for path in config_candidates() if path.is_file()), None)
 
 
-def _sources(path: Path | None) -> type[Settings]:
-    class Sources(BaseSettings, Settings):
-        model_config = SettingsConfigDict(
-            env_prefix=ENV_PREFIX,
-            env_nested_delimiter="__",
-            nested_model_default_partial_update=True,
-            extra="forbid",
-            frozen=True,
-        )
-
-        @classmethod
-        def settings_customise_sources(
-            cls,
-            settings_cls: type[BaseSettings],
-            init_settings: PydanticBaseSettingsSource,
-            env_settings: PydanticBaseSettingsSource,
-            dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
-            file_secret_settings: PydanticBaseSettingsSource,
-        ) -> tuple[PydanticBaseSettingsSource, ...]:
-            sources = [init_settings, env_settings]
-            if folder := os.environ.get("CREDENTIALS_DIRECTORY"):
-                sources.append(_credentials(file_secret_settings, folder))
-            if path is not None:
-                sources.append(TomlConfigSettingsSource(settings_cls, toml_file=path))
-            return tuple(sources)
-
-    return Sources
+def _validated(given: list[Given], file: Path | None) -> tuple[Settings | None, list[Problem]]:
+    try:
+        return Settings.model_validate(merged(given)), []
+    except ValidationError as error:
+        found = error.errors(include_input=False, include_url=False, include_context=False)
+    text = file.read_text(encoding="utf-8", errors="replace") if file else ""
+    return None, [refused(each, given, file, text) for each in found]
 
 
-def _credentials(source: PydanticBaseSettingsSource, folder: str) -> PydanticBaseSettingsSource:
-    """Credentials of systemd: the file `agentctx_embedding__api_key` is `embedding.api_key`."""
-    return NestedSecretsSettingsSource(
-        source, secrets_dir=folder, secrets_prefix=ENV_PREFIX.lower(), secrets_nested_delimiter="__"
-    )
-
-
-def _refuse_unknown_environment() -> None:
-    """pydantic-settings passes over names it does not know; a typing mistake must not go unnoticed."""
-    for name in os.environ:
-        first = name.removeprefix(ENV_PREFIX).split("__")[0].lower()
-        if name.startswith(ENV_PREFIX) and name not in _NOT_SETTINGS and first not in Settings.model_fields:
-            hint = f"Known after {ENV_PREFIX} are {', '.join(Settings.model_fields)}."
-            raise ConfigInvalid(f"the environment variable {name} sets nothing", hint=hint)
-
-
-def _problems(error: ValidationError) -> str:
-    found = error.errors(include_input=False, include_url=False, include_context=False)
-    return "; ".join(f"{_place(problem['loc'])}: {_plain(problem)}" for problem in found[:5])
-
-
-def _place(location: tuple[int | str, ...]) -> str:
-    return ".".join(str(part) for part in location)
-
-
-def _plain(problem: Any) -> str:
-    return "is no setting" if problem["type"] == "extra_forbidden" else str(problem["msg"])
-
-
-def _where(path: Path | None) -> str:
-    return (
-        f"Look into {path} and the {ENV_PREFIX}… environment variables; docs/configuration.md has every key."
-    )
+def _values(model: BaseModel, prefix: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
+    for name in type(model).model_fields:
+        value = getattr(model, name)
+        path = (*prefix, name)
+        if isinstance(value, BaseModel):
+            yield from _values(value, path)
+        elif isinstance(value, dict):
+            for key, below in value.items():
+                yield from _values(below, (*path, key))
+        else:
+            yield path, shown(value)

@@ -135,6 +135,25 @@ class LogSettings(Section):
     )
 
 
+class TelemetrySettings(Section):
+    """What is told to tools that watch. Metrics are always there, at GET /metrics."""
+
+    traces: Literal["off", "otlp"] = Field(
+        "off", description="otlp sends spans over HTTP; it needs the extra agentctx-daemon[otel]"
+    )
+    endpoint: str = Field(
+        "",
+        description="where spans go, like http://localhost:4318; empty is what OTEL_… variables say",
+    )
+
+    @field_validator("endpoint")
+    @classmethod
+    def _is_an_address(cls, endpoint: str) -> str:
+        if endpoint and not endpoint.startswith(("http://", "https://")):
+            raise ValueError("an endpoint begins with http:// or https://")
+        return endpoint
+
+
 class Settings(Section):
     """The whole configuration."""
 
@@ -145,6 +164,7 @@ class Settings(Section):
     embedding: EmbeddingSettings = EmbeddingSettings()
     storage: StorageSettings = StorageSettings()
     log: LogSettings = LogSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
     collections: dict[str, CollectionSettings] = Field({}, description="collections of one's own")
 
     @model_validator(mode="after")

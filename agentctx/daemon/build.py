@@ -11,6 +11,7 @@ from agentctx.config.paths import default_data_dir, default_socket
 from agentctx.config.schema import Settings
 from agentctx.daemon.parts import Parts
 from agentctx.daemon.service import DaemonService
+from agentctx.daemon.telemetry import Listeners, open_telemetry
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.embedding_providers.registry import create_provider
 from agentctx.embedding_queue.space_keeper import SpaceKeeper
@@ -20,6 +21,7 @@ from agentctx.rag.service import RAGService, Serving
 from agentctx.storage.records import Clock
 from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
 from agentctx.stores.registry import Stores
+from agentctx.telemetry.base import Telemetry
 from agentctx.times import wall_clock
 
 
@@ -47,6 +49,7 @@ class Core:
     service: DaemonService
     queue: EmbeddingQueue | None
     keeper: SpaceKeeper | None
+    telemetry: Telemetry
 
 
 @asynccontextmanager
@@ -64,38 +67,47 @@ async def open_core(
 
     Raises:
         SchemaTooNew, DriverUnsuitable, StorageFailed: the database cannot be used.
-        UnknownProvider, ConfigInvalid: the embedding settings cannot be used.
+        UnknownProvider, ConfigInvalid: the settings of embedding or telemetry cannot be used.
     """
     provider = provider or create_provider(settings.embedding)
-    storage = await SqliteStorage.open(
-        places.database,
-        readers=settings.storage.readers,
-        clock=clock,
-        idempotency_hours=settings.storage.idempotency_hours,
-    )
-    try:
-        queue, keeper = await _embedding(settings, storage, provider, clock)
-        yield Core(
-            storage=storage,
-            service=_service(settings, places, storage, queue, keeper, not_ready, clock),
-            queue=queue,
-            keeper=keeper,
+    async with open_telemetry(settings.telemetry, provider) as listeners:
+        storage = await SqliteStorage.open(
+            places.database,
+            readers=settings.storage.readers,
+            clock=clock,
+            idempotency_hours=settings.storage.idempotency_hours,
+            telemetry=listeners.telemetry,
         )
-    finally:
-        if provider is not None:
-            await provider.aclose()
-        await storage.close()
+        try:
+            queue, keeper = await _embedding(settings, storage, provider, clock, listeners.telemetry)
+            yield Core(
+                storage=storage,
+                service=_service(settings, places, storage, queue, keeper, not_ready, clock, listeners),
+                queue=queue,
+                keeper=keeper,
+                telemetry=listeners.telemetry,
+            )
+        finally:
+            if provider is not None:
+                await provider.aclose()
+            await storage.close()
 
 
 async def _embedding(
-    settings: Settings, storage: SqliteStorage, provider: EmbeddingProvider | None, clock: Clock
+    settings: Settings,
+    storage: SqliteStorage,
+    provider: EmbeddingProvider | None,
+    clock: Clock,
+    telemetry: Telemetry,
 ) -> tuple[EmbeddingQueue, SpaceKeeper] | tuple[None, None]:
     if provider is None:
         await storage.disable_spaces()
         return None, None
     timer = LoopTimer(clock)
-    queue = EmbeddingQueue(storage, provider, settings.embedding.queue, clock=clock, timer=timer)
-    keeper = SpaceKeeper(storage, provider, queue, timer=timer)
+    queue = EmbeddingQueue(
+        storage, provider, settings.embedding.queue, clock=clock, timer=timer, telemetry=telemetry
+    )
+    keeper = SpaceKeeper(storage, provider, queue, timer=timer, telemetry=telemetry)
     await keeper.open()
     return queue, keeper
 
@@ -108,6 +120,7 @@ def _service(
     keeper: SpaceKeeper | None,
     not_ready: Callable[[], str | None],
     clock: Clock,
+    listeners: Listeners,
 ) -> DaemonService:
     def serving() -> Serving:
         return Serving(keeper.searched, keeper.reason) if keeper else Serving(None)
@@ -123,11 +136,20 @@ def _service(
                 limits=settings.limits,
                 declared=settings.collections,
             ),
-            rag=RAGService(storage, keeper.provider if keeper else None, serving, settings.embedding.rag),
+            rag=RAGService(
+                storage,
+                keeper.provider if keeper else None,
+                serving,
+                settings.embedding.rag,
+                listeners.telemetry,
+            ),
             queue=queue,
             keeper=keeper,
             clock=clock,
             socket=str(places.socket),
             not_ready=not_ready,
+            database=places.database,
+            telemetry=listeners.telemetry,
+            recorder=listeners.recorder,
         )
     )

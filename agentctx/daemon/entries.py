@@ -47,12 +47,14 @@ class Entries(PartsHolder):
         )
 
     async def edit(self, entry_id: str, request: EditRequest, peer: Peer) -> SaveResult:  # noqa: ARG002
-        changes = _given(request, without=frozenset({"ttl", "if_version", "wait"}))
-        if not changes and request.ttl is None:
-            raise InvalidInput("this edit changes nothing", hint="Send at least one field to change.")
-        result = await self._parts.stores.edit(
-            entry_id, changes, if_version=request.if_version, ttl=request.ttl
-        )
+        with self._parts.telemetry.editing() as editing:
+            changes = _given(request, without=frozenset({"ttl", "if_version", "wait"}))
+            if not changes and request.ttl is None:
+                raise InvalidInput("this edit changes nothing", hint="Send at least one field to change.")
+            result = await self._parts.stores.edit(
+                entry_id, changes, if_version=request.if_version, ttl=request.ttl
+            )
+            editing.ended(result.saved.change.value)
         return await self._settled(result, wait=request.wait is not None)
 
     async def get(self, entry_id: str, peer: Peer, *, version: int | None = None) -> EntryView:  # noqa: ARG002
@@ -80,7 +82,9 @@ class Entries(PartsHolder):
         return ForgetReply(id=entry_id, versions=removed)
 
     async def outcome(self, entry_id: str, request: OutcomeRequest, peer: Peer) -> SaveResult:  # noqa: ARG002
-        saved = await self._parts.stores.learning.record_outcome(entry_id, success=request.success)
+        with self._parts.telemetry.editing() as editing:
+            saved = await self._parts.stores.learning.record_outcome(entry_id, success=request.success)
+            editing.ended(saved.change.value)
         return save_result(StoreResult(saved))
 
     async def _save_one(
@@ -97,9 +101,11 @@ class Entries(PartsHolder):
             idempotency=_idempotency(idempotency_key, request, peer),
         )
         try:
-            result = await self._parts.stores.save(
-                request.collection, _given(request, without=_ENVELOPE), context
-            )
+            with self._parts.telemetry.saving() as saving:
+                result = await self._parts.stores.save(
+                    request.collection, _given(request, without=_ENVELOPE), context
+                )
+                saving.ended(request.collection, result.saved.change.value)
             return await self._settled(result, wait=request.wait is not None)
         except AgentctxError as error:
             return error

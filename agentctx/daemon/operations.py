@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 
 from agentctx import __version__
@@ -56,6 +57,7 @@ class Operations(PartsHolder):
             embed_cpu_seconds=self._parts.keeper.cpu_seconds if self._parts.keeper else 0.0,
             cpu_seconds=round(times.user + times.system, 3),
             rss_bytes=resident_bytes(),
+            activity=self._parts.recorder.activity(embedded=self._embedded()),
         )
 
     async def queue(self, peer: Peer) -> QueueReply:  # noqa: ARG002
@@ -102,6 +104,13 @@ class Operations(PartsHolder):
 
     def not_ready(self) -> str | None:
         return self._parts.not_ready()
+
+    def degraded(self) -> Mapping[str, str]:
+        keeper = self._parts.keeper
+        return {"embeddings": keeper.reason} if keeper and keeper.reason else {}
+
+    def _embedded(self) -> int:
+        return self._parts.queue.status().embedded if self._parts.queue else 0
 
     def _provider_status(self) -> ProviderStatus:
         keeper = self._parts.keeper

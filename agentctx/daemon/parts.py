@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from agentctx.config.schema import Settings
 from agentctx.embedding_queue.space_keeper import SpaceKeeper
@@ -12,11 +13,16 @@ from agentctx.rag.service import RAGService
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Clock
 from agentctx.stores.registry import Stores
+from agentctx.telemetry.base import Telemetry
+from agentctx.telemetry.recorder import Recorder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What the service works with. `queue` and `keeper` are None when nothing is embedded."""
+    """What the service works with. `queue` and `keeper` are None when nothing is embedded.
+
+    `telemetry` is told what happens; `recorder`, which hears it, says what happened so far.
+    """
 
     settings: Settings
     storage: Storage
@@ -27,6 +33,9 @@ class Parts:
     clock: Clock
     socket: str
     not_ready: Callable[[], str | None]
+    database: Path
+    telemetry: Telemetry
+    recorder: Recorder
 
 
 class PartsHolder:

@@ -20,10 +20,12 @@ from agentctx.daemon.build import Core, Places, open_core
 from agentctx.daemon.listen import bind_socket, remove_socket, socket_inode
 from agentctx.daemon.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.daemon.logs import configure_logging
+from agentctx.daemon.start_record import StartRecorder, recorded_start
 from agentctx.embedding_queue.maintenance import maintain
 from agentctx.errors import AgentctxError, ConfigInvalid, SchemaTooNew, UnknownProvider
 from agentctx.server.app import create_app
 from agentctx.server.http_server import HttpServer
+from agentctx.telemetry.loop_lag import watch_loop
 
 log = structlog.get_logger("agentctx.daemon")
 
@@ -63,6 +65,7 @@ async def run(settings: Settings, *, stop: asyncio.Event) -> None:
     places = Places.of(settings)
     async with AsyncExitStack() as stack:
         stack.enter_context(acquire_lock(data_lock_path(places.data_dir)))
+        record = stack.enter_context(recorded_start(places.data_dir, places.socket))
         stack.enter_context(acquire_lock(socket_lock_path(places.socket)))
         state = _State()
         core = await stack.enter_async_context(open_core(settings, places, not_ready=state.not_ready))
@@ -70,8 +73,8 @@ async def run(settings: Settings, *, stop: asyncio.Event) -> None:
             places.socket, int(settings.server.socket_mode, 8), settings.server.socket_group
         )
         stack.callback(remove_socket, places.socket, socket_inode(places.socket))
-        http = HttpServer(create_app(core.service, settings), [listening], settings.server)
-        await _serve(core, http, settings, state, stop, str(places.socket))
+        http = HttpServer(create_app(core.service, settings, core.telemetry), [listening], settings.server)
+        await _serve(core, http, settings, state, stop, record, str(places.socket))
     log.info("stopped")
 
 
@@ -86,11 +89,20 @@ class _State:
 
 
 async def _serve(
-    core: Core, http: HttpServer, settings: Settings, state: _State, stop: asyncio.Event, socket: str
+    core: Core,
+    http: HttpServer,
+    settings: Settings,
+    state: _State,
+    stop: asyncio.Event,
+    record: StartRecorder,
+    socket: str,
 ) -> None:
     async with asyncio.TaskGroup() as tasks:
         serving = tasks.create_task(http.serve(), name="http")
-        background = [tasks.create_task(_sweep(core, settings), name="maintenance")]
+        background = [
+            tasks.create_task(_sweep(core, settings), name="maintenance"),
+            tasks.create_task(watch_loop(core.telemetry.lagged), name="loop lag"),
+        ]
         if core.queue and core.keeper:
             background.append(tasks.create_task(core.keeper.run(), name="space keeper"))
             tasks.create_task(core.queue.run(), name="embedding queue")
@@ -99,6 +111,7 @@ async def _serve(
         # What the imports made stays; walking it in every collection stalls requests for milliseconds.
         gc.collect()
         gc.freeze()
+        record.ready()
         log.info("ready", version=__version__, pid=os.getpid(), socket=socket)
         await stop.wait()
         state.reason = "the daemon is stopping"

@@ -1,1 +1,1 @@
-"""Is everything as it should be, and if not, what to do."""
+"""Checks of an installation: what is wrong with it, what to do about it, and what can be repaired."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from agentctx.config.schema import EmbeddingSettings
@@ -10,6 +11,17 @@ from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.errors import ConfigInvalid, UnknownProvider
 
 NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderKind:
+    """How a provider is made, and what can be said of it before that."""
+
+    create: Callable[[EmbeddingSettings], EmbeddingProvider]
+    needs_key: bool = False
+    """Whether it cannot work without `embedding.api_key`."""
+    is_remote: bool = False
+    """Whether texts leave this process, so that a call may cost time and money."""
 
 
 def create_provider(settings: EmbeddingSettings) -> EmbeddingProvider | None:
@@ -21,18 +33,27 @@ def create_provider(settings: EmbeddingSettings) -> EmbeddingProvider | None:
     """
     if settings.provider == NONE:
         return None
-    factory = _FACTORIES.get(settings.provider)
-    if factory is None:
+    return describe_provider(settings.provider).create(settings)
+
+
+def describe_provider(provider_id: str) -> ProviderKind:
+    """What is known of a provider, other than `none`, without making it.
+
+    Raises:
+        UnknownProvider: no provider has this id; the message lists those there are.
+    """
+    kind = _KINDS.get(provider_id)
+    if kind is None:
         raise UnknownProvider(
-            f"there is no embedding provider {settings.provider!r}, only {', '.join(known_providers())}",
+            f"there is no embedding provider {provider_id!r}, only {', '.join(known_providers())}",
             hint="Set embedding.provider to one of these.",
         )
-    return factory(settings)
+    return kind
 
 
 def known_providers() -> tuple[str, ...]:
     """Every id that `embedding.provider` may have, the default first."""
-    return (*_FACTORIES, NONE)
+    return (*_KINDS, NONE)
 
 
 def _embedded(settings: EmbeddingSettings) -> EmbeddingProvider:
@@ -58,7 +79,7 @@ def _fake(settings: EmbeddingSettings) -> EmbeddingProvider:
     return FakeProvider(dimension, model=settings.model) if settings.model else FakeProvider(dimension)
 
 
-_FACTORIES: dict[str, Callable[[EmbeddingSettings], EmbeddingProvider]] = {
-    "embedded": _embedded,
-    "fake": _fake,
+_KINDS: dict[str, ProviderKind] = {
+    "embedded": ProviderKind(_embedded),
+    "fake": ProviderKind(_fake),
 }

@@ -24,6 +24,7 @@ from agentctx.errors import ProviderFailed, StorageFailed
 from agentctx.storage.base import Storage
 from agentctx.storage.embedding_text import TEMPLATE
 from agentctx.storage.records import Space, SpaceState
+from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 
 log = structlog.get_logger("agentctx.spaces")
 
@@ -55,8 +56,10 @@ class SpaceKeeper:
         *,
         timer: Timer,
         rng: random.Random | None = None,
+        telemetry: Telemetry = NO_TELEMETRY,
     ) -> None:
         self.provider = provider
+        self._telemetry = telemetry
         self._storage = storage
         self._lane = lane
         self._timer = timer
@@ -113,13 +116,12 @@ class SpaceKeeper:
             attempts += 1
 
     async def _probe(self) -> Vectors:
-        reply = await self.provider.embed([CANARY])
-        canary: Vectors = check_reply(reply, count=1, dimension=0)[0]
-        return canary
+        with self._telemetry.embedding("probe", 1):
+            return await embed_canary(self.provider)
 
     async def _prepare(self, canary: Vectors) -> None:
         space = self._space or await self._open()
-        if space.canary is not None and not _is_same(space.canary, canary):
+        if space.canary is not None and not is_same_model(space.canary, canary):
             log.warning("model_changed", space=space.id, model=self.provider.model)
             space = self._space = await self._storage.renew_space(space.id)
         self._space = await self._storage.prepare_space(space.id, canary)
@@ -161,13 +163,30 @@ class SpaceKeeper:
             alarm.cancel()
 
     async def _open(self) -> Space:
-        self._space = await self._storage.open_space({**self.provider.fingerprint, "template": TEMPLATE})
+        self._space = await self._storage.open_space(space_fingerprint(self.provider))
         return self._space
 
 
 _BUILDING = "model_changed: everything is being embedded with the new model"
 
 
-def _is_same(known: Vectors, seen: Vectors) -> bool:
-    """Whether two unit vectors of one text come from the same model."""
-    return known.shape == seen.shape and float(np.dot(known, seen)) >= CANARY_COSINE
+def space_fingerprint(provider: EmbeddingProvider) -> dict[str, str | int]:
+    """What a space is known by: all that decides a vector, of the provider and of the text it is given."""
+    return {**provider.fingerprint, "template": TEMPLATE}
+
+
+async def embed_canary(provider: EmbeddingProvider) -> Vectors:
+    """The canary's vector `(dimension,)`, of unit length. Raises `ProviderFailed`."""
+    reply = await provider.embed([CANARY])
+    canary: Vectors = check_reply(reply, count=1, dimension=0)[0]
+    return canary
+
+
+def canary_cosine(known: Vectors, seen: Vectors) -> float:
+    """How alike two unit vectors of the canary are; 0 when not even their lengths agree."""
+    return float(np.dot(known, seen)) if known.shape == seen.shape else 0.0
+
+
+def is_same_model(known: Vectors, seen: Vectors) -> bool:
+    """Whether two unit vectors of the canary come from the same model."""
+    return canary_cosine(known, seen) >= CANARY_COSINE

@@ -25,6 +25,7 @@ from agentctx.embedding_queue.timing import LoopTimer, Timer
 from agentctx.errors import StorageFailed
 from agentctx.storage.base import JobStorage
 from agentctx.storage.records import Clock, Job
+from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 
 log = structlog.get_logger("agentctx.embedding_queue")
 
@@ -48,8 +49,10 @@ class EmbeddingQueue:
         clock: Clock,
         timer: Timer | None = None,
         rng: random.Random | None = None,
+        telemetry: Telemetry = NO_TELEMETRY,
     ) -> None:
         self._storage = storage
+        self._telemetry = telemetry
         self._provider = provider
         self._settings = settings
         self._timer = timer or LoopTimer(clock)
@@ -291,6 +294,7 @@ class EmbeddingQueue:
             [job.text for job in batch],
             timeout_s=self._settings.call_timeout_s,
             timer=self._timer,
+            telemetry=self._telemetry,
         )
         if isinstance(reply, Failure):
             await self._failed(batch, reply)

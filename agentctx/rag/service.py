@@ -19,6 +19,8 @@ from agentctx.rag.render import EMPTY_FRAME, BlockPassage, render, render_passag
 from agentctx.rag.select import distinct_texts, select
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Filter, ResolvedChunk, VectorHit, WordHit
+from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
+from agentctx.telemetry.labels import degradation
 from agentctx.times import format_date
 from agentctx.wire import Order
 
@@ -113,8 +115,10 @@ class RAGService:
         embedder: QueryEmbedder | None,
         serving: Callable[[], Serving],
         settings: RagSettings | None = None,
+        telemetry: Telemetry = NO_TELEMETRY,
     ) -> None:
         self._storage = storage
+        self._telemetry = telemetry
         self._embedder = embedder
         self._serving = serving
         self._settings = settings or RagSettings()
@@ -129,16 +133,11 @@ class RAGService:
         """
         if not question.text.strip():
             return Answer(())
-        words = asyncio.ensure_future(
-            self._storage.search_words(question.text, question.wanted, pool(question.limit))
-        )
-        try:
-            meaning, degraded = await self._meaning(question, words)
-            ranked = fuse(merge(await words, meaning.hits, meaning.exact), self._settings.dense_weight)
-        finally:
-            words.cancel()
-        hits = await self._resolved(question, ranked, is_measured=degraded is None)
-        return Answer(tuple(hits), degraded)
+        with self._telemetry.asking(question.limit) as asking:
+            answer = await self._answer(question)
+            if answer.degraded is not None:
+                asking.ended(degradation(answer.degraded))
+        return answer
 
     async def context(self, question: Question, *, budget_tokens: int) -> Context:
         """The block that an LLM call would get, within the budget; empty when nothing was found."""
@@ -149,6 +148,24 @@ class RAGService:
             self._secret = await self._storage.secret()
         block = render([block_passage(hit) for hit in hits], secret=self._secret)
         return Context(block, estimate_tokens(block), tuple(hits), answer.degraded)
+
+    async def _answer(self, question: Question) -> Answer:
+        words = asyncio.ensure_future(self._words(question))
+        try:
+            meaning, degraded = await self._meaning(question, words)
+            ranked = self._fused(await words, meaning)
+        finally:
+            words.cancel()
+        hits = await self._resolved(question, ranked, is_measured=degraded is None)
+        return Answer(tuple(hits), degraded)
+
+    async def _words(self, question: Question) -> list[WordHit]:
+        with self._telemetry.stage("words"):
+            return await self._storage.search_words(question.text, question.wanted, pool(question.limit))
+
+    def _fused(self, words: Sequence[WordHit], meaning: _Meaning) -> list[Candidate]:
+        with self._telemetry.stage("fuse"):
+            return fuse(merge(words, meaning.hits, meaning.exact), self._settings.dense_weight)
 
     async def _meaning(self, question: Question, words: Words) -> tuple[_Meaning, str | None]:
         """Meaning's part of the answer; or nothing, and why."""
@@ -171,22 +188,30 @@ class RAGService:
             raise _Degraded(serving.reason or "off: no embedding provider is configured")
         query = await self._vector(serving.space, self._embedder, question.text)
         hits, exact = await asyncio.gather(
-            self._storage.search_vectors(serving.space, query, question.wanted, pool(question.limit)),
+            self._vectors_near(serving.space, query, question),
             self._measured(serving.space, query, words),
         )
         return _Meaning(hits, exact)
 
+    async def _vectors_near(self, space: int, query: Vectors, question: Question) -> list[VectorHit]:
+        with self._telemetry.stage("vectors"):
+            return await self._storage.search_vectors(space, query, question.wanted, pool(question.limit))
+
     async def _measured(self, space: int, query: Vectors, words: Words) -> dict[int, float]:
         """Distances of what the words found, looked up while the vectors are searched."""
         found = [hit.chunk for hit in await asyncio.shield(words)]
-        return await self._storage.distances(space, query, found) if found else {}
+        if not found:
+            return {}
+        with self._telemetry.stage("distances"):
+            return await self._storage.distances(space, query, found)
 
     async def _vector(self, space: int, embedder: QueryEmbedder, text: str) -> Vectors:
         cached = self._vectors.get((space, text))
         if cached is not None:
             self._vectors.move_to_end((space, text))
             return cached
-        vector = await embedder.embed_query(text)
+        with self._telemetry.embedding("query", 1):
+            vector = await embedder.embed_query(text)
         if self._settings.cache_entries:
             self._vectors[space, text] = vector
             if len(self._vectors) > self._settings.cache_entries:
@@ -203,7 +228,8 @@ class RAGService:
             max_distance=question.max_distance,
             keep_unmeasured=not is_measured,
         )
-        found = await self._storage.resolve([candidate.chunk for candidate in selected], question.wanted)
+        with self._telemetry.stage("resolve"):
+            found = await self._storage.resolve([candidate.chunk for candidate in selected], question.wanted)
         present = [candidate for candidate in selected if candidate.chunk in found]
         texts = {chunk: resolved.content for chunk, resolved in found.items()}
         chosen = distinct_texts(present, texts)[: question.limit]

@@ -9,8 +9,10 @@ from starlette.middleware import Middleware
 
 from agentctx import __version__
 from agentctx.config.schema import Settings
+from agentctx.server.doctor import DoctorRoutes
 from agentctx.server.entries import EntryRoutes
 from agentctx.server.errors import HANDLERS
+from agentctx.server.metrics import MetricRoutes
 from agentctx.server.openapi import describe_fields
 from agentctx.server.operations import OperationRoutes
 from agentctx.server.probes import ProbeRoutes
@@ -18,13 +20,15 @@ from agentctx.server.request_context import RequestContext
 from agentctx.server.search import SearchRoutes
 from agentctx.server.service import Service
 from agentctx.server.strict_route import StrictRoute
+from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 
 _NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 
 
-def create_app(service: Service, settings: Settings) -> FastAPI:
+def create_app(service: Service, settings: Settings, telemetry: Telemetry = NO_TELEMETRY) -> FastAPI:
     """The application over `service`. It expects the peer in the request's state, as
     `connection.PeerProtocol` puts it there; limits on sizes and times of requests are that class's too.
+    `telemetry` is told of every request.
     """
     app = FastAPI(
         title="agentctx",
@@ -34,7 +38,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         strict_content_type=False,
-        middleware=[Middleware(RequestContext)],
+        middleware=[Middleware(RequestContext, telemetry)],
         exception_handlers=HANDLERS,
         generate_unique_id_function=_operation_id,
         telemetry=_NO_TELEMETRY,
@@ -45,6 +49,8 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     SearchRoutes(service).add_to(app)
     EntryRoutes(service, settings.limits).add_to(app)
     OperationRoutes(service).add_to(app)
+    DoctorRoutes(service).add_to(app)
+    MetricRoutes(service).add_to(app)
     app.openapi = describe_fields(app)  # type: ignore[method-assign] # FastAPI's documented way to extend it
     return app
 

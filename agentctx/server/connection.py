@@ -304,13 +304,14 @@ class PeerProtocol(HttpToolsProtocol):
 
 def _refusal(error: AgentctxError) -> bytes:
     status = HTTPStatus(431 if isinstance(error, HeadTooLarge) else STATUS[error.code])
-    body = error_json(error)
+    request_id = new_request_id()
+    body = error_json(error, request_id)
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\n"
         "content-type: application/json\r\n"
         f"content-length: {len(body)}\r\n"
         f"{VERSION_HEADER.lower()}: {__version__}\r\n"
-        f"{REQUEST_ID_HEADER.lower()}: {new_request_id()}\r\n"
+        f"{REQUEST_ID_HEADER.lower()}: {request_id}\r\n"
         "connection: close\r\n\r\n"
     )
     return head.encode() + body

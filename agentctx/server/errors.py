@@ -80,12 +80,15 @@ def documented(*more: int) -> dict[int | str, dict[str, Any]]:
     return {**known, "default": {"model": ErrorReply, "description": "Any other error."}}
 
 
-def error_reply(error: AgentctxError) -> ErrorReply:
-    return ErrorReply(error=ErrorBody(code=error.code, message=error.message, hint=error.hint))
+def error_reply(error: AgentctxError, request_id: str | None = None) -> ErrorReply:
+    """The body, with the id of the request: the given one, else that of the request being answered."""
+    bound = structlog.contextvars.get_contextvars().get("request_id")
+    body = ErrorBody(code=error.code, message=error.message, hint=error.hint, request_id=request_id or bound)
+    return ErrorReply(error=body)
 
 
-def error_json(error: AgentctxError) -> bytes:
-    return json.dumps(asdict(error_reply(error)), ensure_ascii=False).encode()
+def error_json(error: AgentctxError, request_id: str | None = None) -> bytes:
+    return json.dumps(asdict(error_reply(error, request_id)), ensure_ascii=False).encode()
 
 
 def error_response(error: AgentctxError, headers: Mapping[str, str] | None = None) -> Response:

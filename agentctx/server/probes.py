@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 from fastapi import FastAPI, Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from agentctx.errors import Unavailable
 from agentctx.server.errors import error_response
 from agentctx.server.service import Service
 
 _OK = b'{"status":"ok"}'
+_OK_HEADERS = [(b"content-length", b"%d" % len(_OK)), (b"content-type", b"application/json")]
 
 
 class ProbeRoutes:
@@ -19,15 +23,25 @@ class ProbeRoutes:
         self._service = service
 
     def add_to(self, app: FastAPI) -> None:
-        app.add_route("/healthz", self.healthz, methods=["GET", "POST"])
+        app.add_route("/healthz", _Alive(), methods=["GET", "POST"])
         app.add_route("/readyz", self.readyz, methods=["GET"])
 
-    async def healthz(self, _: Request) -> Response:
-        """Alive: the loop answers."""
-        return Response(_OK, media_type="application/json")
-
     async def readyz(self, _: Request) -> Response:
-        """Ready: requests are served. Else 503 with the reason."""
+        """Ready: requests are served. Else 503 with the reason. What works less well is listed: without the
+        embedding provider the daemon saves, and answers by words.
+        """
         if reason := self._service.not_ready():
             return error_response(Unavailable(reason, hint="Ask again in a moment."))
-        return Response(_OK, media_type="application/json")
+        reasons = dict(self._service.degraded())
+        body = {"status": "ok", "degraded": list(reasons), "reasons": reasons}
+        return Response(json.dumps(body), media_type="application/json")
+
+
+class _Alive:
+    """Alive: the loop answers. An ASGI application of its own: what is asked all the time needs neither a
+    request object nor a response object.
+    """
+
+    async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": list(_OK_HEADERS)})
+        await send({"type": "http.response.body", "body": _OK})

@@ -15,11 +15,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agentctx import __version__
 from agentctx.errors import AgentctxError, InvalidInput, Unavailable
 from agentctx.server.errors import INTERNAL, STOPPING_HINT, error_response
+from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.wire import REQUEST_ID_HEADER, VERSION_HEADER
 
 _SANE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _ID_NAME = REQUEST_ID_HEADER.lower().encode()
 _VERSION_LINE = (VERSION_HEADER.lower().encode(), __version__.encode())
+
+_UNTOLD = frozenset({"/healthz", "/readyz", "/metrics"})
+"""Requests of machines that watch. They would be most of what is told, and they must cost nothing."""
+_NO_ROUTE = "unknown"
 
 _log = structlog.get_logger(__name__)
 
@@ -30,11 +35,13 @@ def new_request_id() -> str:
 
 class RequestContext:
     """ASGI middleware. Binds `request_id` for the log, taken from the request if it is 1 to 64 of
-    `A-Za-z0-9._-`; adds it and the version to the reply; turns what nobody caught into the error body.
+    `A-Za-z0-9._-`; adds it and the version to the reply; turns what nobody caught into the error body; tells
+    how long the request took.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, telemetry: Telemetry = NO_TELEMETRY) -> None:
         self._app = app
+        self._telemetry = telemetry
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -43,6 +50,16 @@ class RequestContext:
         request_id = _request_id(scope)
         structlog.contextvars.bind_contextvars(request_id=request_id)
         reply = _Reply(send, [_VERSION_LINE, (_ID_NAME, request_id.encode())])
+        if scope["path"] in _UNTOLD:
+            await self._answer(scope, receive, reply)
+            return
+        with self._telemetry.request(scope["method"], scope["headers"], request_id) as told:
+            try:
+                await self._answer(scope, receive, reply)
+            finally:
+                told.ended(route_template(scope), str(reply.status))
+
+    async def _answer(self, scope: Scope, receive: Receive, reply: _Reply) -> None:
         try:
             check_target(scope)
             await self._app(scope, receive, reply.send)
@@ -67,10 +84,13 @@ class _Reply:
         self._send = send
         self._headers = headers
         self.started = False
+        self.status = 500
+        """That of the reply; what never got one counts as a fault of ours."""
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.started = True
+            self.status = message["status"]
             message["headers"] = [*message.get("headers", ()), *self._headers]
         await self._send(message)
 
@@ -87,6 +107,11 @@ def check_target(scope: MutableMapping[str, Any]) -> None:
         decoded = unquote_to_bytes(part)
         if b"\0" in decoded or not _is_utf8(decoded):
             raise InvalidInput("The path or the query is not valid text.", hint="Percent-encode it as UTF-8.")
+
+
+def route_template(scope: MutableMapping[str, Any]) -> str:
+    """Like `/v1/entries/{entry_id}`: one of few, whatever was asked for."""
+    return getattr(scope.get("route"), "path", _NO_ROUTE)
 
 
 def _is_utf8(data: bytes) -> bool:

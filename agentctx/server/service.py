@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,6 +10,7 @@ from agentctx.errors import AgentctxError
 from agentctx.wire import (
     ContextReply,
     ContextRequest,
+    DoctorReply,
     DrainRequest,
     EditRequest,
     EntryPage,
@@ -49,6 +50,17 @@ class Listing:
     cursor: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examination:
+    """What `doctor` looks at: ids of checks or names of groups; all when there are none.
+
+    `offline`: no embedding provider outside the daemon is asked.
+    """
+
+    only: tuple[str, ...] = ()
+    offline: bool = False
+
+
 class Service(Protocol):
     """The daemon's work, free of HTTP."""
 
@@ -82,6 +94,22 @@ class Service(Protocol):
 
     async def drain(self, request: DrainRequest, peer: Peer) -> QueueReply:
         """Wait until nothing is owed that is due, but not longer than asked; then tell what is owed."""
+        ...
+
+    async def metrics(self) -> bytes:
+        """The text format of Prometheus."""
+        ...
+
+    def degraded(self) -> Mapping[str, str]:
+        """What works less well than it should, and why; requests are served all the same."""
+        ...
+
+    async def doctor(self, wanted: Examination, peer: Peer) -> DoctorReply:
+        """Examine database, queue and provider, and change nothing."""
+        ...
+
+    async def doctor_fix(self, wanted: Examination, peer: Peer) -> DoctorReply:
+        """Examine, and repair what can be repaired."""
         ...
 
     def not_ready(self) -> str | None:

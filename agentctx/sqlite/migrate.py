@@ -50,6 +50,18 @@ class Migration:
         return f"{self.version:04}_{self.name}.sql"
 
 
+@dataclass(frozen=True, slots=True)
+class SchemaState:
+    """The schema of a database beside the program's. Versions ascend."""
+
+    applied: tuple[int, ...]
+    """Versions of the migrations in the database; none when there is no database."""
+    known: tuple[int, ...]
+    """Versions of the program's."""
+    changed: tuple[str, ...]
+    """Files of applied migrations that are not the ones that were applied."""
+
+
 def wall_clock_ms() -> int:
     """Milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
@@ -92,10 +104,29 @@ def schema_version(path: str | Path) -> int:
     Raises:
         StorageFailed: the file is no database or cannot be read.
     """
+    return max(_applied(path), default=0)
+
+
+def check_schema(path: str | Path, migrations: Sequence[Migration] | None = None) -> SchemaState:
+    """Compare a database with the migrations, by default the program's own. Writes nothing. Blocks.
+
+    Raises:
+        StorageFailed: the file is no database or cannot be read, or the program's migrations are missing.
+    """
+    migrations = load_migrations() if migrations is None else migrations
+    applied = _applied(path)
+    return SchemaState(
+        applied=tuple(sorted(applied)),
+        known=tuple(migration.version for migration in migrations),
+        changed=tuple(migration.file_name for migration in _changed(applied, migrations)),
+    )
+
+
+def _applied(path: str | Path) -> dict[int, str]:
     if not Path(path).exists():
-        return 0
+        return {}
     with closing(open_connection(path, readonly=True)) as connection:
-        return max(_read_ledger(connection), default=0)
+        return _read_ledger(connection)
 
 
 def migrate_database(
@@ -151,12 +182,19 @@ def _refuse_newer(version: int, migrations: Sequence[Migration]) -> None:
 
 
 def _refuse_changed(applied: Mapping[int, str], migrations: Sequence[Migration]) -> None:
-    for migration in migrations:
-        if applied.get(migration.version, migration.checksum) != migration.checksum:
-            raise StorageFailed(
-                f"{migration.file_name} is not the one that was applied to this database",
-                hint="Install a released agentctx again; an applied migration must never change.",
-            )
+    for migration in _changed(applied, migrations):
+        raise StorageFailed(
+            f"{migration.file_name} is not the one that was applied to this database",
+            hint="Install a released agentctx again; an applied migration must never change.",
+        )
+
+
+def _changed(applied: Mapping[int, str], migrations: Sequence[Migration]) -> list[Migration]:
+    return [
+        migration
+        for migration in migrations
+        if applied.get(migration.version, migration.checksum) != migration.checksum
+    ]
 
 
 def _apply(connection: Connection, migration: Migration, now: int) -> None:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Final, Generic, Self, TypeAlias, TypeVar
 
 from agentctx.errors import StorageClosed, StorageFailed
-from agentctx.sqlite.driver import Connection, ConnectionThread, Error, finish, translated
+from agentctx.sqlite.driver import BUSY_TIMEOUT_MS, Connection, ConnectionThread, Error, finish, translated
+from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 
 T = TypeVar("T")
 WriteFunction: TypeAlias = Callable[[Connection], T]
@@ -83,10 +84,11 @@ class Writer:
     failed commit), each of its functions is run again, alone.
     """
 
-    def __init__(self, thread: ConnectionThread) -> None:
+    def __init__(self, thread: ConnectionThread, telemetry: Telemetry = NO_TELEMETRY) -> None:
         self.commits = 0
         """Commits since it was opened."""
         self._thread = thread
+        self._telemetry = telemetry
         self._window = GroupWindow()
         self._waiting: deque[_Waiter] = deque()
         self._wake = asyncio.Event()
@@ -95,13 +97,13 @@ class Writer:
         self._worker = asyncio.create_task(self._work(), name="sqlite-writer")
 
     @classmethod
-    async def open(cls, path: str | Path) -> Self:
+    async def open(cls, path: str | Path, telemetry: Telemetry = NO_TELEMETRY) -> Self:
         """Open the writing connection of a database, which is made if it is missing.
 
         Raises:
             DriverUnsuitable, StorageFailed: as `driver.open_connection`.
         """
-        return cls(await ConnectionThread.open(path))
+        return cls(await ConnectionThread.open(path), telemetry)
 
     async def run(self, fn: WriteFunction[T]) -> T:
         """Run one function in a transaction and return its result once that is committed.
@@ -123,16 +125,16 @@ class Writer:
             self._wake.set()
         return await answer
 
-    async def checkpoint(self) -> bool:
+    async def checkpoint(self, *, patience_ms: int = BUSY_TIMEOUT_MS) -> bool:
         """Move everything from the WAL into the database and empty the WAL.
 
         Deleted text is gone from the disk only after that. Returns False when a reader was in the way for
-        longer than the busy timeout; writes wait meanwhile.
+        longer than `patience_ms`; writes wait meanwhile.
 
         Raises:
             StorageFailed, StorageClosed.
         """
-        return await self._thread.run(_checkpoint)
+        return await self._thread.run(partial(_checkpoint, patience_ms=patience_ms))
 
     async def close(self) -> None:
         """Commit what waits, then close the connection. Idempotent; a cancelled caller still waits for it."""
@@ -182,9 +184,12 @@ class Writer:
         functions = [waiter.function for waiter in group]
         outcomes: list[Outcome] = [Failed(StorageFailed("the writer was stopped; this may be on disk"))]
         outcomes *= len(group)
+        began = time.monotonic()
         try:
             outcomes, commits = await self._thread.run(partial(commit_group, functions=functions))
             self.commits += commits
+            if commits:
+                self._telemetry.committed(time.monotonic() - began, len(group))
         except StorageFailed as error:
             # Not even rolling back worked. The next group tries again.
             outcomes = [Failed(error)] * len(group)
@@ -266,8 +271,12 @@ def _roll_back(connection: Connection) -> None:
         connection.execute("ROLLBACK")
 
 
-def _checkpoint(connection: Connection) -> bool:
-    (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+def _checkpoint(connection: Connection, *, patience_ms: int) -> bool:
+    connection.execute(f"PRAGMA busy_timeout={patience_ms}")
+    try:
+        (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    finally:
+        connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
     return not busy
 
 

@@ -24,6 +24,7 @@ from agentctx.storage.records import (
     Revision,
     Saved,
     Space,
+    SpaceFault,
     StorageStats,
     VectorHit,
     WordHit,
@@ -72,7 +73,74 @@ class JobStorage(Protocol):
     async def buried(self, limit: int = 100) -> list[BuriedRow]: ...
 
 
-class Storage(JobStorage, Protocol):
+class StorageCare(Protocol):
+    """Looking for damage and repairing it; for `doctor` and the background maintenance.
+
+    Checks change nothing, hold nobody up and may take a minute; one runs at a time, so that questions always
+    find a connection. Repairs are idempotent, take nothing from a live entry and let saves go on in between.
+    """
+
+    async def check_integrity(self) -> list[str]:
+        """What the engine's own check finds wrong, at most 20 lines; empty when sound. No text of entries.
+
+        Raises:
+            DeadlineExceeded: not done within a minute. So do the other checks.
+        """
+        ...
+
+    async def check_words(self) -> str | None:
+        """What is wrong with the index of words, compared with every word of the entries; None when sound."""
+        ...
+
+    async def check_vectors(self) -> list[SpaceFault]:
+        """What is wrong with the vectors of each prepared space, each of them read."""
+        ...
+
+    async def census(self) -> Census:
+        """Count what breaks the invariant. Vectors that cannot be reached are not there."""
+        ...
+
+    async def remove_orphans(self) -> int:
+        """Remove vectors, jobs, chunks and words without the live thing they belong to; returns how many.
+
+        Vectors of a damaged table stay until it is rebuilt.
+        """
+        ...
+
+    async def owe_missing(self) -> int:
+        """Make jobs for live chunks of enabled spaces with neither vector nor job; returns how many.
+
+        The embedding queue does not hear of them: have it look again.
+        """
+        ...
+
+    async def rebuild_words(self) -> int:
+        """Make the index of words anew from the live chunks; returns their number.
+
+        Questions by words find only a part until it is done. Broken off, it leaves chunks without words,
+        which the census counts.
+        """
+        ...
+
+    async def rebuild_vectors(self, space: int) -> int:
+        """Drop the vectors of a prepared space, whatever is left of them, and owe all of its live chunks.
+
+        Returns the number of jobs made; those that were owed before are not counted.
+
+        Raises:
+            NotFound: no such space.
+        """
+        ...
+
+    async def tidy(self) -> bool:
+        """Make what was deleted leave the files, if anything was since the last time.
+
+        Returns False when readers were in the way: some of it can still be read from the disk.
+        """
+        ...
+
+
+class Storage(JobStorage, StorageCare, Protocol):
     """Everything the service keeps."""
 
     async def save(
@@ -155,6 +223,10 @@ class Storage(JobStorage, Protocol):
         """The chunks that are (still) live, unexpired and inside the filter, with their present text."""
         ...
 
+    async def spaces(self) -> list[Space]:
+        """Every space, newest first. Retired ones have no vectors any more."""
+        ...
+
     async def open_space(self, fingerprint: Mapping[str, str | int]) -> Space:
         """Find or make the newest space of a fingerprint, enable it and disable every other one.
 
@@ -185,8 +257,6 @@ class Storage(JobStorage, Protocol):
     async def owed(self, space_id: int) -> int:
         """Pending jobs of the space."""
         ...
-
-    async def census(self) -> Census: ...
 
     async def stats(self) -> StorageStats: ...
 

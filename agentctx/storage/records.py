@@ -231,11 +231,15 @@ class Census:
     unowed_chunks: int
     """Live chunks of an enabled space with neither vector nor job."""
     orphan_vectors: int
+    """Vectors whose chunk is not live."""
     orphan_jobs: int
+    """Jobs without a chunk, or for a space to which nothing is owed."""
     orphan_chunks: int
     """Chunks of an entry version that is not live."""
     words_without_chunk: int
+    """Chunks that are gone but can still be found by words."""
     chunks_without_words: int
+    """Live chunks that cannot be found by words."""
 
     @property
     def violations(self) -> int:
@@ -247,6 +251,14 @@ class Census:
             + self.words_without_chunk
             + self.chunks_without_words
         )
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceFault:
+    """What is wrong with the vectors of a space. `problem` holds no text of entries."""
+
+    space: int
+    problem: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,12 +21,14 @@ VectorRow: TypeAlias = tuple[int, str, str, str, bytes]
 
 MAX_DIMENSION: Final = 8192
 """sqlite-vec's own limit."""
+BLOCK_SIZE: Final = 256
+"""Vectors a block, sqlite-vec's `chunk_size`. A one-row partition costs a whole block, and small ones are not
+slower to scan."""
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _BEYOND: Final = 3.0
 """More than any cosine distance. Compared with it, rows whose distance is NULL fall out of the search."""
 
-# A one-row partition costs a whole chunk, and small chunks are not slower to scan.
 _CREATE: Final = """
 CREATE VIRTUAL TABLE {table} USING vec0 (
     id INTEGER PRIMARY KEY,
@@ -34,7 +36,7 @@ CREATE VIRTUAL TABLE {table} USING vec0 (
     collection TEXT,
     session TEXT,
     embedding FLOAT[{dimension}] distance_metric=cosine,
-    chunk_size=256
+    chunk_size={block_size}
 )
 """
 _DROP: Final = "DROP TABLE IF EXISTS {table}"
@@ -47,6 +49,7 @@ SELECT vectors.id, vec_distance_cosine(vectors.embedding, ?)
 FROM json_each(?) AS wanted CROSS JOIN {table} AS vectors ON vectors.id = wanted.value
 """
 _STORED_IDS: Final = "SELECT rowid FROM {table} ORDER BY rowid"
+_COUNT: Final = "SELECT COUNT(*) FROM {table}"
 
 
 def create_space_table(connection: Connection, table: str, dimension: int) -> None:
@@ -57,7 +60,8 @@ def create_space_table(connection: Connection, table: str, dimension: int) -> No
     """
     if not 1 <= dimension <= MAX_DIMENSION:
         raise InvalidInput(f"vectors have a length from 1 to {MAX_DIMENSION}, not {dimension}")
-    connection.execute(_CREATE.format(table=quoted(table), dimension=int(dimension)))
+    sql = _CREATE.format(table=quoted(table), dimension=int(dimension), block_size=BLOCK_SIZE)
+    connection.execute(sql)
 
 
 def drop_space_table(connection: Connection, table: str) -> None:
@@ -119,6 +123,12 @@ def exact_distances(connection: Connection, table: str, query: bytes, ids: Seque
 def stored_ids(connection: Connection, table: str) -> list[int]:
     """The ids of all vectors, ascending. Reads no vector."""
     return [row_id for (row_id,) in connection.execute(_STORED_IDS.format(table=quoted(f"{table}_rowids")))]
+
+
+def count_vectors(connection: Connection, table: str) -> int:
+    """How many vectors there are. Reads neither vectors nor ids."""
+    (count,) = connection.execute(_COUNT.format(table=quoted(f"{table}_rowids"))).fetchone()
+    return int(count)
 
 
 def quoted(table: str) -> str:

@@ -12,6 +12,8 @@ class ErrorBody:
     code: str
     message: str
     hint: str = ""
+    request_id: str | None = None
+    """The daemon's log has the request under it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -112,3 +112,4 @@ class StatusReply:
     embed_cpu_seconds: float
     cpu_seconds: float
     rss_bytes: int
+    activity: ActivityStatus

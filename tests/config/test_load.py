@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.config.load import load_settings
+from agentctx.config.load import effective_values, load_settings, read_settings
 from agentctx.errors import ConfigInvalid
 
 
@@ -106,4 +106,37 @@ def test_a_missing_named_file_is_an_error(tmp_path: Path) -> None:
 def test_a_mistyped_variable_is_an_error(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "x")
     with pytest.raises(ConfigInvalid):
+        load_settings()
+
+
+def test_every_effective_value_tells_its_origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = write(
+        tmp_path / "c.toml",
+        '[embedding]\nmodel = "m"\nprovider = "embedded"\n[collections.notes]\nttl = "30d"',
+    )
+    write(tmp_path / "credentials" / "agentctx_embedding__api_key", "hush")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AGENTCTX_EMBEDDING__THREADS", "2")
+    reading = read_settings(config, {"data_dir": Path("/d")})
+    assert reading.settings is not None
+
+    values = {each.key: each for each in effective_values(reading.settings, reading.given)}
+
+    assert (values["embedding.model"].value, values["embedding.model"].origin) == ("m", f"file:{config}")
+    assert values["embedding.threads"].value == 2
+    assert values["embedding.threads"].origin == "env AGENTCTX_EMBEDDING__THREADS"
+    assert values["embedding.api_key"].origin == "credential agentctx_embedding__api_key"
+    assert "hush" not in str(values["embedding.api_key"].value)
+    assert (values["data_dir"].value, values["data_dir"].origin) == ("/d", "flag --data-dir")
+    assert (values["collections.notes.ttl"].value, values["collections.notes.ttl"].changed) == ("30d", True)
+    assert values["log.level"].origin == "default"
+    said_but_equal = values["embedding.provider"]
+    assert (said_but_equal.origin, said_but_equal.changed) == (f"file:{config}", False)
+
+
+def test_a_list_in_the_environment_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AGENTCTX_EMBEDDING__RAG__COLLECTIONS", '["knowledge"]')
+    assert load_settings().embedding.rag.collections == ("knowledge",)
+    monkeypatch.setenv("AGENTCTX_EMBEDDING__RAG__COLLECTIONS", "knowledge")
+    with pytest.raises(ConfigInvalid, match="is no JSON"):
         load_settings()

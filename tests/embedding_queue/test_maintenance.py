@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from typing import Any
 
 import pytest
@@ -11,15 +11,24 @@ from agentctx.errors import StorageFailed
 
 
 class Expiring:
-    """`plan`: what each call of `sweep` removes or raises."""
+    """What each call does or raises: `plan` of `sweep`, `tidying` of `tidy`."""
 
-    def __init__(self, *plan: int | Exception) -> None:
+    def __init__(self, *plan: int | Exception, tidying: Sequence[bool | Exception] = ()) -> None:
         self.plan = list(plan)
+        self.tidying = list(tidying)
         self.sweeps = 0
+        self.tidied_after: list[int] = []
 
     async def sweep(self, *, limit: int = 1_000) -> int:
         self.sweeps += 1
         step = self.plan.pop(0) if self.plan else 0
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+    async def tidy(self) -> bool:
+        self.tidied_after.append(self.sweeps)
+        step = self.tidying.pop(0) if self.tidying else True
         if isinstance(step, Exception):
             raise step
         return step
@@ -66,6 +75,22 @@ async def test_a_failed_sweep_is_logged_and_made_up_for_by_the_next(
     ]
 
 
-async def test_a_bug_ends_it() -> None:
+async def test_tidies_up_once_a_round_after_the_sweep() -> None:
+    storage = Expiring(3, 0, 5, 0)
+    await swept(storage, naps=2)
+    assert storage.tidied_after == [2, 4]
+
+
+async def test_tidying_that_fails_or_is_put_off_is_made_up_for_by_the_next(
+    logs: list[MutableMapping[str, Any]],
+) -> None:
+    storage = Expiring(tidying=[StorageFailed("locked"), False, True])
+    await swept(storage, naps=3)
+    assert len(storage.tidied_after) == 3
+    assert [entry["event"] for entry in logs] == ["tidying_failed", "tidying_put_off"]
+
+
+@pytest.mark.parametrize("storage", [Expiring(ZeroDivisionError()), Expiring(tidying=[ZeroDivisionError()])])
+async def test_a_bug_ends_it(storage: Expiring) -> None:
     with pytest.raises(ZeroDivisionError):
-        await maintain(Expiring(ZeroDivisionError()), interval_s=60)
+        await maintain(storage, interval_s=60)

@@ -8,11 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentctx.errors import AgentctxError
-from agentctx.server.service import Listing, Peer
+from agentctx.server.service import Examination, Listing, Peer
 from agentctx.wire import (
+    ActivityStatus,
+    CheckResult,
     ContextReply,
     ContextRequest,
     DatabaseStatus,
+    DoctorReply,
+    DoctorSummary,
     DrainRequest,
     EditRequest,
     EntryPage,
@@ -32,6 +36,15 @@ from agentctx.wire import (
 
 SAVED = SaveResult(id="e1", version=1, changed=True)
 QUEUE = QueueReply(pending=0, buried=0, oldest_seconds=0.0, buried_jobs=[])
+IDLE = ActivityStatus(
+    saved=0, asked=0, degraded=0, embedded=0, provider_failures=0, save=None, ask=None, embed=None
+)
+DOCTOR = DoctorReply(
+    version="0",
+    ok=True,
+    checks=[CheckResult(id="database.opens", group="database", status="pass", message="it opens")],
+    summary=DoctorSummary(passed=1, warned=0, failed=0, skipped=0),
+)
 ENTRY = EntryView(
     id="e1",
     version=1,
@@ -64,6 +77,7 @@ class RecordingService:
     """A search waits for it, after it set `searching`."""
     searching: asyncio.Event = field(default_factory=asyncio.Event)
     block: str = ""
+    degradations: dict[str, str] = field(default_factory=dict)
 
     def _record(self, name: str, peer: Peer, *args: object, **kwargs: object) -> None:
         self.calls.append((name, args, kwargs))
@@ -128,6 +142,7 @@ class RecordingService:
             embed_cpu_seconds=0.0,
             cpu_seconds=0.0,
             rss_bytes=0,
+            activity=IDLE,
         )
 
     async def queue(self, peer: Peer) -> QueueReply:
@@ -141,6 +156,20 @@ class RecordingService:
     async def drain(self, request: DrainRequest, peer: Peer) -> QueueReply:
         self._record("drain", peer, request)
         return QUEUE
+
+    async def metrics(self) -> bytes:
+        return b"agentctx_queue_pending 0.0\n"
+
+    def degraded(self) -> dict[str, str]:
+        return self.degradations
+
+    async def doctor(self, wanted: Examination, peer: Peer) -> DoctorReply:
+        self._record("doctor", peer, wanted)
+        return DOCTOR
+
+    async def doctor_fix(self, wanted: Examination, peer: Peer) -> DoctorReply:
+        self._record("doctor_fix", peer, wanted)
+        return DOCTOR
 
     def not_ready(self) -> str | None:
         return self.reason

@@ -24,6 +24,8 @@ ROUTES = {
     ("get", "/v1/queue"),
     ("post", "/v1/queue/retry"),
     ("post", "/v1/queue/drain"),
+    ("get", "/v1/doctor"),
+    ("post", "/v1/doctor/fix"),
 }
 
 

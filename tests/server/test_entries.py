@@ -44,7 +44,14 @@ async def test_one_entry_that_fails_is_an_error_reply(error: InvalidInput, statu
     async with running(RecordingService(outcomes=[error])) as daemon:
         reply = await daemon.http.post("/v1/entries", json=ONE)
     assert reply.status_code == status
-    assert reply.json() == {"error": {"code": error.code, "message": error.message, "hint": error.hint}}
+    assert reply.json() == {
+        "error": {
+            "code": error.code,
+            "message": error.message,
+            "hint": error.hint,
+            "request_id": reply.headers["x-request-id"],
+        }
+    }
 
 
 async def test_many_entries_have_a_result_or_an_error_each() -> None:

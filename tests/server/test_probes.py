@@ -18,4 +18,17 @@ async def test_ready_says_why_not() -> None:
     assert unready.status_code == 503
     assert unready.json()["error"]["code"] == "unavailable"
     assert unready.json()["error"]["message"] == "The database is being checked."
-    assert (ready.status_code, ready.json()) == (200, {"status": "ok"})
+    assert ready.status_code == 200
+    assert ready.json() == {"status": "ok", "degraded": [], "reasons": {}}
+
+
+async def test_ready_though_something_works_less_well_and_says_what() -> None:
+    service = RecordingService(degradations={"embeddings": "the model has not answered yet"})
+    async with running(service) as daemon:
+        reply = await daemon.http.get("/readyz")
+    assert reply.status_code == 200
+    assert reply.json() == {
+        "status": "ok",
+        "degraded": ["embeddings"],
+        "reasons": {"embeddings": "the model has not answered yet"},
+    }

@@ -5,6 +5,11 @@ import structlog
 from structlog.testing import capture_logs
 
 from agentctx import __version__
+from agentctx.config.schema import Settings
+from agentctx.errors import NotFound
+from agentctx.server.app import create_app
+from agentctx.telemetry.metrics import REQUESTS
+from agentctx.telemetry.recorder import Recorder
 from tests.server.recording import RecordingService
 from tests.server.running import parse_reply, running
 
@@ -17,6 +22,46 @@ async def test_every_reply_has_a_version_and_an_id_of_its_own(path: str) -> None
     ids = {reply.headers["x-request-id"] for reply in replies}
     assert len(ids) == 2
     assert all(ids)
+
+
+@pytest.mark.parametrize("path", ["/v1/entries?x=1", "/nowhere", "/v1/entries/%00", "/v1/search", "/readyz"])
+async def test_every_error_has_the_id_of_its_reply_in_the_body_to_quote(path: str) -> None:
+    async with running(RecordingService(reason="starting")) as daemon:
+        reply = await daemon.http.get(path)
+    assert reply.is_error
+    assert reply.json()["error"]["request_id"] == reply.headers["x-request-id"]
+
+
+async def test_so_has_an_error_of_one_entry_among_many_and_one_below_the_app() -> None:
+    async with running(RecordingService(outcomes=[NotFound("a"), NotFound("b")])) as daemon:
+        entries = [{"collection": "knowledge", "key": "k", "content": "x"}] * 2
+        many = await daemon.http.post("/v1/entries", json={"entries": entries})
+        refused = parse_reply(await daemon.exchange(b"no request\r\n\r\n"))
+    ids = {result["error"]["request_id"] for result in many.json()["results"]}
+    assert ids == {many.headers["x-request-id"]}
+    assert refused.body["error"]["request_id"] == refused.headers["x-request-id"]
+
+
+async def test_a_request_is_told_with_its_route_and_status_and_probes_are_not() -> None:
+    recorder = Recorder()
+    app = create_app(RecordingService(), Settings(), recorder)
+    async with running(asgi=app) as daemon:
+        for path in ("/healthz", "/readyz", "/metrics", "/v1/status", "/v1/entries/a", "/nowhere"):
+            await daemon.http.get(path)
+    assert recorder.samples()[REQUESTS] == {
+        ("/v1/status", "GET", "2xx"): 1,
+        ("/v1/entries/{entry_id}", "GET", "2xx"): 1,
+        ("unknown", "GET", "4xx"): 1,
+    }
+
+
+async def test_a_crash_is_told_as_a_fault() -> None:
+    recorder = Recorder()
+    app = create_app(RecordingService(error=KeyError("secret")), Settings(), recorder)
+    with capture_logs():
+        async with running(asgi=app) as daemon:
+            await daemon.http.get("/v1/status")
+    assert recorder.samples()[REQUESTS] == {("/v1/status", "GET", "5xx"): 1}
 
 
 async def test_a_sane_request_id_is_kept_and_bound_for_the_log() -> None:

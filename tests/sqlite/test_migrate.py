@@ -13,6 +13,8 @@ from agentctx.sqlite import migrate as migrate_module
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.sqlite.migrate import (
     Migration,
+    SchemaState,
+    check_schema,
     load_migrations,
     migrate,
     migrate_database,
@@ -131,6 +133,41 @@ class TestSchemaVersion:
         connection.execute("CREATE TABLE schema_migrations (id)")
         with pytest.raises(StorageFailed):
             schema_version(path)
+
+
+class TestCheckSchema:
+    def test_nothing_is_applied_where_no_database_is_and_none_is_made(self, path: Path) -> None:
+        assert check_schema(path, [FIRST, SECOND]) == SchemaState((), (1, 2), ())
+        assert list(path.parent.iterdir()) == []
+
+    @pytest.mark.parametrize(
+        ("program", "expected"),
+        [
+            ([FIRST, SECOND], SchemaState((1, 2), (1, 2), ())),
+            ([FIRST], SchemaState((1, 2), (1,), ())),
+            ([FIRST, SECOND, Migration(3, "third", "")], SchemaState((1, 2), (1, 2, 3), ())),
+            ([FIRST, BROKEN], SchemaState((1, 2), (1, 2), ("0002_broken.sql",))),
+        ],
+        ids=["same", "newer", "older", "changed"],
+    )
+    def test_compares_and_writes_nothing(
+        self, path: Path, program: list[Migration], expected: SchemaState
+    ) -> None:
+        migrate_database(path, [FIRST, SECOND])
+        before = files(path.parent)
+        assert check_schema(path, program) == expected
+        assert files(path.parent) == before
+
+    def test_the_programs_own_migrations_are_the_default(self, path: Path) -> None:
+        migrate_database(path)
+        state = check_schema(path)
+        assert state.applied == state.known != ()
+        assert state.changed == ()
+
+    def test_another_file_is_an_error(self, path: Path) -> None:
+        path.write_bytes(b"no database at all, but a text" * 100)
+        with pytest.raises(StorageFailed):
+            check_schema(path)
 
 
 class TestLoadMigrations:

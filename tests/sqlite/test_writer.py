@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from agentctx.errors import StorageClosed, StorageFailed, StorageFull
 from agentctx.sqlite import driver
-from agentctx.sqlite.driver import Connection, open_connection
+from agentctx.sqlite.driver import BUSY_TIMEOUT_MS, Connection, open_connection
 from agentctx.sqlite.writer import GROUP_GAP_S, GROUP_WAIT_S, MAX_GROUP, GroupWindow, Writer
 
 ROOM = 64
@@ -355,16 +355,17 @@ class TestClose:
 
 
 async def test_checkpoint_empties_the_wal_unless_a_reader_is_in_the_way(writer: Writer, path: Path) -> None:
-    await writer.run(lambda c: c.execute("PRAGMA busy_timeout = 0").fetchall())
     await writer.run(insert("a"))
     with closing(open_connection(path, readonly=True)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM t").fetchall()
         await writer.run(insert("b"))
-        assert not await writer.checkpoint()
+        assert not await writer.checkpoint(patience_ms=0)
         reader.execute("ROLLBACK")
         assert await writer.checkpoint()
     assert path.with_name("a.db-wal").stat().st_size == 0
+    timeout = await writer.run(lambda c: c.execute("PRAGMA busy_timeout").fetchone())
+    assert timeout == (BUSY_TIMEOUT_MS,), "patience is for the checkpoint alone"
 
 
 class TestGroupWindow:

@@ -11,6 +11,7 @@ from agentctx.errors import InvalidInput
 from agentctx.sqlite.driver import Connection, Error, IntegrityError, OperationalError, open_connection
 from agentctx.vector_stores.vec0 import (
     VectorRow,
+    count_vectors,
     create_space_table,
     delete_vectors,
     drop_space_table,
@@ -160,6 +161,7 @@ class TestRows:
             return [row for (row,) in connection.execute("SELECT id FROM vec_1 ORDER BY id")]
 
         assert stored_ids(connection, "vec_1") == from_table() == [1, 2, 3, 4, 5]
+        assert count_vectors(connection, "vec_1") == 5
         delete_vectors(connection, "vec_1", [2, 5, 99])
         insert_at_once(connection, "vec_1", [(row, "x", "c", "", NORTH) for row in range(1_000, 600, -1)])
         connection.execute("BEGIN")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentctx.chunking.base import Span
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.embedding_text import embedding_text, text_hash
 from agentctx.storage.records import Draft, Job
-from agentctx.storage.sqlite import spaces
+from agentctx.storage.sqlite import spaces, word_index
 from agentctx.storage.sqlite.space_index import SpaceIndex
 from agentctx.storage.words import index_terms
 
@@ -44,10 +44,7 @@ def insert(
             (seq, ordinal, span.start, span.end, text_hash(embedded), terms, draft.chunking),
         ).lastrowid
         assert chunk is not None  # noqa: S101 - an INSERT always has one; this is for the type checker
-        conn.execute(
-            "INSERT INTO chunk_fts (rowid, text, labels, terms, scope) VALUES (?, ?, ?, ?, ?)",
-            (chunk, text, draft.labels, terms, scope),
-        )
+        word_index.insert(conn, [(chunk, text, draft.labels, terms, scope)])
         jobs += [
             _insert_job(conn, chunk, space, embedded, entry_id, draft.collection, now) for space in enabled
         ]
@@ -78,10 +75,7 @@ def relabel(conn: Connection, seq: int, draft: Draft, *, now: int, owed: bool) -
         (draft.labels, draft.header, seq),
     ).fetchone()[0]
     if draft.labels != labels:
-        conn.executemany(
-            "INSERT INTO chunk_fts (rowid, text, labels, terms, scope) VALUES (?, ?, ?, ?, ?)",
-            [(row.id, row.text, draft.labels, row.terms, scope) for row in rows],
-        )
+        word_index.insert(conn, ((row.id, row.text, draft.labels, row.terms, scope) for row in rows))
     return _embed_again(conn, rows, entry_id, draft, now=now, owed=owed)
 
 
@@ -129,11 +123,13 @@ def _rows(conn: Connection, seq: int, content: str) -> list[_Row]:
     ]
 
 
-def _forget_words(conn: Connection, rows: Iterable[_Row], labels: str, scope: str) -> None:
+def _forget_words(conn: Connection, rows: Sequence[_Row], labels: str, scope: str) -> None:
+    # FTS5 subtracts what it is told to, also what is not there: that would spoil the index for good.
+    indexed = word_index.indexed_among(conn, [row.id for row in rows])
     conn.executemany(
         """INSERT INTO chunk_fts (chunk_fts, rowid, text, labels, terms, scope)
            VALUES ('delete', ?, ?, ?, ?, ?)""",
-        [(row.id, row.text, labels, row.terms, scope) for row in rows],
+        [(row.id, row.text, labels, row.terms, scope) for row in rows if row.id in indexed],
     )
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite import driver, migrate
@@ -27,16 +28,32 @@ from agentctx.storage.records import (
     Revision,
     Saved,
     Space,
+    SpaceFault,
     StorageStats,
     VectorHit,
     WordHit,
 )
-from agentctx.storage.sqlite import census, entries, filters, jobs, search, spaces
+from agentctx.storage.sqlite import (
+    census,
+    entries,
+    filters,
+    integrity,
+    jobs,
+    repair,
+    search,
+    spaces,
+    word_index,
+)
 from agentctx.storage.sqlite.space_index import SpaceIndex
+from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.times import wall_clock
 
+T = TypeVar("T")
+
 DATABASE_NAME = "agentctx.db"
-CENSUS_TIMEOUT_S = 60.0
+CHECK_TIMEOUT_S = 60.0
+TIDY_PATIENCE_MS = 250
+"""Writes wait while readers are waited for."""
 MS_PER_HOUR = 3_600_000
 
 
@@ -51,10 +68,19 @@ class SqliteStorage:
         self._readers = readers
         self._clock = clock
         self._idempotency_ms = idempotency_hours * MS_PER_HOUR
+        self._one_check = asyncio.Lock()
+        # A daemon that was killed may have left deleted text in the WAL.
+        self._is_tidy = False
 
     @classmethod
     async def open(
-        cls, path: Path, *, readers: int = 3, clock: Clock = wall_clock, idempotency_hours: int = 24
+        cls,
+        path: Path,
+        *,
+        readers: int = 3,
+        clock: Clock = wall_clock,
+        idempotency_hours: int = 24,
+        telemetry: Telemetry = NO_TELEMETRY,
     ) -> SqliteStorage:
         """Open or make the database and bring its schema up to date.
 
@@ -64,7 +90,7 @@ class SqliteStorage:
             StorageFailed: it is no database, or an applied migration was changed.
         """
         await asyncio.to_thread(migrate.migrate_database, path, clock=clock)
-        writer = await Writer.open(path)
+        writer = await Writer.open(path, telemetry)
         try:
             pool = await Readers.open(path, readers)
         except BaseException:
@@ -136,15 +162,16 @@ class SqliteStorage:
         )
 
     async def delete(self, entry_id: str, *, if_version: int | None = None) -> int:
-        return await self._writer.run(
+        return await self._removing(
             partial(entries.delete, entry_id=entry_id, now=self._clock(), if_version=if_version)
         )
 
     async def sweep(self, *, limit: int = 1_000) -> int:
         now = self._clock()
-        return await self._writer.run(
-            partial(entries.sweep, now=now, forget_before=now - self._idempotency_ms, limit=limit)
-        )
+        sweep = partial(entries.sweep, now=now, forget_before=now - self._idempotency_ms, limit=limit)
+        removed = await self._writer.run(sweep)
+        self._is_tidy = self._is_tidy and not removed
+        return removed
 
     async def search_words(self, question: str, wanted: Filter, limit: int) -> list[WordHit]:
         return await self._readers.run(
@@ -195,6 +222,9 @@ class SqliteStorage:
     async def buried(self, limit: int = 100) -> list[BuriedRow]:
         return await self._readers.run(partial(jobs.buried, limit=limit))
 
+    async def spaces(self) -> list[Space]:
+        return await self._readers.run(spaces.all_spaces)
+
     async def open_space(self, fingerprint: Mapping[str, str | int]) -> Space:
         return await self._writer.run(partial(spaces.open_space, fingerprint=fingerprint, now=self._clock()))
 
@@ -218,8 +248,50 @@ class SqliteStorage:
     async def owed(self, space_id: int) -> int:
         return await self._readers.run(partial(jobs.owed, space_id=space_id))
 
+    async def check_integrity(self) -> list[str]:
+        return await self._check(integrity.check_database)
+
+    async def check_words(self) -> str | None:
+        return await self._check(integrity.check_words)
+
+    async def check_vectors(self) -> list[SpaceFault]:
+        return await self._check(integrity.check_vectors)
+
     async def census(self) -> Census:
-        return await self._readers.run(census.take, timeout_s=CENSUS_TIMEOUT_S)
+        return await self._check(census.take)
+
+    async def remove_orphans(self) -> int:
+        removed = 0
+        for step in (
+            repair.remove_orphan_vectors,
+            repair.remove_orphan_jobs,
+            repair.remove_orphan_chunks,
+        ):
+            removed += await self._repeat(step)
+        if words := await self._check(repair.orphan_words):
+            await self.rebuild_words()
+        return removed + words
+
+    async def owe_missing(self) -> int:
+        enabled = await self._readers.run(spaces.enabled_ids)
+        step = partial(spaces.backfill, now=self._clock(), limit=repair.ROWS_A_STEP)
+        return sum([await self._repeat(partial(step, space_id=space)) for space in enabled])
+
+    async def rebuild_words(self) -> int:
+        await self._removing(word_index.make_empty)
+        last = added = 0
+        while (step := await self._writer.run(partial(repair.add_words, after=last))).added:
+            last, added = step.last, added + step.added
+        return added
+
+    async def rebuild_vectors(self, space: int) -> int:
+        return await self._removing(partial(repair.remake_vectors, space_id=space, now=self._clock()))
+
+    async def tidy(self) -> bool:
+        if not self._is_tidy:
+            self._is_tidy = True  # what is deleted while it runs makes it False again
+            self._is_tidy &= await self._writer.checkpoint(patience_ms=TIDY_PATIENCE_MS)
+        return self._is_tidy
 
     async def stats(self) -> StorageStats:
         counts, chunks, vectors = await self._readers.run(_counts)
@@ -237,13 +309,32 @@ class SqliteStorage:
     async def secret(self) -> bytes:
         return await self._readers.run(_find_secret) or await self._writer.run(_make_secret)
 
+    async def _check(self, fn: Callable[[Connection], T]) -> T:
+        """Run one check at a time: each holds a reader for as long as it takes."""
+        async with self._one_check:
+            return await self._readers.run(fn, timeout_s=CHECK_TIMEOUT_S)
+
+    async def _removing(self, fn: Callable[[Connection], T]) -> T:
+        """Run a function that removes something, and remember that it did, also when the caller is gone."""
+        try:
+            return await self._writer.run(fn)
+        finally:
+            self._is_tidy = False
+
+    async def _repeat(self, step: Callable[[Connection], int]) -> int:
+        """Run a bounded step, each time in a transaction of its own, until it finds nothing to do."""
+        total = 0
+        while changed := await self._removing(step):
+            total += changed
+        return total
+
 
 def _counts(conn: Connection) -> tuple[dict[str, int], int, int]:
     entries_by_collection = dict(
         conn.execute("SELECT collection, COUNT(*) FROM entries WHERE live = 1 GROUP BY collection")
     )
     chunks = int(conn.execute("SELECT COUNT(*) FROM chunks").fetchone()[0])
-    vectors = sum(len(SpaceIndex(space).chunk_ids(conn)) for space in spaces.enabled_prepared_ids(conn))
+    vectors = sum(SpaceIndex(space).count(conn) for space in spaces.enabled_prepared_ids(conn))
     return entries_by_collection, chunks, vectors
 
 

@@ -7,10 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
-from agentctx.vector_stores import vec0
+from agentctx.vector_stores import vec0, vec0_shadow
+
+_STRAYS: Final = """
+SELECT COUNT(*) FROM {table} AS vectors
+CROSS JOIN chunks ON chunks.id = vectors.id CROSS JOIN entries ON entries.seq = chunks.entry
+WHERE (vectors.namespace, vectors.collection, vectors.session)
+   <> (entries.namespace, entries.collection, entries.session)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +43,16 @@ class SpaceIndex:
     def table(self) -> str:
         return f"vec_{self.space}"
 
+    def exists(self, conn: Connection) -> bool:
+        """Whether the table is there with all its parts: vec0 ends the process when one is missing."""
+        return not vec0_shadow.missing_tables(conn, self.table)
+
     def create(self, conn: Connection, dimension: int) -> None:
         vec0.create_space_table(conn, self.table, dimension)
 
     def drop(self, conn: Connection) -> None:
-        vec0.drop_space_table(conn, self.table)
+        """Remove the table, whatever is left of it."""
+        vec0_shadow.drop(conn, self.table)
 
     def insert(self, conn: Connection, vectors: Iterable[ChunkVector]) -> None:
         """Store vectors of chunks that have none here."""
@@ -76,6 +89,23 @@ class SpaceIndex:
         """Exact distances of those chunks that have a vector here."""
         return vec0.exact_distances(conn, self.table, query.tobytes(), chunks)
 
+    def count(self, conn: Connection) -> int:
+        """How many vectors there are."""
+        return vec0.count_vectors(conn, self.table)
+
     def chunk_ids(self, conn: Connection) -> list[int]:
         """Every chunk that has a vector here."""
         return vec0.stored_ids(conn, self.table)
+
+    def faults(self, conn: Connection, dimension: int) -> list[str]:
+        """What is wrong with the table, or else with each vector in it; reads everything."""
+        shape = vec0_shadow.shape_faults(conn, self.table, dimension)
+        return shape or vec0_shadow.content_faults(conn, self.table, dimension)
+
+    def strays(self, conn: Connection) -> int:
+        """How many vectors stand in another namespace, collection or session than their entry.
+
+        Reads the whole table through vec0; only for one without `faults`.
+        """
+        row = conn.execute(_STRAYS.format(table=vec0.quoted(self.table))).fetchone()
+        return int(row[0])

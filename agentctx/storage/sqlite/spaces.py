@@ -23,14 +23,19 @@ def enabled_ids(conn: Connection) -> tuple[int, ...]:
 
 
 def prepared_ids(conn: Connection) -> tuple[int, ...]:
-    """Spaces that have a vec0 table."""
-    rows = conn.execute("SELECT id FROM spaces WHERE dimension IS NOT NULL AND state <> 'retired'")
-    return tuple(row[0] for row in rows)
+    """Spaces that have a vec0 table, and have it whole: one whose table is damaged has to be rebuilt."""
+    rows = conn.execute("SELECT id FROM spaces WHERE dimension IS NOT NULL AND state <> 'retired'").fetchall()
+    return tuple(row[0] for row in rows if SpaceIndex(row[0]).exists(conn))
 
 
 def enabled_prepared_ids(conn: Connection) -> tuple[int, ...]:
     """Enabled spaces that have a vec0 table."""
     return tuple(set(enabled_ids(conn)) & set(prepared_ids(conn)))
+
+
+def all_spaces(conn: Connection) -> list[Space]:
+    """Every space, newest first."""
+    return [_space_of(row) for row in conn.execute(f"{_SELECT} ORDER BY id DESC")]
 
 
 def get(conn: Connection, space_id: int) -> Space:
@@ -109,10 +114,11 @@ def backfill(conn: Connection, space_id: int, *, now: int, limit: int) -> int:
 
 
 def _missing(conn: Connection, space_id: int) -> list[int]:
-    space = get(conn, space_id)
-    stored = set(SpaceIndex(space_id).chunk_ids(conn)) if space.dimension is not None else set()
+    get(conn, space_id)
+    stored = set(SpaceIndex(space_id).chunk_ids(conn)) if space_id in prepared_ids(conn) else set()
     rows = conn.execute(
-        "SELECT id FROM chunks WHERE id NOT IN (SELECT chunk FROM jobs WHERE space = ?) ORDER BY id",
+        """SELECT chunks.id FROM chunks JOIN entries ON entries.seq = chunks.entry AND entries.live = 1
+           WHERE chunks.id NOT IN (SELECT chunk FROM jobs WHERE space = ?) ORDER BY chunks.id""",
         (space_id,),
     )
     return [row[0] for row in rows if row[0] not in stored]

@@ -1,0 +1,134 @@
+"""What is wrong with a configuration: where, which setting, what, and what to do. No I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, get_origin
+
+from pydantic import BaseModel, SecretStr
+from pydantic.fields import FieldInfo
+
+from agentctx.config.origins import Given, KeyPath, Origin, origin_of
+from agentctx.config.schema import CollectionSettings, Settings
+from agentctx.errors import ConfigInvalid
+
+_SHOWN_PROBLEMS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with the configuration: where, which setting, what, and what to do."""
+
+    place: str
+    """The file with the line where it is known, or the origin: `env AGENTCTX_…`."""
+    key: str
+    message: str
+    hint: str
+
+
+def config_invalid(problems: Sequence[Problem]) -> ConfigInvalid:
+    """The error that stops a start: the first problems, each with its place."""
+    told = [_told(problem) for problem in problems[:_SHOWN_PROBLEMS]]
+    more = len(problems) - len(told)
+    message = "; ".join([*told, f"and {more} more" if more else ""]).removesuffix("; ")
+    hint = (
+        problems[0].hint if len(problems) == 1 and problems[0].hint else "`agentctx config check` says more."
+    )
+    return ConfigInvalid(message, hint=hint)
+
+
+def _told(problem: Problem) -> str:
+    if not problem.key:
+        return f"{problem.place} {problem.message}"
+    if problem.place.startswith("env ") and problem.message == "is no setting":
+        name = problem.place.removeprefix("env ")
+        return f"the environment variable {name} sets nothing: {problem.key} is no setting"
+    return f"{problem.key}: {problem.message} ({problem.place})"
+
+
+def refused(error: Any, given: Sequence[Given], file: Path | None, text: str) -> Problem:
+    """The problem behind one error of pydantic. `text` is the content of `file`."""
+    path = tuple(str(part) for part in error["loc"])
+    message = str(error["msg"]).removeprefix("Value error, ")
+    if not path:
+        # Rules about several settings begin with the key they are about.
+        key, _, message = message.partition(": ")
+        path = tuple(key.split("."))
+    if error["type"] == "extra_forbidden":
+        message = "is no setting"
+    origin = origin_of(path, given)
+    return Problem(_place(origin, path, file, text), ".".join(path), message, _advice(path, error["type"]))
+
+
+def _place(origin: Origin, path: KeyPath, file: Path | None, text: str) -> str:
+    if origin.kind != "file":
+        return str(origin)
+    line = line_of(text, path)
+    return f"{file}:{line}" if line else str(file)
+
+
+def _advice(path: KeyPath, kind: str) -> str:
+    """What to do: the name that was meant, else the names there are; else what the setting means."""
+    if kind == "extra_forbidden":
+        known = list(_fields_at(path[:-1]))
+        close = get_close_matches(path[-1], known, n=1)
+        return f"Did you mean {close[0]}?" if close else f"Known here: {', '.join(known)}."
+    field = _field_at(path)
+    if field is None or field.description is None:
+        return ""
+    default = "" if isinstance(field.default, BaseModel | dict) else f" (default: {shown(field.default)})"
+    return f"It is: {field.description}{default}."
+
+
+def _fields_at(path: KeyPath) -> Mapping[str, FieldInfo]:
+    """The settings in the table at a path; none where there is no table."""
+    if path[:1] == ("collections",):
+        return CollectionSettings.model_fields if len(path) == 2 else {}
+    fields: Mapping[str, FieldInfo] = Settings.model_fields
+    for part in path:
+        field = fields.get(part)
+        fields = type(field.default).model_fields if field and isinstance(field.default, BaseModel) else {}
+    return fields
+
+
+def _field_at(path: KeyPath) -> FieldInfo | None:
+    # Positions inside a list are not settings.
+    named = tuple(part for part in path if not part.isdigit())
+    return _fields_at(named[:-1]).get(named[-1]) if named else None
+
+
+def takes_json(path: KeyPath) -> bool:
+    """Whether the setting at a path is a list or a table."""
+    field = _field_at(path)
+    if field is None:
+        return len(path) == 2 and path[0] == "collections"
+    return isinstance(field.default, BaseModel | dict) or get_origin(field.annotation) in {tuple, dict}
+
+
+def line_of(toml: str, path: KeyPath) -> int | None:
+    """The line, from 1, on which a TOML text sets the value at a path, or opens the table it is in.
+
+    By looking, not by parsing: inline tables and quoted keys are not found.
+    """
+    table: KeyPath = ()
+    opened: int | None = None
+    for number, line in enumerate(toml.splitlines(), start=1):
+        if header := re.match(r"\s*\[+\s*([\w.\- ]+?)\s*\]+", line):
+            table = tuple(part.strip() for part in header[1].split("."))
+            opened = number if table == path[: len(table)] else opened
+        elif (key := re.match(r"\s*([\w.\-]+)\s*=", line)) and path[: len(table)] == table:
+            named = (*table, *key[1].split("."))
+            if path[: len(named)] == named:
+                return number
+    return opened
+
+
+def shown(value: Any) -> Any:
+    """A setting as JSON. A secret is masked."""
+    if isinstance(value, SecretStr | Path):
+        return str(value)
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,58 @@
+"""Who listens to what the daemon does: always the recorder, and traces if the config asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agentctx import __version__
+from agentctx.config.schema import TelemetrySettings
+from agentctx.embedding_providers.base import EmbeddingProvider
+from agentctx.errors import ConfigInvalid
+from agentctx.telemetry.base import Telemetry
+from agentctx.telemetry.recorder import Recorder
+
+if TYPE_CHECKING:
+    from agentctx.telemetry.tracing import Tracing
+
+INSTALL_HINT = 'pip install "agentctx-daemon[otel]", or set telemetry.traces to "off".'
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """`telemetry` is told everything; `recorder`, which hears it, can be asked."""
+
+    telemetry: Telemetry
+    recorder: Recorder
+
+
+@asynccontextmanager
+async def open_telemetry(
+    settings: TelemetrySettings, provider: EmbeddingProvider | None
+) -> AsyncIterator[Listeners]:
+    """Listen, and in the end send what traces are still here.
+
+    Raises:
+        ConfigInvalid: traces are wanted, but OpenTelemetry is not installed.
+    """
+    recorder = Recorder()
+    if settings.traces == "off":
+        yield Listeners(recorder, recorder)
+        return
+    tracing = _tracing(settings, recorder, provider)
+    try:
+        yield Listeners(tracing, recorder)
+    finally:
+        await tracing.close()
+
+
+def _tracing(settings: TelemetrySettings, recorder: Recorder, provider: EmbeddingProvider | None) -> Tracing:
+    try:
+        from agentctx.telemetry.tracing import Tracing
+    except ModuleNotFoundError as error:
+        raise ConfigInvalid(
+            f"telemetry.traces is {settings.traces!r}, but OpenTelemetry is not installed", hint=INSTALL_HINT
+        ) from error
+    return Tracing(recorder, endpoint=settings.endpoint, model=provider, version=__version__)

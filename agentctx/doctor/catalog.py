@@ -1,0 +1,101 @@
+"""Every check there is, in the order of reports; and which of them somebody wants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from agentctx.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Checks that are shown together."""
+
+    name: str
+    title: str
+    checks: tuple[str, ...]
+
+
+MACHINE_GROUPS: tuple[Group, ...] = (
+    Group("program", "Program", ("python.version", "sqlite.version", "sqlite.vec", "sqlite.fts5")),
+    Group("config", "Configuration", ("config.loads", "config.secrets")),
+    Group("files", "Files", ("files.folder", "files.permissions", "files.space", "files.filesystem")),
+    Group("socket", "Socket", ("socket.folder", "socket.file")),
+    Group("daemon", "Daemon", ("daemon.answers", "daemon.version", "daemon.last_start")),
+)
+"""Examined from outside, by whoever runs the command."""
+
+INNER_GROUPS: tuple[Group, ...] = (
+    Group(
+        "database",
+        "Database",
+        (
+            "database.opens",
+            "database.schema",
+            "database.integrity",
+            "database.words",
+            "database.vectors",
+            "database.invariant",
+            "database.wal",
+        ),
+    ),
+    Group("queue", "Queue", ("queue.backlog", "queue.buried", "queue.leases")),
+    Group(
+        "embedding",
+        "Embedding/RAG",
+        (
+            "embedding.provider",
+            "embedding.key",
+            "embedding.answers",
+            "embedding.dimension",
+            "embedding.space",
+            "embedding.canary",
+            "rag.settings",
+        ),
+    ),
+)
+"""Examined by whoever has the database and the model: the daemon while it runs."""
+
+GROUPS = MACHINE_GROUPS + INNER_GROUPS
+CHECK_IDS = tuple(check for group in GROUPS for check in group.checks)
+INNER_IDS = tuple(check for group in INNER_GROUPS for check in group.checks)
+
+_GROUP_OF = {check: group.name for group in GROUPS for check in group.checks}
+
+
+def group_of(check: str) -> str:
+    """The group of a check; that of one this version does not know is the first part of its id."""
+    return _GROUP_OF.get(check, check.partition(".")[0])
+
+
+def position(check: str) -> int:
+    """Where a check comes in a report; those this version does not know come last."""
+    return CHECK_IDS.index(check) if check in CHECK_IDS else len(CHECK_IDS)
+
+
+def select(only: Iterable[str] = (), skip: Iterable[str] = ()) -> tuple[str, ...]:
+    """The checks that are wanted, in order. `only` and `skip` hold ids and names of groups.
+
+    Raises:
+        InvalidInput: one of them is neither; the hint lists all.
+    """
+    wanted = _expanded(only) or set(CHECK_IDS)
+    return tuple(check for check in CHECK_IDS if check in wanted - _expanded(skip))
+
+
+def _expanded(names: Iterable[str]) -> set[str]:
+    return {check for name in names for check in _checks_of(name)}
+
+
+def _checks_of(name: str) -> tuple[str, ...]:
+    if name in CHECK_IDS:
+        return (name,)
+    for group in GROUPS:
+        if group.name == name:
+            return group.checks
+    groups = ", ".join(group.name for group in GROUPS)
+    raise InvalidInput(
+        f"there is no check {name[:60]!r}",
+        hint=f"Groups are {groups}. Checks are {', '.join(CHECK_IDS)}.",
+    )

@@ -1,0 +1,84 @@
+"""Does the configuration load, from where, and does the file keep its secrets."""
+
+from __future__ import annotations
+
+import stat
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentctx.config.paths import config_candidates
+from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
+from agentctx.errors import AgentctxError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigFacts:
+    """What came of loading the settings: `problem` is None when they loaded."""
+
+    file: Path | None
+    """The file that is read, named or found; None when there is none."""
+    looked_at: Sequence[Path]
+    problem: AgentctxError | None
+
+
+@dataclass(frozen=True, slots=True)
+class SecretFacts:
+    """Whether the config file holds a key, and who may read the file."""
+
+    has_key: bool
+    mode: int
+
+
+def facts_of(named: Path | None, problem: AgentctxError | None) -> ConfigFacts:
+    candidates = [named] if named else config_candidates()
+    found = next((path for path in candidates if path.is_file()), None)
+    return ConfigFacts(file=found, looked_at=candidates, problem=problem)
+
+
+def config_checks(facts: ConfigFacts) -> list[Check]:
+    return [
+        Check(id="config.loads", run=blocking(lambda: judge_loading(facts))),
+        Check(id="config.secrets", run=blocking(lambda: _look_at_secrets(facts.file))),
+    ]
+
+
+def judge_loading(facts: ConfigFacts) -> Finding:
+    if facts.problem is not None:
+        return failed(
+            facts.problem.message,
+            hint=facts.problem.hint or "Correct it; docs/configuration.md has every key.",
+        )
+    if facts.file is not None:
+        return passed(f"{facts.file} loads")
+    return passed(
+        "defaults and environment; there is no config file",
+        detail=f"looked for {', '.join(map(str, facts.looked_at))}",
+    )
+
+
+def _look_at_secrets(file: Path | None) -> Finding:
+    if file is None:
+        return skipped("there is no config file")
+    try:
+        values = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        return skipped(f"{file} cannot be read as TOML")
+    return judge_secrets(file, SecretFacts(_has_key(values), stat.S_IMODE(file.stat().st_mode)))
+
+
+def _has_key(values: dict[str, object]) -> bool:
+    embedding = values.get("embedding")
+    return isinstance(embedding, dict) and bool(embedding.get("api_key"))
+
+
+def judge_secrets(file: Path, facts: SecretFacts) -> Finding:
+    if not facts.has_key:
+        return passed("no key is written in the config file")
+    if not facts.mode & 0o077:
+        return passed("the key in the config file is readable by its owner alone")
+    return warned(
+        f"{file} holds a key and has mode {facts.mode:04o}: others may read it",
+        hint=f"Run `chmod 600 {file}`, or pass the key as a systemd credential or in the environment.",
+    )

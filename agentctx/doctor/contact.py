@@ -1,0 +1,82 @@
+"""Does the daemon answer, and is it of this version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agentctx.doctor.check import Check, Finding, failed, passed, skipped, warned
+from agentctx.errors import AgentctxError, AlreadyRunning, DaemonUnreachable
+from agentctx.wire import StatusReply
+
+_START = (
+    "Start it with `agentctx serve`. If it listens elsewhere, name its socket with --socket or in "
+    "AGENTCTX_SOCKET."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contact:
+    """What came of asking the daemon for its status, and of taking the lock of its data instead."""
+
+    socket: str
+    status: StatusReply | None = None
+    refusal: AgentctxError | None = None
+    """Why there is no status."""
+    lock_refusal: AgentctxError | None = None
+    """Why the lock could not be taken; None when it was, or was not tried."""
+    other_socket: str = ""
+    """Where the daemon that holds the lock said it listens, if that is another socket."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a daemon is there, answering or not."""
+        return self.status is not None or isinstance(self.lock_refusal, AlreadyRunning)
+
+
+def contact_checks(contact: Contact, *, version: str) -> list[Check]:
+    """`version` is that of this program."""
+
+    async def answers() -> Finding:
+        return judge_answer(contact)
+
+    async def same_version() -> Finding:
+        return judge_version(contact.status, version)
+
+    return [Check(id="daemon.answers", run=answers), Check(id="daemon.version", run=same_version)]
+
+
+def judge_answer(contact: Contact) -> Finding:
+    if contact.status is not None:
+        return passed(f"pid {contact.status.pid} answers on {contact.socket}")
+    refusal = contact.refusal or DaemonUnreachable(f"No daemon answers on {contact.socket}.")
+    if isinstance(contact.lock_refusal, AlreadyRunning):
+        return _silent(contact, contact.lock_refusal, refusal)
+    if isinstance(refusal, DaemonUnreachable) and not isinstance(refusal.__cause__, PermissionError):
+        return warned("no daemon runs", detail=refusal.message, hint=_START)
+    return failed(refusal.message, hint=refusal.hint)
+
+
+def _silent(contact: Contact, owner: AlreadyRunning, refusal: AgentctxError) -> Finding:
+    """A daemon has the data, but not the socket we asked on."""
+    if contact.other_socket:
+        return failed(
+            f"the daemon listens elsewhere, on {contact.other_socket}",
+            detail=owner.message,
+            hint=f"Name it: --socket {contact.other_socket}, or AGENTCTX_SOCKET.",
+        )
+    return failed(
+        "a daemon has the data but does not answer: it is starting, stopping, or hangs",
+        detail=f"{owner.message} {refusal.message}",
+        hint="Ask again in a moment. If it stays like this, stop that process and run `agentctx serve`.",
+    )
+
+
+def judge_version(status: StatusReply | None, version: str) -> Finding:
+    if status is None:
+        return skipped("no daemon answers")
+    if status.version == version:
+        return passed(f"both are {version}")
+    return warned(
+        f"the daemon is version {status.version}, this command {version}",
+        hint="Restart the daemon, so that both are the same.",
+    )

@@ -1,0 +1,130 @@
+"""Do folder and files belong to the right user, and to nobody else."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
+from agentctx.doctor.wording import counted, listed
+
+FOLDER_MODE = 0o700
+FILE_MODE = 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """One file or folder: owner and permission bits."""
+
+    name: str
+    uid: int
+    mode: int
+
+
+def data_folder_checks(folder: Path, *, daemon_uid: int | None) -> list[Check]:
+    """`daemon_uid` is whose daemon runs on the folder; None when none runs."""
+    owner = os.geteuid() if daemon_uid is None else daemon_uid
+    return [
+        Check(
+            id="files.folder",
+            run=blocking(lambda: _look_at_folder(folder, owner)),
+            fix=blocking(lambda: _close([folder], FOLDER_MODE)),
+        ),
+        Check(
+            id="files.permissions",
+            run=blocking(lambda: _look_at_files(folder)),
+            fix=blocking(lambda: _close([folder / file.name for file in _open_files(folder)], FILE_MODE)),
+        ),
+    ]
+
+
+def _look_at_folder(folder: Path, owner: int) -> Finding:
+    if not folder.exists():
+        return nothing_there(folder)
+    if not folder.is_dir():
+        return failed(f"{folder} is not a folder", hint="Name another one with --data-dir.")
+    return judge_folder(_facts(folder), owner=owner, me=os.geteuid())
+
+
+def nothing_there(folder: Path) -> Finding:
+    return skipped(f"nothing is saved yet: there is no {folder}")
+
+
+def judge_folder(folder: FileFacts, *, owner: int, me: int) -> Finding:
+    """`owner` is the user of the daemon, `me` the user of this command; 0 may do everything."""
+    if folder.uid != owner and me != 0:
+        return failed(
+            f"{folder.name} belongs to {user_name(folder.uid)}, the daemon would run as {user_name(owner)}",
+            hint=f"Run this as {user_name(folder.uid)}, or name another folder with --data-dir.",
+        )
+    if folder.mode != FOLDER_MODE:
+        verdict = failed if folder.mode & 0o007 or folder.mode & 0o700 != 0o700 else warned
+        return verdict(
+            f"{folder.name} has mode {folder.mode:04o}, it should be {FOLDER_MODE:04o}",
+            hint=f"Run `chmod {FOLDER_MODE:o} {folder.name}`.",
+            fixable=me in {0, folder.uid},
+        )
+    return passed(f"{folder.name} is its owner's alone")
+
+
+def _look_at_files(folder: Path) -> Finding:
+    if not folder.is_dir():
+        return nothing_there(folder)
+    if not os.access(folder, os.R_OK | os.X_OK):
+        return skipped(
+            f"{folder} is closed to {user_name(os.geteuid())}",
+            hint=f"Run this as {user_name(folder.stat().st_uid)} to have its files looked at.",
+        )
+    return judge_files(_files(folder), owner=folder.stat().st_uid, me=os.geteuid())
+
+
+def judge_files(files: Sequence[FileFacts], *, owner: int, me: int) -> Finding:
+    """`owner` is whom the folder belongs to: so must everything in it."""
+    foreign = [file for file in files if file.uid != owner]
+    if foreign:
+        return failed(
+            f"{counted(len(foreign), 'file')} of another user than the folder",
+            detail=listed(f"{file.name} of {user_name(file.uid)}" for file in foreign),
+            hint=f"As root, `chown` them to {user_name(owner)}; the daemon must always run as the same user.",
+        )
+    open_files = [file for file in files if file.mode != FILE_MODE]
+    if open_files:
+        return failed(
+            f"{counted(len(open_files), 'file')} should have mode {FILE_MODE:04o}: they hold what was saved",
+            detail=listed(f"{file.name} has {file.mode:04o}" for file in open_files),
+            hint=f"Run `agentctx doctor --fix`, or `chmod {FILE_MODE:o}` on them.",
+            fixable=me in {0, owner},
+        )
+    return passed(f"{counted(len(files), 'file')}, readable by the owner alone")
+
+
+def _open_files(folder: Path) -> list[FileFacts]:
+    return [file for file in _files(folder) if file.mode != FILE_MODE]
+
+
+def _files(folder: Path) -> list[FileFacts]:
+    """Regular files: what a link leads to is not ours. None is opened, which would cost SQLite its locks."""
+    return [_facts(path) for path in sorted(folder.iterdir()) if path.is_file() and not path.is_symlink()]
+
+
+def _facts(path: Path) -> FileFacts:
+    status = path.lstat()
+    name = str(path) if stat.S_ISDIR(status.st_mode) else path.name
+    return FileFacts(name, status.st_uid, stat.S_IMODE(status.st_mode))
+
+
+def _close(paths: Sequence[Path], mode: int) -> str:
+    for path in paths:
+        path.chmod(mode)
+    return f"set mode {mode:04o} on {listed(path.name for path in paths)}"
+
+
+def user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"

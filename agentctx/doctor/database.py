@@ -1,0 +1,220 @@
+"""The database: does it open, is its schema ours, is the file sound, are its indexes whole."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentctx.doctor.check import SCAN_S, Check, Finding, blocking, failed, passed, skipped, warned
+from agentctx.doctor.wording import counted, listed, size
+from agentctx.sqlite.migrate import SchemaState, check_schema
+from agentctx.storage.base import Storage
+from agentctx.storage.records import Census, SpaceFault
+
+MUCH_WAL = 256 * 1024 * 1024
+"""The writer empties the WAL and cuts it to 64 MiB: more stays only if something keeps it from that."""
+_SHOWN = 3
+_RESTORE = "Stop the daemon, keep a copy of the damaged file and put a backup in its place."
+
+LookAgain = Callable[[], None]
+"""Tells the running queue that jobs were made in the table; does nothing where no queue runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """What came of opening the database. Without a storage, everything in it is skipped with `reason`."""
+
+    path: Path
+    storage: Storage | None
+    opening: Finding
+    reason: str = ""
+    by_daemon: bool = False
+    """Whether the daemon itself has it open, and its queue works on it."""
+
+
+def database_checks(opened: Opened, look_again: LookAgain) -> list[Check]:
+    async def opens() -> Finding:
+        return opened.opening
+
+    checks = [
+        Check(id="database.opens", run=opens),
+        Check(id="database.schema", run=blocking(lambda: _look_at_schema(opened.path))),
+    ]
+    if opened.storage is None:
+        return [*checks, *(skipping(check, opened.reason) for check in _IN_THE_STORAGE)]
+    return [*checks, *_storage_checks(opened.storage, look_again)]
+
+
+def skipping(check: str, reason: str) -> Check:
+    """A check that cannot be made."""
+
+    async def run() -> Finding:
+        return skipped(reason)
+
+    return Check(id=check, run=run)
+
+
+_IN_THE_STORAGE = (
+    "database.integrity",
+    "database.words",
+    "database.vectors",
+    "database.invariant",
+    "database.wal",
+)
+
+
+def _storage_checks(storage: Storage, look_again: LookAgain) -> list[Check]:
+    async def integrity() -> Finding:
+        return judge_integrity(await storage.check_integrity())
+
+    async def words() -> Finding:
+        return judge_words(await storage.check_words())
+
+    async def vectors() -> Finding:
+        return judge_vectors(await storage.check_vectors())
+
+    async def invariant() -> Finding:
+        return judge_census(await storage.census())
+
+    async def wal() -> Finding:
+        return judge_wal((await storage.stats()).wal_bytes)
+
+    return [
+        Check(id="database.integrity", run=integrity, timeout_s=SCAN_S),
+        Check(id="database.words", run=words, fix=_rebuild_words(storage), timeout_s=SCAN_S),
+        Check(
+            id="database.vectors", run=vectors, fix=_rebuild_vectors(storage, look_again), timeout_s=SCAN_S
+        ),
+        Check(id="database.invariant", run=invariant, fix=_make_whole(storage, look_again), timeout_s=SCAN_S),
+        Check(id="database.wal", run=wal),
+    ]
+
+
+def _look_at_schema(path: Path) -> Finding:
+    if not path.exists():
+        return skipped("nothing is saved yet")
+    return judge_schema(check_schema(path))
+
+
+def judge_schema(schema: SchemaState) -> Finding:
+    applied, known = max(schema.applied, default=0), max(schema.known, default=0)
+    if applied > known:
+        return failed(
+            f"the database has schema version {applied}, this agentctx knows up to {known}",
+            hint="Install the newer agentctx again, or restore a backup made with this version.",
+        )
+    if schema.changed:
+        return failed(
+            f"migrations were changed after they were applied: {', '.join(schema.changed)}",
+            hint="Install a released agentctx again; an applied migration must never change.",
+        )
+    if applied < known:
+        return warned(
+            f"the database has schema version {applied}, this agentctx uses {known}",
+            hint="Run `agentctx migrate`, or start the daemon, which does the same.",
+        )
+    return passed(f"schema version {applied}")
+
+
+def judge_integrity(problems: Sequence[str]) -> Finding:
+    if not problems:
+        return passed("the file is sound")
+    return failed(
+        f"the file is damaged: {counted(len(problems), 'problem')}",
+        detail=listed(problems, most=_SHOWN, separator="; "),
+        hint=_RESTORE,
+    )
+
+
+def judge_words(problem: str | None) -> Finding:
+    if problem is None:
+        return passed("the index of words is the entries'")
+    return failed(
+        "the index of words is damaged: searches miss entries or fail",
+        detail=problem,
+        hint="Run `agentctx doctor --fix`, which builds it again from the entries.",
+        fixable=True,
+    )
+
+
+def judge_vectors(faults: Sequence[SpaceFault]) -> Finding:
+    if not faults:
+        return passed("the tables of vectors are whole")
+    return failed(
+        "stored vectors are damaged: searches by meaning miss entries or fail",
+        detail=listed((f"space {fault.space}: {fault.problem}" for fault in faults), separator="; "),
+        hint="Run `agentctx doctor --fix`, which makes them anew; everything is then embedded again.",
+        fixable=True,
+    )
+
+
+def judge_census(census: Census) -> Finding:
+    if not census.violations:
+        return passed(
+            f"{counted(census.entries, 'entry', 'entries')}, {counted(census.chunks, 'chunk')}, "
+            f"{counted(census.vectors, 'vector')}: each chunk has its vector or a job that owes it"
+        )
+    return failed(
+        "some of what was saved cannot be found, or something is left of what was forgotten",
+        detail=", ".join(f"{count} {name}" for count, name in _violations(census) if count),
+        hint="Run `agentctx doctor --fix`, and please report this: it must never happen.",
+        fixable=True,
+    )
+
+
+def _violations(census: Census) -> list[tuple[int, str]]:
+    return [
+        (census.unowed_chunks, "chunks with neither vector nor job"),
+        (census.chunks_without_words, "chunks without words"),
+        (census.orphan_vectors, "vectors without a chunk"),
+        (census.orphan_jobs, "jobs without a chunk or space"),
+        (census.orphan_chunks, "chunks without a live entry"),
+        (census.words_without_chunk, "words without a chunk"),
+    ]
+
+
+def judge_wal(octets: int) -> Finding:
+    if octets <= MUCH_WAL:
+        return passed(f"{size(octets)} of WAL")
+    return warned(
+        f"{size(octets)} of WAL: it is not being emptied",
+        hint="Another program keeps a read transaction open on the database; end it, or restart the daemon.",
+    )
+
+
+def _rebuild_words(storage: Storage) -> Callable[[], Awaitable[str]]:
+    async def fix() -> str:
+        return f"built the index of words again, {counted(await storage.rebuild_words(), 'chunk')}"
+
+    return fix
+
+
+def _rebuild_vectors(storage: Storage, look_again: LookAgain) -> Callable[[], Awaitable[str]]:
+    async def fix() -> str:
+        spaces = {fault.space for fault in await storage.check_vectors()}
+        owed = sum([await storage.rebuild_vectors(space) for space in sorted(spaces)])
+        look_again()
+        made = f"made {counted(len(spaces), 'table')} of vectors anew"
+        return f"{made}; {counted(owed, 'chunk')} to embed again"
+
+    return fix
+
+
+def _make_whole(storage: Storage, look_again: LookAgain) -> Callable[[], Awaitable[str]]:
+    async def fix() -> str:
+        removed = await storage.remove_orphans()
+        owed = await storage.owe_missing()
+        census = await storage.census()
+        rebuilt = 0
+        if census.chunks_without_words or census.words_without_chunk:
+            rebuilt = await storage.rebuild_words()
+        look_again()
+        done = [
+            f"removed {counted(removed, 'orphan')}" if removed else "",
+            f"made {counted(owed, 'missing job')}" if owed else "",
+            f"built the index of words again, {counted(rebuilt, 'chunk')}" if rebuilt else "",
+        ]
+        return ", ".join(part for part in done if part) or "found nothing left to repair"
+
+    return fix

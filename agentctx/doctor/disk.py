@@ -1,0 +1,118 @@
+"""Is there room on the disk, and is it one that a database may live on."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
+from agentctx.doctor.wording import size
+
+LEAST_FREE = 64 * 1024 * 1024
+"""Below it the daemon soon cannot even empty its WAL."""
+LITTLE_FREE = 1024 * 1024 * 1024
+MOUNTS = Path("/proc/self/mountinfo")
+
+NETWORK = frozenset(
+    {"afs", "ceph", "cifs", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "smb3", "smbfs"}
+    | {"fuse.ceph", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs", "fuse.sshfs", "fuse.gcsfuse"}
+)
+SHARED_WITH_HOST = frozenset({"9p", "virtiofs", "vboxsf", "fuse.vmhgfs-fuse", "fuse.osxfs", "fuse.grpcfuse"})
+IN_MEMORY = frozenset({"tmpfs", "ramfs"})
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceFacts:
+    """Bytes that this user may still write, and bytes of what is in the data folder."""
+
+    free: int
+    used: int
+
+
+def disk_checks(folder: Path) -> list[Check]:
+    """Of a data folder; where it is missing, of the nearest folder above it."""
+    return [
+        Check(id="files.space", run=blocking(lambda: judge_space(_space(folder)))),
+        Check(id="files.filesystem", run=blocking(lambda: _look_at_filesystem(folder))),
+    ]
+
+
+def judge_space(space: SpaceFacts) -> Finding:
+    free = f"{size(space.free)} free"
+    if space.free < LEAST_FREE:
+        return failed(f"{free}: saving will fail soon", hint="Free disk space; saving resumes by itself.")
+    if space.free < max(LITTLE_FREE, space.used):
+        return warned(
+            f"{free}, {size(space.used)} used by agentctx",
+            hint="Free disk space: a backup needs as much as the database has.",
+        )
+    return passed(free)
+
+
+def _space(folder: Path) -> SpaceFacts:
+    is_open = folder.is_dir() and os.access(folder, os.R_OK | os.X_OK)
+    used = sum(path.lstat().st_size for path in folder.iterdir()) if is_open else 0
+    return SpaceFacts(shutil.disk_usage(_nearest(folder)).free, used)
+
+
+def _look_at_filesystem(folder: Path) -> Finding:
+    if not MOUNTS.exists():
+        return skipped(f"{sys.platform} does not tell what kind of disk this is")
+    mounts = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
+    return judge_filesystem(filesystem_of(_nearest(folder).resolve(), mounts))
+
+
+def judge_filesystem(kind: str | None) -> Finding:
+    """`kind` is the kernel's name of the file system: `ext4`, `nfs4` …"""
+    if kind is None:
+        return skipped("the file system is not known")
+    if kind in NETWORK:
+        return failed(
+            f"the data folder is on {kind}, a network file system: SQLite can lose data there",
+            hint="Move the data folder to a local disk, and name it with data_dir or --data-dir.",
+        )
+    if kind in SHARED_WITH_HOST:
+        return warned(
+            f"the data folder is on {kind}, shared with another system: its locks may not hold",
+            hint="Let one system alone use the folder, or move it to a local disk.",
+        )
+    if kind in IN_MEMORY:
+        return warned(
+            f"the data folder is on {kind}: everything saved is gone after a restart of the machine",
+            hint="Move the data folder to a disk, and name it with data_dir or --data-dir.",
+        )
+    return passed(f"{kind}, a local disk")
+
+
+def filesystem_of(path: Path, mounts: str) -> str | None:
+    """The kind of file system of an absolute path, by a text like `/proc/self/mountinfo`.
+
+    Of several mounts that hold the path the deepest counts, and of those at one place the last.
+    """
+    found: tuple[int, str] | None = None
+    for line in mounts.splitlines():
+        place, kind = _mount(line)
+        if kind and (path == place or place in path.parents):
+            depth = len(place.parts)
+            if found is None or depth >= found[0]:
+                found = depth, kind
+    return found[1] if found else None
+
+
+def _mount(line: str) -> tuple[Path, str]:
+    """Mount point and kind: `36 35 98:0 /root /point rw,noatime shared:1 - ext4 /dev/sda1 rw`."""
+    before, _, after = line.partition(" - ")
+    fields, kind = before.split(" "), after.split(" ")[0]
+    if len(fields) < 5:
+        return Path("/"), ""
+    return Path(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), fields[4])), kind
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder, or the nearest one above it that exists."""
+    folder = folder.absolute()
+    return next(path for path in (folder, *folder.parents) if path.exists())

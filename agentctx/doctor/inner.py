@@ -1,0 +1,49 @@
+"""The checks of whoever has the database and the model: the daemon, or the command when no daemon runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agentctx.config.schema import Settings
+from agentctx.doctor.check import Check
+from agentctx.doctor.database import LookAgain, Opened, database_checks
+from agentctx.doctor.provider import Embedding, Probe, provider_checks
+from agentctx.doctor.queue import queue_checks
+from agentctx.doctor.rag import rag_check
+from agentctx.doctor.space import space_checks
+from agentctx.storage.records import Clock
+
+
+def _nobody() -> None:
+    """No queue runs that could be told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inside:
+    """What the inner checks look at."""
+
+    settings: Settings
+    opened: Opened
+    embedding: Embedding
+    clock: Clock
+    queue_trouble: str | None = None
+    """Why the running queue embeds nothing at present."""
+    look_again: LookAgain = _nobody
+
+
+def inner_checks(inside: Inside) -> list[Check]:
+    """All of `catalog.INNER_IDS`."""
+    probe = Probe(inside.embedding)
+    return [
+        *database_checks(inside.opened, inside.look_again),
+        *queue_checks(
+            inside.opened,
+            inside.settings.embedding.queue,
+            inside.clock,
+            inside.queue_trouble,
+            inside.look_again,
+        ),
+        *provider_checks(inside.embedding, probe),
+        *space_checks(inside.opened, inside.embedding, probe),
+        rag_check(inside.settings),
+    ]

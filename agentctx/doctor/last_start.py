@@ -1,0 +1,134 @@
+"""The record of the daemon's last start, which it keeps beside its data: its format, and what it means."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from agentctx.doctor.check import Check, Finding, blocking, passed, skipped, warned
+from agentctx.errors import InvalidInput
+from agentctx.times import parse_time
+
+RECORD_NAME = "last-start.json"
+SLOW_START_MS = 60_000
+
+StartState: TypeAlias = Literal["starting", "ready", "stopped", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartRecord:
+    """How the last start went. Times are RFC 3339 in UTC.
+
+    starting ──► ready ──► stopped
+        └──────────┴─────► failed
+    """
+
+    state: StartState
+    version: str
+    pid: int
+    socket: str
+    started: str
+    ready: str | None = None
+    """When requests were served; None if they never were."""
+    ended: str | None = None
+    code: str = ""
+    """Why it failed: code, message and hint of the error."""
+    message: str = ""
+    hint: str = ""
+    logged: tuple[str, ...] = ()
+    """The first warnings and errors of the log before it was ready, as `level event: reason`."""
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), ensure_ascii=False, indent=2) + "\n"
+
+
+def read_record(folder: Path) -> StartRecord | None:
+    """The record in a data folder; None when there is none.
+
+    Raises:
+        ValueError: it is not one.
+        OSError: it cannot be read.
+    """
+    try:
+        text = (folder / RECORD_NAME).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    return record_of(json.loads(text))
+
+
+def record_of(value: Any) -> StartRecord:
+    """A record from its JSON. Raises `ValueError`."""
+    known = {field.name for field in fields(StartRecord)}
+    try:
+        record = StartRecord(**{name: item for name, item in value.items() if name in known})
+        parse_time(record.started, now=0)
+        return StartRecord(**{**asdict(record), "logged": tuple(map(str, record.logged))})
+    except (AttributeError, TypeError, InvalidInput) as error:
+        raise ValueError("not a record of a start") from error
+
+
+def last_start_check(folder: Path, *, is_running: bool, now: int) -> Check:
+    """`is_running`: a daemon holds the lock of the data folder. `now` is in milliseconds since the epoch."""
+
+    def look() -> Finding:
+        try:
+            record = read_record(folder)
+        except ValueError:
+            return warned(
+                f"{folder / RECORD_NAME} cannot be understood",
+                hint="It says nothing about the data; the next start of the daemon replaces it.",
+            )
+        return judge_start(record, is_running=is_running, now=now)
+
+    return Check(id="daemon.last_start", run=blocking(look))
+
+
+def judge_start(record: StartRecord | None, *, is_running: bool, now: int) -> Finding:
+    if record is None:
+        return skipped("no daemon was started on this data folder yet")
+    logged = "; ".join(record.logged)
+    if record.state == "failed":
+        return _failed(record, logged)
+    if record.state == "stopped":
+        return passed(f"started {record.started}, stopped {record.ended}", detail=logged)
+    if not is_running:
+        return _cut_off(record, logged)
+    if record.state == "ready":
+        return passed(f"ready since {record.ready}", detail=logged)
+    return _under_way(record, logged, waited_ms=now - parse_time(record.started, now=now))
+
+
+def _failed(record: StartRecord, logged: str) -> Finding:
+    when = "died" if record.ready else "failed"
+    return warned(
+        f"the last start, {record.started}, {when}: {record.message} ({record.code})",
+        detail=logged,
+        hint=record.hint or "The daemon's log has the details; start it again with `agentctx serve`.",
+    )
+
+
+def _cut_off(record: StartRecord, logged: str) -> Finding:
+    if record.state == "ready":
+        return warned(
+            f"the daemon ready since {record.ready} (pid {record.pid}) ended without a stop",
+            detail=logged,
+            hint="It was killed, or the power went; nothing that was acknowledged is lost. Start it again "
+            "with `agentctx serve`. If this happens often, look into `journalctl -k`: is memory short?",
+        )
+    return warned(
+        f"the last start, {record.started}, never became ready",
+        detail=logged,
+        hint="Run `agentctx serve` in a terminal to see where it stops.",
+    )
+
+
+def _under_way(record: StartRecord, logged: str, *, waited_ms: int) -> Finding:
+    if waited_ms < SLOW_START_MS:
+        return passed(f"starting since {record.started}", detail=logged)
+    return warned(
+        f"starting since {record.started}, and still not ready",
+        detail=logged,
+        hint=f"Look at its log; if it hangs, stop it with `kill {record.pid}` and start it again.",
+    )

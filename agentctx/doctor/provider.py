@@ -1,0 +1,153 @@
+"""The embedding provider: is it known, has it its key, does it answer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from agentctx.config.schema import EmbeddingSettings
+from agentctx.doctor.check import Check, Finding, failed, passed, skipped, warned
+from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
+from agentctx.embedding_providers.registry import NONE, ProviderKind, create_provider, describe_provider
+from agentctx.embedding_queue.space_keeper import embed_canary
+from agentctx.errors import AgentctxError, ProviderFailed, UnknownProvider
+
+OFF: Final = "embedding is off: embedding.provider is none"
+KEY_HINT: Final = (
+    "Put it into AGENTCTX_EMBEDDING__API_KEY, into a systemd credential named agentctx_embedding__api_key, "
+    "or into embedding.api_key of a config file that only the daemon's user can read."
+)
+_SLACK_S: Final = 5.0
+"""Between the end of a call that takes too long and the end of its check, which then can say so itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embedding:
+    """What the config says of embedding, and what could be made of it."""
+
+    settings: EmbeddingSettings
+    provider: EmbeddingProvider | None
+    """None when embedding is off, or when it could not be made."""
+    problem: AgentctxError | None = None
+    """Why it could not be made."""
+    offline: bool = False
+    """Ask no provider that is outside this process."""
+
+    @property
+    def idle_because(self) -> str | None:
+        """Why the provider is not asked; None when it is."""
+        if self.settings.provider == NONE:
+            return OFF
+        if self.provider is None:
+            return "there is no provider to ask"
+        if self.offline and describe_provider(self.settings.provider).is_remote:
+            return "not asked: --offline"
+        return None
+
+
+def make_embedding(settings: EmbeddingSettings, *, offline: bool) -> Embedding:
+    """The configured provider, or why there can be none. Nothing is loaded or asked."""
+    try:
+        return Embedding(settings=settings, provider=create_provider(settings), offline=offline)
+    except AgentctxError as error:
+        return Embedding(settings=settings, provider=None, problem=error, offline=offline)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The canary's vector, of unit length, or why there is none."""
+
+    vector: Vectors | None
+    finding: Finding
+
+
+class Probe:
+    """Embeds the canary, once for all checks that need its vector."""
+
+    def __init__(self, embedding: Embedding) -> None:
+        self._embedding = embedding
+        self._answer: Answer | None = None
+        self.timeout_s = embedding.settings.queue.call_timeout_s
+
+    async def answer(self) -> Answer:
+        if self._answer is None:
+            self._answer = await self._ask()
+        return self._answer
+
+    async def _ask(self) -> Answer:
+        reason, provider = self._embedding.idle_because, self._embedding.provider
+        if reason is not None or provider is None:
+            return Answer(None, skipped(reason or OFF))
+        began = time.perf_counter()
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                vector = await embed_canary(provider)
+        except TimeoutError:
+            return Answer(None, _silent(self.timeout_s))
+        except ProviderFailed as error:
+            return Answer(None, failed(error.message, hint=error.hint or "See the daemon's log."))
+        milliseconds = (time.perf_counter() - began) * 1_000
+        return Answer(vector, passed(f"embedded a text in {milliseconds:.0f} ms"))
+
+
+def provider_checks(embedding: Embedding, probe: Probe) -> list[Check]:
+    async def known() -> Finding:
+        return judge_provider(embedding)
+
+    async def key() -> Finding:
+        return _look_at_key(embedding)
+
+    async def answers() -> Finding:
+        return (await probe.answer()).finding
+
+    return [
+        Check(id="embedding.provider", run=known),
+        Check(id="embedding.key", run=key),
+        Check(id="embedding.answers", run=answers, timeout_s=probe.timeout_s + _SLACK_S),
+    ]
+
+
+def judge_provider(embedding: Embedding) -> Finding:
+    if embedding.problem is not None:
+        return failed(embedding.problem.message, hint=embedding.problem.hint)
+    if embedding.provider is None:
+        return passed("off: answers are found by words alone")
+    return passed(f"{embedding.provider.id}, {embedding.provider.model}")
+
+
+def _look_at_key(embedding: Embedding) -> Finding:
+    settings = embedding.settings
+    if settings.provider == NONE:
+        return skipped(OFF)
+    if isinstance(embedding.problem, UnknownProvider):
+        return skipped("it is not known what this provider needs")
+    key = settings.api_key.get_secret_value() if settings.api_key else ""
+    return judge_key(settings.provider, describe_provider(settings.provider), key)
+
+
+def judge_key(provider_id: str, kind: ProviderKind, key: str) -> Finding:
+    """The key itself is in no finding."""
+    if not kind.needs_key:
+        return passed(f"{provider_id} needs no key")
+    if not key.strip():
+        return failed(f"{provider_id} needs a key, and embedding.api_key is not set", hint=KEY_HINT)
+    if key.startswith("$"):
+        return failed(
+            "embedding.api_key is the name of a variable, not its value: nothing is put in for it",
+            hint=KEY_HINT,
+        )
+    if key != key.strip():
+        return warned(
+            "embedding.api_key has a blank or a line break at its end or beginning",
+            hint="Write it without, as `printf %s` does; providers refuse such a key.",
+        )
+    return passed(f"{provider_id} has its key")
+
+
+def _silent(timeout_s: float) -> Finding:
+    return failed(
+        f"the provider did not answer within {timeout_s:g} s",
+        hint="Check embedding.base_url and the network; answers are found by words meanwhile.",
+    )

@@ -1,0 +1,112 @@
+"""The queue: how much is owed, for how long, what was given up, and whether jobs are held back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentctx.config.schema import QueueSettings
+from agentctx.doctor.check import Check, Finding, passed, warned
+from agentctx.doctor.database import LookAgain, Opened, skipping
+from agentctx.doctor.wording import age, counted
+from agentctx.embedding_queue.retry import LONGEST_PAUSE_S
+from agentctx.storage.base import Storage
+from agentctx.storage.records import BuriedRow, Clock, QueueDepth
+
+OLD_MS = 15 * 60_000
+"""A job that is older than this has met trouble, or a great many before it."""
+_SHOWN = 2
+_REASON_CHARS = 120
+_CHECKS = ("queue.backlog", "queue.buried", "queue.leases")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """What is owed at `now`, milliseconds since the epoch. `reason`: why nothing is embedded at present."""
+
+    depth: QueueDepth
+    now: int
+    by_daemon: bool
+    reason: str | None = None
+
+
+def queue_checks(
+    opened: Opened, settings: QueueSettings, clock: Clock, reason: str | None, look_again: LookAgain
+) -> list[Check]:
+    """`reason` is what the running queue says of its trouble."""
+    storage = opened.storage
+    if storage is None:
+        return [skipping(check, opened.reason) for check in _CHECKS]
+
+    async def backlog() -> Finding:
+        depth = await storage.depth()
+        return judge_backlog(Backlog(depth=depth, now=clock(), by_daemon=opened.by_daemon, reason=reason))
+
+    async def buried() -> Finding:
+        depth = await storage.depth()
+        return judge_buried(depth.buried, await storage.buried() if depth.buried else [])
+
+    async def leases() -> Finding:
+        now = clock()
+        return judge_leases(now=now, next_due=await storage.next_due(now), settings=settings)
+
+    async def retry() -> str:
+        return await _retry(storage, look_again)
+
+    return [
+        Check(id="queue.backlog", run=backlog),
+        Check(id="queue.buried", run=buried, fix=retry),
+        Check(id="queue.leases", run=leases),
+    ]
+
+
+async def _retry(storage: Storage, look_again: LookAgain) -> str:
+    retried = await storage.retry_buried()
+    look_again()
+    return f"put {counted(retried, 'job')} back into the queue"
+
+
+def judge_backlog(backlog: Backlog) -> Finding:
+    pending = backlog.depth.pending
+    if not pending:
+        return passed("everything is embedded")
+    if not backlog.by_daemon:
+        return passed(f"waiting for the daemon: {counted(pending, 'job')}")
+    age_ms = backlog.now - (backlog.depth.oldest or backlog.now)
+    waiting = f"{counted(pending, 'job')} pending, the oldest for {age(age_ms)}"
+    if backlog.reason is not None:
+        return warned(
+            f"{waiting}; nothing is embedded at present",
+            detail=backlog.reason,
+            hint="See the findings on Embedding/RAG. Nothing is lost: it is embedded as soon as that works.",
+        )
+    if age_ms > OLD_MS:
+        return warned(
+            waiting,
+            hint="`agentctx queue status` shows whether it shrinks. If not, look at the daemon's log.",
+        )
+    return passed(waiting)
+
+
+def judge_buried(count: int, rows: Sequence[BuriedRow]) -> Finding:
+    if not count:
+        return passed("nothing was given up")
+    reasons = Counter(" ".join(row.reason.split())[:_REASON_CHARS] for row in rows)
+    return warned(
+        f"{counted(count, 'job')} given up: these passages are found by words alone",
+        detail="; ".join(f"{number} x {reason}" for reason, number in reasons.most_common(_SHOWN)),
+        hint="Run `agentctx queue retry` once the reason is gone; `agentctx queue status` lists them.",
+        fixable=True,
+    )
+
+
+def judge_leases(*, now: int, next_due: int | None, settings: QueueSettings) -> Finding:
+    """No lease and no pause reaches further than the settings allow, unless the clock was set back since."""
+    furthest_ms = 1_000 * max(settings.lease_s, LONGEST_PAUSE_S + settings.backoff_max_s)
+    if next_due is None or next_due - now <= furthest_ms:
+        return passed("no job is held back for longer than it should be")
+    return warned(
+        f"jobs are held back for {age(next_due - now)}: was the clock of the machine set back?",
+        hint="Check the clock and restart the daemon, which frees the jobs it had leased.",
+    )

@@ -1,0 +1,64 @@
+"""Do the settings of answers make sense together."""
+
+from __future__ import annotations
+
+from agentctx.config.schema import Settings
+from agentctx.doctor.check import Check, Finding, failed, passed, warned
+from agentctx.embedding_providers.registry import NONE
+
+SMALL_BUDGET = 100
+LONG_WAIT_S = 30.0
+
+
+def rag_check(settings: Settings) -> Check:
+    async def run() -> Finding:
+        return judge_rag(settings)
+
+    return Check(id="rag.settings", run=run)
+
+
+def judge_rag(settings: Settings) -> Finding:
+    rag = settings.embedding.rag
+    if rag.max_results > settings.limits.max_results:
+        return failed(
+            f"embedding.rag.max_results is {rag.max_results}, limits.max_results is "
+            f"{settings.limits.max_results}: every question that names no limit is refused",
+            hint="Lower the one or raise the other.",
+        )
+    if not rag.enabled:
+        return passed("off: LLM calls get no context; embedding.rag.enabled is false")
+    doubts = _doubts(settings)
+    if doubts:
+        return warned(
+            "some settings of answers make little sense",
+            detail="; ".join(doubts),
+            hint="See `agentctx config show` for where each value comes from.",
+        )
+    return passed(f"{rag.max_results} passages of {', '.join(rag.collections)}")
+
+
+def _doubts(settings: Settings) -> list[str]:
+    rag, embeds = settings.embedding.rag, settings.embedding.provider != NONE
+    return [
+        text
+        for is_so, text in (
+            (not rag.collections, "embedding.rag.collections is empty: nothing is searched"),
+            (
+                rag.budget_tokens < SMALL_BUDGET,
+                f"embedding.rag.budget_tokens is {rag.budget_tokens}: hardly a passage fits",
+            ),
+            (
+                rag.deadline_s > LONG_WAIT_S,
+                f"embedding.rag.deadline_s is {rag.deadline_s:g}: an LLM call may wait that long",
+            ),
+            (
+                embeds and rag.dense_weight == 0,
+                "embedding.rag.dense_weight is 0: vectors are made and then not used",
+            ),
+            (
+                not embeds and rag.max_distance > 0,
+                "embedding.rag.max_distance is set, but without embedding nothing has a distance",
+            ),
+        )
+        if is_so
+    ]

@@ -1,0 +1,125 @@
+"""Runs checks one after the other. Whatever happens to one, the others are run."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agentctx.doctor.catalog import group_of
+from agentctx.doctor.check import Check, Finding, failed, warned
+from agentctx.errors import AgentctxError, DeadlineExceeded
+from agentctx.wire import CheckResult
+
+FIX_S = 600.0
+"""For a repair. What rebuilds an index of words must not be stopped half-way by impatience."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Looked:
+    """A finding, what was done about it, why that failed, and how long all of it took."""
+
+    finding: Finding
+    fixed: str | None = None
+    failure: str = ""
+    seconds: float = 0.0
+
+
+async def run_checks(checks: Sequence[Check], *, fix: bool = False) -> list[CheckResult]:
+    """The result of each check, in order.
+
+    A check that raises or hangs is a `fail`; one that the database had too little time for is a `warn`.
+    With `fix` what is fixable is repaired and looked at again; in the end whatever is still in trouble is
+    looked at once more, since one repair can heal another finding.
+    """
+    looked = [await _look(check, fix=fix) for check in checks]
+    if any(one.fixed for one in looked):
+        looked = [await _look_again(check, one) for check, one in zip(checks, looked, strict=True)]
+    return [_result(check, one) for check, one in zip(checks, looked, strict=True)]
+
+
+def chosen(checks: Sequence[Check], wanted: Collection[str]) -> list[Check]:
+    """Those of the checks that are wanted."""
+    return [check for check in checks if check.id in wanted]
+
+
+async def _look(check: Check, *, fix: bool) -> _Looked:
+    began = time.perf_counter()
+    looked = _Looked(finding=await _examine(check))
+    if fix and looked.finding.fixable and check.fix is not None:
+        looked = await _repair(check, looked.finding, check.fix)
+    return replace(looked, seconds=time.perf_counter() - began)
+
+
+async def _look_again(check: Check, looked: _Looked) -> _Looked:
+    if not looked.finding.is_trouble:
+        return looked
+    again = await _look(check, fix=False)
+    return replace(looked, finding=again.finding, seconds=looked.seconds + again.seconds)
+
+
+async def _examine(check: Check) -> Finding:
+    deadline = asyncio.timeout(check.timeout_s)
+    try:
+        async with deadline:
+            return await check.run()
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with a check is a finding
+        return _broken(error, check.timeout_s if deadline.expired() else None)
+
+
+async def _repair(check: Check, finding: Finding, fix: Callable[[], Awaitable[str]]) -> _Looked:
+    deadline = asyncio.timeout(FIX_S)
+    try:
+        async with deadline:
+            done = await fix()
+    except Exception as error:  # noqa: BLE001 - a repair that fails is told, and the others are tried
+        reason = _broken(error, FIX_S if deadline.expired() else None)
+        return _Looked(finding=finding, failure=f"the repair failed: {reason.message}")
+    return _Looked(finding=await _examine(check), fixed=done)
+
+
+def _broken(error: Exception, timeout_s: float | None) -> Finding:
+    """What an exception means. The text of one that is not ours could hold anything and is not passed on."""
+    if timeout_s is not None:
+        return failed(
+            f"not done within {timeout_s:g} s",
+            hint="Something is very slow or hangs; try this check alone with --only.",
+        )
+    if isinstance(error, DeadlineExceeded):
+        return warned(
+            "not examined: that takes longer than a minute here",
+            hint="The database is large or the disk is busy; try again when there is less to do.",
+        )
+    if isinstance(error, AgentctxError):
+        return failed(error.message, hint=error.hint)
+    if isinstance(error, OSError) and error.strerror:
+        where = f": {error.filename}" if error.filename else ""
+        return failed(f"{error.strerror}{where}", hint="Check the permissions, or run as the daemon's user.")
+    return failed(
+        f"the check itself broke: {type(error).__name__}",
+        detail=_place(error),
+        hint="This is a bug of agentctx; please report it with this line.",
+    )
+
+
+def _place(error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+
+
+def _result(check: Check, looked: _Looked) -> CheckResult:
+    finding = looked.finding
+    return CheckResult(
+        id=check.id,
+        group=group_of(check.id),
+        status=finding.status,
+        message=finding.message,
+        detail="; ".join(part for part in (finding.detail, looked.failure) if part),
+        hint=finding.hint,
+        fixable=finding.fixable,
+        fixed=looked.fixed,
+        duration_ms=round(looked.seconds * 1_000, 1),
+    )

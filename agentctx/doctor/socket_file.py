@@ -1,0 +1,127 @@
+"""The file of the daemon's socket and its folder: who may connect, and is anybody there."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
+
+Answer: TypeAlias = Literal["listening", "gone", "denied"]
+CONNECT_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class SocketFacts:
+    """The file at the path. `answer` is what came of connecting; None when it is no socket."""
+
+    mode: int
+    uid: int
+    answer: Answer | None
+
+
+def socket_checks(path: Path, *, wanted_mode: int, remove_stale: Callable[[], str]) -> list[Check]:
+    """`wanted_mode` is `server.socket_mode`. `remove_stale` removes the file if nobody listens on it, under
+    the lock of the socket, and says what it did.
+    """
+    folder = path.absolute().parent
+
+    def repair() -> str:
+        facts = look_at_socket(path)
+        if facts is not None and facts.answer == "gone":
+            return remove_stale()
+        path.chmod(wanted_mode)
+        return f"set mode {wanted_mode:04o} on {path}"
+
+    return [
+        Check(id="socket.folder", run=blocking(lambda: _look_at_folder(folder))),
+        Check(
+            id="socket.file",
+            run=blocking(
+                lambda: judge_socket(path, look_at_socket(path), wanted_mode=wanted_mode, me=os.geteuid())
+            ),
+            fix=blocking(repair),
+        ),
+    ]
+
+
+def _look_at_folder(folder: Path) -> Finding:
+    if not folder.exists():
+        return skipped(f"there is no {folder} yet; the daemon makes it")
+    return judge_folder(folder, folder.stat().st_mode)
+
+
+def judge_folder(folder: Path, mode: int) -> Finding:
+    if not stat.S_ISDIR(mode):
+        return failed(f"{folder} is not a folder", hint="Choose another path with --socket.")
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        return failed(
+            f"everyone may write to {folder}, so anyone could put another socket there",
+            hint=f"Run `chmod o-w {folder}`, or choose another path with --socket.",
+        )
+    return passed(f"nobody else can replace a socket in {folder}")
+
+
+def look_at_socket(path: Path) -> SocketFacts | None:
+    """None when there is nothing at the path."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return None
+    answer = _answer(path) if stat.S_ISSOCK(status.st_mode) else None
+    return SocketFacts(stat.S_IMODE(status.st_mode), status.st_uid, answer)
+
+
+def judge_socket(path: Path, facts: SocketFacts | None, *, wanted_mode: int, me: int) -> Finding:
+    if facts is None:
+        return skipped(f"there is no {path}")
+    if facts.answer is None:
+        return failed(f"{path} is not a socket", hint="Move it away, or choose another path with --socket.")
+    is_ours = me in {0, facts.uid}
+    if facts.answer == "gone":
+        return warned(
+            f"{path} is left over: nobody listens on it",
+            hint=f"Start the daemon, which replaces it, or run `rm {path}`.",
+            fixable=is_ours,
+        )
+    if problem := _fault_of_mode(facts.mode):
+        return failed(
+            f"{path} has mode {facts.mode:04o}: {problem}",
+            hint=f"Run `chmod {wanted_mode:o} {path}`.",
+            fixable=is_ours,
+        )
+    if facts.mode != wanted_mode:
+        return warned(
+            f"{path} has mode {facts.mode:04o}, server.socket_mode is {wanted_mode:04o}",
+            hint="Name the daemon's own config with --config, or restart the daemon if it was changed since.",
+        )
+    return passed(f"{path}, mode {facts.mode:04o}")
+
+
+def _fault_of_mode(mode: int) -> str:
+    if mode & 0o007:
+        return "every user of the machine may connect"
+    return "" if mode & 0o600 == 0o600 and mode & 0o111 == 0 else "its owner cannot read and write it"
+
+
+def _answer(path: Path) -> Answer:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(CONNECT_S)
+        try:
+            probe.connect(os.fspath(path))
+        except OSError as error:
+            return _meaning(error)
+    return "listening"
+
+
+def _meaning(error: OSError) -> Answer:
+    if error.errno in {errno.ECONNREFUSED, errno.ENOENT}:
+        return "gone"
+    # A full queue or a slow answer: somebody is there.
+    return "denied" if error.errno in {errno.EACCES, errno.EPERM} else "listening"

@@ -1,0 +1,124 @@
+"""Do the stored vectors come from the model that is configured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from agentctx.doctor.check import Check, Finding, failed, passed, skipped, warned
+from agentctx.doctor.database import Opened
+from agentctx.doctor.provider import OFF, Embedding, Probe
+from agentctx.embedding_providers.base import Vectors
+from agentctx.embedding_queue.space_keeper import CANARY_COSINE, canary_cosine, space_fingerprint
+from agentctx.storage.records import Space, SpaceState
+
+_RENEW = (
+    "Restart the daemon: it notices, and embeds everything again, while answers are found by words. "
+    "Or bring the former model back."
+)
+_VALUE_CHARS = 24
+_NO_ANSWER = "the model was not asked, or did not answer"
+
+
+def space_checks(opened: Opened, embedding: Embedding, probe: Probe) -> list[Check]:
+    async def stored() -> list[Space]:
+        return [] if opened.storage is None else await opened.storage.spaces()
+
+    async def own() -> Space | None:
+        if embedding.provider is None:
+            return None
+        return own_space(space_fingerprint(embedding.provider), await stored())
+
+    async def dimension() -> Finding:
+        vector = (await probe.answer()).vector
+        if vector is None:
+            return skipped(_NO_ANSWER)
+        return judge_dimension(embedding.settings.dimensions, vector.shape[0], await own())
+
+    async def space() -> Finding:
+        if opened.storage is None:
+            return skipped(opened.reason)
+        if embedding.provider is None:
+            return skipped(OFF if embedding.problem is None else "there is no provider to compare with")
+        return judge_space(space_fingerprint(embedding.provider), await stored())
+
+    async def canary() -> Finding:
+        vector = (await probe.answer()).vector
+        return skipped(_NO_ANSWER) if vector is None else judge_canary(await own(), vector)
+
+    wait_s = probe.timeout_s + 5
+    return [
+        Check(id="embedding.dimension", run=dimension, timeout_s=wait_s),
+        Check(id="embedding.space", run=space),
+        Check(id="embedding.canary", run=canary, timeout_s=wait_s),
+    ]
+
+
+def own_space(fingerprint: Mapping[str, str | int], spaces: Sequence[Space]) -> Space | None:
+    """The newest living space of a fingerprint."""
+    ours = [
+        space
+        for space in spaces
+        if space.state is not SpaceState.RETIRED and dict(space.fingerprint) == dict(fingerprint)
+    ]
+    return max(ours, key=lambda space: space.generation, default=None)
+
+
+def judge_dimension(configured: int, answered: int, own: Space | None) -> Finding:
+    """`configured` is `embedding.dimensions`, 0 for the model's own; `answered` what the model gave."""
+    if configured not in {0, answered}:
+        return failed(
+            f"embedding.dimensions is {configured}, the model gives {answered}",
+            hint=f"Set embedding.dimensions to {answered}, or to 0 for the model's own.",
+        )
+    if own is not None and own.dimension not in {None, answered}:
+        return failed(f"the model gives {answered} dimensions, its vectors have {own.dimension}", hint=_RENEW)
+    return passed(f"{answered} dimensions")
+
+
+def judge_space(fingerprint: Mapping[str, str | int], spaces: Sequence[Space]) -> Finding:
+    living = [space for space in spaces if space.state is not SpaceState.RETIRED]
+    if not living:
+        return skipped("nothing was embedded yet")
+    own = own_space(fingerprint, living)
+    if own is None:
+        other = max(living, key=lambda space: (space.state is SpaceState.ACTIVE, space.id))
+        return warned(
+            "the vectors are of another model than the configured one",
+            detail=differences(other.fingerprint, fingerprint),
+            hint="At its next start the daemon embeds everything again, while answers are found by words. "
+            "If that is not wanted, set the former model again.",
+        )
+    if own.state is SpaceState.BUILDING:
+        return warned(
+            "the model was changed: everything is being embedded again, answers are found by words",
+            hint="Wait; `agentctx queue status` shows how much is left.",
+        )
+    return passed(f"space {own.id} is of the configured model")
+
+
+def differences(stored: Mapping[str, str | int], configured: Mapping[str, str | int]) -> str:
+    """What differs between two fingerprints, as `model: a is now b`."""
+    names = [*configured, *(name for name in stored if name not in configured)]
+    return ", ".join(
+        f"{name}: {_short(stored.get(name))} is now {_short(configured.get(name))}"
+        for name in names
+        if stored.get(name) != configured.get(name)
+    )
+
+
+def _short(value: str | int | None) -> str:
+    text = "nothing" if value is None else str(value)
+    return text if len(text) <= _VALUE_CHARS else f"{text[: _VALUE_CHARS // 2]}…"
+
+
+def judge_canary(own: Space | None, seen: Vectors) -> Finding:
+    """`seen` is the canary's vector of now, of unit length."""
+    if own is None or own.canary is None:
+        return skipped("there is no earlier vector to compare with yet")
+    cosine = canary_cosine(own.canary, seen)
+    if cosine >= CANARY_COSINE:
+        return passed(f"the model gives the vector it gave before (cosine {cosine:.4f})")
+    return failed(
+        f"the model was changed under its name: it gives another vector than before (cosine {cosine:.4f})",
+        hint=_RENEW,
+    )

@@ -1,0 +1,124 @@
+"""What the modules tell of their work. They know this and nothing of metrics or traces.
+
+An operation is measured once, from enter to exit, whoever listens:
+
+    with telemetry.saving() as saving:
+        saved = await storage.save(draft)
+        saving.ended(collection, saved.change)
+
+Nothing told here holds texts, names or ids that a caller chose, except where it says so: what is told ends up
+as labels, and every label costs memory for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Literal, Protocol, Self, TypeAlias
+
+Stage: TypeAlias = Literal["words", "vectors", "distances", "fuse", "resolve"]
+"""A part of answering a question. Embedding it is told with `Telemetry.embedding`."""
+EmbedKind: TypeAlias = Literal["batch", "query", "probe"]
+"""Why the provider is called: to embed saved texts, to embed a question, to see whether it answers."""
+Headers: TypeAlias = Iterable[tuple[bytes, bytes]]
+
+
+class Operation(Protocol):
+    """Something under way. It is over when its `with` block is, also by an exception."""
+
+    def ended(self, *labels: str) -> None:
+        """How it ended: what the method of `Telemetry` that began it asks for. The last call counts."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
+
+class Telemetry(Protocol):
+    """Where it is told. Everything belongs to one event loop, costs microseconds and never raises."""
+
+    def request(self, method: str, headers: Headers, request_id: str) -> Operation:
+        """An HTTP request. Ends with the template of its route and its status, as `("/v1/search", "200")`.
+
+        Headers may carry the trace of the caller. The id is for traces, no label.
+        """
+        ...
+
+    def saving(self) -> Operation:
+        """A save. Ends with a collection that exists and what changed; else an exception says why not."""
+        ...
+
+    def editing(self) -> Operation:
+        """A change of an entry by its id. Ends with what changed; else an exception says why not."""
+        ...
+
+    def asking(self, limit: int) -> Operation:
+        """A question for up to `limit` passages. Ends with the class of its degradation, or with nothing."""
+        ...
+
+    def stage(self, stage: Stage) -> Operation:
+        """A part of answering; its end says nothing."""
+        ...
+
+    def embedding(self, kind: EmbedKind, texts: int) -> Operation:
+        """A call of the provider with so many texts. Ends with the disposition of its failure, or nothing."""
+        ...
+
+    def committed(self, seconds: float, members: int) -> None:
+        """A group of writes was committed together."""
+        ...
+
+    def lagged(self, seconds: float) -> None:
+        """The event loop was that late for an alarm."""
+        ...
+
+
+class NoOperation:
+    """Measures nothing."""
+
+    __slots__ = ()
+
+    def ended(self, *labels: str) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
+
+NO_OPERATION = NoOperation()
+
+
+class NoTelemetry:
+    """Listens to nothing."""
+
+    def request(self, method: str, headers: Headers, request_id: str) -> Operation:  # noqa: ARG002 - protocol
+        return NO_OPERATION
+
+    def saving(self) -> Operation:
+        return NO_OPERATION
+
+    def editing(self) -> Operation:
+        return NO_OPERATION
+
+    def asking(self, limit: int) -> Operation:  # noqa: ARG002 - protocol
+        return NO_OPERATION
+
+    def stage(self, stage: Stage) -> Operation:  # noqa: ARG002 - protocol
+        return NO_OPERATION
+
+    def embedding(self, kind: EmbedKind, texts: int) -> Operation:  # noqa: ARG002 - protocol
+        return NO_OPERATION
+
+    def committed(self, seconds: float, members: int) -> None: ...
+
+    def lagged(self, seconds: float) -> None: ...
+
+
+NO_TELEMETRY: Telemetry = NoTelemetry()
+"""The default of every module that tells something."""

@@ -1,0 +1,107 @@
+"""Every metric: its name, its kind, its meaning and its labels. `docs/observability.md` shows the same table.
+
+Seconds and bytes are plain units. Labels come from bounded sets: never ids, paths, names or texts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+_FAST = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_SLOW = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_LAG = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+_POWERS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Metric:
+    """A metric of the text format. `buckets` are the upper bounds of a histogram."""
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    meaning: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+
+
+def _counter(name: str, meaning: str, *labels: str) -> Metric:
+    return Metric(name, "counter", meaning, labels)
+
+
+def _gauge(name: str, meaning: str, *labels: str) -> Metric:
+    return Metric(name, "gauge", meaning, labels)
+
+
+def _histogram(name: str, meaning: str, *labels: str, buckets: tuple[float, ...] = _FAST) -> Metric:
+    return Metric(name, "histogram", meaning, labels, buckets)
+
+
+SAVES = _counter(
+    "agentctx_saves_total",
+    "Saves that succeeded, by what they did: created, version, attributes or none",
+    "collection",
+    "change",
+)
+EDITS = _counter("agentctx_edits_total", "Changes of entries by id that succeeded", "change")
+SAVE_FAILURES = _counter("agentctx_save_failures_total", "Saves and edits refused, by error code", "code")
+SAVE_SECONDS = _histogram("agentctx_save_seconds", "From a valid request to the commit of its entry")
+COMMIT_SECONDS = _histogram("agentctx_commit_seconds", "Writing and committing one group of writes")
+COMMIT_MEMBERS = _histogram("agentctx_commit_members", "Writes that shared one commit", buckets=_POWERS)
+
+QUEUE_PENDING = _gauge("agentctx_queue_pending", "Embeddings owed")
+QUEUE_BURIED = _gauge("agentctx_queue_buried", "Embeddings given up")
+QUEUE_OLDEST = _gauge("agentctx_queue_oldest_seconds", "Age of the oldest embedding owed; 0 when none is")
+BATCH_SECONDS = _histogram(
+    "agentctx_embed_batch_seconds", "One provider call of the queue, also a failed one", buckets=_SLOW
+)
+BATCH_TEXTS = _histogram("agentctx_embed_batch_texts", "Texts of one such call", buckets=_POWERS)
+PROVIDER_CALLS = _counter(
+    "agentctx_provider_calls_total", "Calls of the embedding provider: batch, query or probe", "kind"
+)
+PROVIDER_FAILURES = _counter(
+    "agentctx_provider_failures_total",
+    "Calls that failed, by what it means: retry, later, split, bury, stop or cancelled",
+    "kind",
+    "disposition",
+)
+VECTORS_STORED = _counter("agentctx_vectors_stored_total", "Vectors stored by the queue")
+VECTORS_STALE = _counter(
+    "agentctx_vectors_stale_total", "Vectors dropped because their entry had changed or gone meanwhile"
+)
+JOBS_BURIED = _counter("agentctx_jobs_buried_total", "Embeddings given up since the start")
+EMBEDDINGS_READY = _gauge("agentctx_embeddings_ready", "1 when meaning takes part in answers, else 0")
+
+SEARCH_SECONDS = _histogram(
+    "agentctx_search_seconds",
+    "Answering a question, by stage: words, embed, vectors, distances, fuse, resolve and total",
+    "stage",
+)
+DEGRADED = _counter(
+    "agentctx_degraded_answers_total", "Questions answered by words alone, by class", "reason"
+)
+
+REQUESTS = _counter(
+    "agentctx_http_requests_total",
+    "Requests answered, without probes and /metrics; route is a template or unknown",
+    "route",
+    "method",
+    "status",
+)
+REQUEST_SECONDS = _histogram("agentctx_http_request_seconds", "Answering a request", "route")
+
+DATABASE_READABLE = _gauge("agentctx_database_readable", "1 when the queue could be read just now, else 0")
+DATABASE_BYTES = _gauge("agentctx_database_bytes", "Size of the database file")
+WAL_BYTES = _gauge("agentctx_wal_bytes", "Size of the write-ahead log")
+
+LOOP_LAG = _histogram(
+    "agentctx_loop_lag_seconds", "How late the event loop was for an alarm, once a second", buckets=_LAG
+)
+EMBED_CPU = _counter("agentctx_embed_cpu_seconds_total", "CPU time spent inside the embedder")
+BUILD = _gauge("agentctx_build_info", "Always 1; the labels say what runs", "version", "python", "sqlite")
+RESIDENT = _gauge("process_resident_memory_bytes", "Memory of the process in RAM")
+CPU = _counter("process_cpu_seconds_total", "CPU time of the process, user and system")
+STARTED = _gauge("process_start_time_seconds", "When the process started, in seconds since 1970")
+
+METRICS: tuple[Metric, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
+"""All of them, in the order of this file."""

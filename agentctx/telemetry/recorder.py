@@ -1,0 +1,168 @@
+"""Turns what is told into counts, distributions and the latest durations."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from time import perf_counter
+from types import TracebackType
+from typing import Self, TypeAlias
+
+from agentctx.telemetry import metrics
+from agentctx.telemetry.base import EmbedKind, Headers, Operation, Stage
+from agentctx.telemetry.labels import failure_code, provider_failure, status_class
+from agentctx.telemetry.recent import Recent
+from agentctx.telemetry.tally import Count, Labels, Samples, Spread
+from agentctx.wire import ActivityStatus
+
+Record: TypeAlias = Callable[[float, Labels, BaseException | None], None]
+"""Takes the seconds, how the operation ended, and what ended it instead."""
+
+NO_CHANGE = "none"
+
+
+class Recorder:
+    """A `Telemetry` that remembers. Made when the daemon starts: everything counts from then on."""
+
+    def __init__(self) -> None:
+        self.started = time.time()
+        """When it was made, in seconds since 1970."""
+        self._saves = Count(metrics.SAVES)
+        self._edits = Count(metrics.EDITS)
+        self._save_failures = Count(metrics.SAVE_FAILURES)
+        self._save_seconds = Spread(metrics.SAVE_SECONDS)
+        self._commit_seconds = Spread(metrics.COMMIT_SECONDS)
+        self._commit_members = Spread(metrics.COMMIT_MEMBERS)
+        self._batch_seconds = Spread(metrics.BATCH_SECONDS)
+        self._batch_texts = Spread(metrics.BATCH_TEXTS)
+        self._provider_calls = Count(metrics.PROVIDER_CALLS)
+        self._provider_failures = Count(metrics.PROVIDER_FAILURES)
+        self._search_seconds = Spread(metrics.SEARCH_SECONDS)
+        self._degraded = Count(metrics.DEGRADED)
+        self._requests = Count(metrics.REQUESTS)
+        self._request_seconds = Spread(metrics.REQUEST_SECONDS)
+        self._loop_lag = Spread(metrics.LOOP_LAG)
+        self._asked = 0
+        self._recent_saves = Recent()
+        self._recent_answers = Recent()
+        self._recent_calls = Recent()
+
+    def request(self, method: str, headers: Headers, request_id: str) -> Operation:  # noqa: ARG002 - for traces
+        return _Timed(partial(self._answered, method))
+
+    def saving(self) -> Operation:
+        return _Timed(self._saved)
+
+    def editing(self) -> Operation:
+        return _Timed(self._edited)
+
+    def asking(self, limit: int) -> Operation:  # noqa: ARG002 - for traces
+        return _Timed(self._asked_for)
+
+    def stage(self, stage: Stage) -> Operation:
+        return _Timed(partial(self._passed, stage))
+
+    def embedding(self, kind: EmbedKind, texts: int) -> Operation:
+        return _Timed(partial(self._called, kind, texts))
+
+    def committed(self, seconds: float, members: int) -> None:
+        self._commit_seconds.add(seconds)
+        self._commit_members.add(members)
+
+    def lagged(self, seconds: float) -> None:
+        self._loop_lag.add(seconds)
+
+    def activity(self, *, embedded: int) -> ActivityStatus:
+        """What happened since the start; `embedded` vectors are counted by the queue."""
+        return ActivityStatus(
+            saved=_changed(self._saves) + _changed(self._edits),
+            asked=self._asked,
+            degraded=self._degraded.total(),
+            embedded=embedded,
+            provider_failures=self._provider_failures.total(),
+            save=self._recent_saves.latency(),
+            ask=self._recent_answers.latency(),
+            embed=self._recent_calls.latency(),
+        )
+
+    def samples(self) -> Samples:
+        """A copy of every count and distribution."""
+        return {
+            held.metric: held.samples() for held in vars(self).values() if isinstance(held, Count | Spread)
+        }
+
+    def _answered(self, method: str, seconds: float, labels: Labels, _: BaseException | None) -> None:
+        route, status = labels or ("unknown", "500")
+        self._requests.add((route, method, status_class(status)))
+        self._request_seconds.add(seconds, (route,))
+
+    def _saved(self, seconds: float, labels: Labels, error: BaseException | None) -> None:
+        if error is not None:
+            self._save_failures.add((failure_code(error),))
+            return
+        self._saves.add(labels)
+        self._save_seconds.add(seconds)
+        self._recent_saves.add(seconds)
+
+    def _edited(self, seconds: float, labels: Labels, error: BaseException | None) -> None:
+        if error is not None:
+            self._save_failures.add((failure_code(error),))
+            return
+        self._edits.add(labels)
+        self._save_seconds.add(seconds)
+        self._recent_saves.add(seconds)
+
+    def _asked_for(self, seconds: float, labels: Labels, error: BaseException | None) -> None:
+        if error is not None:
+            return  # no answer: the request's status says so
+        self._asked += 1
+        self._search_seconds.add(seconds, ("total",))
+        self._recent_answers.add(seconds)
+        if labels:
+            self._degraded.add(labels)
+
+    def _passed(self, stage: Stage, seconds: float, _: Labels, __: BaseException | None) -> None:
+        self._search_seconds.add(seconds, (stage,))
+
+    def _called(
+        self, kind: EmbedKind, texts: int, seconds: float, labels: Labels, error: BaseException | None
+    ) -> None:
+        self._provider_calls.add((kind,))
+        if kind == "query":
+            self._search_seconds.add(seconds, ("embed",))
+        elif kind == "batch":
+            self._batch_seconds.add(seconds)
+            self._batch_texts.add(texts)
+            self._recent_calls.add(seconds)
+        if error is not None:
+            self._provider_failures.add((kind, provider_failure(error)))
+        elif labels:
+            self._provider_failures.add((kind, *labels))
+
+
+class _Timed:
+    """An operation whose end is recorded."""
+
+    __slots__ = ("_labels", "_record", "_started")
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._labels: Labels = ()
+        self._started = 0.0
+
+    def ended(self, *labels: str) -> None:
+        self._labels = labels
+
+    def __enter__(self) -> Self:
+        self._started = perf_counter()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self._record(perf_counter() - self._started, self._labels, error)
+
+
+def _changed(count: Count) -> int:
+    return int(sum(times for labels, times in count.values.items() if labels[-1] != NO_CHANGE))

@@ -1,0 +1,252 @@
+"""Spans over OTLP. The one module that imports OpenTelemetry, itself imported only if the config asks for it.
+
+    POST /v1/search                    upsert_memory, update_memory
+    └── retrieval agentctx             embeddings <model>, of the queue: traces of their own
+        ├── words
+        ├── embeddings <model>
+        ├── vectors, distances
+        └── fuse, resolve
+
+Spans hold no texts, and of what a caller chose only collections that exist.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import uuid
+from collections.abc import Callable, Mapping
+from contextvars import Token
+from types import TracebackType
+from typing import Protocol, Self, TypeAlias
+from urllib.parse import urlsplit
+
+from opentelemetry import context as contexts
+from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from agentctx.telemetry import conventions as names
+from agentctx.telemetry.base import EmbedKind, Headers, Operation, Stage, Telemetry
+from agentctx.telemetry.labels import failure_code, provider_failure
+
+Attributes: TypeAlias = Mapping[str, str | int]
+Describe: TypeAlias = Callable[[Span, tuple[str, ...]], None]
+
+EXPORT_TIMEOUT_S = 5.0
+MOST_WAITING = 8_192
+"""Spans kept while the collector does not take them; more are dropped."""
+CLOSE_TIMEOUT_S = 3.0
+"""How long an end of the daemon waits for the collector."""
+
+_TRACE_HEADERS = frozenset({b"traceparent", b"tracestate"})
+_PROPAGATOR = TraceContextTextMapPropagator()
+
+
+class Model(Protocol):
+    """What spans say of the embedding provider; the dimension is 0 while it is not known."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def dimension(self) -> int: ...
+
+
+class Tracing:
+    """A `Telemetry` that makes spans and tells `inner` the same. `close` it."""
+
+    def __init__(self, inner: Telemetry, *, endpoint: str, model: Model | None, version: str) -> None:
+        """Args:
+        inner: hears everything too.
+        endpoint: where spans are sent, see `traces_url`; empty is what OpenTelemetry's own variables say.
+        model: the embedding provider, if there is one.
+        version: of the program.
+        """
+        self._inner = inner
+        self._model = model
+        self._provider = TracerProvider(resource=_resource(version), shutdown_on_exit=False)
+        self._exporter = OTLPSpanExporter(endpoint=traces_url(endpoint) or None, timeout=EXPORT_TIMEOUT_S)
+        self._provider.add_span_processor(BatchSpanProcessor(self._exporter, max_queue_size=MOST_WAITING))
+        self._tracer = self._provider.get_tracer(names.SERVICE, version, schema_url=names.SCHEMA_URL)
+
+    async def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
+        """Send what waits, but give a collector that is away no more than so many seconds."""
+        # A thread that does not outlive the process: the library may hang in it for half a minute.
+        closing = threading.Thread(target=self._provider.shutdown, name="close traces", daemon=True)
+        closing.start()
+        await asyncio.to_thread(closing.join, timeout_s)
+        if closing.is_alive():
+            self._exporter.shutdown()  # type: ignore[no-untyped-call]  # it tries no more
+
+    def request(self, method: str, headers: Headers, request_id: str) -> Operation:
+        def describe(span: Span, labels: tuple[str, ...]) -> None:
+            route, status = labels
+            span.update_name(f"{method} {route}")
+            span.set_attributes({names.HTTP_ROUTE: route, names.HTTP_STATUS: int(status)})
+            if status >= "500":
+                _fail(span, status)
+
+        return _Traced(
+            self._inner.request(method, headers, request_id),
+            self._tracer,
+            method,
+            {names.HTTP_METHOD: method, names.REQUEST_ID: request_id},
+            describe,
+            kind=SpanKind.SERVER,
+            parent=_parent(headers),
+        )
+
+    def saving(self) -> Operation:
+        def describe(span: Span, labels: tuple[str, ...]) -> None:
+            collection, change = labels
+            span.set_attributes({names.COLLECTION: collection, names.CHANGE: change})
+
+        return self._memory(self._inner.saving(), names.UPSERT_MEMORY, describe)
+
+    def editing(self) -> Operation:
+        def describe(span: Span, labels: tuple[str, ...]) -> None:
+            (change,) = labels
+            span.set_attribute(names.CHANGE, change)
+
+        return self._memory(self._inner.editing(), names.UPDATE_MEMORY, describe)
+
+    def asking(self, limit: int) -> Operation:
+        def describe(span: Span, labels: tuple[str, ...]) -> None:
+            for degradation in labels:
+                span.set_attribute(names.DEGRADED, degradation)
+
+        attributes: Attributes = {
+            names.OPERATION: names.RETRIEVAL,
+            names.PROVIDER: names.SERVICE,
+            names.DATA_SOURCE: names.SERVICE,
+            names.TOP_K: limit,
+        }
+        name = f"{names.RETRIEVAL} {names.SERVICE}"
+        return _Traced(self._inner.asking(limit), self._tracer, name, attributes, describe)
+
+    def stage(self, stage: Stage) -> Operation:
+        return _Traced(self._inner.stage(stage), self._tracer, stage, {}, _nothing_to_say)
+
+    def embedding(self, kind: EmbedKind, texts: int) -> Operation:
+        def describe(span: Span, labels: tuple[str, ...]) -> None:
+            for disposition in labels:
+                _fail(span, disposition)
+
+        model = self._model
+        name = f"{names.EMBEDDINGS} {model.model}" if model else names.EMBEDDINGS
+        attributes: Attributes = {
+            names.OPERATION: names.EMBEDDINGS,
+            names.EMBED_KIND: kind,
+            names.TEXTS: texts,
+            **(_described(model) if model else {}),
+        }
+        inner = self._inner.embedding(kind, texts)
+        # CLIENT also for the model in this process: the conventions leave it open, and tools look for it.
+        return _Traced(
+            inner, self._tracer, name, attributes, describe, kind=SpanKind.CLIENT, failure=provider_failure
+        )
+
+    def committed(self, seconds: float, members: int) -> None:
+        self._inner.committed(seconds, members)  # shared by many requests: the span of none
+
+    def lagged(self, seconds: float) -> None:
+        self._inner.lagged(seconds)
+
+    def _memory(self, inner: Operation, operation: str, describe: Describe) -> Operation:
+        attributes = {names.OPERATION: operation, names.PROVIDER: names.SERVICE}
+        return _Traced(inner, self._tracer, operation, attributes, describe)
+
+
+class _Traced:
+    """An operation with a span, inside of which what happens makes children."""
+
+    __slots__ = ("_arguments", "_describe", "_failure", "_inner", "_labels", "_span", "_token", "_tracer")
+
+    def __init__(
+        self,
+        inner: Operation,
+        tracer: Tracer,
+        name: str,
+        attributes: Attributes,
+        describe: Describe,
+        *,
+        kind: SpanKind = SpanKind.INTERNAL,
+        parent: Context | None = None,
+        failure: Callable[[BaseException], str] = failure_code,
+    ) -> None:
+        self._inner = inner
+        self._tracer = tracer
+        self._arguments = (name, parent, kind, attributes)
+        self._describe = describe
+        self._failure = failure
+        self._labels: tuple[str, ...] = ()
+        self._span: Span
+        self._token: Token[Context]
+
+    def ended(self, *labels: str) -> None:
+        self._inner.ended(*labels)
+        self._labels = labels
+
+    def __enter__(self) -> Self:
+        self._span = self._tracer.start_span(*self._arguments)
+        self._token = contexts.attach(set_span_in_context(self._span))
+        self._inner.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self._inner.__exit__(kind, error, trace)
+        if self._labels:
+            self._describe(self._span, self._labels)
+        if error is not None:
+            # Its class of failure only: the message or the traceback of a foreign one may quote a text.
+            _fail(self._span, self._failure(error))
+        self._span.end()
+        contexts.detach(self._token)
+
+
+def traces_url(endpoint: str) -> str:
+    """The address spans are posted to: with the customary path where the endpoint has none."""
+    parts = urlsplit(endpoint)
+    return endpoint if not endpoint or parts.path.strip("/") else f"{endpoint.rstrip('/')}/v1/traces"
+
+
+def _resource(version: str) -> Resource:
+    return Resource.create(
+        {
+            names.SERVICE_NAME: names.SERVICE,
+            names.SERVICE_VERSION: version,
+            names.SERVICE_INSTANCE: str(uuid.uuid4()),
+        },
+        schema_url=names.SCHEMA_URL,
+    )
+
+
+def _parent(headers: Headers) -> Context:
+    """The trace of the caller, or none; never one that happens to be around."""
+    carrier = {
+        name.decode("latin-1"): value.decode("latin-1") for name, value in headers if name in _TRACE_HEADERS
+    }
+    return _PROPAGATOR.extract(carrier, Context())
+
+
+def _described(model: Model) -> Attributes:
+    known = {names.PROVIDER: model.id, names.REQUEST_MODEL: model.model}
+    return {**known, names.DIMENSIONS: model.dimension} if model.dimension else known
+
+
+def _fail(span: Span, failure: str) -> None:
+    span.set_attribute(names.ERROR_TYPE, failure)
+    span.set_status(Status(StatusCode.ERROR))
+
+
+def _nothing_to_say(span: Span, labels: tuple[str, ...]) -> None: ...

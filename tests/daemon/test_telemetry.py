@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentctx.config.schema import Settings, TelemetrySettings
+from agentctx.daemon import run as run_module
+from agentctx.daemon.telemetry import open_telemetry
+from agentctx.errors import ConfigInvalid
+
+TRACES = TelemetrySettings(traces="otlp")
+
+
+async def test_without_traces_the_recorder_hears_everything_by_itself() -> None:
+    async with open_telemetry(TelemetrySettings(), None) as listeners:
+        assert listeners.telemetry is listeners.recorder
+
+
+async def test_traces_without_opentelemetry_are_an_error_that_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delitem(sys.modules, "agentctx.telemetry.tracing", raising=False)
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
+    with pytest.raises(ConfigInvalid) as caught:
+        async with open_telemetry(TRACES, None):
+            pass
+    assert 'pip install "agentctx-daemon[otel]"' in caught.value.hint
+    assert "telemetry.traces" in caught.value.message
+
+
+async def test_traces_come_on_top_of_the_recorder() -> None:
+    settings = TelemetrySettings(traces="otlp", endpoint="http://127.0.0.1:9")
+    async with open_telemetry(settings, None) as listeners:
+        listeners.telemetry.committed(0.5, 2)
+        assert listeners.recorder.samples() != {}
+        assert listeners.telemetry is not listeners.recorder
+
+
+@pytest.mark.parametrize("endpoint", ["localhost:4318", "grpc://localhost:4317", "unix:///x"])
+def test_an_endpoint_is_a_web_address(endpoint: str) -> None:
+    with pytest.raises(ValueError, match="http://"):
+        TelemetrySettings(endpoint=endpoint)
+
+
+async def test_the_loop_is_watched_while_the_daemon_serves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = asyncio.Event()
+
+    async def watching(lagged: Callable[[float], None]) -> None:
+        lagged(0.0)
+        stop.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(run_module, "watch_loop", watching)
+    off = {"embedding": {"provider": "none"}}
+    settings = Settings.model_validate({"data_dir": tmp_path, "socket": tmp_path / "a.sock", **off})
+    async with asyncio.timeout(10):
+        await run_module.run(settings, stop=stop)

@@ -1,0 +1,65 @@
+"""Ways to break a database, each through a connection of its own, beside whoever else has it open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from agentctx.sqlite.driver import Connection, open_connection
+
+
+def damaged(database: Path, how: Callable[[Connection], object]) -> None:
+    """Do it in one transaction."""
+    with closing(open_connection(database)) as connection:
+        connection.execute("PRAGMA foreign_keys = 0")
+        connection.execute("BEGIN IMMEDIATE")
+        how(connection)
+        connection.execute("COMMIT")
+
+
+def lose_a_vector(connection: Connection) -> None:
+    """A chunk has neither vector nor job."""
+    connection.execute("DELETE FROM vec_1 WHERE id = (SELECT MIN(id) FROM chunks)")
+
+
+def leave_an_orphan(connection: Connection) -> None:
+    """A vector, words and chunk are left of an entry that is gone."""
+    connection.execute("UPDATE entries SET live = 0 WHERE seq = (SELECT MIN(seq) FROM entries)")
+
+
+def lose_words(connection: Connection) -> None:
+    """The index of words forgets everything but its settings."""
+    connection.execute("INSERT INTO chunk_fts (chunk_fts) VALUES ('delete-all')")
+
+
+def scramble_vectors(connection: Connection) -> None:
+    """The stored numbers are no vectors any more."""
+    (size,) = connection.execute("SELECT length(vectors) FROM vec_1_vector_chunks00").fetchone()
+    connection.execute("UPDATE vec_1_vector_chunks00 SET vectors = ?", (b"\xff" * size,))
+
+
+def bury_everything(connection: Connection) -> None:
+    """Every chunk owes its vector in a job that was given up."""
+    connection.execute("DELETE FROM vec_1")
+    connection.execute("DELETE FROM jobs")
+    connection.execute(
+        """INSERT INTO jobs
+             (chunk, space, hash, state, attempts, not_before, leased_until, last_error, created)
+           SELECT id, 1, hash, 'buried', 3, 0, 0, 'the provider refused it', 1 FROM chunks"""
+    )
+
+
+def replace_the_canary(connection: Connection) -> None:
+    """As if the model had given another vector when the space was made."""
+    (size,) = connection.execute("SELECT length(canary) / 4 FROM spaces WHERE id = 1").fetchone()
+    one = bytes.fromhex("0000803f")
+    connection.execute("UPDATE spaces SET canary = ? WHERE id = 1", (one + bytes(4 * (size - 1)),))
+
+
+def write_a_newer_schema(connection: Connection) -> None:
+    connection.execute("INSERT INTO schema_migrations VALUES (9999, 'future', 'x', 0)")
+
+
+def write_an_older_schema(connection: Connection) -> None:
+    connection.execute("DELETE FROM schema_migrations")

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+
+from agentctx.doctor.catalog import CHECK_IDS, GROUPS, INNER_IDS, group_of, position, select
+from agentctx.errors import InvalidInput
+
+
+def test_ids_are_unique_and_not_names_of_groups() -> None:
+    assert len(set(CHECK_IDS)) == len(CHECK_IDS)
+    assert not {group.name for group in GROUPS} & set(CHECK_IDS)
+    assert set(INNER_IDS) < set(CHECK_IDS)
+
+
+def test_everything_is_wanted_unless_said_otherwise() -> None:
+    assert select() == CHECK_IDS
+
+
+def test_ids_and_groups_choose_in_the_order_of_the_catalog() -> None:
+    assert select(["queue", "sqlite.version"]) == (
+        "sqlite.version",
+        "queue.backlog",
+        "queue.buried",
+        "queue.leases",
+    )
+    assert select(["queue"], ["queue.leases"]) == ("queue.backlog", "queue.buried")
+    assert "queue.backlog" not in select(skip=["queue"])
+
+
+@pytest.mark.parametrize("options", [{"only": ["bogus"]}, {"skip": ["bogus"]}])
+def test_an_unknown_name_is_refused_with_all_that_are_known(options: dict[str, list[str]]) -> None:
+    with pytest.raises(InvalidInput, match="no check 'bogus'") as caught:
+        select(**options)
+    for name in (*CHECK_IDS, *(group.name for group in GROUPS)):
+        assert name in caught.value.hint
+
+
+def test_a_check_of_another_version_has_a_place_and_a_group() -> None:
+    assert group_of("future.thing") == "future"
+    assert position("future.thing") > position(CHECK_IDS[-1])
+    assert group_of("sqlite.version") == "program"

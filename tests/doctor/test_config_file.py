@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentctx.doctor.config_file import config_checks, facts_of
+from agentctx.doctor.runner import run_checks
+from agentctx.errors import ConfigInvalid
+from agentctx.wire import CheckResult
+
+KEY = "sk-secret"
+
+
+async def results(path: Path | None, problem: ConfigInvalid | None = None) -> tuple[CheckResult, CheckResult]:
+    loads, secrets = await run_checks(config_checks(facts_of(path, problem)))
+    assert KEY not in repr((loads, secrets))
+    return loads, secrets
+
+
+def config(folder: Path, text: str, mode: int = 0o644) -> Path:
+    path = folder / "c.toml"
+    path.write_text(text, encoding="utf-8")
+    path.chmod(mode)
+    return path
+
+
+async def test_it_names_the_file_that_is_read(tmp_path: Path) -> None:
+    path = config(tmp_path, '[embedding]\nprovider = "none"\n')
+    loads, secrets = await results(path)
+    assert (loads.status, loads.message) == ("pass", f"{path} loads")
+    assert secrets.status == "pass"
+
+
+async def test_without_a_file_it_says_where_it_looked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENTCTX_CONFIG", str(tmp_path / "none.toml"))
+    loads, secrets = await results(None)
+    assert (loads.status, secrets.status) == ("pass", "skip")
+    assert str(tmp_path / "none.toml") in loads.detail
+
+
+async def test_what_does_not_load_is_a_failure_with_its_problem(tmp_path: Path) -> None:
+    path = config(tmp_path, "[embeding]\n")
+    loads, _ = await results(path, ConfigInvalid("embeding: is no setting", hint="Did you mean embedding?"))
+    assert (loads.status, loads.message) == ("fail", "embeding: is no setting")
+    assert loads.hint == "Did you mean embedding?"
+
+
+@pytest.mark.parametrize(("mode", "status"), [(0o600, "pass"), (0o640, "warn"), (0o644, "warn")])
+async def test_a_key_that_others_may_read(tmp_path: Path, mode: int, status: str) -> None:
+    path = config(tmp_path, f'[embedding]\napi_key = "{KEY}"\n', mode)
+    _, secrets = await results(path)
+    assert (secrets.status, secrets.fixable) == (status, False)
+
+
+@pytest.mark.parametrize("text", ["[embedding", 'embedding = "x"'])
+async def test_a_file_that_makes_no_sense_holds_no_key(tmp_path: Path, text: str) -> None:
+    _, secrets = await results(config(tmp_path, text))
+    assert secrets.status in {"skip", "pass"}

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from agentctx.doctor.contact import Contact, contact_checks, judge_answer, judge_version
+from agentctx.doctor.runner import run_checks
+from agentctx.errors import AlreadyRunning, ConfigInvalid, DaemonUnreachable, DeadlineExceeded
+from tests.client.stub_daemon import status_reply
+
+GONE = DaemonUnreachable("No daemon answers on /s.")
+HELD = AlreadyRunning("Another agentctx daemon (pid 7) holds /d/agentctx.lock.")
+
+
+async def test_a_daemon_of_this_version_is_well() -> None:
+    status = status_reply()
+    results = await run_checks(contact_checks(Contact(socket="/s", status=status), version=status.version))
+    assert [result.status for result in results] == ["pass", "pass"]
+    assert str(status.pid) in results[0].message
+
+
+def test_a_daemon_of_another_version_is_to_be_restarted() -> None:
+    finding = judge_version(status_reply(), "9.9")
+    assert (finding.status, "Restart" in finding.hint) == ("warn", True)
+
+
+async def test_no_daemon_is_a_warning_that_says_how_to_start_one() -> None:
+    contact = Contact(socket="/s", refusal=GONE)
+    answers, version = await run_checks(contact_checks(contact, version="1"))
+    assert (answers.status, answers.message, version.status) == ("warn", "no daemon runs", "skip")
+    assert "agentctx serve" in answers.hint
+    assert not contact.is_running
+
+
+def test_one_that_holds_the_data_and_does_not_answer_fails_with_its_pid() -> None:
+    for refusal in (GONE, DeadlineExceeded("It did not answer within 10 s.")):
+        contact = Contact(socket="/s", refusal=refusal, lock_refusal=HELD)
+        finding = judge_answer(contact)
+        assert finding.status == "fail"
+        assert "pid 7" in finding.detail
+        assert refusal.message in finding.detail
+        assert contact.is_running
+
+
+def test_one_that_listens_elsewhere_is_named() -> None:
+    contact = Contact(socket="/s", refusal=GONE, lock_refusal=HELD, other_socket="/other")
+    finding = judge_answer(contact)
+    assert (finding.status, "--socket /other" in finding.hint) == ("fail", True)
+
+
+def test_a_socket_that_is_closed_to_us_is_a_failure() -> None:
+    refusal = DaemonUnreachable("This user may not connect to /s: permission denied.", hint="Be another.")
+    refusal.__cause__ = PermissionError(13, "Permission denied")
+    finding = judge_answer(Contact(socket="/s", refusal=refusal))
+    assert (finding.status, finding.hint) == ("fail", "Be another.")
+
+
+def test_one_that_is_too_slow_is_a_failure() -> None:
+    assert judge_answer(Contact(socket="/s", refusal=DeadlineExceeded("slow"))).status == "fail"
+
+
+def test_a_lock_that_cannot_be_taken_is_no_daemon() -> None:
+    contact = Contact(socket="/s", refusal=GONE, lock_refusal=ConfigInvalid("cannot be opened"))
+    assert not contact.is_running

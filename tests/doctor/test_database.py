@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentctx.doctor.check import skipped
+from agentctx.doctor.database import (
+    MUCH_WAL,
+    Opened,
+    database_checks,
+    judge_census,
+    judge_integrity,
+    judge_schema,
+    judge_vectors,
+    judge_wal,
+    judge_words,
+)
+from agentctx.doctor.runner import run_checks
+from agentctx.sqlite.migrate import SchemaState
+from agentctx.storage.records import Census, SpaceFault
+
+
+def census(**counts: int) -> Census:
+    whole = dict.fromkeys(Census.__dataclass_fields__, 0)
+    return Census(**{**whole, "entries": 2, "chunks": 3, "vectors": 3, **counts})
+
+
+@pytest.mark.parametrize(
+    ("applied", "known", "changed", "status"),
+    [
+        ((1, 2), (1, 2), (), "pass"),
+        ((1,), (1, 2), (), "warn"),
+        ((), (1,), (), "warn"),
+        ((1, 2, 3), (1, 2), (), "fail"),
+        ((1,), (1,), ("0001_core.sql",), "fail"),
+    ],
+)
+def test_the_schema(
+    applied: tuple[int, ...], known: tuple[int, ...], changed: tuple[str, ...], status: str
+) -> None:
+    assert judge_schema(SchemaState(applied, known, changed)).status == status
+
+
+def test_an_older_schema_names_the_command_that_brings_it_up_to_date() -> None:
+    assert "agentctx migrate" in judge_schema(SchemaState((1,), (1, 2), ())).hint
+
+
+def test_damage_of_the_file_cannot_be_repaired_and_is_told_in_part() -> None:
+    finding = judge_integrity([f"page {n}" for n in range(20)])
+    assert (finding.status, finding.fixable) == ("fail", False)
+    assert finding.detail == "page 0; page 1; page 2; and 17 more"
+    assert "backup" in finding.hint
+    assert judge_integrity([]).status == "pass"
+
+
+def test_damage_of_an_index_can_be_repaired() -> None:
+    for finding in (judge_words("terms are missing"), judge_vectors([SpaceFault(3, "no table")])):
+        assert (finding.status, finding.fixable) == ("fail", True)
+        assert "--fix" in finding.hint
+    assert judge_vectors([SpaceFault(3, "no table")]).detail == "space 3: no table"
+    assert [judge_words(None).status, judge_vectors([]).status] == ["pass", "pass"]
+
+
+BROKEN = [name for name in Census.__dataclass_fields__ if name not in {"entries", "chunks", "vectors"}]
+
+
+@given(st.dictionaries(st.sampled_from(BROKEN), st.integers(0, 9)))
+def test_every_violation_is_told_with_its_count(counts: dict[str, int]) -> None:
+    finding = judge_census(census(**counts))
+    told = [int(part.split(" ")[0]) for part in finding.detail.split(", ") if part]
+    assert sorted(told) == sorted(count for count in counts.values() if count)
+    assert finding.status == ("fail" if any(counts.values()) else "pass")
+
+
+def test_a_wal_that_is_not_emptied_is_warned_of() -> None:
+    assert judge_wal(MUCH_WAL).status == "pass"
+    assert judge_wal(MUCH_WAL + 1).status == "warn"
+
+
+async def test_without_a_storage_everything_in_it_is_skipped_with_the_reason(tmp_path: Path) -> None:
+    path = tmp_path / "agentctx.db"
+    opened = Opened(path=path, storage=None, opening=skipped("not there"), reason="not there")
+    results = await run_checks(database_checks(opened, lambda: None), fix=True)
+    assert {result.status for result in results} == {"skip"}
+    assert {result.message for result in results} == {"not there", "nothing is saved yet"}
+    assert not path.exists()

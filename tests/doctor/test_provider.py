@@ -1,0 +1,133 @@
+"""REQ-EMB-009: the check validates the provider's configuration and the availability of its key."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import SecretStr
+
+from agentctx.config.schema import EmbeddingSettings
+from agentctx.doctor.provider import Embedding, Probe, judge_key, make_embedding, provider_checks
+from agentctx.doctor.runner import run_checks
+from agentctx.embedding_providers import registry
+from agentctx.embedding_providers.base import EmbeddingProvider
+from agentctx.embedding_providers.fake import FakeProvider, Fault
+from agentctx.embedding_providers.registry import ProviderKind
+from agentctx.embedding_queue.space_keeper import CANARY
+from agentctx.errors import Disposition
+from agentctx.wire import CheckResult
+
+KEY = "sk-secret"
+
+
+def fake(_: EmbeddingSettings) -> EmbeddingProvider:
+    return FakeProvider()
+
+
+REMOTE = ProviderKind(fake, needs_key=True, is_remote=True)
+
+
+@pytest.fixture(autouse=True)
+def remote_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider like those of the cloud: it needs a key, and calls cost money."""
+    monkeypatch.setitem(registry._KINDS, "remote", REMOTE)
+
+
+async def examined(embedding: Embedding) -> dict[str, CheckResult]:
+    results = await run_checks(provider_checks(embedding, Probe(embedding)))
+    assert KEY not in repr(results)
+    return {result.id: result for result in results}
+
+
+async def configured(**settings: object) -> dict[str, CheckResult]:
+    made = EmbeddingSettings.model_validate(settings)
+    return await examined(make_embedding(made, offline=False))
+
+
+def statuses(results: dict[str, CheckResult]) -> list[str]:
+    return [result.status for result in results.values()]
+
+
+async def test_a_provider_with_its_key_that_answers_passes() -> None:
+    assert statuses(await configured(provider="remote", api_key=KEY)) == ["pass", "pass", "pass"]
+
+
+async def test_an_unknown_provider_fails_with_those_that_are_known() -> None:
+    results = await configured(provider="opnai", api_key=KEY)
+    assert statuses(results) == ["fail", "skip", "skip"]
+    assert "embedded" in results["embedding.provider"].message
+
+
+async def test_settings_that_do_not_fit_the_provider_fail() -> None:
+    results = await configured(provider="embedded", dimensions=7)
+    assert results["embedding.provider"].status == "fail"
+    assert results["embedding.provider"].hint == "Set embedding.dimensions to 0."
+
+
+async def test_embedding_switched_off_is_no_fault() -> None:
+    assert statuses(await configured(provider="none")) == ["pass", "skip", "skip"]
+
+
+async def test_a_missing_key_fails_and_says_where_to_put_it() -> None:
+    results = await configured(provider="remote")
+    assert results["embedding.key"].status == "fail"
+    assert "AGENTCTX_EMBEDDING__API_KEY" in results["embedding.key"].hint
+
+
+async def test_a_provider_that_needs_no_key_passes_without_one() -> None:
+    assert (await configured(provider="fake"))["embedding.key"].status == "pass"
+
+
+@pytest.mark.parametrize(
+    ("key", "status"),
+    [
+        ("", "fail"),
+        ("  ", "fail"),
+        ("${OPENAI_API_KEY}", "fail"),
+        ("$OPENAI_API_KEY", "fail"),
+        (KEY + "\n", "warn"),
+        (KEY, "pass"),
+    ],
+)
+def test_keys(key: str, status: str) -> None:
+    finding = judge_key("remote", REMOTE, key)
+    assert finding.status == status
+    assert KEY not in repr(finding)
+
+
+async def test_the_canary_is_embedded_once_for_all_checks() -> None:
+    provider = FakeProvider()
+    embedding = Embedding(settings=EmbeddingSettings(provider="fake"), provider=provider)
+    probe = Probe(embedding)
+    assert (await probe.answer()).vector is not None
+    assert await probe.answer() is await probe.answer()
+    assert [call.texts for call in provider.calls] == [(CANARY,)]
+
+
+async def test_a_provider_that_refuses_fails_with_its_reason() -> None:
+    provider = FakeProvider(faults=[Fault.fails(Disposition.STOP)])
+    results = await examined(Embedding(settings=EmbeddingSettings(provider="fake"), provider=provider))
+    answers = results["embedding.answers"]
+    assert (answers.status, answers.message) == ("fail", "the fake provider was told to fail")
+
+
+async def test_a_vector_that_is_none_fails() -> None:
+    provider = FakeProvider(faults=[Fault.not_a_number()])
+    results = await examined(Embedding(settings=EmbeddingSettings(provider="fake"), provider=provider))
+    assert results["embedding.answers"].status == "fail"
+
+
+async def test_a_provider_that_is_silent_fails_by_its_own_deadline() -> None:
+    provider = FakeProvider()
+    provider.hold()
+    settings = EmbeddingSettings.model_validate({"provider": "fake", "queue": {"call_timeout_s": 0.001}})
+    results = await examined(Embedding(settings=settings, provider=provider))
+    assert results["embedding.answers"].message == "the provider did not answer within 0.001 s"
+
+
+@pytest.mark.parametrize(("provider_id", "status"), [("remote", "skip"), ("fake", "pass")])
+async def test_offline_only_what_is_in_this_process_is_asked(provider_id: str, status: str) -> None:
+    provider = FakeProvider()
+    settings = EmbeddingSettings(provider=provider_id, api_key=SecretStr(KEY))
+    results = await examined(Embedding(settings=settings, provider=provider, offline=True))
+    assert results["embedding.answers"].status == status
+    assert bool(provider.calls) == (status == "pass")

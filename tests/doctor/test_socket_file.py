@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import socket
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from agentctx.doctor.runner import run_checks
+from agentctx.doctor.socket_file import SocketFacts, judge_folder, judge_socket, look_at_socket, socket_checks
+from agentctx.wire import CheckResult
+
+PATH = Path("/run/a.sock")
+ME, OTHER = 1000, 1001
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    # The folder of a test can be longer than a socket path may be.
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+
+
+@contextmanager
+def bound(path: Path, mode: int = 0o600, *, listening: bool = True) -> Iterator[None]:
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.bind(str(path))
+        path.chmod(mode)
+        if listening:
+            sock.listen(4)
+        yield
+
+
+async def look(path: Path, *, wanted: int = 0o600, fix: bool = False) -> CheckResult:
+    def remove() -> str:
+        path.unlink()
+        return "removed it"
+
+    checks = socket_checks(path, wanted_mode=wanted, remove_stale=remove)
+    return (await run_checks(checks, fix=fix))[1]
+
+
+@pytest.mark.parametrize(
+    ("mode", "wanted", "status", "fixable"),
+    [
+        (0o600, 0o600, "pass", False),
+        (0o660, 0o660, "pass", False),
+        (0o660, 0o600, "warn", False),
+        (0o666, 0o600, "fail", True),
+        (0o664, 0o660, "fail", True),
+        (0o200, 0o600, "fail", True),
+    ],
+)
+def test_the_mode(mode: int, wanted: int, status: str, fixable: bool) -> None:
+    finding = judge_socket(PATH, SocketFacts(mode, ME, "listening"), wanted_mode=wanted, me=ME)
+    assert (finding.status, finding.fixable) == (status, fixable)
+
+
+def test_what_belongs_to_somebody_else_is_not_ours_to_repair() -> None:
+    for facts in (SocketFacts(0o666, OTHER, "listening"), SocketFacts(0o600, OTHER, "gone")):
+        finding = judge_socket(PATH, facts, wanted_mode=0o600, me=ME)
+        assert (finding.is_trouble, finding.fixable) == (True, False)
+
+
+async def test_no_socket_is_skipped(folder: Path) -> None:
+    assert (await look(folder / "s")).status == "skip"
+
+
+async def test_another_file_at_the_path_is_a_failure_and_is_left_alone(folder: Path) -> None:
+    (folder / "s").write_text("mine")
+    result = await look(folder / "s", fix=True)
+    assert (result.status, result.fixed) == ("fail", None)
+    assert (folder / "s").read_text() == "mine"
+
+
+async def test_a_socket_that_somebody_listens_on_is_well(folder: Path) -> None:
+    with bound(folder / "s"):
+        assert (await look(folder / "s")).status == "pass"
+
+
+async def test_a_socket_that_is_open_to_everybody_is_closed(folder: Path) -> None:
+    with bound(folder / "s", 0o666):
+        assert (await look(folder / "s")).status == "fail"
+        result = await look(folder / "s", wanted=0o660, fix=True)
+    assert (result.status, result.fixed) == ("pass", f"set mode 0660 on {folder / 's'}")
+    assert stat.S_IMODE((folder / "s").stat().st_mode) == 0o660
+
+
+async def test_a_socket_that_was_left_over_is_removed(folder: Path) -> None:
+    with bound(folder / "s"):
+        pass
+    assert look_at_socket(folder / "s") == SocketFacts(0o600, (folder / "s").stat().st_uid, "gone")
+    assert (await look(folder / "s")).status == "warn"
+    result = await look(folder / "s", fix=True)
+    assert (result.status, result.fixed) == ("skip", "removed it")
+    assert not (folder / "s").exists()
+
+
+@pytest.mark.parametrize(
+    ("mode", "status"),
+    [
+        (stat.S_IFDIR | 0o700, "pass"),
+        (stat.S_IFDIR | 0o1777, "pass"),
+        (stat.S_IFDIR | 0o777, "fail"),
+        (stat.S_IFREG, "fail"),
+    ],
+)
+def test_the_folder(mode: int, status: str) -> None:
+    assert judge_folder(Path("/run"), mode).status == status

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+from agentctx.server.service import Examination
+from tests.server.running import running
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "called"), [("GET", "/v1/doctor", "doctor"), ("POST", "/v1/doctor/fix", "doctor_fix")]
+)
+async def test_the_service_is_asked_for_what_is_wanted(method: str, path: str, called: str) -> None:
+    async with running() as daemon:
+        reply = await daemon.http.request(method, path)
+        await daemon.http.request(method, f"{path}?only=queue&only=rag.settings&offline=true")
+    assert reply.status_code == 200
+    assert reply.json()["checks"][0]["id"] == "database.opens"
+    assert [(name, args) for name, args, _ in daemon.service.calls] == [
+        (called, (Examination(),)),
+        (called, (Examination(only=("queue", "rag.settings"), offline=True),)),
+    ]
+
+
+@pytest.mark.parametrize("query", ["fix=true", "offline=maybe", "offline=true&offline=true"])
+async def test_what_cannot_be_meant_is_refused(query: str) -> None:
+    async with running() as daemon:
+        reply = await daemon.http.get(f"/v1/doctor?{query}")
+        assert (reply.status_code, reply.json()["error"]["code"]) == (400, "invalid_input")
+        assert daemon.service.calls == []
+
+
+async def test_nothing_is_repaired_by_looking() -> None:
+    async with running() as daemon:
+        assert (await daemon.http.get("/v1/doctor/fix")).status_code == 405

@@ -1,0 +1,299 @@
+"""What every storage engine must find and repair. Subclass it with fixtures `storage` and `saboteur`."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import pytest
+
+from agentctx.chunking.base import Span
+from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.errors import NotFound
+from agentctx.storage.base import Storage
+from agentctx.storage.records import Saved, Space
+from tests.storage.drafts import ALL, FINGERPRINT, START_MS, draft, keyless
+
+PROVIDER = FakeProvider(dimension=16)
+NOBODY = 987_654
+"""The id of a chunk that is not there."""
+TEXTS = (
+    "The harbour crane lifts containers at dawn.",
+    "我们的数据库每天晚上备份一次",
+    "call getUserName before the render",
+    "A second paragraph about marzipan follows the first.",
+    "Rotate the signing keys on Thursday.",
+)
+
+
+class Saboteur(Protocol):
+    """Breaks one thing of an engine's database from outside, as a bug or a bad disk would."""
+
+    def forget_words(self, chunk: int) -> None:
+        """Make the chunk unfindable by words."""
+        ...
+
+    def garble_words(self, chunk: int) -> None:
+        """Make the index of words say something the chunk does not."""
+        ...
+
+    def forget_job(self, chunk: int) -> None: ...
+
+    def add_job(self, chunk: int) -> None:
+        """Owe the first space a vector of a chunk, be it there or not."""
+        ...
+
+    def forget_vector(self, space: int, chunk: int) -> None: ...
+
+    def add_vector(self, space: int, chunk: int) -> None: ...
+
+    def spoil_vector(self, space: int, chunk: int) -> None:
+        """Make its numbers NaN."""
+        ...
+
+    def lose_vectors(self, space: int) -> None:
+        """Take away what holds the vectors of the space."""
+        ...
+
+    def add_orphan_chunk(self, chunk: int) -> int:
+        """Give an earlier, dead version of the chunk's entry a chunk with words; returns its id."""
+        ...
+
+    def forget_chunk(self, chunk: int) -> None:
+        """Remove the chunk alone, with nothing that hangs on it."""
+        ...
+
+
+async def prepared_space(storage: Storage) -> Space:
+    space = await storage.open_space(FINGERPRINT)
+    return await storage.prepare_space(space.id, (await PROVIDER.embed(["canary"]))[0])
+
+
+async def embed_owed(storage: Storage) -> int:
+    """Do what the embedding queue does, until nothing is owed."""
+    done = 0
+    while jobs := await storage.claim(100, now=START_MS, lease_until=START_MS):
+        done += await storage.complete(jobs, await PROVIDER.embed([job.text for job in jobs]))
+    return done
+
+
+async def filled(storage: Storage) -> list[Saved]:
+    """An entry for each of `TEXTS`, the first in two chunks and with a dead version; all of them embedded."""
+    await prepared_space(storage)
+    await storage.save(draft("an earlier text", key="first"), owed=True)
+    halves = (Span(0, 20), Span(20, len(TEXTS[0])))
+    saved = [await storage.save(draft(TEXTS[0], key="first", spans=halves), owed=True)]
+    saved += [await storage.save(keyless(text), owed=True) for text in TEXTS[1:]]
+    await embed_owed(storage)
+    return saved
+
+
+def chunk_of(saved: Saved) -> int:
+    return saved.jobs[0].chunk
+
+
+async def assert_healthy(storage: Storage) -> None:
+    census = await storage.census()
+    assert census.violations == 0, census
+    assert await storage.check_integrity() == []
+    assert await storage.check_words() is None
+    assert await storage.check_vectors() == []
+
+
+async def assert_everything_is_found(storage: Storage, saved: list[Saved]) -> None:
+    """Every chunk by its words and, as the nearest, by its meaning."""
+    (space, *_) = await storage.spaces()
+    for job in (job for outcome in saved for job in outcome.jobs):
+        text = job.text.removeprefix("deploy ops\n")
+        assert job.chunk in {hit.chunk for hit in await storage.search_words(text, ALL, 50)}, text
+        query = await PROVIDER.embed_query(job.text)
+        nearest = await storage.search_vectors(space.id, query, ALL, 50)
+        assert job.chunk in {hit.chunk for hit in nearest if hit.distance < 1e-5}, text
+
+
+class CareConformance:
+    async def test_a_sound_database_is_found_sound_and_left_alone(self, storage: Storage) -> None:
+        saved = await filled(storage)
+        await assert_healthy(storage)
+        assert await storage.remove_orphans() == 0
+        assert await storage.owe_missing() == 0
+        assert await storage.rebuild_words() == 6
+        await assert_healthy(storage)
+        await assert_everything_is_found(storage, saved)
+
+    async def test_an_empty_database_is_sound(self, storage: Storage) -> None:
+        await assert_healthy(storage)
+        assert await storage.spaces() == []
+        assert await storage.remove_orphans() == await storage.owe_missing() == 0
+        assert await storage.rebuild_words() == 0
+        await assert_healthy(storage)
+
+    async def test_spaces_are_listed_newest_first(self, storage: Storage) -> None:
+        first = await prepared_space(storage)
+        second = await storage.open_space({**FINGERPRINT, "model": "two"})
+        assert [space.id for space in await storage.spaces()] == [second.id, first.id]
+
+    async def test_missing_words_are_counted_and_come_back(
+        self, storage: Storage, saboteur: Saboteur
+    ) -> None:
+        saved = await filled(storage)
+        saboteur.forget_words(chunk_of(saved[3]))
+        assert (await storage.census()).chunks_without_words == 1
+        assert await storage.check_words() is not None
+        assert [hit.chunk for hit in await storage.search_words("marzipan", ALL, 5)] == []
+        assert await storage.rebuild_words() == 6
+        await assert_healthy(storage)
+        await assert_everything_is_found(storage, saved)
+
+    async def test_words_that_disagree_with_the_entry_are_found_and_repaired(
+        self, storage: Storage, saboteur: Saboteur
+    ) -> None:
+        saved = await filled(storage)
+        saboteur.garble_words(chunk_of(saved[3]))
+        assert (await storage.census()).violations == 0, "the census cannot see it"
+        problem = await storage.check_words()
+        assert problem is not None
+        assert "marzipan" not in problem
+        await storage.rebuild_words()
+        await assert_healthy(storage)
+        await assert_everything_is_found(storage, saved)
+
+    async def test_an_entry_without_words_can_be_changed_and_forgotten(
+        self, storage: Storage, saboteur: Saboteur
+    ) -> None:
+        saved = await filled(storage)
+        for outcome in saved[:2]:
+            saboteur.forget_words(chunk_of(outcome))
+        await storage.save(draft("Another text altogether.", key="first"), owed=True)
+        await storage.delete(saved[1].id)
+        await assert_healthy(storage)
+
+    async def test_a_chunk_that_nobody_owes_is_owed_again(self, storage: Storage, saboteur: Saboteur) -> None:
+        saved = await filled(storage)
+        space = (await storage.spaces())[0]
+        pending = await storage.save(keyless("still at the provider"), owed=True)
+        saboteur.forget_job(chunk_of(pending))
+        saboteur.forget_vector(space.id, chunk_of(saved[2]))
+        assert (await storage.census()).unowed_chunks == 2
+        assert await storage.owe_missing() == 2
+        assert await storage.owe_missing() == 0
+        assert (await storage.census()).violations == 0
+        assert await embed_owed(storage) == 2
+        await assert_healthy(storage)
+        await assert_everything_is_found(storage, [*saved, pending])
+
+    async def test_without_an_enabled_space_nothing_is_owed(self, storage: Storage) -> None:
+        await filled(storage)
+        await storage.disable_spaces()
+        await storage.save(keyless("nobody embeds this"), owed=True)
+        assert await storage.owe_missing() == 0
+        await assert_healthy(storage)
+
+    async def test_orphans_are_counted_and_removed(self, storage: Storage, saboteur: Saboteur) -> None:
+        saved = await filled(storage)
+        space = (await storage.spaces())[0]
+        saboteur.add_vector(space.id, NOBODY)
+        saboteur.add_job(NOBODY)
+        saboteur.add_orphan_chunk(chunk_of(saved[0]))
+        census = await storage.census()
+        assert (census.orphan_vectors, census.orphan_jobs, census.orphan_chunks) == (1, 1, 1)
+        assert census.violations == 3, "and nothing else is wrong"
+        assert await storage.remove_orphans() >= 3
+        assert await storage.remove_orphans() == 0
+        await assert_healthy(storage)
+        await assert_everything_is_found(storage, saved)
+
+    async def test_a_dead_chunk_is_owed_nothing_may_have_no_vector_and_needs_no_words(
+        self, storage: Storage, saboteur: Saboteur
+    ) -> None:
+        saved = await filled(storage)
+        orphan = saboteur.add_orphan_chunk(chunk_of(saved[0]))
+        assert await storage.owe_missing() == 0
+        saboteur.add_vector((await storage.spaces())[0].id, orphan)
+        saboteur.forget_words(orphan)
+        census = await storage.census()
+        assert (census.orphan_chunks, census.orphan_vectors, census.violations) == (1, 1, 2)
+        assert await storage.remove_orphans() == 2
+        await assert_healthy(storage)
+        await assert_everything_is_found(storage, saved)
+
+    async def test_jobs_for_a_space_that_is_not_enabled_are_orphans(
+        self, storage: Storage, saboteur: Saboteur
+    ) -> None:
+        saved = await filled(storage)
+        await storage.disable_spaces()
+        saboteur.add_job(chunk_of(saved[0]))
+        assert (await storage.census()).orphan_jobs == 1
+        assert await storage.remove_orphans() == 1
+        await assert_healthy(storage)
+        assert (await storage.get(saved[0].id)) is not None
+
+    async def test_what_a_lost_chunk_leaves_behind_is_removed(
+        self, storage: Storage, saboteur: Saboteur
+    ) -> None:
+        saved = await filled(storage)
+        saboteur.forget_chunk(chunk_of(saved[3]))
+        census = await storage.census()
+        assert (census.words_without_chunk, census.orphan_vectors, census.violations) == (1, 1, 2)
+        assert await storage.check_words() is not None
+        assert await storage.remove_orphans() == 2
+        await assert_healthy(storage)
+        assert (await storage.get(saved[3].id)) is not None
+        await assert_everything_is_found(storage, [*saved[:3], saved[4]])
+
+    async def test_a_vector_that_is_no_vector_is_found_and_made_again(
+        self, storage: Storage, saboteur: Saboteur
+    ) -> None:
+        saved = await filled(storage)
+        space = (await storage.spaces())[0]
+        saboteur.spoil_vector(space.id, chunk_of(saved[3]))
+        (fault,) = await storage.check_vectors()
+        assert fault.space == space.id
+        assert fault.problem
+        assert await storage.rebuild_vectors(space.id) == 6
+        assert await storage.rebuild_vectors(space.id) == 0, "everything is owed already"
+        await assert_healthy(storage)
+        assert await embed_owed(storage) == 6
+        await assert_healthy(storage)
+        await assert_everything_is_found(storage, saved)
+
+    async def test_lost_vectors_are_noticed_and_saves_go_on(
+        self, storage: Storage, saboteur: Saboteur
+    ) -> None:
+        saved = await filled(storage)
+        space = (await storage.spaces())[0]
+        saboteur.lose_vectors(space.id)
+        census = await storage.census()
+        assert (census.vectors, census.unowed_chunks, census.violations) == (0, 6, 6)
+        assert [fault.space for fault in await storage.check_vectors()] == [space.id]
+        await storage.delete(saved.pop(2).id)
+        saved.append(await storage.save(keyless("saved in the meantime"), owed=True))
+        assert (await storage.stats()).vectors == 0
+        assert await storage.rebuild_vectors(space.id) == 5
+        assert await embed_owed(storage) == 6
+        await assert_healthy(storage)
+        await assert_everything_is_found(storage, saved)
+
+    async def test_buried_jobs_stay_buried_when_vectors_are_rebuilt(self, storage: Storage) -> None:
+        await filled(storage)
+        refused = await storage.save(keyless("refused"), owed=True)
+        await storage.bury(refused.jobs[0], "refused by the model")
+        assert await storage.rebuild_vectors((await storage.spaces())[0].id) == 6
+        assert [row.entry for row in await storage.buried()] == [refused.id]
+
+    async def test_only_a_prepared_space_is_rebuilt(self, storage: Storage) -> None:
+        await filled(storage)
+        old = (await storage.spaces())[0]
+        new = await storage.open_space({**FINGERPRINT, "model": "two"})
+        assert await storage.rebuild_vectors(new.id) == 0
+        await storage.activate_space(new.id)
+        assert await storage.rebuild_vectors(old.id) == 0
+        with pytest.raises(NotFound):
+            await storage.rebuild_vectors(99)
+
+    async def test_a_space_that_is_not_enabled_is_rebuilt_empty(self, storage: Storage) -> None:
+        await filled(storage)
+        space = (await storage.spaces())[0]
+        await storage.disable_spaces()
+        assert await storage.rebuild_vectors(space.id) == 0
+        census = await storage.census()
+        assert (census.vectors, census.violations) == (0, 0)

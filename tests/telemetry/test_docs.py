@@ -1,0 +1,31 @@
+"""`docs/observability.md` lists every metric as it is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from agentctx.telemetry import conventions
+from agentctx.telemetry.metrics import METRICS, Metric
+
+PAGE = (Path(__file__).parents[2] / "docs" / "observability.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+def test_every_metric_has_its_row(metric: Metric) -> None:
+    labels = ", ".join(f"`{label}`" for label in metric.labels)
+    assert f"| `{metric.name}` | {metric.kind} | {labels} | {metric.meaning} |\n" in PAGE
+
+
+def test_no_other_metric_is_mentioned() -> None:
+    mentioned = set(re.findall(r"\b(?:agentctx|process)_[a-z_]+(?<!_)", PAGE)) - {"agentctx_http"}
+    named = {name.removesuffix("_bucket") for name in mentioned}
+    assert named == {metric.name for metric in METRICS}
+
+
+def test_no_other_attribute_is_mentioned() -> None:
+    known = {value for value in vars(conventions).values() if isinstance(value, str)}
+    mentioned = set(re.findall(r"`((?:gen_ai|http|agentctx)\.[a-z_.]+[a-z_])`", PAGE))
+    assert mentioned <= known

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from agentctx.telemetry.loop_lag import watch_loop
+
+
+class Night:
+    """A clock whose alarms come late by what the test says, then no more."""
+
+    def __init__(self, *late: float) -> None:
+        self.time = 100.0
+        self.asked: list[float] = []
+        self._late = list(late)
+
+    def now(self) -> float:
+        return self.time
+
+    async def sleep(self, seconds: float) -> None:
+        if not self._late:
+            raise asyncio.CancelledError
+        self.asked.append(seconds)
+        self.time += seconds + self._late.pop(0)
+
+
+async def test_it_tells_how_late_each_alarm_was() -> None:
+    lags: list[float] = []
+    night = Night(0.25, 0.0, 2.0)
+    with pytest.raises(asyncio.CancelledError):
+        await watch_loop(lags.append, interval_s=0.5, now=night.now, sleep=night.sleep)
+    assert lags == [0.25, 0.0, 2.0]
+    assert night.asked == [0.5, 0.5, 0.5], "a late alarm does not bring the next one forward"
+
+
+async def test_an_alarm_that_came_early_was_not_late() -> None:
+    lags: list[float] = []
+    night = Night(-0.01)
+    with pytest.raises(asyncio.CancelledError):
+        await watch_loop(lags.append, now=night.now, sleep=night.sleep)
+    assert lags == [0.0]
+
+
+async def test_a_blocked_loop_is_noticed() -> None:
+    told = asyncio.Event()
+    lags: list[float] = []
+
+    def lagged(seconds: float) -> None:
+        lags.append(seconds)
+        told.set()
+
+    steps = iter([0.0, 7.0, 7.0, 7.0])
+    watching = asyncio.create_task(watch_loop(lagged, interval_s=0.0, now=lambda: next(steps, 7.0)))
+    await told.wait()
+    watching.cancel()
+    assert lags[0] == 7.0

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from agentctx.telemetry.metrics import METRICS, Metric
+from agentctx.telemetry.prometheus import CONTENT_TYPE, exposition
+from agentctx.telemetry.tally import Distribution
+from tests.telemetry.scraped import family_types, scraped
+
+SECONDS = Metric("a_seconds", "histogram", "How long.", ("stage",), (0.5, 1.0))
+
+
+def test_buckets_are_cumulative_and_end_with_all() -> None:
+    page = exposition({SECONDS: {("words",): Distribution((2, 0, 1), 3.5)}})
+    assert scraped(page) == {
+        'a_seconds_bucket{le="0.5",stage="words"}': 2,
+        'a_seconds_bucket{le="1.0",stage="words"}': 2,
+        'a_seconds_bucket{le="+Inf",stage="words"}': 3,
+        'a_seconds_count{stage="words"}': 3,
+        'a_seconds_sum{stage="words"}': 3.5,
+    }
+
+
+def test_counters_keep_their_name_and_gauges_theirs() -> None:
+    counter = Metric("saves_total", "counter", "Saves.", ("collection",))
+    gauge = Metric("depth", "gauge", "Depth.")
+    page = exposition({counter: {("knowledge",): 2.0}, gauge: {(): 7.0}})
+    assert scraped(page) == {'saves_total{collection="knowledge"}': 2, "depth": 7}
+    assert family_types(page) == {"saves_total": "counter", "depth": "gauge"}
+
+
+def test_a_label_of_any_text_does_not_break_the_page() -> None:
+    gauge = Metric("depth", "gauge", 'With a \\ and a\nline "quoted".', ("x",))
+    page = exposition({gauge: {('a"b\\c\nd',): 1.0}, SECONDS: {}})
+    assert len(scraped(page)) == 1
+    assert family_types(page) == {"depth": "gauge", "a_seconds": "histogram"}
+
+
+def test_the_type_of_the_page_is_the_one_every_scraper_knows() -> None:
+    assert CONTENT_TYPE == "text/plain; version=0.0.4; charset=utf-8"
+
+
+def test_every_metric_follows_the_customs_of_prometheus() -> None:
+    assert len({metric.name for metric in METRICS}) == len(METRICS)
+    for metric in METRICS:
+        assert metric.name.startswith(("agentctx_", "process_"))
+        assert metric.name.endswith("_total") == (metric.kind == "counter")
+        assert metric.meaning
+        assert not metric.meaning.endswith(".")
+        assert bool(metric.buckets) == (metric.kind == "histogram")
+        assert list(metric.buckets) == sorted(metric.buckets)

@@ -1,0 +1,145 @@
+"""What is told, and what can be read off afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from agentctx.errors import Disposition, ProviderFailed, StorageFailed, VersionConflict
+from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
+from agentctx.telemetry.prometheus import exposition
+from agentctx.telemetry.recorder import Recorder
+from tests.telemetry.scraped import Scraped, scraped
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()
+
+
+def shown(recorder: Recorder) -> Scraped:
+    return scraped(exposition(recorder.samples()))
+
+
+def save(telemetry: Telemetry, change: str = "created") -> None:
+    with telemetry.saving() as saving:
+        saving.ended("knowledge", change)
+
+
+def test_a_save_is_counted_by_collection_and_change(recorder: Recorder) -> None:
+    save(recorder)
+    save(recorder)
+    save(recorder, "none")
+    metrics = shown(recorder)
+    assert metrics['agentctx_saves_total{change="created",collection="knowledge"}'] == 2
+    assert metrics['agentctx_saves_total{change="none",collection="knowledge"}'] == 1
+    assert metrics["agentctx_save_seconds_count"] == 3
+
+
+def test_a_refused_save_is_counted_by_its_code_and_not_by_what_was_sent(recorder: Recorder) -> None:
+    with pytest.raises(VersionConflict), recorder.saving():
+        raise VersionConflict("stale")
+    with pytest.raises(KeyError), recorder.editing():
+        raise KeyError("a text")
+    metrics = shown(recorder)
+    assert metrics['agentctx_save_failures_total{code="version_conflict"}'] == 1
+    assert metrics['agentctx_save_failures_total{code="other"}'] == 1
+    assert metrics["agentctx_save_seconds_count"] == 0
+    assert not [name for name in metrics if "text" in name and "texts" not in name]
+
+
+def test_a_question_has_a_total_and_its_stages(recorder: Recorder) -> None:
+    with recorder.asking(5):
+        with recorder.stage("words"):
+            pass
+        with recorder.embedding("query", 1):
+            pass
+    metrics = shown(recorder)
+    for stage in ("words", "embed", "total"):
+        assert metrics[f'agentctx_search_seconds_count{{stage="{stage}"}}'] == 1
+    assert not [name for name in metrics if "degraded" in name]
+
+
+def test_a_degraded_answer_has_its_class(recorder: Recorder) -> None:
+    with recorder.asking(5) as asking:
+        asking.ended("deadline")
+    assert shown(recorder)['agentctx_degraded_answers_total{reason="deadline"}'] == 1
+    assert recorder.activity(embedded=0).degraded == 1
+
+
+def test_a_question_without_an_answer_is_no_answer(recorder: Recorder) -> None:
+    with pytest.raises(StorageFailed), recorder.asking(5):
+        raise StorageFailed("gone")
+    assert recorder.activity(embedded=0).asked == 0
+
+
+def test_provider_calls_are_counted_by_kind_and_what_their_failure_means(recorder: Recorder) -> None:
+    with recorder.embedding("batch", 32):
+        pass
+    with recorder.embedding("batch", 3) as call:
+        call.ended("split")
+    with pytest.raises(ProviderFailed), recorder.embedding("probe", 1):
+        raise ProviderFailed("no key", disposition=Disposition.STOP)
+    with pytest.raises(asyncio.CancelledError), recorder.embedding("query", 1):
+        raise asyncio.CancelledError
+    metrics = shown(recorder)
+    assert metrics['agentctx_provider_calls_total{kind="batch"}'] == 2
+    assert metrics['agentctx_provider_failures_total{disposition="split",kind="batch"}'] == 1
+    assert metrics['agentctx_provider_failures_total{disposition="stop",kind="probe"}'] == 1
+    assert metrics['agentctx_provider_failures_total{disposition="cancelled",kind="query"}'] == 1
+    assert metrics["agentctx_embed_batch_texts_sum"] == 35
+    assert metrics['agentctx_embed_batch_texts_bucket{le="4.0"}'] == 1
+    assert metrics["agentctx_embed_batch_seconds_count"] == 2
+
+
+def test_requests_are_counted_by_template_method_and_class(recorder: Recorder) -> None:
+    with recorder.request("GET", (), "r1") as request:
+        request.ended("/v1/entries/{entry_id}", "404")
+    metrics = shown(recorder)
+    labels = 'method="GET",route="/v1/entries/{entry_id}",status="4xx"'
+    assert metrics[f"agentctx_http_requests_total{{{labels}}}"] == 1
+    assert metrics['agentctx_http_request_seconds_count{route="/v1/entries/{entry_id}"}'] == 1
+
+
+def test_a_request_that_crashed_is_a_fault(recorder: Recorder) -> None:
+    with pytest.raises(RuntimeError), recorder.request("GET", (), "r1"):
+        raise RuntimeError("torn")
+    assert shown(recorder)['agentctx_http_requests_total{method="GET",route="unknown",status="5xx"}'] == 1
+
+
+def test_commits_and_lags(recorder: Recorder) -> None:
+    recorder.committed(0.002, 7)
+    recorder.lagged(0.3)
+    metrics = shown(recorder)
+    assert metrics["agentctx_commit_seconds_sum"] == 0.002
+    assert metrics['agentctx_commit_members_bucket{le="8.0"}'] == 1
+    assert metrics['agentctx_commit_members_bucket{le="4.0"}'] == 0
+    assert metrics['agentctx_loop_lag_seconds_bucket{le="0.25"}'] == 0
+    assert metrics['agentctx_loop_lag_seconds_bucket{le="0.5"}'] == 1
+
+
+def test_activity_counts_what_changed_something(recorder: Recorder) -> None:
+    save(recorder)
+    save(recorder, "version")
+    save(recorder, "none")
+    for change in ("attributes", "none"):
+        with recorder.editing() as editing:
+            editing.ended(change)
+    with recorder.embedding("batch", 2) as call:
+        call.ended("retry")
+    activity = recorder.activity(embedded=4)
+    assert (activity.saved, activity.embedded, activity.provider_failures) == (3, 4, 1)
+    assert activity.save is not None
+    assert activity.embed is not None
+    assert activity.ask is None
+
+
+def test_nobody_needs_to_listen() -> None:
+    save(NO_TELEMETRY)
+    with NO_TELEMETRY.request("GET", (), "r"), NO_TELEMETRY.asking(1), NO_TELEMETRY.stage("fuse"):
+        pass
+    with pytest.raises(StorageFailed), NO_TELEMETRY.editing(), NO_TELEMETRY.embedding("batch", 1):
+        raise StorageFailed("it goes on")
+    NO_TELEMETRY.committed(1.0, 1)
+    NO_TELEMETRY.lagged(1.0)
