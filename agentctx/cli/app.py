@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
@@ -12,15 +12,34 @@ from typing import Annotated
 import typer
 
 from agentctx import __version__
-from agentctx.cli import ask, demo, entries, queue, save, serve, status
-from agentctx.cli.output import complain, put
+from agentctx.cli import (
+    ask,
+    config,
+    demo,
+    doctor,
+    edit,
+    entries,
+    history,
+    ingest,
+    learning,
+    migrate,
+    queue,
+    save,
+    serve,
+    status,
+    top,
+)
+from agentctx.cli.output import complain, put, reader_may_leave
+from agentctx.cli.sections import SectionedGroup
 from agentctx.errors import AgentctxError, DaemonUnreachable
 
 EXIT_FAILED = 1
 EXIT_UNREACHABLE = 3
 
 app = typer.Typer(
+    cls=SectionedGroup,
     no_args_is_help=True,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -52,11 +71,19 @@ app.command()(serve.serve)
 app.add_typer(save.app, name="save")
 app.command()(entries.get)
 app.command("list")(entries.list_entries)
+app.command()(edit.edit)
+app.command()(history.history)
 app.command()(entries.forget)
+app.add_typer(learning.app, name="learning")
+app.command()(ingest.ingest)
 app.command()(ask.search)
 app.command()(ask.context)
 app.command()(status.status)
 app.add_typer(queue.app, name="queue")
+app.command()(top.top)
+app.add_typer(config.app, name="config")
+app.command()(migrate.migrate)
+app.command()(doctor.doctor)
 app.command()(demo.demo)
 
 
@@ -88,9 +115,6 @@ def _tolerate_narrow_encodings() -> None:
 
 def _flushed(code: int) -> int:
     """Flush before the interpreter does: a reader that went away (`| head`) is no error to report."""
-    try:
+    with suppress(SystemExit), reader_may_leave():
         sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_FAILED
     return code

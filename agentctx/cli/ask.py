@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from agentctx.cli.connection import connect
-from agentctx.cli.layout import columns, one_line, printable
+from agentctx.cli.layout import GAP, columns, cut_left, one_line, printable, width
 from agentctx.cli.options import (
     AsJson,
     ByAgent,
@@ -24,9 +24,11 @@ from agentctx.cli.options import (
     Until,
 )
 from agentctx.cli.output import line_width, note, paint, put, put_json
+from agentctx.cli.places import place
 from agentctx.wire import DEFAULT_NAMESPACE, Passage
 
 _HEADER = ("DISTANCE", "SCORE", "COLLECTION", "SOURCE")
+_LEAST_SOURCE = 24
 _INDENT = " " * (len("DISTANCE") + len("SCORE") + 4)
 
 
@@ -123,7 +125,9 @@ def passage_lines(passages: list[Passage], limit: int | None) -> list[str]:
     if not passages:
         return []
     rows = [_HEADER, *(_row(passage) for passage in passages)]
-    header, *lines = columns(rows, right={0, 1})
+    taken = sum(max(width(row[at]) for row in rows) + len(GAP) for at in range(len(_HEADER) - 1))
+    source_room = None if limit is None else max(_LEAST_SOURCE, limit - taken)
+    header, *lines = columns([(*row[:-1], cut_left(row[-1], source_room)) for row in rows], right={0, 1})
     room = None if limit is None else limit - len(_INDENT)
     texts = [_INDENT + one_line(passage.content, room) for passage in passages]
     pairs = [line for pair in zip(lines, texts, strict=True) for line in pair]
@@ -132,7 +136,8 @@ def passage_lines(passages: list[Passage], limit: int | None) -> list[str]:
 
 def _row(passage: Passage) -> tuple[str, str, str, str]:
     distance = "-" if passage.distance is None else f"{passage.distance:.3f}"
-    return distance, f"{passage.score:.3f}", passage.collection, one_line(passage.source_id, 48)
+    source = place(passage.location) if passage.location else passage.source_id
+    return distance, f"{passage.score:.3f}", passage.collection, one_line(source, None)
 
 
 def _tell_degraded(reason: str | None) -> None:

@@ -24,7 +24,7 @@ def connect(ctx: typer.Context, *, timeout_s: float = TIMEOUT_S) -> Iterator[Cli
     """A client of the daemon named by the global `--socket`; says so when their versions differ."""
     from agentctx.client import Client
 
-    with Client(ctx.obj, timeout_s=timeout_s) as client:
+    with Client(ctx.obj, timeout_s=timeout_s, start_timeout_s=0) as client:
         yield client
     if client.daemon_version not in {None, __version__}:
         note(f"the daemon is version {client.daemon_version}, this command {__version__}; restart the daemon")

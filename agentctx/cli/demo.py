@@ -39,7 +39,7 @@ _INDENT = "   "
 def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Leave the folder with database and log.")] = False,
 ) -> None:
-    """Show everything in a few seconds: a real daemon in a folder of its own, saved to, asked, stopped."""
+    """Show everything in a few seconds, with a daemon in a folder of its own."""
     folder = Path(tempfile.mkdtemp(prefix="agentctx-demo-"))
     try:
         run_demo(folder)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
 from agentctx.cli.connection import connect
-from agentctx.cli.layout import columns, one_line, printable
+from agentctx.cli.layout import GAP, columns, cut, one_line, printable, width
 from agentctx.cli.options import AsJson, Collections, EntryId, Limit, Namespace, OptionalSession
 from agentctx.cli.output import line_width, note, paint, put, put_json
+from agentctx.cli.places import file_record
 from agentctx.wire import DEFAULT_NAMESPACE, EntryPage, EntryView
 
 _INDENT = "    "
+_WIDE = 110
+"""From so many columns on there is room for milliseconds."""
+_LEAST_NAME = 8
 
 
 def get(
@@ -84,7 +89,7 @@ def describe(entry: EntryView) -> str:
         "namespace": entry.namespace,
         "session": entry.session,
         "agent": entry.agent,
-        **entry.attributes,
+        **shown_attributes(entry.attributes),
         "origin": f"{entry.origin}, trust {entry.trust}, uid {entry.principal}",
         "created": entry.created,
         "updated": entry.updated,
@@ -97,12 +102,36 @@ def describe(entry: EntryView) -> str:
     return "\n".join([*columns(rows), "", printable(entry.content)])
 
 
+def shown_attributes(attributes: Mapping[str, Any]) -> dict[str, str]:
+    """The attributes that say something, each on one line."""
+    return {
+        name: one_line(_shown_attribute(name, value), None)
+        for name, value in attributes.items()
+        if value not in (None, "", [])
+    }
+
+
+def _shown_attribute(name: str, value: Any) -> str:
+    return file_record(value) if name == "file" and isinstance(value, Mapping) else _shown(value)
+
+
 def page_lines(page: EntryPage, limit: int | None) -> list[str]:
     """Two lines for each entry: when, what and id; then the beginning of its content."""
     if not page.entries:
         return []
+    is_narrow = limit is not None and limit < _WIDE
     heads = [("UPDATED", "COLLECTION", "NAME", "ID")]
-    heads += [(each.updated, each.collection, name_of(each), each.id) for each in page.entries]
+    heads += [
+        (
+            _day_and_minute(each.updated) if is_narrow else each.updated,
+            each.collection,
+            name_of(each),
+            each.id,
+        )
+        for each in page.entries
+    ]
+    if limit is not None:
+        heads = _fitted(heads, limit)
     header, *lines = columns(heads)
     room = None if limit is None else limit - len(_INDENT)
     contents = [_INDENT + one_line(each.content, room) for each in page.entries]
@@ -112,7 +141,18 @@ def page_lines(page: EntryPage, limit: int | None) -> list[str]:
 
 def name_of(entry: EntryView) -> str:
     """What a person calls it: the key, else the session."""
-    return one_line(entry.key or entry.session or "-", 32)
+    return one_line(entry.key or entry.session or "-", None)
+
+
+def _day_and_minute(time: str) -> str:
+    return time[:16].replace("T", " ")
+
+
+def _fitted(rows: list[tuple[str, str, str, str]], limit: int) -> list[tuple[str, str, str, str]]:
+    """The rows with names cut, so that a line holds as much as the terminal is wide, ids whole."""
+    taken = sum(max(width(row[at]) for row in rows) + len(GAP) for at in (0, 1)) + len(GAP)
+    room = max(_LEAST_NAME, limit - taken - max(width(row[3]) for row in rows))
+    return [(when, collection, cut(name, room), entry_id) for when, collection, name, entry_id in rows]
 
 
 def _shown(value: Any) -> str:

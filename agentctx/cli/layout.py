@@ -53,6 +53,13 @@ def cut(line: str, limit: int | None) -> str:
     return "".join(kept).rstrip() + ELLIPSIS
 
 
+def cut_left(line: str, limit: int | None) -> str:
+    """The line, or its end after an ellipsis if it is wider: of a path, the end says most."""
+    if limit is None or width(line) <= limit:
+        return line
+    return cut(line[::-1], limit)[::-1]
+
+
 def columns(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:
     """Rows of equal length as aligned lines; the columns numbered in `right` are aligned right."""
     widths = [max(map(width, column)) for column in zip(*rows, strict=True)]

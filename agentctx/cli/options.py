@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
 
+from agentctx.cli.completion import complete_category, complete_collection
 from agentctx.wire import Order, Origin
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+ConfigFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--config", help="Config file. Default: the first of the usual places that exists."),
+]
+DataDir: TypeAlias = Annotated[Path | None, typer.Option("--data-dir", help="Folder of the database.")]
 EntryId: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="Id of the entry.")]
 Namespace: TypeAlias = Annotated[str, typer.Option(help="Who shares the entry.")]
 OptionalSession: TypeAlias = Annotated[
@@ -16,7 +23,13 @@ OptionalSession: TypeAlias = Annotated[
 ]
 Collections: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--collection", "-c", metavar="COLLECTION", help="Only this collection; repeat for more."),
+    typer.Option(
+        "--collection",
+        "-c",
+        metavar="COLLECTION",
+        autocompletion=complete_collection,
+        help="Only this collection; repeat for more.",
+    ),
 ]
 
 Text: TypeAlias = Annotated[
@@ -39,7 +52,10 @@ Wait: TypeAlias = Annotated[bool, typer.Option("--wait", help="Return when it ca
 
 Query: TypeAlias = Annotated[str, typer.Argument(metavar="QUERY", help="The question, in plain words.")]
 ByAgent: TypeAlias = Annotated[str | None, typer.Option("--agent", help="Only entries of this agent.")]
-ByCategory: TypeAlias = Annotated[str | None, typer.Option("--category", help="Only this category.")]
+ByCategory: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--category", autocompletion=complete_category, help="Only this category."),
+]
 ByTags: TypeAlias = Annotated[
     list[str] | None, typer.Option("--tag", metavar="TAG", help="Only with this tag; repeat: all of them.")
 ]

@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,14 +22,14 @@ _CODES: dict[Style, int] = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow
 
 
 def put(text: str = "") -> None:
-    """A line of data."""
-    print(text)
+    """A line of data. Ends the command quietly, as a success, when nobody reads any more (`| head`)."""
+    with reader_may_leave():
+        print(text)
 
 
 def put_json(reply: Any) -> None:
     """A wire dataclass as the one JSON document of stdout."""
-    as_ascii = not (sys.stdout.encoding or "").lower().startswith("utf")
-    print(json.dumps(asdict(reply), ensure_ascii=as_ascii, indent=2))
+    put(json.dumps(asdict(reply), ensure_ascii=not writes_unicode(), indent=2))
 
 
 def note(text: str) -> None:
@@ -43,7 +45,7 @@ def complain(error: AgentctxError) -> None:
 
 
 def paint(text: str, *styles: Style) -> str:
-    """The text in colour, if stdout is a terminal and neither NO_COLOR nor TERM=dumb forbid it."""
+    """The text in colour: on a terminal or with FORCE_COLOR, never with NO_COLOR or TERM=dumb."""
     if not _is_colourful():
         return text
     codes = ";".join(str(_CODES[style]) for style in styles)
@@ -55,5 +57,23 @@ def line_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
+def writes_unicode() -> bool:
+    """Whether stdout takes every character."""
+    return (sys.stdout.encoding or "").lower().startswith("utf")
+
+
+@contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """Turn a broken pipe into the end of the command: whoever read it had enough."""
+    try:
+        yield
+    except BrokenPipeError:
+        # The interpreter flushes stdout once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0) from None
+
+
 def _is_colourful() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return sys.stdout.isatty() or bool(os.environ.get("FORCE_COLOR"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from agentctx.cli.connection import connect
+from agentctx.cli.drain import drain
 from agentctx.cli.layout import columns, cut, duration, one_line
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import line_width, note, paint, put, put_json
@@ -36,6 +37,9 @@ def retry(ctx: typer.Context, as_json: AsJson = False) -> None:
         put_json(reply)
     else:
         put(f"retried  {reply.retried}")
+
+
+app.command()(drain)
 
 
 def queue_lines(reply: QueueReply, limit: int | None) -> list[str]:

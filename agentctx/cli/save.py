@@ -7,6 +7,7 @@ from typing import Annotated, Unpack
 
 import typer
 
+from agentctx.cli.completion import complete_knowledge_category, complete_learning_category
 from agentctx.cli.connection import EMBEDDED_TIMEOUT_S, TIMEOUT_S, connect
 from agentctx.cli.options import (
     Agent,
@@ -36,7 +37,11 @@ def knowledge(
     *,
     key: Annotated[str, typer.Option(help="Name of it; saving the key again makes a new version.")],
     category: Annotated[
-        str, typer.Option(help="rule, definition, preference, fact, pattern or correction.")
+        str,
+        typer.Option(
+            autocompletion=complete_knowledge_category,
+            help="rule, definition, preference, fact, pattern or correction.",
+        ),
     ] = "fact",
     tag: Tags = None,
     namespace: Namespace = DEFAULT_NAMESPACE,
@@ -53,7 +58,7 @@ def knowledge(
     _save(
         ctx,
         "knowledge",
-        _content(text),
+        read_content(text),
         as_json,
         key=key,
         category=category,
@@ -81,7 +86,7 @@ def observation(
 ) -> None:
     """What was seen or said in a session."""
     options = _options(namespace, agent, origin, ttl, if_version, wait)
-    content = _content(text)
+    content = read_content(text)
     _save(ctx, "observation", content, as_json, session=session, tags=tag or None, source=source, **options)
 
 
@@ -103,7 +108,7 @@ def reflection(
 ) -> None:
     """What was concluded from a session."""
     options = _options(namespace, agent, origin, ttl, if_version, wait)
-    content = _content(text)
+    content = read_content(text)
     _save(ctx, "reflection", content, as_json, session=session, tags=tag or None, source=source, **options)
 
 
@@ -117,7 +122,10 @@ def learning(
     fix: Annotated[str | None, typer.Option(help="What helped.")] = None,
     category: Annotated[
         str | None,
-        typer.Option(help="tool_error, provider_error, user_correction, timeout, permission or general."),
+        typer.Option(
+            autocompletion=complete_learning_category,
+            help="tool_error, provider_error, user_correction, timeout, permission or general.",
+        ),
     ] = None,
     tag: Tags = None,
     source: Source = None,
@@ -165,7 +173,7 @@ def _options(
     }
 
 
-def _content(text: str) -> str:
+def read_content(text: str) -> str:
     """The argument, or stdin for `-`, without the line break that `echo` adds."""
     if text != "-":
         return text
@@ -188,6 +196,11 @@ def _save(
         put_json(result)
     else:
         put(acknowledgement(result))
+    tell_redacted(result)
+
+
+def tell_redacted(result: SaveResult) -> None:
+    """Say which kinds of secrets are missing in what was stored."""
     if result.redacted:
         note(f"cut out before anything was stored: {', '.join(result.redacted)}")
 

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from agentctx.cli.options import ConfigFile, DataDir
+
 
 def serve(
     ctx: typer.Context,
-    config: Annotated[
-        Path | None, typer.Option(help="Config file. Default: the first of the usual places that exists.")
-    ] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder of the database.")] = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
     socket: Annotated[Path | None, typer.Option(help="Path of the Unix socket to listen on.")] = None,
 ) -> None:
     """Run the daemon until SIGTERM or Ctrl-C."""

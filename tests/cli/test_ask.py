@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import pytest
 
-from agentctx.wire import ContextReply, SearchReply
+from agentctx.wire import ContextReply, Location, SearchReply
 from tests.cli.terminal import Terminal
 from tests.client.stub_daemon import ID, StubDaemon, passage
 
@@ -145,6 +145,37 @@ def test_a_terminal_gets_colour_and_its_width(
     assert "\x1b" not in plain.written()
     assert max(map(len, plain.written().splitlines())) <= 60
     assert plain.written().endswith("…\n")
+
+
+def test_the_text_of_a_file_is_shown_with_its_place(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hits = found(
+        passage(location=Location(path="docs/notes.md", unit="line", first=12, last=20)),
+        passage(location=Location(path="report.pdf", unit="page", first=3, last=3)),
+    )
+    daemon.answer("POST", "/v1/search", (200, hits))
+
+    assert agentctx("search", "when?") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].endswith("knowledge   docs/notes.md:12-20")
+    assert lines[3].endswith("knowledge   report.pdf page 3")
+
+
+def test_a_narrow_terminal_shows_the_end_of_a_long_path(
+    agentctx: Agentctx, daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = Location(path="very/" * 30 + "notes.md", unit="line", first=1, last=2)
+    daemon.answer("POST", "/v1/search", (200, found(passage(location=location))))
+    monkeypatch.setenv("COLUMNS", "60")
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+
+    assert agentctx("search", "when?") == 0
+    lines = terminal.written().splitlines()
+    assert len(lines[1]) == 60
+    assert lines[1].endswith("/notes.md:1-2")
+    assert "…" in lines[1]
 
 
 def test_the_block_is_printed_as_it_is(

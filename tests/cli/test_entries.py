@@ -36,6 +36,17 @@ def test_get_shows_the_content_whole(
     assert body == content.replace("\x1b", "\\x1b") + "\n"
 
 
+def test_get_shows_a_file_short(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = {"digest": "ab" * 32, "size": 980, "modified": 1, "part": 1, "parts": 2, "unit": "line"}
+    attributes = {"source": "notes.md", "file": {**record, "places": [[0, 1]] * 5_000}}
+    daemon.answer("GET", f"/v1/entries/{ID}", (200, entry(attributes=attributes)))
+
+    assert agentctx("get", ID) == 0
+    assert "file        part 1 of 2, 980 B, sha256 abababababab\n" in capsys.readouterr().out
+
+
 def test_get_can_show_an_earlier_version_as_json(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -76,6 +87,21 @@ def test_list_is_aligned_and_tells_where_the_next_page_begins(
     ]
     assert captured.err == "note: there are more: --cursor c2\n"
     assert daemon.seen[0].query["collection"] == ["knowledge", "observation"]
+
+
+def test_a_list_fits_a_usual_terminal_with_its_ids_whole(
+    agentctx: Agentctx, daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = EntryPage(entries=[entry(key="a-key-that-is-rather-long")], next=None)
+    daemon.answer("GET", "/v1/entries", (200, page))
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    assert agentctx("list") == 0
+    line = terminal.written().splitlines()[1]
+    assert line == f"2026-11-21 10:00  knowledge   a-key-that-…  {ID}"
+    assert len(line) <= 80
 
 
 def test_list_of_nothing_prints_no_data(

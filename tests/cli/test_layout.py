@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentctx.cli.layout import columns, cut, duration, file_size, one_line, printable, width
+from agentctx.cli.layout import columns, cut, cut_left, duration, file_size, one_line, printable, width
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,12 @@ def test_width_counts_columns_not_code_points(text: str, expected: int) -> None:
 )
 def test_a_line_is_cut_at_columns(text: str, limit: int | None, expected: str) -> None:
     assert cut(text, limit) == expected
+
+
+def test_a_path_is_cut_at_its_beginning() -> None:
+    assert cut_left("docs/notes.md:12", 10) == "…tes.md:12"
+    assert cut_left("docs/notes.md:12", None) == "docs/notes.md:12"
+    assert cut_left("日本語", 5) == "…本語"
 
 
 @settings(max_examples=150, deadline=None)

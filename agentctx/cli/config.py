@@ -1,0 +1,126 @@
+"""`agentctx config …`: what the daemon would be configured with, and whether it is right. Needs no daemon."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentctx.cli.layout import GAP, columns, one_line, width
+from agentctx.cli.options import AsJson, ConfigFile, DataDir
+from agentctx.cli.output import line_width, note, paint, put, put_json
+
+if TYPE_CHECKING:
+    from agentctx.config.load import Effective
+    from agentctx.config.problems import Problem
+
+app = typer.Typer(no_args_is_help=True, help="Look at the configuration; the daemon need not run.")
+
+_LEAST_VALUE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigReport:
+    """The file that was read, if any, and every setting."""
+
+    file: str | None
+    settings: list[Effective]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """`ok`: a daemon could start with it."""
+
+    ok: bool
+    file: str | None
+    problems: list[Problem]
+
+
+@app.command()
+def show(
+    ctx: typer.Context,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    changed: Annotated[bool, typer.Option("--changed", help="Only what differs from the defaults.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show every setting with its origin: default, file, credential, env or flag. Secrets are masked."""
+    from agentctx.config.load import effective_values, load_settings, read_settings
+
+    flags = {"data_dir": data_dir, "socket": ctx.obj}
+    reading = read_settings(config, flags)
+    settings = reading.settings or load_settings(config, flags)
+    values = [_resolved(each) for each in effective_values(settings, reading.given)]
+    shown = [each for each in values if each.changed or not changed]
+    if as_json:
+        put_json(ConfigReport(str(reading.file) if reading.file else None, shown))
+        return
+    for line in setting_lines(shown, line_width()):
+        put(line)
+    if not shown:
+        note("everything is as by default")
+
+
+@app.command()
+def check(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="Config file. Default: the one the daemon would read."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check a config file and the environment; tell every problem with its place and what to do."""
+    from agentctx.config.load import read_settings
+
+    reading = read_settings(file)
+    name = str(reading.file) if reading.file else None
+    if as_json:
+        put_json(CheckReport(not reading.problems, name, reading.problems))
+    else:
+        for line in problem_lines(reading.problems):
+            put(line)
+        if not reading.problems:
+            put(f"ok  {name or 'no config file: defaults and environment'}")
+    if reading.problems:
+        raise typer.Exit(1)
+
+
+def setting_lines(settings: list[Effective], limit: int | None) -> list[str]:
+    """Aligned: key, value as JSON, origin. Only values are cut to `limit` columns."""
+    if not settings:
+        return []
+    taken = max(width(each.key) for each in settings) + max(width(each.origin) for each in settings)
+    room = None if limit is None else max(_LEAST_VALUE, limit - taken - 2 * len(GAP))
+    rows = [("SETTING", "VALUE", "ORIGIN")]
+    rows += [(each.key, one_line(_value(each), room), each.origin) for each in settings]
+    header, *lines = columns(rows)
+    bold = [paint(line, "bold") if each.changed else line for line, each in zip(lines, settings, strict=True)]
+    return [paint(header, "dim"), *bold]
+
+
+def problem_lines(problems: list[Problem]) -> list[str]:
+    """Two lines for each problem: place, setting and what is wrong; then what to do."""
+    lines: list[str] = []
+    for each in problems:
+        about = f"{each.key}: " if each.key else ""
+        lines.append(one_line(f"{each.place}: {about}{each.message}", None))
+        if each.hint:
+            lines.append("    " + one_line(each.hint, None))
+    return lines
+
+
+def _value(setting: Effective) -> str:
+    return json.dumps(setting.value, ensure_ascii=False)
+
+
+def _resolved(setting: Effective) -> Effective:
+    """Paths without a value are where this machine's conventions put them."""
+    from agentctx.config.paths import default_data_dir, default_socket
+
+    places = {"data_dir": default_data_dir, "socket": default_socket}
+    if setting.value is None and setting.key in places:
+        return replace(setting, value=str(places[setting.key]()))
+    return setting

@@ -1,0 +1,156 @@
+"""`agentctx doctor`: what is wrong with this installation, and what to do about it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from textwrap import wrap
+from typing import Annotated, TypeAlias
+
+import typer
+
+from agentctx.cli.layout import GAP, printable, width
+from agentctx.cli.options import AsJson, ConfigFile, DataDir
+from agentctx.cli.output import Style, line_width, note, paint, put, put_json, writes_unicode
+from agentctx.errors import InvalidInput
+from agentctx.wire import CheckResult, CheckStatus, DoctorReply, DoctorSummary
+
+EXIT_TROUBLE = 1
+LEAST_WIDTH = 30
+"""A message gets at least so many columns, however narrow the terminal."""
+
+_MARKS: dict[CheckStatus, tuple[str, str, Style]] = {
+    "pass": ("✓", "ok", "green"),
+    "warn": ("!", "!!", "yellow"),
+    "fail": ("✗", "XX", "red"),
+    "skip": ("-", "--", "dim"),
+}
+"""Mark, mark where only ASCII is written, and colour."""
+
+Only: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--only", metavar="ID", help="Only this check or group; repeat for more.")
+]
+Skip: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--skip", metavar="ID", help="Not this check or group; repeat for more.")
+]
+
+
+def doctor(
+    ctx: typer.Context,
+    fix: Annotated[bool, typer.Option("--fix", help="Repair what can be repaired, and say so.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 on warnings too.")] = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Ask no embedding provider outside this machine's daemon.")
+    ] = False,
+    only: Only = None,
+    skip: Skip = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check the whole installation, with the daemon up or down. Exits 1 if anything failed."""
+    from agentctx.doctor.catalog import select
+
+    try:
+        wanted = select(only or (), skip or ())
+    except InvalidInput as error:
+        raise typer.BadParameter(f"{error.message}. {error.hint}") from None
+    from agentctx.daemon.checkup import Checkup, examine
+
+    checkup = Checkup(
+        config=config, data_dir=data_dir, socket=ctx.obj, wanted=wanted, fix=fix, offline=offline
+    )
+    reply = asyncio.run(examine(checkup))
+    if as_json:
+        put_json(reply)
+    else:
+        _show(reply, fixing=fix)
+    raise typer.Exit(exit_code(reply.summary, strict=strict))
+
+
+def exit_code(summary: DoctorSummary, *, strict: bool) -> int:
+    """1 if anything failed; with `strict` also if anything was warned of."""
+    return EXIT_TROUBLE if summary.failed or (strict and summary.warned) else 0
+
+
+def _show(reply: DoctorReply, *, fixing: bool) -> None:
+    for line in report_lines(reply, line_width(), unicode=writes_unicode()):
+        put(line)
+    fixable = [check for check in reply.checks if check.fixable and check.status in {"warn", "fail"}]
+    if fixable and not fixing:
+        them = "one of these" if len(fixable) == 1 else f"{len(fixable)} of these"
+        note(f"`agentctx doctor --fix` can repair {them}")
+
+
+def report_lines(reply: DoctorReply, limit: int | None, *, unicode: bool = True) -> list[str]:
+    """The report for people: a block for each group, then one line that sums it up.
+
+    `limit` is the columns of the terminal; None wraps nothing.
+    """
+    column = max((width(check.id) for check in reply.checks), default=0)
+    lines: list[str] = []
+    for title, checks in groupby(reply.checks, key=lambda check: _title(check.group)):
+        lines += [paint(title, "bold")]
+        for check in _collapsed(checks):
+            lines += _check_lines(check, column, limit, unicode=unicode)
+        lines += [""]
+    return [*lines, _summary(reply.summary)]
+
+
+def _collapsed(checks: Iterable[CheckResult]) -> Iterator[CheckResult]:
+    """The checks, with a row of them that was skipped for one reason as a single one."""
+    for (status, message), same in groupby(checks, key=lambda check: (check.status, check.message)):
+        row = list(same)
+        if status == "skip" and len(row) > 1:
+            yield replace(row[0], id=f"{len(row)} checks", message=message)
+        else:
+            yield from row
+
+
+def _title(group: str) -> str:
+    from agentctx.doctor.catalog import GROUPS
+
+    return next((known.title for known in GROUPS if known.name == group), group)
+
+
+def _check_lines(check: CheckResult, column: int, limit: int | None, *, unicode: bool) -> Iterator[str]:
+    pretty, ascii_only, style = _MARKS.get(check.status, _MARKS["skip"])
+    mark = pretty if unicode else ascii_only
+    indent = " " * (len(GAP) + len(mark) + 1 + column + len(GAP))
+    first, *rest = _wrapped(check.message, limit, len(indent))
+    name = check.id + " " * (column - width(check.id))
+    yield f"{GAP}{paint(mark, style)} {name}{GAP}{first}"
+    yield from (indent + line for line in rest)
+    for text, tone in _notes(check):
+        yield from (indent + paint(line, tone) for line in _wrapped(text, limit, len(indent)))
+
+
+def _notes(check: CheckResult) -> Iterator[tuple[str, Style]]:
+    """What follows the message: little for a pass, all there is for trouble."""
+    is_trouble = check.status in {"warn", "fail"}
+    if check.fixed:
+        yield f"fixed: {check.fixed}", "green"
+    if is_trouble and check.detail:
+        yield check.detail, "dim"
+    if is_trouble and check.hint:
+        yield check.hint, "cyan"
+
+
+def _wrapped(text: str, limit: int | None, indent: int) -> Sequence[str]:
+    line = printable(" ".join(text.split()))
+    if limit is None:
+        return [line]
+    room = max(LEAST_WIDTH, limit - indent)
+    return wrap(line, room, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def _summary(summary: DoctorSummary) -> str:
+    counts: list[tuple[int, str, Style]] = [
+        (summary.passed, "passed", "green"),
+        (summary.warned, "warning" if summary.warned == 1 else "warnings", "yellow"),
+        (summary.failed, "failed", "red"),
+        (summary.skipped, "skipped", "dim"),
+    ]
+    return ", ".join(paint(f"{count} {name}", style) for count, name, style in counts if count)

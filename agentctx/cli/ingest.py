@@ -1,0 +1,328 @@
+"""`agentctx ingest`: files and folders into the memory, and in step with it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentctx.cli.completion import complete_collection, complete_knowledge_category
+from agentctx.cli.connection import connect
+from agentctx.cli.layout import columns, file_size, printable
+from agentctx.cli.options import Agent, AsJson, Namespace, Tags
+from agentctx.cli.output import note, paint, put, writes_unicode
+from agentctx.errors import AgentctxError, InvalidInput
+from agentctx.wire import DEFAULT_NAMESPACE
+
+if TYPE_CHECKING:
+    from agentctx.client import Client
+    from agentctx.ingest.progress import Progress
+    from agentctx.ingest.report import Report
+    from agentctx.ingest.run import Task
+
+EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130
+TIMEOUT_S = 120.0
+"""A batch of large texts takes a busy daemon longer than a question."""
+_MOST_COMPLAINTS = 20
+_GO_ON = "the same command goes on from there"
+
+
+class Removal(StrEnum):
+    """What becomes of the entries of missing files."""
+
+    ASK = "ask"
+    REMOVE = "remove"
+    KEEP = "keep"
+
+
+def ingest(
+    ctx: typer.Context,
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Files and folders.")],
+    *,
+    include: Annotated[
+        list[str] | None, typer.Option(metavar="GLOB", help="Only files like that, as in .gitignore; repeat.")
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option(metavar="GLOB", help="No files or folders like that; repeat.")
+    ] = None,
+    hidden: Annotated[bool, typer.Option("--hidden", help="Also names that begin with a dot.")] = False,
+    no_ignore: Annotated[
+        bool, typer.Option("--no-ignore", help="Also what .gitignore and .agentctxignore leave out.")
+    ] = False,
+    max_size: Annotated[str, typer.Option(metavar="SIZE", help="No files larger than that.")] = "10MB",
+    remove_missing: Annotated[
+        bool, typer.Option("--remove-missing", help="Forget files that are gone or left out now; do not ask.")
+    ] = False,
+    keep_missing: Annotated[
+        bool, typer.Option("--keep-missing", help="Keep them; do not ask, not even with --watch.")
+    ] = False,
+    collection: Annotated[
+        str,
+        typer.Option("--collection", "-c", autocompletion=complete_collection, help="Where the files go."),
+    ] = "knowledge",
+    namespace: Namespace = DEFAULT_NAMESPACE,
+    tag: Tags = None,
+    category: Annotated[
+        str | None,
+        typer.Option(autocompletion=complete_knowledge_category, help="Category; fact if not given."),
+    ] = None,
+    agent: Agent = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would happen; change nothing.")
+    ] = False,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Stay and keep the folders in step: files that are removed there are forgotten here.",
+        ),
+    ] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Return when all can be found by meaning.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Take files and folders into the memory; only what changed since the last time is read.
+
+    A hit names file and lines. Ctrl-C ends after the running batch; the same command goes on from there.
+    """
+    from agentctx.ingest.delivery import Target
+    from agentctx.ingest.known import Labels
+    from agentctx.ingest.progress import choose_progress
+    from agentctx.ingest.run import Task, absolute, check
+    from agentctx.ingest.walk import Selection
+
+    task = Task(
+        roots=absolute(paths),
+        selection=Selection(
+            hidden=hidden,
+            ignore_files=not no_ignore,
+            include=tuple(include or ()),
+            exclude=tuple(exclude or ()),
+            max_bytes=_bytes(max_size),
+        ),
+        target=Target(
+            collection, namespace, Labels(tuple(dict.fromkeys(tag)) if tag else None, category, agent)
+        ),
+        dry_run=dry_run,
+    )
+    check(task)
+    removal = _removal(remove_missing, keep_missing, watch)
+    if watch and (dry_run or wait):
+        raise typer.BadParameter("goes neither with --dry-run nor with --wait", param_hint="--watch")
+    with connect(ctx, timeout_s=TIMEOUT_S) as client:
+        command = _Command(client, task, choose_progress(sys.stderr, quiet=quiet), removal, as_json)
+        code = command.watch() if watch else command.once(wait=wait)
+    raise typer.Exit(code)
+
+
+class _Command:
+    """One run, with what it shows."""
+
+    def __init__(
+        self, client: Client, task: Task, progress: Progress, removal: Removal, as_json: bool
+    ) -> None:
+        self._client = client
+        self._task = task
+        self._progress = progress
+        self._removal = removal
+        self._as_json = as_json
+
+    def once(self, *, wait: bool) -> int:
+        """One pass, what it asks, and what came of it; the exit code."""
+        from agentctx.ingest.embedded import wait_until_embedded
+        from agentctx.ingest.interrupt import stop_on_interrupt
+        from agentctx.ingest.report import Report
+        from agentctx.ingest.run import remove, run_pass
+
+        report = Report()
+        with _said_when_cut_short(report), stop_on_interrupt() as stop:
+            run_pass(self._client, self._task, report, self._progress, stop)
+        if report.missing and not report.interrupted and self._may_remove(report):
+            with _said_when_cut_short(report), stop_on_interrupt() as stop:
+                remove(self._client, report, stop)
+        if wait and not report.interrupted and not self._task.dry_run:
+            with _said_when_cut_short(report), stop_on_interrupt() as stop:
+                wait_until_embedded(self._client, report, self._progress, stop)
+        self._show(report)
+        if report.interrupted:
+            note(f"interrupted; {_GO_ON}")
+            return EXIT_INTERRUPTED
+        return 0 if report.is_clean else EXIT_FAILED
+
+    def watch(self) -> int:
+        """Pass after pass until Ctrl-C."""
+        from agentctx.ingest.interrupt import stop_on_interrupt
+        from agentctx.ingest.watch import Watch, check_roots, file_events
+
+        check_roots(self._task.roots)
+        self._client.queue()  # a daemon that is not there at the start is an error, later it is waited for
+        with stop_on_interrupt() as stop:
+            follow = _Follow(self, stop)
+            Watch(self._task.roots, follow, note, stop).run(file_events(self._task.roots, stop))
+        return 0
+
+    def follow(self, scopes: Sequence[str] | None, stop: Event, *, is_first: bool) -> None:
+        """One pass of a watch."""
+        from agentctx.ingest.report import Report
+        from agentctx.ingest.run import remove, run_pass
+
+        report = Report()
+        try:
+            run_pass(self._client, self._task, report, self._progress, stop, scopes=scopes)
+            if self._removal is Removal.REMOVE:
+                remove(self._client, report, stop)
+        finally:
+            if is_first:
+                self._show(report)
+            elif report.changes or report.failed:
+                self._show_changes(report)
+        if is_first:
+            note("watching; Ctrl-C ends it")
+
+    def _may_remove(self, report: Report) -> bool:
+        if self._task.dry_run or self._removal is Removal.KEEP:
+            return False
+        if self._removal is Removal.REMOVE:
+            return True
+        return not self._as_json and _ask(report)
+
+    def _show(self, report: Report) -> None:
+        if self._as_json:
+            _put_document(report, indent=2)
+            return
+        if report.dry_run:
+            _put_all(change_lines(report))
+        _put_all(summary_lines(report))
+        _note_all(report, is_removal_left=self._removal is Removal.ASK)
+
+    def _show_changes(self, report: Report) -> None:
+        if self._as_json:
+            _put_document(report, indent=None)
+            return
+        _put_all(change_lines(report, with_skipped=False))
+        _note_all(report, is_removal_left=False)
+
+
+class _Follow:
+    """The passes of a watch: the first shows a summary, the others what changed."""
+
+    def __init__(self, command: _Command, stop: Event) -> None:
+        self._command = command
+        self._stop = stop
+        self._is_first = True
+
+    def __call__(self, scopes: Sequence[str] | None) -> None:
+        is_first, self._is_first = self._is_first, False
+        self._command.follow(scopes, self._stop, is_first=is_first)
+
+
+def summary_lines(report: Report) -> list[str]:
+    """One aligned line for each way files came out, with the reasons for what was skipped."""
+    details = {
+        "skipped": _reasons(each.reason for each in report.skipped),
+        "missing": _reasons(each.reason for each in report.missing),
+        "removed": _reasons(each.reason for each in report.removed),
+        "touched": "the text is the same",
+    }
+    rows = [(name, str(count), details.get(name, "")) for name, count in report.counts().items() if count]
+    if report.entries:
+        rows.append(("entries", str(report.entries), file_size(report.bytes)))
+    if report.pending is not None:
+        rows.append(("pending", str(report.pending), f"{report.buried} buried" if report.buried else ""))
+    return columns(rows, right={1}) if rows else ["nothing to do"]
+
+
+def change_lines(report: Report, *, with_skipped: bool = True) -> list[str]:
+    """One line for each file: what happened to it, or would."""
+    rows = [(verdict.value, source, "") for verdict, sources in report.saved.items() for source in sources]
+    rows += [("removed", each.source, each.reason) for each in report.removed]
+    rows += [("missing", each.source, each.reason) for each in report.missing]
+    if with_skipped:
+        rows += [("skipped", each.path, each.reason) for each in report.skipped]
+    width = len("unchanged")
+    return [
+        f"{paint(verdict.ljust(width), 'dim')}  {printable(source)}{f'  ({reason})' if reason else ''}"
+        for verdict, source, reason in rows
+    ]
+
+
+def _removal(remove_missing: bool, keep_missing: bool, watch: bool) -> Removal:
+    if remove_missing and keep_missing:
+        raise typer.BadParameter("goes not with --keep-missing", param_hint="--remove-missing")
+    if keep_missing:
+        return Removal.KEEP
+    return Removal.REMOVE if remove_missing or watch else Removal.ASK
+
+
+def _bytes(size: str) -> int:
+    from agentctx.ingest.sizes import parse_size
+
+    try:
+        return parse_size(size)
+    except InvalidInput as error:
+        raise typer.BadParameter(f"{error.message}. {error.hint}", param_hint="--max-size") from None
+
+
+def _ask(report: Report) -> bool:
+    """Ask on a terminal whether the missing may go. Ctrl-C there is a no, and the end."""
+    from agentctx.ingest.run import shown
+
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    for line in shown(report.missing):
+        print(f"  {printable(line)}", file=sys.stderr)
+    entries = sum(len(each.ids) for each in report.missing)
+    try:
+        return typer.confirm(f"Forget these {len(report.missing)} files ({entries} entries)?", err=True)
+    except typer.Abort:
+        print(file=sys.stderr)
+        report.interrupted = True
+        return False
+
+
+@contextmanager
+def _said_when_cut_short(report: Report) -> Iterator[None]:
+    """Say before an error what was done by then."""
+    try:
+        yield
+    except AgentctxError:
+        if report.changes:
+            note(f"{report.changes} files were done before it; {_GO_ON}")
+        raise
+
+
+def _note_all(report: Report, *, is_removal_left: bool) -> None:
+    for failed in report.failed[:_MOST_COMPLAINTS]:
+        print(printable(f"failed: {failed.path}: {failed.problem}"), file=sys.stderr)
+    if len(report.failed) > _MOST_COMPLAINTS:
+        note(f"and {len(report.failed) - _MOST_COMPLAINTS} more failed; --json lists them all")
+    hints = Counter(skipped.hint for skipped in report.skipped if skipped.hint)
+    hints += Counter(failed.hint for failed in report.failed if failed.hint)
+    for hint, count in hints.most_common():
+        note(f"{count} files: {hint}")
+    for remark in report.remarks[:_MOST_COMPLAINTS]:
+        note(f"{remark.path}: {remark.remark}")
+    if report.missing and is_removal_left:
+        note(f"{len(report.missing)} missing files are still known; --remove-missing forgets them")
+
+
+def _reasons(reasons: Iterator[str]) -> str:
+    return ", ".join(f"{count} {reason}" for reason, count in Counter(reasons).most_common())
+
+
+def _put_all(lines: Sequence[str]) -> None:
+    for line in lines:
+        put(line)
+
+
+def _put_document(report: Report, *, indent: int | None) -> None:
+    put(json.dumps(report.document(), ensure_ascii=not writes_unicode(), indent=indent))

@@ -1,0 +1,38 @@
+"""`agentctx learning …`: what became of a learning."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from agentctx.cli.connection import connect
+from agentctx.cli.options import AsJson, EntryId
+from agentctx.cli.output import put, put_json
+from agentctx.cli.save import acknowledgement
+
+app = typer.Typer(no_args_is_help=True, help="Tell what became of a learning.")
+
+
+@app.callback()
+def learning() -> None:
+    """Tell what became of a learning."""
+
+
+@app.command()
+def outcome(
+    ctx: typer.Context,
+    entry_id: EntryId,
+    success: Annotated[bool, typer.Option("--success", help="Applying it helped.")] = False,
+    failure: Annotated[bool, typer.Option("--failure", help="Applying it did not help.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Tell whether applying a learning worked; its confidence follows."""
+    if success == failure:
+        raise typer.BadParameter("exactly one of --success and --failure is needed")
+    with connect(ctx) as client:
+        result = client.outcome(entry_id, success)
+    if as_json:
+        put_json(result)
+    else:
+        put(acknowledgement(result))

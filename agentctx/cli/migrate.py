@@ -1,0 +1,94 @@
+"""`agentctx migrate`: bring the database to this program's schema, with the daemon stopped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agentctx.cli.options import AsJson, ConfigFile, DataDir
+from agentctx.cli.output import put, put_json
+from agentctx.errors import NotFound, SchemaTooNew
+
+
+@dataclass(frozen=True, slots=True)
+class MigrateReport:
+    """`version` is the schema's now, `known` the newest this program knows: numbers of migrations."""
+
+    database: str
+    version: int
+    known: int
+    applied: list[int]
+    pending: list[int]
+
+
+def migrate(
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Bring the database to this program's schema. The daemon does it too, when it starts."""
+    from agentctx.config.load import load_settings
+    from agentctx.daemon.build import Places
+
+    places = Places.of(load_settings(config, {"data_dir": data_dir}))
+    if not places.database.is_file():
+        raise NotFound(
+            f"There is no database {places.database}.",
+            hint="Name its folder with --data-dir; `agentctx serve` makes a new one.",
+        )
+    report = look(places.database) if dry_run else apply(places.data_dir, places.database)
+    if as_json:
+        put_json(report)
+    else:
+        put(report_line(report))
+
+
+def look(database: Path) -> MigrateReport:
+    """Which migrations are missing; a running daemon is no obstacle.
+
+    Raises:
+        SchemaTooNew: a newer agentctx wrote the database.
+        StorageFailed: it cannot be read.
+    """
+    from agentctx.sqlite.migrate import load_migrations, schema_version
+
+    known = [migration.version for migration in load_migrations()]
+    version, newest = schema_version(database), max(known, default=0)
+    if version > newest:
+        raise SchemaTooNew(f"the database has schema version {version}, this agentctx knows up to {newest}")
+    pending = [each for each in known if each > version]
+    return MigrateReport(str(database), version, newest, [], pending)
+
+
+def apply(data_dir: Path, database: Path) -> MigrateReport:
+    """Apply what is missing, under the lock that a daemon holds.
+
+    Raises:
+        AlreadyRunning: a daemon has the data; its pid is in the message.
+        SchemaTooNew, StorageFailed: as `migrate_database`.
+    """
+    from agentctx.daemon.lock import acquire_lock, data_lock_path
+    from agentctx.sqlite.migrate import load_migrations, migrate_database, schema_version
+
+    migrations = load_migrations()
+    with acquire_lock(data_lock_path(data_dir)):
+        applied = migrate_database(database, migrations)
+        version = schema_version(database)
+    return MigrateReport(str(database), version, len(migrations), applied, [])
+
+
+def report_line(report: MigrateReport) -> str:
+    """What was done, or would be, and the version of the schema."""
+    now = f"schema version {report.version} of {report.known}"
+    if report.pending:
+        return f"to apply  {_numbers(report.pending)}  {now}  {report.database}"
+    done = f"applied  {_numbers(report.applied)}" if report.applied else "up to date"
+    return f"{done}  {now}  {report.database}"
+
+
+def _numbers(versions: list[int]) -> str:
+    return ", ".join(map(str, versions))

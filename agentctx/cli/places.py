@@ -1,0 +1,32 @@
+"""Where in a file a text stands, in the words a person would use. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agentctx.cli.layout import file_size
+from agentctx.wire import Location
+
+_SHOWN_DIGITS = 12
+
+
+def place(location: Location) -> str:
+    """`notes.md:12-20`, as compilers and editors write it; `report.pdf page 3` for what has no lines."""
+    first, last = location.first, location.last
+    if location.unit == "line":
+        return f"{location.path}:{first}" if first == last else f"{location.path}:{first}-{last}"
+    numbers = f"{location.unit} {first}" if first == last else f"{location.unit}s {first}-{last}"
+    return f"{location.path} {numbers}"
+
+
+def file_record(record: Mapping[str, Any]) -> str:
+    """The `file` attribute of an entry in one line, without its long list of places."""
+    digest = str(record.get("digest", ""))
+    parts = record.get("parts", 1)
+    told = [
+        f"part {record.get('part', 1)} of {parts}" if parts != 1 else "",
+        file_size(record.get("size", 0)),
+        f"sha256 {digest[:_SHOWN_DIGITS]}" if digest else "",
+    ]
+    return ", ".join(each for each in told if each)

@@ -1,0 +1,126 @@
+"""docs/cli.md, made from the commands themselves: `python -m agentctx.cli.reference > docs/cli.md`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+from typer.core import TyperArgument, TyperGroup, TyperOption
+
+from agentctx.cli.app import app
+from agentctx.cli.sections import sections
+
+_HEAD = """\
+# Command line
+
+<!-- Made from the commands by `python -m agentctx.cli.reference > docs/cli.md`; do not edit it. -->
+
+Data goes to stdout, messages to stderr. `--json` prints one JSON document. Colour is for terminals:
+`NO_COLOR` and `TERM=dumb` switch it off, `FORCE_COLOR` on. `agentctx --install-completion` teaches bash, zsh
+or fish the commands, options and values.
+
+| exit code | meaning |
+|---|---|
+| 0 | done |
+| 1 | failed; stderr says what is wrong and what to do |
+| 2 | the command line is wrong |
+| 3 | no daemon can be reached on the socket |
+| 78 | of `serve`: it will fail again until the configuration is changed |
+| 130 | interrupted |
+
+## Options of every command
+
+They stand before the command: `agentctx --socket PATH status`.
+"""
+_KINDS = {"int": "N", "float": "NUMBER", "path": "PATH", "str": "TEXT"}
+
+
+_ROOT: Any = typer.main.get_command(app)
+_CONTEXT = typer.Context(_ROOT)
+
+
+def reference() -> str:
+    """The page: every command with its arguments and options, in the order of `agentctx --help`."""
+    root = _ROOT
+    parts = [_HEAD, _table(_options(root))]
+    for heading, names in sections(list(root.commands)).items():
+        parts.append(f"## {heading}\n")
+        for name in names:
+            parts += [
+                _command(path, command)
+                for path, command in _commands(f"agentctx {name}", root.commands[name])
+            ]
+    return "\n".join(parts)
+
+
+def _commands(path: str, command: Any) -> Iterator[tuple[str, Any]]:
+    """The command, or those of its group."""
+    if not isinstance(command, TyperGroup):
+        yield path, command
+        return
+    for name, below in command.commands.items():
+        yield from _commands(f"{path} {name}", below)
+
+
+def _command(path: str, command: Any) -> str:
+    arguments = [each for each in command.params if isinstance(each, TyperArgument)]
+    usage = " ".join([path, *(_argument(each) for each in arguments)])
+    return "\n".join(
+        [
+            f"### `{usage}`\n",
+            f"{_one_line(command.help or '')}\n",
+            *(f"- `{_argument(each)}`: {_one_line(each.help or '')}" for each in arguments),
+            *([""] if arguments else []),
+            _table(_options(command)),
+        ]
+    )
+
+
+def _options(command: Any) -> list[TyperOption]:
+    return [each for each in command.params if isinstance(each, TyperOption)]
+
+
+def _table(options: list[TyperOption]) -> str:
+    rows = ["| option | default | meaning |", "|---|---|---|"]
+    rows += [f"| `{_names(each)}` | {_default(each)} | {_cell(each.help or '')} |" for each in options]
+    return "\n".join(rows) + "\n"
+
+
+def _names(option: TyperOption) -> str:
+    names = ", ".join(sorted(option.opts, key=len))
+    return names if option.is_flag else f"{names} {_cell(_value(option))}"
+
+
+def _value(option: TyperOption) -> str:
+    """What stands for the value: its own word, the choices, or the kind of value."""
+    if option.metavar:
+        return option.metavar
+    kind = str(option.display_type_rich(ctx=_CONTEXT)).strip("<>")
+    return _KINDS.get(kind.removesuffix(" range"), kind)
+
+
+def _default(option: TyperOption) -> str:
+    if option.required:
+        return "required"
+    if option.is_flag or option.default is None:
+        return ""
+    return f"`{option.default}`"
+
+
+def _argument(argument: TyperArgument) -> str:
+    name = argument.metavar or str(argument.name).upper()
+    return f"{name}…" if argument.nargs != 1 else name
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _cell(text: str) -> str:
+    return _one_line(text).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(reference())

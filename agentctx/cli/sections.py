@@ -1,0 +1,39 @@
+"""The order of the commands in `agentctx --help`, under headings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from typer.core import TyperGroup
+
+SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "Remember": ("save", "ingest", "edit", "learning", "forget"),
+    "Ask": ("search", "context", "get", "list", "history"),
+    "Operate": ("serve", "status", "top", "doctor", "queue", "config", "migrate", "demo"),
+}
+_REST = "More"
+_WHOLE = 1_000
+"""Long first sentences are wrapped, not cut."""
+
+
+class SectionedGroup(TyperGroup):
+    """The root command: its help lists the commands by section."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Called by typer; both arguments are of classes it keeps private."""
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        for heading, names in sections(list(commands)).items():
+            rows = [(name, commands[name].get_short_help_str(_WHOLE)) for name in names]  # type: ignore[union-attr]  # they are listed, so they exist
+            with formatter.section(heading):
+                formatter.write_dl(rows)
+
+
+def sections(commands: list[str]) -> dict[str, list[str]]:
+    """The commands by heading; those without one are under the last."""
+    placed = {name for names in SECTIONS.values() for name in names}
+    by_heading = {
+        heading: [name for name in names if name in commands] for heading, names in SECTIONS.items()
+    }
+    by_heading[_REST] = [name for name in commands if name not in placed]
+    return {heading: names for heading, names in by_heading.items() if names}

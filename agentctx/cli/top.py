@@ -1,0 +1,168 @@
+"""`agentctx top`: a live view of what the daemon does."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from agentctx.cli.connection import connect
+from agentctx.cli.options import AsJson
+from agentctx.cli.output import line_width, put, put_json
+from agentctx.errors import AgentctxError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from agentctx.cli.top_rates import Rates
+    from agentctx.client import Client
+    from agentctx.wire import StatusReply
+
+_KEPT_LOOKS = 200
+"""More small bars than any terminal has room for."""
+_PLAIN_WIDTH = 120
+_QUIT_KEYS = {"q", "Q", "\x1b"}
+_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class TopReport:
+    """A status, and the rates over the seconds before it; null when the daemon was restarted in between."""
+
+    status: StatusReply
+    rates: Rates | None
+    seconds: float
+
+
+@dataclass(slots=True)
+class Looks:
+    """What was seen so far: the last two answers, the rates before them, and what is wrong at the moment."""
+
+    before: StatusReply | None = None
+    now: StatusReply | None = None
+    history: deque[Rates] = field(default_factory=lambda: deque(maxlen=_KEPT_LOOKS))
+    problem: AgentctxError | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Between the last two answers, by the daemon's own clock."""
+        if self.before is None or self.now is None:
+            return 0.0
+        return self.now.uptime_seconds - self.before.uptime_seconds
+
+    def look(self, ask: Callable[[], StatusReply]) -> None:
+        """Ask once; an error is kept to be shown."""
+        from agentctx.cli.top_rates import rates_between
+
+        try:
+            reply = ask()
+        except AgentctxError as error:
+            self.problem = error
+            return
+        self.before, self.now, self.problem = self.now, reply, None
+        if self.before and (rates := rates_between(self.before, reply, self.seconds)):
+            self.history.append(rates)
+
+
+def top(
+    ctx: typer.Context,
+    interval: Annotated[
+        float, typer.Option(min=0.1, max=3600, metavar="SECONDS", help="Between two looks.")
+    ] = 1.0,
+    once: Annotated[bool, typer.Option("--once", help="Look twice, print once, and end.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Watch the daemon: saves, questions, queue, latencies, provider. q or Ctrl-C ends it."""
+    with connect(ctx, timeout_s=_TIMEOUT_S) as client:
+        if as_json or once or not sys.stdout.isatty():
+            _show_once(client, interval, as_json)
+        else:
+            _show_live(client, interval)
+
+
+def _show_once(client: Client, interval: float, as_json: bool) -> None:
+    from agentctx.cli.keys import pressed_keys
+    from agentctx.cli.top_rates import rates_between
+    from agentctx.cli.top_view import view
+
+    before = client.status()
+    with pressed_keys() as wait:
+        wait(interval)
+    now = client.status()
+    seconds = now.uptime_seconds - before.uptime_seconds
+    if as_json:
+        put_json(TopReport(now, rates_between(before, now, seconds), round(seconds, 3)))
+    else:
+        put(_as_text(view(before, now, seconds)))
+
+
+def _as_text(screen: RenderableType) -> str:
+    from rich.console import Console
+
+    console = Console(width=line_width() or _PLAIN_WIDTH, highlight=False)
+    with console.capture() as captured:
+        console.print(screen)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+
+
+def _show_live(client: Client, interval: float) -> None:
+    from rich.console import Console
+    from rich.live import Live
+
+    from agentctx.cli.keys import pressed_keys
+
+    looks, console = Looks(), Console(highlight=False)
+    with (
+        _end_on_termination(),
+        pressed_keys() as wait,
+        Live(console=console, screen=True, auto_refresh=False) as live,
+    ):
+        try:
+            while True:
+                looks.look(client.status)
+                live.update(screen(looks, interval), refresh=True)
+                if wait(interval) in _QUIT_KEYS:
+                    return
+        except KeyboardInterrupt:
+            return
+
+
+def screen(looks: Looks, interval: float) -> RenderableType:
+    """The view, or why there is none at the moment; then the keys."""
+    from rich.console import Group
+    from rich.text import Text
+
+    from agentctx.cli.layout import printable
+    from agentctx.cli.top_view import view
+
+    parts: list[RenderableType] = []
+    if looks.problem:
+        parts += [
+            Text(printable(looks.problem.message), style="bold red"),
+            Text(printable(looks.problem.hint)),
+            Text("Trying again; what follows is what was seen last." if looks.now else "Trying again."),
+            Text(),
+        ]
+    if looks.now:
+        parts.append(view(looks.before, looks.now, looks.seconds, list(looks.history)))
+    return Group(*parts, Text(), Text(f"every {interval:g} s, q quits", style="dim"))
+
+
+@contextmanager
+def _end_on_termination() -> Iterator[None]:
+    """SIGTERM as an exception, so that the terminal is given back as it was."""
+
+    def end(number: int, _: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

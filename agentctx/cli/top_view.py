@@ -1,0 +1,157 @@
+"""The screen of `agentctx top`: status replies in, a rich renderable out. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from agentctx.cli.layout import duration, file_size, one_line
+from agentctx.cli.top_rates import Rates, rates_between, recent_mean, seconds_left
+from agentctx.wire import Latency, StatusReply
+
+_BARS = "▁▂▃▄▅▆▇█"
+_ASCII_BARS = "_.-=+*%#"
+_PROVIDER_STYLES = {"ok": "green", "starting": "yellow", "off": "dim", "degraded": "bold yellow"}
+_UNKNOWN = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Sparkline:
+    """Small bars, the newest at the right, scaled to the highest; as many as there is room for."""
+
+    values: Sequence[float]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Segment(
+            sparkline(self.values[-options.max_width :], _ASCII_BARS if options.ascii_only else _BARS)
+        )
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(0, min(len(self.values), options.max_width))
+
+
+def sparkline(values: Sequence[float], bars: str = _BARS) -> str:
+    """One bar for each value; the lowest for nothing, the highest for the highest of them."""
+    most = max(values, default=0.0)
+    if most <= 0:
+        return bars[0] * len(values)
+    return "".join(
+        bars[0 if value <= 0 else max(1, round(value / most * (len(bars) - 1)))] for value in values
+    )
+
+
+def view(
+    before: StatusReply | None, now: StatusReply, seconds: float, history: Sequence[Rates] = ()
+) -> RenderableType:
+    """Everything on one screen. Without `before` there are no rates yet; `history` feeds the small bars."""
+    rates = rates_between(before, now, seconds) if before else None
+    return Group(_title(now), Text(), _events(now, rates, history), Text(), _facts(now, rates, history))
+
+
+def _title(now: StatusReply) -> Table:
+    title = Table.grid(expand=True, padding=(0, 2))
+    title.add_column(no_wrap=True)
+    title.add_column(no_wrap=True, justify="right", overflow="ellipsis", style="dim")
+    name = Text.assemble(
+        (f"agentctx {one_line(now.version, None)}", "bold"),
+        f"  pid {now.pid}, up {duration(now.uptime_seconds)}",
+    )
+    title.add_row(name, Text(one_line(now.socket, None)))
+    return title
+
+
+def _events(now: StatusReply, rates: Rates | None, history: Sequence[Rates]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    for _ in range(3):
+        table.add_column(no_wrap=True, justify="right", min_width=9)
+    # Wrapping columns give way first when there is little room.
+    table.add_column(no_wrap=False, style="cyan")
+    table.add_row("", *(Text(head, "dim") for head in ("per second", "p50", "p95")))
+    for name, rate_of, latency in (
+        ("saves", attrgetter("saves"), now.activity.save),
+        ("questions", attrgetter("questions"), now.activity.ask),
+        ("vectors", attrgetter("embeddings"), None),
+        ("commits", attrgetter("commits"), None),
+    ):
+        rate = _rate(rate_of(rates)) if rates else _UNKNOWN
+        table.add_row(name, rate, *_latency(latency), Sparkline([rate_of(each) for each in history]))
+    return table
+
+
+def _latency(latency: Latency | None) -> tuple[str, str]:
+    return (_ms(latency.p50_ms), _ms(latency.p95_ms)) if latency else ("", "")
+
+
+def _facts(now: StatusReply, rates: Rates | None, history: Sequence[Rates]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    entries = ", ".join(f"{count} {one_line(name, None)}" for name, count in now.entries.items()) or "none"
+    database = now.database
+    looks = history or ([rates] if rates else [])
+    table.add_row("queue", _queue(now, seconds_left(now.queue.pending, looks)))
+    table.add_row("provider", _provider(now, rates))
+    table.add_row("degraded", _degraded(now, rates))
+    table.add_row("entries", Text(entries))
+    table.add_row("chunks", Text(f"{now.chunks}, {now.vectors} vectors"))
+    table.add_row("process", Text(f"{file_size(now.rss_bytes)} of memory, {_cpu(looks)}"))
+    table.add_row("database", Text(f"{file_size(database.bytes)}, WAL {file_size(database.wal_bytes)}"))
+    return table
+
+
+def _queue(now: StatusReply, left: float | None) -> Text:
+    queue = now.queue
+    told = Text(f"{queue.pending} pending")
+    if queue.pending:
+        told.append(f", oldest {duration(queue.oldest_seconds)}")
+        told.append(f", about {duration(left)} left" if left is not None else ", standing still")
+    told.append(f", {queue.buried} buried", style="bold red" if queue.buried else "")
+    return told
+
+
+def _provider(now: StatusReply, rates: Rates | None) -> Text:
+    provider = now.provider
+    told = Text(" ".join(one_line(each, None) for each in (provider.id, provider.model) if each))
+    told.append(", ").append(one_line(provider.state, None), style=_PROVIDER_STYLES.get(provider.state, ""))
+    if provider.reason:
+        told.append(f": {one_line(provider.reason, None)}")
+    if call := now.activity.embed:
+        told.append(f", a call takes {_ms(call.p50_ms)} (p95 {_ms(call.p95_ms)})")
+    if now.activity.provider_failures:
+        told.append(f", {now.activity.provider_failures} failed calls")
+    if rates and rates.provider_failures:
+        told.append(f" ({_rate(rates.provider_failures)}/s now)", style="red")
+    return told
+
+
+def _degraded(now: StatusReply, rates: Rates | None) -> Text:
+    asked, degraded = now.activity.asked, now.activity.degraded
+    if not asked:
+        return Text("no questions yet", style="dim")
+    told = Text(f"{degraded} of {asked} questions")
+    if rates and rates.degraded is not None:
+        told.append(f", {rates.degraded:.0%} now", style="yellow" if rates.degraded else "")
+    return told
+
+
+def _cpu(looks: Sequence[Rates]) -> str:
+    if not looks:
+        return "CPU -"
+    embedding = recent_mean([rates.embed_cpu for rates in looks])
+    return f"{looks[-1].cpu:.0%} of a core, {embedding:.0%} for embedding"
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:.1f}" if rate < 1000 else f"{rate:.0f}"
+
+
+def _ms(value: float) -> str:
+    return f"{value:.1f} ms" if value < 1000 else f"{value / 1000:.1f} s"

@@ -1,0 +1,74 @@
+"""A command in a terminal of its own: what it writes is read, keys can be pressed."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+
+
+class PseudoTerminal:
+    """`agentctx ARGS` under a pty. Reading ends when the command does."""
+
+    def __init__(self, args: Sequence[str], *, columns: int = 80, rows: int = 24, **env: str) -> None:
+        self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "agentctx", *args],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            env={**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "LINES": str(rows), **env},
+        )
+        os.close(slave)
+        self.output = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._master)
+
+    def press(self, keys: str) -> None:
+        os.write(self._master, keys.encode())
+
+    def present_modes(self) -> list[Any]:
+        """The terminal's settings, as `termios.tcgetattr` gives them."""
+        return termios.tcgetattr(self._master)
+
+    def read_until(self, text: str) -> str:
+        """What was written up to a text, without control sequences; from now on only later output counts."""
+        while text not in (shown := _CONTROL.sub("", self.output)):
+            assert self._read(), f"{text!r} never came in {self.output!r}"
+        self.output = ""
+        return shown
+
+    def finish(self) -> tuple[int, str]:
+        """The exit code, and what was written since."""
+        while self._read():
+            pass
+        return self.process.wait(), self.output
+
+    def _read(self) -> bool:
+        try:
+            data = os.read(self._master, 65_536)
+        except OSError:
+            # What Linux says when the last process on the other side is gone.
+            return False
+        self.output += data.decode(errors="replace")
+        return bool(data)

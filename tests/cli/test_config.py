@@ -1,0 +1,124 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from agentctx.cli.app import run
+from tests.cli.terminal import Terminal
+
+
+@pytest.fixture(autouse=True)
+def _home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("AGENTCTX_CONFIG", "AGENTCTX_SOCKET", "CREDENTIALS_DIRECTORY", "STATE_DIRECTORY"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(tmp_path))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "agentctx" / "config.toml"
+
+
+def write(file: Path, text: str) -> None:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+
+
+def test_every_value_is_shown_with_its_origin(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(file, "[embedding]\nthreads = 2\n")
+    monkeypatch.setenv("AGENTCTX_EMBEDDING__API_KEY", "hush")
+
+    assert run(["--socket", "/s", "config", "show", "--data-dir", "/d"]) == 0
+
+    out = capsys.readouterr().out
+    rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in out.splitlines()}
+    assert rows["data_dir"] == ['"/d"', "flag --data-dir"]
+    assert rows["socket"] == ['"/s"', "flag --socket"]
+    assert rows["embedding.threads"] == ["2", f"file:{file}"]
+    assert rows["embedding.api_key"] == ['"**********"', "env AGENTCTX_EMBEDDING__API_KEY"]
+    assert rows["log.level"] == ['"info"', "default"]
+    assert "hush" not in out
+
+
+def test_paths_that_nobody_named_are_shown_as_they_will_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["config", "show", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    values = {each["key"]: each for each in shown["settings"]}
+    assert shown["file"] is None
+    assert values["data_dir"] == {
+        "key": "data_dir",
+        "value": str(tmp_path / "agentctx"),
+        "origin": "default",
+        "changed": False,
+    }
+    assert values["socket"]["value"] == str(tmp_path / "agentctx" / "agentctx.sock")
+
+
+def test_only_what_differs_can_be_shown(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["config", "show", "--changed"]) == 0
+    assert capsys.readouterr() == ("", "note: everything is as by default\n")
+    write(file, '[embedding]\nthreads = 2\nprovider = "embedded"\n')
+    assert run(["config", "show", "--changed", "--json"]) == 0
+    assert [each["key"] for each in json.loads(capsys.readouterr().out)["settings"]] == ["embedding.threads"]
+
+
+def test_long_values_are_cut_to_the_terminal_and_changes_stand_out(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(file, f'[embedding]\nbase_url = "http://{"x" * 200}"\n')
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("COLUMNS", "200")
+    assert run(["config", "show"]) == 0
+    lines = terminal.written().splitlines()
+    [changed] = [line for line in lines if "base_url" in line]
+    assert changed.startswith("\x1b[1membedding.base_url")
+    assert "…" in changed
+    assert max(map(len, lines)) <= 200 + len("\x1b[1m\x1b[0m")
+
+
+def test_a_wrong_configuration_cannot_be_shown(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(file, "surprise = 1\n")
+    assert run(["config", "show"]) == 1
+    assert "surprise" in capsys.readouterr().err
+
+
+def test_check_tells_every_problem_where_and_what_to_do(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(file, "[log]\nlevle = 'info'\n[embedding.queue]\nbatch_size = 0\n")
+    monkeypatch.setenv("AGENTCTX_SERVR__X", "1")
+
+    assert run(["config", "check"]) == 1
+
+    out = capsys.readouterr().out
+    assert f"{file}:2: log.levle: is no setting\n    Did you mean level?\n" in out
+    assert f"{file}:4: embedding.queue.batch_size: " in out
+    assert "env AGENTCTX_SERVR__X: servr" in out
+    assert "Did you mean server?" in out
+
+
+def test_check_of_what_is_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["config", "check"]) == 0
+    assert capsys.readouterr().out == "ok  no config file: defaults and environment\n"
+    shipped = Path(__file__).parents[2] / "config" / "agentctx.toml"
+    assert run(["config", "check", str(shipped), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"ok": True, "file": str(shipped), "problems": []}
+
+
+def test_check_as_json(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(file, "surprise = 1\n")
+    assert run(["config", "check", str(file), "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    [problem] = report["problems"]
+    assert (report["ok"], problem["place"], problem["key"]) == (False, f"{file}:1", "surprise")
+
+
+def test_check_of_a_missing_file_is_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["config", "check", str(tmp_path / "absent")]) == 1
+    assert "there is no config file" in capsys.readouterr().err

@@ -1,0 +1,197 @@
+"""How the report looks and what the command exits with. What it finds: tests/end_to_end/test_doctor.py."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from agentctx.cli.app import run
+from agentctx.cli.doctor import exit_code, report_lines
+from agentctx.cli.layout import width
+from agentctx.daemon import checkup as checkup_module
+from agentctx.daemon.checkup import Checkup
+from agentctx.doctor.catalog import CHECK_IDS
+from agentctx.doctor.report import report
+from agentctx.wire import CheckResult, DoctorReply, DoctorSummary
+from tests.cli.terminal import Terminal
+
+PASS = CheckResult(
+    id="sqlite.version", group="program", status="pass", message="SQLite 3", detail="not shown"
+)
+SKIP = CheckResult(id="socket.file", group="socket", status="skip", message="none", hint="not shown")
+WARN = CheckResult(
+    id="queue.buried",
+    group="queue",
+    status="warn",
+    message="2 jobs given up",
+    detail="2 x too long",
+    hint="Run `agentctx queue retry`.",
+    fixable=True,
+)
+FAIL = CheckResult(id="embedding.key", group="embedding", status="fail", message="no key", hint="Set it.")
+
+Answer = Callable[[DoctorReply], list[Checkup]]
+
+
+@pytest.fixture
+def answered(monkeypatch: pytest.MonkeyPatch) -> Answer:
+    """Let the command find this; gives what it was asked to examine."""
+
+    def answer(reply: DoctorReply) -> list[Checkup]:
+        asked: list[Checkup] = []
+
+        async def examine(checkup: Checkup) -> DoctorReply:
+            asked.append(checkup)
+            return reply
+
+        monkeypatch.setattr(checkup_module, "examine", examine)
+        return asked
+
+    return answer
+
+
+def test_the_report_is_grouped_and_aligned_and_short_where_all_is_well() -> None:
+    assert report_lines(report([PASS, SKIP, WARN, FAIL]), None) == [
+        "Program",
+        "  ✓ sqlite.version  SQLite 3",
+        "",
+        "Socket",
+        "  - socket.file     none",
+        "",
+        "Queue",
+        "  ! queue.buried    2 jobs given up",
+        "                    2 x too long",
+        "                    Run `agentctx queue retry`.",
+        "",
+        "Embedding/RAG",
+        "  ✗ embedding.key   no key",
+        "                    Set it.",
+        "",
+        "1 passed, 1 warning, 1 failed, 1 skipped",
+    ]
+
+
+def test_a_repair_is_told() -> None:
+    fixed = CheckResult(
+        id="queue.buried", group="queue", status="pass", message="none", fixed="put 2 jobs back"
+    )
+    assert report_lines(report([fixed]), None)[1:3] == [
+        "  ✓ queue.buried  none",
+        "                  fixed: put 2 jobs back",
+    ]
+
+
+def test_a_row_skipped_for_one_reason_is_one_line() -> None:
+    row = [
+        CheckResult(id=name, group="queue", status="skip", message="nothing is saved yet")
+        for name in ("queue.backlog", "queue.buried", "queue.leases")
+    ]
+    assert report_lines(report(row), None)[1:-2] == ["  - 3 checks       nothing is saved yet"]
+
+
+@pytest.mark.parametrize("columns", [20, 60, 80])
+def test_long_findings_are_wrapped_between_words(columns: int) -> None:
+    long = CheckResult(
+        id="queue.buried",
+        group="queue",
+        status="fail",
+        message="word " * 40,
+        detail="more " * 40,
+        hint="do " * 40,
+    )
+    lines = report_lines(report([long]), columns)
+    assert sum(line.count("word") for line in lines) == 40
+    assert max(map(width, lines)) <= max(columns, 18 + 30)
+
+
+def test_a_finding_cannot_command_the_terminal() -> None:
+    evil = CheckResult(
+        id="queue.buried", group="queue", status="fail", message="a\x1b[2Jb", detail="c\u202ed"
+    )
+    assert not {"\x1b", "\u202e"} & set("".join(report_lines(report([evil]), None)))
+
+
+def test_without_unicode_the_marks_are_ascii() -> None:
+    assert all(line.isascii() for line in report_lines(report([PASS, SKIP, WARN, FAIL]), None, unicode=False))
+
+
+@pytest.mark.parametrize(
+    ("warned", "failed", "strict", "code"),
+    [(0, 0, True, 0), (1, 0, False, 0), (1, 0, True, 1), (0, 1, False, 1), (1, 1, True, 1)],
+)
+def test_exit_codes(warned: int, failed: int, strict: bool, code: int) -> None:
+    summary = DoctorSummary(passed=1, warned=warned, failed=failed, skipped=0)
+    assert exit_code(summary, strict=strict) == code
+
+
+def test_the_options_are_passed_on(answered: Answer, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = answered(report([WARN]))
+    arguments = [
+        "--fix",
+        "--offline",
+        "--config",
+        "c",
+        "--data-dir",
+        "d",
+        "--only",
+        "queue",
+        "--skip",
+        "queue.buried",
+    ]
+    assert run(["--socket", "s", "doctor", *arguments]) == 0
+    assert run(["doctor", "--strict"]) == 1
+    capsys.readouterr()
+    assert asked == [
+        Checkup(
+            config=Path("c"),
+            data_dir=Path("d"),
+            socket=Path("s"),
+            wanted=("queue.backlog", "queue.leases"),
+            fix=True,
+            offline=True,
+        ),
+        Checkup(wanted=CHECK_IDS),
+    ]
+
+
+def test_json_is_the_whole_reply(answered: Answer, capsys: pytest.CaptureFixture[str]) -> None:
+    reply = report([WARN, FAIL])
+    answered(reply)
+    assert run(["doctor", "--json"]) == 1
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == asdict(reply)
+    assert captured.err == ""
+
+
+def test_what_can_be_repaired_is_offered(answered: Answer, capsys: pytest.CaptureFixture[str]) -> None:
+    answered(report([PASS, WARN]))
+    assert run(["doctor"]) == 0
+    assert "agentctx doctor --fix` can repair one of these" in capsys.readouterr().err
+    assert run(["doctor", "--fix"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("option", ["--only", "--skip"])
+def test_an_unknown_check_is_a_usage_error_that_lists_the_known(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["doctor", option, "bogus"]) == 2
+    error = capsys.readouterr().err
+    assert "no check 'bogus'" in error
+    assert "embedding.canary" in error
+
+
+def test_colour_is_for_terminals_only(answered: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
+    answered(report([PASS, FAIL]))
+    monkeypatch.setattr(sys, "stdout", terminal := Terminal())
+    run(["doctor"])
+    assert "\x1b[31m✗\x1b[0m" in terminal.written()
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys, "stdout", plain := Terminal())
+    run(["doctor"])
+    assert "\x1b" not in plain.written()

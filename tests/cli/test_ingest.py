@@ -1,0 +1,310 @@
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentctx.cli.ingest import change_lines, summary_lines
+from agentctx.ingest.plan import Missing, Verdict
+from agentctx.ingest.report import Report
+from agentctx.wire import EntryPage, ForgetReply, SaveManyReply
+from tests.cli.terminal import Terminal
+from tests.client.stub_daemon import (
+    ID,
+    Reply,
+    Seen,
+    StubDaemon,
+    entry,
+    queue_reply,
+    save_result,
+    status_reply,
+)
+
+Agentctx = Callable[..., int]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, daemon: StubDaemon) -> Path:
+    """Two files, and a daemon that knows a third which is gone."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for name in ("a.md", "b.md"):
+        (folder / name).write_text("text\n")
+    record = {
+        "digest": "0" * 64,
+        "size": 1,
+        "modified": 2,
+        "part": 1,
+        "parts": 1,
+        "unit": "line",
+        "places": [[0, 1]],
+    }
+    source = str(folder / "gone.md")
+    known = entry(key=source, attributes={"source": source, "tags": [], "category": "fact", "file": record})
+    daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[known], next=None)))
+    daemon.answer("POST", "/v1/entries", _saved)
+    daemon.answer("DELETE", f"/v1/entries/{ID}", (200, ForgetReply(id=ID, versions=1)))
+    daemon.answer("GET", "/v1/status", (200, status_reply()))
+    daemon.answer("GET", "/v1/queue", (200, queue_reply(0, 0)))
+    return folder
+
+
+def _saved(seen: Seen) -> Reply:
+    return 200, SaveManyReply(results=[save_result() for _ in seen.body["entries"]])
+
+
+def sent(daemon: StubDaemon, method: str) -> list[Any]:
+    return [seen for seen in daemon.seen if seen.method == method]
+
+
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch, answer: str) -> Terminal:
+    err = Terminal()
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    monkeypatch.setattr(sys, "stderr", err)
+    return err
+
+
+def test_a_summary_and_nothing_else_on_stdout(
+    agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert agentctx("ingest", str(folder)) == 0
+    assert capsys.readouterr() == (
+        "new      2\nmissing  1  1 gone\nentries  2  10 B\n",
+        "note: 1 missing files are still known; --remove-missing forgets them\n",
+    )
+
+
+def test_options_are_in_every_save_and_in_the_list(
+    agentctx: Agentctx, daemon: StubDaemon, folder: Path
+) -> None:
+    options = [
+        "--namespace",
+        "team",
+        "--tag",
+        "t",
+        "--tag",
+        "u",
+        "--tag",
+        "t",
+        "--category",
+        "rule",
+        "--agent",
+        "me",
+    ]
+    assert agentctx("ingest", *options, str(folder)) == 0
+    (saves,) = sent(daemon, "POST")
+    for save in saves.body["entries"]:
+        assert {
+            name: save[name] for name in ("collection", "namespace", "tags", "category", "agent", "origin")
+        } == {
+            "collection": "knowledge",
+            "namespace": "team",
+            "tags": ["t", "u"],
+            "category": "rule",
+            "agent": "me",
+            "origin": "document",
+        }
+    listed = sent(daemon, "GET")[0].query
+    assert (listed["namespace"], listed["key_prefix"], listed["content"]) == (
+        ["team"],
+        [f"{folder}/"],
+        ["false"],
+    )
+
+
+def test_one_json_document(agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert agentctx("ingest", "--json", str(folder)) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["counts"]["new"], document["missing"]) == (
+        2,
+        [{"path": f"{folder}/gone.md", "reason": "gone"}],
+    )
+
+
+@pytest.mark.parametrize(("answer", "forgotten"), [("y\n", 1), ("n\n", 0), ("\n", 0)])
+def test_a_terminal_is_asked_once_about_the_missing(
+    agentctx: Agentctx,
+    daemon: StubDaemon,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: str,
+    forgotten: int,
+) -> None:
+    err = on_a_terminal(monkeypatch, answer)
+    assert agentctx("ingest", "--quiet", str(folder)) == 0
+    assert f"{folder}/gone.md (gone)" in err.written()
+    assert "Forget these 1 files (1 entries)? [y/N]" in err.written()
+    assert len(sent(daemon, "DELETE")) == forgotten
+
+
+def test_an_end_of_input_at_the_question_is_a_no(
+    agentctx: Agentctx, daemon: StubDaemon, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_a_terminal(monkeypatch, "")
+    assert agentctx("ingest", "--quiet", str(folder)) == 130
+    assert sent(daemon, "DELETE") == []
+
+
+@pytest.mark.parametrize("option", ["--keep-missing", "--remove-missing", "--json", "--dry-run"])
+def test_nobody_is_asked_when_the_answer_is_given(
+    agentctx: Agentctx, daemon: StubDaemon, folder: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    err = on_a_terminal(monkeypatch, "y\n")
+    assert agentctx("ingest", "--quiet", option, str(folder)) == 0
+    assert "Forget" not in err.written()
+    assert len(sent(daemon, "DELETE")) == (1 if option == "--remove-missing" else 0)
+
+
+def test_a_dry_run_sends_nothing_and_lists_everything(
+    agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / ".env").write_text("x")
+    assert agentctx("ingest", "--dry-run", "--remove-missing", str(folder)) == 0
+    assert {seen.method for seen in daemon.seen} == {"GET"}
+    assert capsys.readouterr().out.splitlines()[:4] == [
+        f"new        {folder}/a.md",
+        f"new        {folder}/b.md",
+        f"missing    {folder}/gone.md  (gone)",
+        f"skipped    {folder}/.env  (hidden)",
+    ]
+
+
+def test_a_refused_file_is_told_and_the_exit_is_1(
+    agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refusal = {"error": {"code": "invalid_input", "message": "Not that one.", "hint": "Another."}}
+    daemon.answer("POST", "/v1/entries", (200, {"results": [refusal, _plain(save_result())]}))
+    assert agentctx("ingest", str(folder)) == 1
+    captured = capsys.readouterr()
+    assert f"failed: {folder}/a.md: Not that one." in captured.err
+    assert "note: 1 files: Another." in captured.err
+    assert "new      1" in captured.out
+
+
+def _plain(result: Any) -> dict[str, Any]:
+    return {"id": result.id, "version": result.version, "changed": result.changed}
+
+
+def test_an_unknown_argument_is_told_and_the_others_are_done(
+    agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert agentctx("ingest", str(folder / "a.md"), "/nonsense") == 1
+    captured = capsys.readouterr()
+    assert "failed: /nonsense: no such file or folder" in captured.err
+    assert captured.out.startswith("new      1")
+
+
+def test_a_daemon_that_goes_away_midway_says_what_was_done(
+    agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(600):
+        (folder / f"{number}.txt").write_text("text")
+
+    def first_then_none(seen: Seen) -> Reply:
+        daemon.dropping = 1_000
+        return _saved(seen)
+
+    daemon.answer("POST", "/v1/entries", first_then_none)
+    assert agentctx("ingest", str(folder)) == 3
+    captured = capsys.readouterr()
+    assert "note: 500 files were done before it; the same command goes on from there" in captured.err
+    assert "error: " in captured.err
+
+
+def test_wait_tells_what_is_left(
+    agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert agentctx("ingest", "--wait", "--keep-missing", str(folder)) == 0
+    assert "pending  0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--max-size", "much"], "no size"),
+        (["--remove-missing", "--keep-missing"], "goes not with --keep-missing"),
+        (["--watch", "--dry-run"], "goes neither with --dry-run"),
+        (["--watch", "--wait"], "goes neither with --dry-run"),
+    ],
+)
+def test_usage(
+    agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str], options: list[str], problem: str
+) -> None:
+    assert agentctx("ingest", *options, str(folder)) == 2
+    assert problem in capsys.readouterr().err
+
+
+def test_nothing_named_is_a_usage_error(agentctx: Agentctx) -> None:
+    assert agentctx("ingest") == 2
+
+
+def test_a_collection_that_takes_no_files(
+    agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert agentctx("ingest", "-c", "observation", str(folder)) == 1
+    assert "takes no files" in capsys.readouterr().err
+    assert daemon.seen == []
+
+
+def test_only_folders_are_watched(
+    agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert agentctx("ingest", "--watch", str(folder / "a.md")) == 1
+    assert "is no folder" in capsys.readouterr().err
+
+
+def test_a_watch_without_its_package_says_how_to_get_it(
+    agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "watchfiles", None)
+    assert agentctx("ingest", "--watch", str(folder)) == 1
+    assert 'pip install "agentctx-daemon[watch]"' in capsys.readouterr().err
+
+
+def test_a_file_name_cannot_command_the_terminal(
+    agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "\x1b[2J\u202e.md").write_text("text\n")
+    assert agentctx("ingest", "--dry-run", str(folder)) == 0
+    out = capsys.readouterr().out
+    assert "\\u001b[2J\\u202e.md" in out
+    assert "\x1b" not in out
+
+
+def test_names_that_are_no_text_are_taken(
+    agentctx: Agentctx, daemon: StubDaemon, tmp_path: Path, folder: Path
+) -> None:
+    file = folder / os.fsdecode(b"caf\xe9.md")
+    file.write_text("text\n")
+    assert agentctx("ingest", str(file)) == 0
+    (saves,) = sent(daemon, "POST")
+    assert saves.body["entries"][0]["source"] == f"{folder}/caf\\xe9.md"
+
+
+def test_the_summary_has_a_line_for_each_outcome() -> None:
+    report = Report(unchanged=120, entries=4, bytes=12_000, pending=0, buried=1)
+    report.saved[Verdict.TOUCHED] += ["/d/a"]
+    report.skip("/d/.env", "hidden")
+    report.skip("/d/.x", "hidden")
+    report.skip("/d/y", "ignored")
+    report.removed.append(Missing("/d/e", "gone", ("1",)))
+    assert summary_lines(report) == [
+        "touched      1  the text is the same",
+        "unchanged  120",
+        "removed      1  1 gone",
+        "skipped      3  2 hidden, 1 ignored",
+        "entries      4  12.0 kB",
+        "pending      0  1 buried",
+    ]
+    assert summary_lines(Report()) == ["nothing to do"]
+
+
+def test_changes_are_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    report = Report()
+    report.saved[Verdict.CHANGED] += ["/d/a"]
+    report.removed.append(Missing("/d/e", "gone", ("1",)))
+    report.skip("/d/.env", "hidden")
+    assert change_lines(report, with_skipped=False) == ["changed    /d/a", "removed    /d/e  (gone)"]

@@ -1,0 +1,85 @@
+import json
+import os
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from agentctx.cli.app import run
+from agentctx.cli.migrate import MigrateReport, report_line
+from agentctx.daemon.lock import acquire_lock, data_lock_path
+from agentctx.sqlite.driver import open_connection
+from agentctx.sqlite.migrate import load_migrations, migrate_database
+from agentctx.storage.sqlite.engine import DATABASE_NAME
+
+KNOWN = len(load_migrations())
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """An empty database, of no version."""
+    path = tmp_path / DATABASE_NAME
+    with closing(open_connection(path)) as connection:
+        connection.execute("VACUUM")
+    return path
+
+
+def migrate(path: Path, *args: str) -> int:
+    return run(["migrate", "--data-dir", str(path.parent), *args])
+
+
+def test_what_is_missing_is_applied_once(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    versions = list(range(1, KNOWN + 1))
+    expected = {"database": str(database), "known": KNOWN}
+
+    assert migrate(database, "--dry-run", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {
+        **expected,
+        "version": 0,
+        "applied": [],
+        "pending": versions,
+    }
+    assert migrate(database, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {
+        **expected,
+        "version": KNOWN,
+        "applied": versions,
+        "pending": [],
+    }
+    assert migrate(database) == 0
+    assert capsys.readouterr().out == f"up to date  schema version {KNOWN} of {KNOWN}  {database}\n"
+
+
+def test_a_running_daemon_is_named(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with acquire_lock(data_lock_path(database.parent)):
+        assert migrate(database) == 1
+        assert f"pid {os.getpid()}" in capsys.readouterr().err
+        assert migrate(database, "--dry-run") == 0
+    assert capsys.readouterr().out.startswith("to apply  1")
+
+
+@pytest.mark.parametrize("args", [(), ("--dry-run",)])
+def test_a_database_of_a_newer_program_is_left_alone(
+    database: Path, capsys: pytest.CaptureFixture[str], args: tuple[str, ...]
+) -> None:
+    migrate_database(database)
+    with closing(open_connection(database)) as connection:
+        connection.execute("INSERT INTO schema_migrations VALUES (999, 'future', '', 0)")
+    assert migrate(database, *args) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert f"schema version 999, this agentctx knows up to {KNOWN}" in captured.err
+    assert "Install the newer agentctx" in captured.err
+
+
+def test_a_wrong_folder_is_an_error_and_stays_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert migrate(tmp_path / "absent" / DATABASE_NAME) == 1
+    assert "There is no database" in capsys.readouterr().err
+    assert not (tmp_path / "absent").exists()
+
+
+def test_what_was_done_reads_well() -> None:
+    done = MigrateReport("/d", version=3, known=3, applied=[2, 3], pending=[])
+    assert report_line(done) == "applied  2, 3  schema version 3 of 3  /d"

@@ -1,0 +1,22 @@
+from pathlib import Path
+
+from agentctx.cli.reference import reference
+
+PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
+
+
+def test_the_page_is_what_the_commands_say() -> None:
+    assert PAGE.read_text(encoding="utf-8") == reference(), (
+        "make it again: python -m agentctx.cli.reference > docs/cli.md"
+    )
+
+
+def test_arguments_options_defaults_and_choices_are_told() -> None:
+    page = reference()
+    search = page[page.index("### `agentctx search QUERY`") : page.index("### `agentctx context QUERY`")]
+    assert "- `QUERY`: The question, in plain words." in search
+    assert "| `--order distance\\|relevance` | `relevance` | What comes first. |" in search
+    assert "| `-c, --collection COLLECTION` |  |" in search
+    assert "| `--limit N` |" in search
+    assert "| `--json` |  | Print one JSON document. |" in search
+    assert "### `agentctx queue drain`" in page

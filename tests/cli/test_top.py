@@ -1,0 +1,90 @@
+import json
+import os
+import signal
+import termios
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.cli.pseudo_terminal import PseudoTerminal
+from tests.cli.test_top_rates import later
+from tests.client.stub_daemon import StubDaemon, status_reply
+
+Agentctx = Callable[..., int]
+STATUS = ("GET", "/v1/status")
+
+
+@pytest.fixture
+def busy(daemon: StubDaemon) -> StubDaemon:
+    first = status_reply()
+    daemon.answer(*STATUS, (200, first), (200, later(first, 2.0, saved=10)))
+    return daemon
+
+
+def test_off_a_terminal_there_is_one_plain_snapshot(
+    agentctx: Agentctx, busy: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert agentctx("top", "--interval", "0.1") == 0
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "saves             5.0     2.5 ms     4.0 ms\n" in out
+    assert len(busy.seen) == 2
+
+
+def test_a_snapshot_as_json(agentctx: Agentctx, busy: StubDaemon, capsys: pytest.CaptureFixture[str]) -> None:
+    assert agentctx("top", "--json", "--interval", "0.1") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["seconds"] == 2.0
+    assert report["rates"]["saves"] == 5.0
+    assert report["status"]["activity"]["saved"] == 19
+
+
+def test_a_restart_in_between_has_no_rates(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answer(*STATUS, (200, status_reply()), (200, status_reply(pid=1)))
+    assert agentctx("top", "--json", "--interval", "0.1") == 0
+    assert json.loads(capsys.readouterr().out)["rates"] is None
+
+
+def test_a_snapshot_without_a_daemon_is_3(tmp_path: Path, agentctx: Agentctx) -> None:
+    assert agentctx("--socket", str(tmp_path / "none"), "top", "--once") == 3
+
+
+def test_the_live_view_on_a_terminal_ends_with_q(busy: StubDaemon) -> None:
+    with PseudoTerminal(["--socket", str(busy.socket), "top", "--interval", "0.1"]) as terminal:
+        assert "saves               -" in terminal.read_until("q quits")
+        assert "saves             5.0" in terminal.read_until("5.0")
+        terminal.press("q")
+        code, output = terminal.finish()
+    assert code == 0
+    assert output.endswith("\x1b[?1049l")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 128 + signal.SIGTERM)])
+def test_a_signal_gives_the_terminal_back(busy: StubDaemon, number: int, code: int) -> None:
+    with PseudoTerminal(["--socket", str(busy.socket), "top", "--interval", "60"]) as terminal:
+        terminal.read_until("q quits")
+        os.kill(terminal.process.pid, number)
+        ended, output = terminal.finish()
+        modes = terminal.present_modes()
+    assert ended == code
+    assert output.endswith("\x1b[?1049l")
+    assert modes[3] & termios.ICANON
+    assert modes[3] & termios.ECHO
+
+
+def test_a_daemon_that_is_away_is_awaited(tmp_path: Path) -> None:
+    socket = tmp_path / "late.sock"
+    with PseudoTerminal(["--socket", str(socket), "top", "--interval", "0.1"], columns=200) as terminal:
+        assert "Trying again." in terminal.read_until("q quits")
+        stub = StubDaemon(socket)
+        stub.answer(*STATUS, (200, replace(status_reply(), version="9.9.9")))
+        with stub.running():
+            terminal.read_until("agentctx 9.9.9")
+        socket.unlink(missing_ok=True)
+        terminal.read_until("what follows is what was seen last")
+        terminal.press("q")
+        assert terminal.finish()[0] == 0
