@@ -1,0 +1,201 @@
+"""Reads the files of a plan one at a time, sends their parts, and counts what the daemon says to them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from threading import Event
+from typing import Protocol, TypeAlias
+
+from agentctx.errors import AgentctxError, NotFound, StorageFailed, Unavailable
+from agentctx.ingest.extract import NotIngestible, Refusal, extract
+from agentctx.ingest.known import Labels
+from agentctx.ingest.names import key_of
+from agentctx.ingest.parts import Part, split
+from agentctx.ingest.plan import GONE, Candidate, Verdict, labels_for, missing_file, verdict_on
+from agentctx.ingest.progress import Progress
+from agentctx.ingest.read import Contents, read
+from agentctx.ingest.report import Report
+from agentctx.ingest.walk import problem_of
+from agentctx.wire import FileRecord, ForgetReply, PlaceUnit, SaveRequest, SaveResult
+
+Outcome: TypeAlias = SaveResult | AgentctxError
+
+_PASSING = frozenset({Refusal.NEEDS_EXTRA, Refusal.TOO_SLOW})
+"""These say nothing about the text, so what is known of it stays."""
+
+
+class Memory(Protocol):
+    """The part of `Client` that is needed here."""
+
+    def save_all(self, requests: Iterable[SaveRequest]) -> Iterator[Outcome]: ...
+
+    def forget(self, entry_id: str) -> ForgetReply: ...
+
+
+class Rehearsal:
+    """A memory that takes everything and keeps nothing: for `--dry-run`."""
+
+    def save_all(self, requests: Iterable[SaveRequest]) -> Iterator[Outcome]:
+        return (SaveResult(id="", version=0, changed=True) for _ in requests)
+
+    def forget(self, entry_id: str) -> ForgetReply:
+        return ForgetReply(id=entry_id, versions=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the entries go and what they are labelled with."""
+
+    collection: str
+    namespace: str
+    labels: Labels
+
+
+@dataclass(slots=True)
+class _Work:
+    """One file on its way. It is done when every part has its outcome."""
+
+    candidate: Candidate
+    verdict: Verdict
+    size: int
+    parts: int
+    settled: int = 0
+    problem: AgentctxError | None = None
+    redacted: set[str] = field(default_factory=set)
+
+
+class Delivery:
+    """Carries out a plan. What it did is in `report`, also when it was interrupted."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        target: Target,
+        report: Report,
+        progress: Progress,
+        *,
+        stop: Event,
+        max_bytes: int,
+    ) -> None:
+        self._memory = memory
+        self._target = target
+        self._report = report
+        self._progress = progress
+        self._stop = stop
+        self._max_bytes = max_bytes
+        self._owed: deque[_Work] = deque()
+        """The file of each part that was sent, until its outcome is there."""
+
+    def run(self, candidates: Iterable[Candidate]) -> None:
+        """Save the files, one after the other, batch by batch.
+
+        Raises:
+            DaemonUnreachable: the daemon went away. What was acknowledged is unchanged the next time.
+            StorageFailed, Unavailable: the daemon takes nothing at the moment.
+        """
+        for outcome in self._memory.save_all(self._requests(candidates)):
+            self._settle(self._owed.popleft(), outcome)
+
+    def _requests(self, candidates: Iterable[Candidate]) -> Iterator[SaveRequest]:
+        for candidate in candidates:
+            if self._stop.is_set():
+                self._report.interrupted = True
+                return
+            self._progress.reading(candidate.source)
+            try:
+                yield from self._requests_of(candidate)
+            except NotIngestible as refusal:
+                self._refuse(candidate, refusal)
+            except FileNotFoundError:
+                self._vanish(candidate)
+            except OSError as error:
+                self._report.fail(candidate.found.path, problem_of(error))
+                self._progress.done(candidate.found.size)
+
+    def _requests_of(self, candidate: Candidate) -> Iterator[SaveRequest]:
+        contents = read(candidate.found, self._max_bytes)
+        extracted = extract(PurePath(candidate.found.path), contents.data)
+        parts = split(extracted.text, extracted.unit, extracted.places)
+        work = _Work(candidate, verdict_on(contents.digest, candidate.known), contents.size, len(parts))
+        for note in extracted.notes:
+            self._report.remark(candidate.source, note)
+        for number, part in enumerate(parts, 1):
+            self._owed.append(work)
+            yield self._request(candidate, contents, part, number, len(parts), extracted.unit)
+
+    def _request(
+        self,
+        candidate: Candidate,
+        contents: Contents,
+        part: Part,
+        number: int,
+        parts: int,
+        unit: PlaceUnit,
+    ) -> SaveRequest:
+        labels = labels_for(self._target.labels, candidate.known)
+        return SaveRequest(
+            collection=self._target.collection,
+            namespace=self._target.namespace,
+            key=key_of(candidate.source, number),
+            content=part.content,
+            source=candidate.source,
+            origin="document",
+            tags=None if labels.tags is None else list(labels.tags),
+            category=labels.category,
+            agent=labels.agent,
+            file=FileRecord(
+                digest=contents.digest,
+                size=contents.size,
+                modified=contents.modified,
+                part=number,
+                parts=parts,
+                unit=unit,
+                places=part.places,
+            ),
+        )
+
+    def _settle(self, work: _Work, outcome: Outcome) -> None:
+        if isinstance(outcome, StorageFailed | Unavailable):
+            raise outcome
+        work.settled += 1
+        if isinstance(outcome, AgentctxError):
+            work.problem = work.problem or outcome
+        else:
+            self._report.entries += 1
+            work.redacted.update(outcome.redacted)
+        if work.settled == work.parts:
+            self._finish(work)
+
+    def _finish(self, work: _Work) -> None:
+        source = work.candidate.source
+        if work.problem:
+            self._report.fail(work.candidate.found.path, work.problem.message, work.problem.hint)
+        else:
+            self._forget_surplus(work)
+            self._report.saved[work.verdict].append(source)
+            self._report.bytes += work.size
+        if work.redacted:
+            self._report.remark(source, f"cut out before it was stored: {', '.join(sorted(work.redacted))}")
+        self._progress.done(work.candidate.found.size)
+
+    def _forget_surplus(self, work: _Work) -> None:
+        known = work.candidate.known
+        for number, held in known.parts.items() if known else ():
+            if number > work.parts:
+                with suppress(NotFound):
+                    self._memory.forget(held.id)
+
+    def _refuse(self, candidate: Candidate, refusal: NotIngestible) -> None:
+        self._report.skip(candidate.found.path, refusal.message, refusal.hint)
+        if candidate.known and refusal.refusal not in _PASSING:
+            self._report.missing.append(missing_file(candidate.known, refusal.message))
+        self._progress.done(candidate.found.size)
+
+    def _vanish(self, candidate: Candidate) -> None:
+        if candidate.known:
+            self._report.missing.append(missing_file(candidate.known, GONE))
+        self._progress.done(candidate.found.size)

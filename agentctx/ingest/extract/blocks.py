@@ -1,0 +1,189 @@
+"""Writes headings, paragraphs, lists, tables and code as Markdown-like text, from what tags announce."""
+
+from __future__ import annotations
+
+from agentctx.ingest.extract.builder import TextBuilder, fence_around
+
+_DEEPEST_INDENT = 8
+
+_SPACE, _LINE, _BLANK = " ", "\n", "\n\n"
+_RANKS = {"": 0, _SPACE: 1, _LINE: 2, _BLANK: 3}
+
+
+class BlockWriter:
+    """A stream of announcements and texts; nothing is held but the code block that is being read.
+
+    Announcements may come in any order and need not be closed, as in the HTML of the world. Every text comes
+    with the number of the source line it begins on.
+    """
+
+    def __init__(self, builder: TextBuilder) -> None:
+        self._builder = builder
+        self._gap = ""
+        """The whitespace owed before the next text."""
+        self._mark = ""
+        """The heading or item mark owed before the next text."""
+        self._in_heading = False
+        self._lists: list[int | None] = []
+        """The number of the last item of each open list, None in lists with bullets."""
+        self._in_row = False
+        self._row_has_text = False
+        self._owed_cells = 0
+        self._code: list[tuple[str, int]] | None = None
+
+    def text(self, data: str, line: int) -> None:
+        """Adds text; whitespace is collapsed except in code."""
+        if self._code is not None:
+            self._code.append((data, line))
+            return
+        for index, piece in enumerate(data.split("\n")):
+            words = piece.split()
+            if index or piece[:1].isspace():
+                self._owe(_SPACE)
+            if words:
+                self._put(" ".join(words), line + index)
+                if piece[-1].isspace():
+                    self._owe(_SPACE)
+
+    def paragraph(self) -> None:
+        self._end_block(_BLANK)
+
+    def line(self, line: int) -> None:
+        """A break to the next line; `line` is where it stands in the source."""
+        if self._code is not None:
+            self._code.append(("\n", line))
+        else:
+            self._end_block(_LINE)
+
+    def begin_heading(self, level: int) -> None:
+        if self._code is None:
+            self.end_row()
+            self._owe(_BLANK)
+            self._mark, self._in_heading = "#" * level + " ", True
+
+    def end_heading(self) -> None:
+        if self._in_heading:
+            self._mark, self._in_heading = "", False
+        self.paragraph()
+
+    def begin_list(self, *, is_numbered: bool) -> None:
+        self._end_block(_LINE if self._lists else _BLANK)
+        self._lists.append(0 if is_numbered else None)
+
+    def end_list(self) -> None:
+        if self._lists:
+            self._lists.pop()
+        self._mark = ""
+        self._end_block(_LINE if self._lists else _BLANK)
+
+    def begin_item(self) -> None:
+        self._end_block(_LINE)
+        if self._in_row or self._code is not None:
+            return
+        bullet = "- "
+        if self._lists and (last := self._lists[-1]) is not None:
+            self._lists[-1] = last + 1
+            bullet = f"{last + 1}. "
+        self._mark = "  " * min(len(self._lists) - 1, _DEEPEST_INDENT) + bullet
+        self._in_heading = False
+
+    def end_item(self) -> None:
+        if not self._in_heading:
+            self._mark = ""
+        self._end_block(_LINE)
+
+    def begin_table(self) -> None:
+        self.end_row()
+        self.paragraph()
+
+    def end_table(self) -> None:
+        self.end_row()
+        self.paragraph()
+
+    def begin_row(self) -> None:
+        self.end_row()
+        self._end_block(_LINE)
+        self._in_row = True
+
+    def end_row(self) -> None:
+        """Closes the row; one without text leaves nothing behind."""
+        if self._row_has_text:
+            self._gap = ""
+            self._builder.append(" |")
+        self._in_row = self._row_has_text = False
+        self._owed_cells = 0
+        self._end_block(_LINE)
+
+    def begin_cell(self) -> None:
+        if self._code is not None:
+            return
+        if not self._in_row:
+            self.begin_row()
+        self._owed_cells += 1
+        if self._row_has_text:
+            self._gap = ""
+
+    def end_cell(self) -> None:
+        self._end_block(_LINE)
+
+    def begin_code(self) -> None:
+        if self._code is None:
+            self.end_row()
+            self.paragraph()
+            self._code = []
+
+    def end_code(self) -> None:
+        """Writes the code with its line breaks, in a fence longer than any in it."""
+        pieces, self._code = _trimmed(self._code or []), None
+        if pieces:
+            fence = fence_around("".join(text for text, _ in pieces))
+            self._put(f"{fence}\n", pieces[0][1])
+            for text, line in pieces:
+                self._builder.write(text, line)
+            self._builder.append(f"\n{fence}")
+        self.paragraph()
+
+    def finish(self) -> None:
+        self.end_code()
+        self.end_row()
+
+    def _end_block(self, gap: str) -> None:
+        """A mark that waits for its text stays with it, and a row or a heading stays on its line."""
+        if self._code is None and not self._mark:
+            self._owe(_SPACE if self._in_row or self._in_heading else gap)
+
+    def _owe(self, gap: str) -> None:
+        if _RANKS[gap] > _RANKS[self._gap]:
+            self._gap = gap
+
+    def _put(self, text: str, line: int) -> None:
+        self._builder.append(self._gap)
+        self._builder.write(self._cell_marks() + self._mark + text, line)
+        self._gap = self._mark = ""
+
+    def _cell_marks(self) -> str:
+        if not self._owed_cells:
+            return ""
+        marks = (" |" if self._row_has_text else "|") + "  |" * (self._owed_cells - 1) + " "
+        self._owed_cells, self._row_has_text = 0, True
+        return marks
+
+
+def _trimmed(pieces: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Code without blank lines at its beginning and whitespace at its end."""
+    pieces = [piece for piece in pieces if piece[0]]
+    while pieces and pieces[-1][0].isspace():
+        pieces.pop()
+    if pieces:
+        text, line = pieces[-1]
+        pieces[-1] = (text.rstrip(), line)
+    return _without_leading_lines(pieces)
+
+
+def _without_leading_lines(pieces: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    for index, (text, line) in enumerate(pieces):
+        start = len(text) - len(text.lstrip())
+        first_line = text.rfind("\n", 0, start) + 1
+        if start < len(text):
+            return [(text[first_line:], line + text.count("\n", 0, first_line)), *pieces[index + 1 :]]
+    return []

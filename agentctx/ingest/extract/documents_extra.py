@@ -1,0 +1,40 @@
+"""The border to the libraries that read PDF and Office files."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from agentctx.ingest.extract.base import NotIngestible, Refusal
+
+INSTALL_HINT = 'pip install "agentctx-daemon[documents]"'
+
+# The filters of warnings are the process's; two readers in threads must not restore each other's.
+_WARNINGS = threading.Lock()
+
+
+@contextmanager
+def documents_library(kind: str) -> Iterator[None]:
+    """Whatever a library raises inside becomes `NotIngestible`; its warnings go nowhere.
+
+    The libraries promise nothing about damaged files: beside their own errors they raise KeyError,
+    AttributeError, RecursionError, zlib.error and more. `kind` names the format, such as "PDF".
+    """
+    with _WARNINGS, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            yield
+        except NotIngestible:
+            raise
+        except ImportError as error:
+            raise NotIngestible(
+                Refusal.NEEDS_EXTRA, f"{kind} files need the documents extra", hint=INSTALL_HINT
+            ) from error
+        except MemoryError as error:
+            raise NotIngestible(Refusal.TOO_LARGE, "too large for the memory there is") from error
+        except Exception as error:
+            raise NotIngestible(
+                Refusal.DAMAGED, f"damaged, or not of the {kind} format ({type(error).__name__})"
+            ) from error

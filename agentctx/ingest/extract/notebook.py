@@ -1,0 +1,82 @@
+"""Jupyter notebooks: what was written into the cells, without what came out of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from agentctx.ingest.extract.base import Extracted, Limits, NotIngestible, Refusal
+from agentctx.ingest.extract.builder import Budget, TextBuilder, fence_around
+from agentctx.ingest.extract.decode import decode
+
+
+def extract_notebook(data: bytes, limits: Limits) -> Extracted:
+    """Markdown cells as they are, code cells fenced, unit `cell`; all cells count, as the editors show them.
+
+    Formats 3 and 4. Raw cells, outputs and attachments are left out.
+
+    Raises:
+        NotIngestible: not a notebook, no sources in it, or over a limit.
+    """
+    notebook = _parsed(decode(data))
+    builder = TextBuilder("cell", Budget(limits, len(data)))
+    language = _language(notebook)
+    for number, cell in enumerate(_cells(notebook), start=1):
+        if text := _cell_text(cell, language):
+            builder.append("\n\n")
+            builder.write(text, number)
+    return builder.finish(empty="has no text in its cells")
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    if not text.strip():
+        raise NotIngestible(Refusal.EMPTY, "empty")
+    try:
+        notebook = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise NotIngestible(Refusal.DAMAGED, "damaged: not valid JSON") from error
+    if not isinstance(notebook, dict):
+        raise NotIngestible(Refusal.DAMAGED, "not a Jupyter notebook")
+    return notebook
+
+
+def _cells(notebook: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    sheets = notebook.get("worksheets", [])
+    groups = [notebook, *(sheets if isinstance(sheets, list) else [])]
+    lists = [group["cells"] for group in groups if isinstance(group, dict) and "cells" in group]
+    if not lists or not all(isinstance(cells, list) for cells in lists):
+        raise NotIngestible(Refusal.DAMAGED, "not a Jupyter notebook")
+    for cells in lists:
+        for cell in cells:
+            yield cell if isinstance(cell, dict) else {}
+
+
+def _cell_text(cell: dict[str, Any], language: str) -> str:
+    source = cell.get("source", cell.get("input"))
+    if isinstance(source, list):
+        source = "".join(line for line in source if isinstance(line, str))
+    if not isinstance(source, str) or not source.strip():
+        return ""
+    match cell.get("cell_type"):
+        case "markdown":
+            return source
+        case "heading":
+            level = cell.get("level")
+            return "#" * (level if isinstance(level, int) and 1 <= level <= 6 else 1) + " " + source
+        case "code":
+            return _fenced(source, language)
+        case _:
+            return ""
+
+
+def _fenced(code: str, language: str) -> str:
+    fence = fence_around(code)
+    return f"{fence}{language}\n{code.strip(chr(10))}\n{fence}"
+
+
+def _language(notebook: dict[str, Any]) -> str:
+    metadata = notebook.get("metadata")
+    info = metadata.get("language_info") if isinstance(metadata, dict) else None
+    name = info.get("name") if isinstance(info, dict) else None
+    return name if isinstance(name, str) and name.isidentifier() else ""

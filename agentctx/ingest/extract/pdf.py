@@ -1,0 +1,70 @@
+"""PDF: the text of the pages."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import TYPE_CHECKING, Any
+
+from agentctx.ingest.extract.base import Extracted, Limits, NotIngestible, Refusal
+from agentctx.ingest.extract.builder import Budget, TextBuilder, TimedBytes
+from agentctx.ingest.extract.documents_extra import documents_library
+
+if TYPE_CHECKING:
+    from pypdf import PageObject, PdfReader
+
+_BLANK_LINES = re.compile(r"[^\S\n]*\n(?:[^\S\n]*\n)+")
+_TRAILING = re.compile(r"[^\S\n]+$", re.MULTILINE)
+
+# pypdf reports every oddity of a file; without a handler they would be printed to stderr.
+logging.getLogger("pypdf").addHandler(logging.NullHandler())
+
+
+def extract_pdf(data: bytes, limits: Limits) -> Extracted:
+    """The text of each page in their order, unit `page` (the first is 1, whatever is printed on it).
+
+    Encrypted files are read if the empty password opens them.
+
+    Raises:
+        NotIngestible: encrypted, damaged, without text, over a limit, or pypdf is not installed.
+    """
+    builder = TextBuilder("page", Budget(limits, len(data)))
+    with documents_library("PDF"):
+        for number, page in enumerate(_open(TimedBytes(data, builder.budget)).pages, start=1):
+            text = _page_text(page, builder.budget, limits, len(data))
+            if text:
+                builder.append("\n\n")
+                builder.write(text, number)
+            builder.budget.check_time()
+    return builder.finish(empty="has no text (scanned?)")
+
+
+def _open(file: TimedBytes) -> PdfReader:
+    from pypdf import PasswordType, PdfReader
+    from pypdf.errors import DependencyError
+
+    try:
+        reader = PdfReader(file)
+        if reader.is_encrypted and reader.decrypt("") == PasswordType.NOT_DECRYPTED:
+            raise NotIngestible(Refusal.ENCRYPTED, "encrypted with a password")
+    except DependencyError as error:
+        raise NotIngestible(
+            Refusal.ENCRYPTED,
+            "encrypted with AES",
+            hint='To read it if it has no password: pip install "pypdf[crypto]"',
+        ) from error
+    return reader
+
+
+def _page_text(page: PageObject, budget: Budget, limits: Limits, size: int) -> str:
+    """The visitors stop a page that never ends: pypdf limits each of its content streams, not their sum."""
+    page_budget = Budget(limits, size)
+
+    def on_operator(*_: Any) -> None:
+        budget.check_time()
+
+    def on_text(text: str, *_: Any) -> None:
+        page_budget.spend(len(text))
+
+    text = page.extract_text(visitor_operand_before=on_operator, visitor_text=on_text)
+    return _BLANK_LINES.sub("\n\n", _TRAILING.sub("", text)).strip()

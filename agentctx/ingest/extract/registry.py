@@ -1,0 +1,83 @@
+"""Which extractor reads which file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import PurePath
+
+from agentctx.ingest.extract.base import DEFAULT_LIMITS, Extracted, Extractor, Limits, NotIngestible, Refusal
+from agentctx.ingest.extract.decode import looks_binary
+from agentctx.ingest.extract.markup import extract_html
+from agentctx.ingest.extract.notebook import extract_notebook
+from agentctx.ingest.extract.office_package import package_members
+from agentctx.ingest.extract.pdf import extract_pdf
+from agentctx.ingest.extract.plain import extract_plain
+from agentctx.ingest.extract.slides import extract_slides
+from agentctx.ingest.extract.word import extract_word
+from agentctx.ingest.extract.workbook import extract_workbook
+
+_BY_SUFFIX: Mapping[str, Extractor] = {
+    ".html": extract_html,
+    ".htm": extract_html,
+    ".xhtml": extract_html,
+    ".ipynb": extract_notebook,
+    ".pdf": extract_pdf,
+    ".docx": extract_word,
+    ".pptx": extract_slides,
+    ".pptm": extract_slides,
+    ".xlsx": extract_workbook,
+    ".xlsm": extract_workbook,
+}
+
+_OLD_OFFICE = frozenset({".doc", ".ppt", ".xls"})
+
+_MAIN_PARTS: Mapping[str, Extractor] = {
+    "word/document.xml": extract_word,
+    "ppt/presentation.xml": extract_slides,
+    "xl/workbook.xml": extract_workbook,
+}
+
+_PDF_MARK = b"%PDF-"
+_ZIP_MARK = b"PK\x03\x04"
+_HTML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
+
+
+def extract(path: PurePath, data: bytes, *, limits: Limits = DEFAULT_LIMITS) -> Extracted:
+    """The text of the file with these bytes. The suffix of `path` says what it is, else the bytes; nothing
+    is opened. The text of HTML, notebooks, Word, PowerPoint and Excel files is Markdown.
+
+    Raises:
+        NotIngestible: with the reason, for whatever gives no text.
+    """
+    if not data:
+        raise NotIngestible(Refusal.EMPTY, "empty")
+    suffix = path.suffix.lower()
+    if suffix in _OLD_OFFICE and not _by_content(data):
+        raise NotIngestible(
+            Refusal.UNSUPPORTED, f"{suffix} files are not read", hint=f"Save it as {suffix}x."
+        )
+    extractor = _BY_SUFFIX.get(suffix) or _by_content(data) or extract_plain
+    return extractor(data, limits)
+
+
+def known_suffixes() -> frozenset[str]:
+    """The suffixes of formats that are not read as plain text, in lower case, with their dot."""
+    return frozenset(_BY_SUFFIX)
+
+
+def surely_binary(path: PurePath, head: bytes) -> bool:
+    """Whether the first bytes (8 KiB suffice) show that `extract` would find no text, so that large
+    binaries need not be read whole. False promises nothing.
+    """
+    is_other_format = path.suffix.lower() in _BY_SUFFIX or head.startswith((_PDF_MARK, _ZIP_MARK))
+    return not is_other_format and looks_binary(head)
+
+
+def _by_content(data: bytes) -> Extractor | None:
+    if data.startswith(_PDF_MARK):
+        return extract_pdf
+    if data.startswith(_ZIP_MARK):
+        members = package_members(data)
+        return next((extractor for part, extractor in _MAIN_PARTS.items() if part in members), None)
+    return extract_html if _HTML_START.match(data) else None

@@ -1,0 +1,96 @@
+"""Word documents (.docx): paragraphs and tables in their order."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from agentctx.ingest.extract.base import Extracted, Limits
+from agentctx.ingest.extract.builder import Budget, TextBuilder, table_row
+from agentctx.ingest.extract.documents_extra import documents_library
+from agentctx.ingest.extract.office_package import checked_package
+from agentctx.ingest.extract.ooxml import Element, descend, local_name, paragraph_text, table_rows
+
+if TYPE_CHECKING:
+    from docx.document import Document
+
+_HEADING_NAME = re.compile(r"heading ([1-9])", re.IGNORECASE)
+_DEEPEST_HEADING = 6
+_DEEPEST_INDENT = 8
+
+
+def extract_word(data: bytes, limits: Limits) -> Extracted:
+    """Headings with `#`, list items with `-`, tables as rows, text boxes where they are anchored.
+
+    Where the pages of a document end is decided by the program that shows it, so unit `line` counts the lines
+    of the extracted text itself. Headers, footers, comments, footnotes and deleted text are left out.
+
+    Raises:
+        NotIngestible: encrypted, damaged, without text, over a limit, or python-docx is not installed.
+    """
+    builder = TextBuilder("line", Budget(limits, len(data)))
+    package = checked_package(data, "Word", builder.budget)
+    with documents_library("Word"):
+        import docx
+
+        _write_body(docx.Document(package), builder)
+    return builder.finish(empty="has no text")
+
+
+def _write_body(document: Document, builder: TextBuilder) -> None:
+    levels = _heading_levels(document.styles.element)
+    was_item = False
+    for block in descend(document.element.body, "p", "tbl"):
+        builder.budget.check_time()
+        if local_name(block) == "tbl":
+            text, is_item = "\n".join(filter(None, map(table_row, table_rows(block)))), False
+        else:
+            text, is_item = _paragraph(block, levels)
+        if text:
+            builder.append("\n" if is_item and was_item else "\n\n")
+            builder.write(text)
+            was_item = is_item
+
+
+def _paragraph(paragraph: Element, levels: dict[str, int]) -> tuple[str, bool]:
+    """Its text, marked as heading or list item, and whether it is an item."""
+    text = paragraph_text(paragraph)
+    if not text:
+        return "", False
+    style = _value(paragraph.find("{*}pPr/{*}pStyle"))
+    if level := levels.get(style, 0):
+        return "#" * min(level, _DEEPEST_HEADING) + " " + " ".join(text.split()), False
+    depth = _item_depth(paragraph, style)
+    return (text, False) if depth is None else ("  " * depth + "- " + text, True)
+
+
+def _item_depth(paragraph: Element, style: str) -> int | None:
+    numbering = paragraph.find("{*}pPr/{*}numPr")
+    if numbering is None:
+        return 0 if style.startswith("List") else None
+    depth = _value(numbering.find("{*}ilvl"))
+    return min(int(depth), _DEEPEST_INDENT) if depth.isdecimal() else 0
+
+
+def _heading_levels(styles: Element) -> dict[str, int]:
+    """The heading level of each style that is one, by its id: of that name, or with a level in outlines."""
+    levels = {}
+    for style in styles.iterchildren("{*}style"):
+        name = _value(style.find("{*}name"))
+        outline = _value(style.find("{*}pPr/{*}outlineLvl"))
+        if match := _HEADING_NAME.fullmatch(name):
+            levels[_attribute(style, "styleId")] = int(match[1])
+        elif name.lower() == "title":
+            levels[_attribute(style, "styleId")] = 1
+        elif outline.isdecimal() and int(outline) < 9:
+            levels[_attribute(style, "styleId")] = int(outline) + 1
+    return levels
+
+
+def _value(element: Element | None) -> str:
+    return "" if element is None else _attribute(element, "val")
+
+
+def _attribute(element: Element, name: str) -> str:
+    namespace = element.tag.rpartition("}")[0]
+    return str(element.get(f"{namespace}}}{name}", ""))

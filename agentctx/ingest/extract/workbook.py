@@ -1,0 +1,92 @@
+"""Excel workbooks (.xlsx, .xlsm): the values of the sheets, row by row."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from agentctx.ingest.extract.base import Extracted, Limits
+from agentctx.ingest.extract.builder import Budget, TextBuilder, table_row
+from agentctx.ingest.extract.documents_extra import documents_library
+from agentctx.ingest.extract.office_package import checked_package
+
+_MIDNIGHT = dt.time()
+
+
+def extract_workbook(data: bytes, limits: Limits) -> Extracted:
+    """The name of each sheet as a heading, then its rows as `| a | b |`; unit `sheet`.
+
+    Dates are ISO 8601; of a formula comes the value the file holds. Rows without values are left out. What
+    is beyond `limits.cells` is left out and noted. Hidden sheets count; charts and comments are left out.
+
+    Raises:
+        NotIngestible: encrypted, damaged, without values, over another limit, or openpyxl is not installed.
+    """
+    builder = TextBuilder("sheet", Budget(limits, len(data)))
+    package = checked_package(data, "Excel", builder.budget)
+    with documents_library("Excel"):
+        import openpyxl
+
+        book = openpyxl.load_workbook(package, read_only=True, data_only=True, keep_links=False)
+        try:
+            notes = _write_sheets(book, builder, limits.cells)
+        finally:
+            book.close()
+    return builder.finish(empty="has no text", notes=notes)
+
+
+def _write_sheets(book: Any, builder: TextBuilder, cells: int) -> tuple[str, ...]:
+    """Returns a note if not all of it could be taken."""
+    left = cells
+    for number, name in enumerate(book.sheetnames, start=1):
+        sheet = book[name]
+        if not hasattr(sheet, "reset_dimensions"):
+            continue  # a sheet that is a chart
+        # What the file says about the size is often wrong, and can be made to be huge.
+        sheet.reset_dimensions()
+        heading = f"# {' '.join(name.split())}"
+        for row_number, values in enumerate(sheet.iter_rows(values_only=True), start=1):
+            left -= max(1, len(values))
+            if left < 0:
+                return (
+                    f"left out after {cells:,} cells: row {row_number:,} of sheet {name!r} and what follows",
+                )
+            if any(value is not None for value in values):
+                heading = _write_row(values, heading, builder, number)
+    return ()
+
+
+def _write_row(values: Iterable[Any], heading: str, builder: TextBuilder, number: int) -> str:
+    """Writes the row, after the heading if that is still to come. Returns the heading that is."""
+    builder.budget.check_time()
+    row = table_row(list(_cell_texts(values)))
+    if not row:
+        return heading
+    if heading:
+        builder.append("\n\n")
+        builder.write(heading + "\n", number)
+    builder.append("\n")
+    builder.write(row, number)
+    return ""
+
+
+def _cell_texts(values: Iterable[Any]) -> Iterator[str]:
+    return map(cell_text, values)
+
+
+def cell_text(value: object) -> str:
+    """A value as a person would write it: 15 digits at most as in Excel, dates in ISO 8601."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case float():
+            return format(value, ".15g")
+        case dt.datetime() if value.time() == _MIDNIGHT:
+            return value.date().isoformat()
+        case dt.datetime() | dt.date() | dt.time():
+            return value.isoformat()
+        case _:
+            return str(value)

@@ -1,0 +1,129 @@
+"""What the memory holds of files: the entries themselves, listed without their texts, are the only record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol, Unpack
+
+from agentctx.client.options import ListOptions
+from agentctx.ingest.names import HEAD_CHARS, is_within, key_of
+from agentctx.wire import EntryView
+
+PAGE = 1_000
+
+
+class Lists(Protocol):
+    """The part of `Client` that is needed here."""
+
+    def iterate(self, **options: Unpack[ListOptions]) -> Iterator[EntryView]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What a person says of all files of a run; `None` leaves it as it is, or at the default."""
+
+    tags: tuple[str, ...] | None = None
+    category: str | None = None
+    agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One entry of a file."""
+
+    id: str
+    digest: str
+    size: int
+    modified: int
+    parts: int
+    labels: Labels
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file or folder to list. What is surely a folder is listed without its neighbours."""
+
+    source: str
+    is_folder: bool = False
+
+
+@dataclass(slots=True)
+class KnownFile:
+    """The entries of one file, by number of the part."""
+
+    source: str
+    parts: dict[int, Held] = field(default_factory=dict)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every part is there and all were made of the same bytes: no save was interrupted."""
+        first = self.parts.get(1)
+        return first is not None and all(
+            part.parts == len(self.parts)
+            and number <= part.parts
+            and (part.digest, part.size, part.modified, part.labels)
+            == (first.digest, first.size, first.modified, first.labels)
+            for number, part in self.parts.items()
+        )
+
+    @property
+    def first(self) -> Held:
+        """The part with the lowest number."""
+        return self.parts[min(self.parts)]
+
+    @property
+    def ids(self) -> list[str]:
+        return [part.id for _, part in sorted(self.parts.items())]
+
+
+def list_known(
+    client: Lists,
+    places: Iterable[Place],
+    *,
+    namespace: str,
+    collection: str,
+    listed: Callable[[int], None],
+) -> dict[str, KnownFile]:
+    """The known files at and below each place, by source; `listed` is told how many there are so far."""
+    known: dict[str, KnownFile] = {}
+    for place in places:
+        entries = client.iterate(
+            namespace=namespace,
+            collections=[collection],
+            key_prefix=_prefix(place),
+            content=False,
+            limit=PAGE,
+        )
+        for entry in entries:
+            _take(known, entry, place.source)
+            listed(len(known))
+    return known
+
+
+def _prefix(place: Place) -> str:
+    """What the keys at and below a place begin with."""
+    folder = place.source.rstrip("/") + "/"
+    if len(folder) > HEAD_CHARS:
+        # Keys below it may be shortened, and then they have only the head in common.
+        return folder[:HEAD_CHARS]
+    return folder if place.is_folder else key_of(place.source)
+
+
+def _take(known: dict[str, KnownFile], entry: EntryView, source: str) -> None:
+    file, its_source = entry.attributes.get("file"), entry.attributes.get("source")
+    if file is None or its_source is None or not is_within(its_source, source):
+        return
+    held = Held(
+        id=entry.id,
+        digest=file["digest"],
+        size=file["size"],
+        modified=file["modified"],
+        parts=file["parts"],
+        labels=Labels(
+            tags=tuple(entry.attributes.get("tags") or ()),
+            category=entry.attributes.get("category"),
+            agent=entry.agent,
+        ),
+    )
+    known.setdefault(its_source, KnownFile(its_source)).parts[file["part"]] = held

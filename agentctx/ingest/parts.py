@@ -1,0 +1,104 @@
+"""Long texts in parts that an entry can hold, each with its own places. Pure."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from agentctx.wire import PlaceUnit
+
+PART_CHARS = 100_000
+PART_BYTES = 400_000
+"""As JSON, where a control character takes six bytes: two parts with their places fit into a request."""
+PART_PLACES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a file's text. `places` are as `wire.FileRecord` says, relative to the piece."""
+
+    content: str
+    places: list[list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most a part may hold. A part has at least one character, whatever `bytes` says."""
+
+    characters: int = PART_CHARS
+    bytes: int = PART_BYTES
+    places: int = PART_PLACES
+
+
+def split(
+    text: str, unit: PlaceUnit, places: Sequence[Sequence[int]], limits: Limits = Limits()
+) -> list[Part]:
+    """The text cut after line breaks; a line longer than a part is cut inside.
+
+    The contents are the text when put together, but for pieces of nothing but white space, which no entry
+    can hold.
+    """
+    places = places or [(0, 1)]
+    offsets = [place[0] for place in places]
+    parts = []
+    for start, end in _borders(text, offsets, limits):
+        content = text[start:end]
+        if content.strip():
+            parts.append(Part(content, _places_of(text, unit, places, offsets, start, end)))
+    return parts
+
+
+def _borders(text: str, offsets: Sequence[int], limits: Limits) -> Iterator[tuple[int, int]]:
+    start = 0
+    while start < len(text):
+        end = _end_of_part(text, offsets, start, limits)
+        yield start, end
+        start = end
+
+
+def _end_of_part(text: str, offsets: Sequence[int], start: int, limits: Limits) -> int:
+    longest = min(len(text), start + limits.characters)
+    after_last_place = bisect_right(offsets, start) + limits.places - 1
+    if after_last_place < len(offsets):
+        longest = min(longest, offsets[after_last_place])
+    longest = _within_bytes(text, start, longest, limits.bytes)
+    if longest == len(text):
+        return longest
+    after_break = text.rfind("\n", start, longest) + 1
+    return after_break or longest
+
+
+def _within_bytes(text: str, start: int, end: int, most: int) -> int:
+    """The last position up to `end` until which the text takes at most `most` bytes as JSON."""
+    if _json_bytes(text[start:end]) <= most:
+        return end
+    fits, too_far = start + 1, end
+    while too_far - fits > 1:
+        middle = (fits + too_far) // 2
+        if _json_bytes(text[start:middle]) <= most:
+            fits = middle
+        else:
+            too_far = middle
+    return fits
+
+
+def _json_bytes(text: str) -> int:
+    return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+
+
+def _places_of(
+    text: str,
+    unit: PlaceUnit,
+    places: Sequence[Sequence[int]],
+    offsets: Sequence[int],
+    start: int,
+    end: int,
+) -> list[list[int]]:
+    at = max(0, bisect_right(offsets, start) - 1)
+    offset, number = places[at]
+    if unit == "line":
+        number += text.count("\n", offset, start)
+    inside = range(at + 1, bisect_right(offsets, end - 1))
+    return [[0, number], *([offsets[each] - start, places[each][1]] for each in inside)]

@@ -1,0 +1,137 @@
+"""What is to be done: found files against known ones. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from agentctx.ingest.known import KnownFile, Labels
+from agentctx.ingest.names import MAX_SOURCE_CHARS, spell
+from agentctx.ingest.walk import Found, LeftOut, Seen, Unreadable
+
+GONE = "gone"
+
+
+class Verdict(StrEnum):
+    """What a file's bytes say against its entries."""
+
+    NEW = "new"
+    CHANGED = "changed"
+    TOUCHED = "touched"
+    """The same text: only the record of the file, or its labels, is another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A file that has to be read, and what is known of it."""
+
+    found: Found
+    source: str
+    known: KnownFile | None
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A known file whose entries should go, and why: it is gone, or left out now."""
+
+    source: str
+    reason: str
+    ids: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Plan:
+    """One pass. Nothing has been read or sent yet."""
+
+    candidates: list[Candidate] = field(default_factory=list)
+    unchanged: int = 0
+    left_out: list[LeftOut] = field(default_factory=list)
+    unreadable: list[Unreadable] = field(default_factory=list)
+    missing: list[Missing] = field(default_factory=list)
+
+
+def make_plan(seen: Iterable[Seen], known: Mapping[str, KnownFile], labels: Labels) -> Plan:
+    """Sort what was seen. Known files that could not be looked at are neither unchanged nor missing."""
+    plan = Plan()
+    found, left_out, unreadable = _by_kind(seen)
+    for source, file in found.items():
+        entries = known.get(source)
+        if entries and _is_unchanged(file, entries, labels):
+            plan.unchanged += 1
+        else:
+            plan.candidates.append(Candidate(file, source, entries))
+    # Two arguments may overlap: what one of them takes is not left out.
+    plan.left_out = [each for source, each in left_out.items() if source not in found]
+    plan.unreadable = list(unreadable.values())
+    plan.missing = [
+        missing_file(entries, _reason(source, left_out))
+        for source, entries in known.items()
+        if source not in found and not _has_ancestor(source, unreadable)
+    ]
+    return plan
+
+
+def _by_kind(seen: Iterable[Seen]) -> tuple[dict[str, Found], dict[str, LeftOut], dict[str, Unreadable]]:
+    found: dict[str, Found] = {}
+    left_out: dict[str, LeftOut] = {}
+    unreadable: dict[str, Unreadable] = {}
+    for each in seen:
+        source = spell(each.path)
+        if isinstance(each, Found) and len(source) > MAX_SOURCE_CHARS:
+            left_out[source] = LeftOut(each.path, f"its path is longer than {MAX_SOURCE_CHARS:,} characters")
+        elif isinstance(each, Found):
+            found[source] = each
+        elif isinstance(each, LeftOut):
+            left_out[source] = each
+        else:
+            unreadable[source] = each
+    return found, left_out, unreadable
+
+
+def verdict_on(digest: str, known: KnownFile | None) -> Verdict:
+    """What to do with a file that had to be read."""
+    if known is None:
+        return Verdict.NEW
+    return Verdict.TOUCHED if known.is_whole and known.first.digest == digest else Verdict.CHANGED
+
+
+def labels_for(wanted: Labels, known: KnownFile | None) -> Labels:
+    """The labels of a file: as asked for, else as they are."""
+    held = known.first.labels if known else Labels()
+    return Labels(
+        tags=held.tags if wanted.tags is None else wanted.tags,
+        category=held.category if wanted.category is None else wanted.category,
+        agent=held.agent if wanted.agent is None else wanted.agent,
+    )
+
+
+def missing_file(known: KnownFile, reason: str) -> Missing:
+    return Missing(known.source, reason, tuple(known.ids))
+
+
+def _is_unchanged(file: Found, known: KnownFile, labels: Labels) -> bool:
+    return (
+        known.is_whole
+        and (known.first.size, known.first.modified) == (file.size, file.modified)
+        and labels_for(labels, known) == known.first.labels
+    )
+
+
+def _reason(source: str, left_out: Mapping[str, LeftOut]) -> str:
+    for path in _with_ancestors(source):
+        if path in left_out:
+            return left_out[path].reason
+    return GONE
+
+
+def _has_ancestor(source: str, places: Mapping[str, object]) -> bool:
+    return bool(places) and any(path in places for path in _with_ancestors(source))
+
+
+def _with_ancestors(source: str) -> Iterable[str]:
+    yield source
+    while (cut := source.rfind("/")) > 0:
+        source = source[:cut]
+        yield source
+    yield "/"

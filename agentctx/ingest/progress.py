@@ -1,0 +1,214 @@
+"""How a run shows that it lives: a bar on a terminal, a line every few seconds elsewhere, or nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+    from rich.progress import Task, TaskID
+
+LINE_INTERVAL_S = 3.0
+_NAME_COLUMNS = 32
+
+Clock = Callable[[], float]
+"""Seconds on a clock that never goes back."""
+
+
+class Progress(Protocol):
+    """What a run tells while it works. `begin` may come several times, once for each stage."""
+
+    def looking(self, stage: str, count: int) -> None:
+        """Before the work: so many entries were listed, or files seen, by now."""
+
+    def begin(self, stage: str, files: int, size: int = 0) -> None:
+        """A stage of so many files (or embeddings) and bytes begins."""
+
+    def reading(self, source: str) -> None:
+        """A file is next."""
+
+    def done(self, size: int = 0, files: int = 1) -> None:
+        """Files are dealt with."""
+
+    def end(self) -> None:
+        """The stage is over. Whatever is on the terminal stays as it is."""
+
+
+class Silence:
+    """Shows nothing."""
+
+    def looking(self, stage: str, count: int) -> None:
+        del stage, count
+
+    def begin(self, stage: str, files: int, size: int = 0) -> None:
+        del stage, files, size
+
+    def reading(self, source: str) -> None:
+        del source
+
+    def done(self, size: int = 0, files: int = 1) -> None:
+        del size, files
+
+    def end(self) -> None:
+        pass
+
+
+class Lines:
+    """At most one line every `LINE_INTERVAL_S`, and one at the end of a stage that took so long."""
+
+    def __init__(self, stream: TextIO, clock: Clock = time.monotonic) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._last = clock()
+        self._started = self._last
+        self._stage = ""
+        self._files = self._done = 0
+        self._is_shown = False
+
+    def looking(self, stage: str, count: int) -> None:
+        if self._is_due():
+            self._print(f"{stage}: {count:,}")
+
+    def begin(self, stage: str, files: int, size: int = 0) -> None:
+        del size
+        self._stage, self._files, self._done = stage, files, 0
+        self._started = self._clock()
+        self._is_shown = False
+
+    def reading(self, source: str) -> None:
+        del source
+
+    def done(self, size: int = 0, files: int = 1) -> None:
+        del size
+        self._done += files
+        if self._is_due():
+            self._print(self._line())
+
+    def end(self) -> None:
+        if self._is_shown and self._stage:
+            self._print(self._line())
+        self._stage, self._is_shown = "", False
+
+    def _is_due(self) -> bool:
+        return self._clock() - self._last >= LINE_INTERVAL_S
+
+    def _print(self, line: str) -> None:
+        print(line, file=self._stream, flush=True)
+        self._last = self._clock()
+        self._is_shown = True
+
+    def _line(self) -> str:
+        seconds = self._clock() - self._started
+        rate = self._done / seconds if seconds else 0.0
+        left = f", {duration((self._files - self._done) / rate)} left" if 0 < self._done < self._files else ""
+        return f"{self._stage}: {self._done:,} of {self._files:,}, {rate:,.0f}/s{left}"
+
+
+class Bar:
+    """A bar with files, bytes, rate, time left and the current file, on a terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._bar: RichProgress | None = None
+        self._task: TaskID | None = None
+        self._looking_at = ""
+
+    def looking(self, stage: str, count: int) -> None:
+        if self._looking_at != stage:
+            self.begin(stage, 0)
+            self._looking_at = stage
+        self._update(completed=count)
+
+    def begin(self, stage: str, files: int, size: int = 0) -> None:
+        self.end()
+        # A look leaves nothing behind on the terminal, work does.
+        self._bar = _rich_bar(self._stream, is_transient=not files)
+        self._task = self._bar.add_task(stage, total=files or None, name="", size=0, sizes=size)
+        self._bar.start()
+
+    def reading(self, source: str) -> None:
+        self._update(name=source)
+
+    def done(self, size: int = 0, files: int = 1) -> None:
+        if self._bar is not None and self._task is not None:
+            before = self._bar.tasks[0].fields["size"]
+            self._bar.update(self._task, advance=files, size=before + size)
+
+    def end(self) -> None:
+        if self._bar is not None:
+            self._update(name="")
+            self._bar.stop()
+        self._bar = self._task = None
+        self._looking_at = ""
+
+    def _update(self, **fields: Any) -> None:
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, **fields)
+
+
+def choose_progress(stream: TextIO, *, quiet: bool) -> Progress:
+    """What fits the stream."""
+    if quiet:
+        return Silence()
+    is_plain = not stream.isatty() or os.environ.get("TERM") == "dumb"
+    return Lines(stream) if is_plain else Bar(stream)
+
+
+def duration(seconds: float) -> str:
+    """Whole seconds and minutes: `45 s`, `12 min`, `3 h`."""
+    for limit, divisor, unit in ((120, 1, "s"), (7_200, 60, "min")):
+        if seconds < limit:
+            return f"{seconds / divisor:.0f} {unit}"
+    return f"{seconds / 3_600:.0f} h"
+
+
+def _rich_bar(stream: TextIO, *, is_transient: bool) -> RichProgress:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, ProgressColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    class Written(ProgressColumn):
+        """A cell made by a function of the task. It is never read as markup: it may be a file's name."""
+
+        def __init__(self, write: Callable[[Task], str], style: str = "") -> None:
+            super().__init__()
+            self._write = write
+            self._style = style
+
+        def render(self, task: Task) -> Text:
+            return Text(self._write(task), style=self._style, no_wrap=True)
+
+    return Progress(
+        Written(lambda task: task.description),
+        BarColumn(bar_width=24),
+        Written(_count),
+        Written(_sizes),
+        Written(_rate),
+        TimeRemainingColumn(),
+        Written(lambda task: _shortened(task.fields["name"]), "dim"),
+        console=Console(file=stream, highlight=False),
+        refresh_per_second=5,
+        transient=is_transient,
+    )
+
+
+def _count(task: Task) -> str:
+    done = f"{task.completed:,.0f}"
+    return done if task.total is None else f"{done}/{task.total:,.0f}"
+
+
+def _sizes(task: Task) -> str:
+    sizes = task.fields["sizes"]
+    return f"{task.fields['size'] / 1e6:.1f}/{sizes / 1e6:.1f} MB" if sizes else ""
+
+
+def _rate(task: Task) -> str:
+    speed = task.finished_speed or task.speed
+    return f"{speed:,.0f}/s" if speed else ""
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _NAME_COLUMNS else "…" + name[1 - _NAME_COLUMNS :]

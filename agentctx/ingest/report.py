@@ -1,0 +1,110 @@
+"""What a run did, or would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from agentctx.ingest.names import spell
+from agentctx.ingest.plan import Missing, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A file or folder that was not taken. `hint` says how it could be."""
+
+    path: str
+    reason: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A file that should have been taken and could not be."""
+
+    path: str
+    problem: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something about a file that was taken: what was left out of it, or cut out as a secret."""
+
+    path: str
+    remark: str
+
+
+@dataclass(slots=True)
+class Report:
+    """Counts are of files, but for `entries` and `bytes`: those saved."""
+
+    roots: list[str] = field(default_factory=list)
+    dry_run: bool = False
+    interrupted: bool = False
+    saved: dict[Verdict, list[str]] = field(default_factory=lambda: {verdict: [] for verdict in Verdict})
+    unchanged: int = 0
+    missing: list[Missing] = field(default_factory=list)
+    """Known files whose entries are still there and should go."""
+    removed: list[Missing] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    failed: list[Failed] = field(default_factory=list)
+    remarks: list[Remark] = field(default_factory=list)
+    entries: int = 0
+    bytes: int = 0
+    pending: int | None = None
+    """Embeddings still owed at the end; None when nobody waited for them."""
+    buried: int = 0
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether everything that was asked for was done."""
+        return not (self.failed or self.buried or self.interrupted)
+
+    @property
+    def changes(self) -> int:
+        """Files saved, touched or removed."""
+        return sum(map(len, self.saved.values())) + len(self.removed)
+
+    def skip(self, path: str, reason: str, hint: str = "") -> None:
+        self.skipped.append(Skipped(spell(path), reason, hint))
+
+    def fail(self, path: str, problem: str, hint: str = "") -> None:
+        self.failed.append(Failed(spell(path), problem, hint))
+
+    def remark(self, source: str, remark: str) -> None:
+        self.remarks.append(Remark(source, remark))
+
+    def counts(self) -> dict[str, int]:
+        """How many files came out how."""
+        return {
+            **{verdict.value: len(sources) for verdict, sources in self.saved.items()},
+            "unchanged": self.unchanged,
+            "removed": len(self.removed),
+            "missing": len(self.missing),
+            "skipped": len(self.skipped),
+            "failed": len(self.failed),
+        }
+
+    def document(self) -> dict[str, Any]:
+        """The whole of it for JSON."""
+        return {
+            "roots": self.roots,
+            "dry_run": self.dry_run,
+            "interrupted": self.interrupted,
+            "counts": self.counts(),
+            "entries": self.entries,
+            "bytes": self.bytes,
+            **{verdict.value: sources for verdict, sources in self.saved.items()},
+            "removed": list(_shown(self.removed)),
+            "missing": list(_shown(self.missing)),
+            "skipped": [asdict(each) for each in self.skipped],
+            "failed": [asdict(each) for each in self.failed],
+            "remarks": [asdict(each) for each in self.remarks],
+            "embedding": None if self.pending is None else {"pending": self.pending, "buried": self.buried},
+        }
+
+
+def _shown(files: list[Missing]) -> Iterator[dict[str, str]]:
+    return ({"path": each.source, "reason": each.reason} for each in files)

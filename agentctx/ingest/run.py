@@ -1,0 +1,178 @@
+"""One pass over the arguments: list what is known, look, plan, deliver."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import Event
+from typing import Protocol, Unpack
+
+from agentctx.client.options import ListOptions
+from agentctx.errors import InvalidInput, NotFound
+from agentctx.ingest.delivery import Delivery, Outcome, Rehearsal, Target
+from agentctx.ingest.known import Place, list_known
+from agentctx.ingest.names import is_within, spell
+from agentctx.ingest.plan import Missing, Plan, make_plan
+from agentctx.ingest.progress import Progress
+from agentctx.ingest.report import Report
+from agentctx.ingest.walk import Seen, Selection, Unreadable, walk
+from agentctx.wire import COLLECTIONS, EntryView, ForgetReply, SaveRequest
+
+FILE_COLLECTION = "knowledge"
+"""The only collection of those built in that takes files."""
+
+
+class Memory(Protocol):
+    """The part of `Client` that a pass needs."""
+
+    def iterate(self, **options: Unpack[ListOptions]) -> Iterator[EntryView]: ...
+
+    def save_all(self, requests: Iterable[SaveRequest]) -> Iterator[Outcome]: ...
+
+    def forget(self, entry_id: str) -> ForgetReply: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a person asked for. `roots` are absolute paths, as `absolute` makes them."""
+
+    roots: tuple[str, ...]
+    selection: Selection
+    target: Target
+    dry_run: bool = False
+
+
+def absolute(paths: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
+    """The arguments as absolute paths without `..`, each once. Links stay what they are called."""
+    return tuple(dict.fromkeys(os.path.abspath(path) for path in paths))  # noqa: PTH100 - resolve() follows links
+
+
+def check(task: Task) -> None:
+    """Raises `InvalidInput` for a task that the daemon would refuse file by file."""
+    target = task.target
+    if target.collection in COLLECTIONS and target.collection != FILE_COLLECTION:
+        raise InvalidInput(
+            f"The collection {target.collection!r} takes no files.",
+            hint=f"Use {FILE_COLLECTION}, or a collection declared in the daemon's config.",
+        )
+    if target.collection != FILE_COLLECTION and target.labels.category is not None:
+        raise InvalidInput(
+            f"Entries of {target.collection!r} have no category.", hint="Use --tag for what sets them apart."
+        )
+
+
+def run_pass(
+    memory: Memory,
+    task: Task,
+    report: Report,
+    progress: Progress,
+    stop: Event,
+    *,
+    scopes: Sequence[str] | None = None,
+) -> None:
+    """Bring the memory in step with the arguments; `report` says what was done, also when this raises.
+
+    With `scopes`, only those paths are looked at. Entries of missing files are not touched: `remove` does it.
+
+    Raises:
+        AgentctxError: the daemon cannot be reached, or takes nothing at the moment.
+    """
+    report.roots = [spell(root) for root in task.roots]
+    report.dry_run = task.dry_run
+    try:
+        plan = _look(memory, task, progress, stop, scopes)
+    finally:
+        progress.end()
+    if plan is None:
+        report.interrupted = True
+        return
+    report.unchanged += plan.unchanged
+    report.missing += plan.missing
+    for left_out in plan.left_out:
+        report.skip(left_out.path, left_out.reason)
+    for unreadable in plan.unreadable:
+        report.fail(unreadable.path, unreadable.problem)
+    _deliver(memory, task, plan, report, progress, stop)
+
+
+def remove(memory: Memory, report: Report, stop: Event) -> None:
+    """Forget the entries of the missing files, and move them to `report.removed`."""
+    while report.missing and not stop.is_set():
+        missing = report.missing[0]
+        for entry_id in missing.ids:
+            with suppress(NotFound):
+                memory.forget(entry_id)
+        report.removed.append(report.missing.pop(0))
+    report.interrupted = report.interrupted or bool(report.missing)
+
+
+def _look(
+    memory: Memory, task: Task, progress: Progress, stop: Event, scopes: Sequence[str] | None
+) -> Plan | None:
+    """The plan; None when it was interrupted: half a walk must not make files missing."""
+    places = task.roots if scopes is None else scopes
+    known = list_known(
+        memory,
+        # What was a file may be a folder now, so a scope is listed with its neighbours.
+        [Place(spell(path), is_folder=scopes is None and os.path.isdir(path)) for path in places],  # noqa: PTH112
+        namespace=task.target.namespace,
+        collection=task.target.collection,
+        listed=lambda count: progress.looking("listing what is known", count),
+    )
+    seen: list[Seen] = []
+    for each in _seen(task, known, scopes):
+        if stop.is_set():
+            return None
+        seen.append(each)
+        progress.looking("looking at files", len(seen))
+    return None if stop.is_set() else make_plan(seen, known, task.target.labels)
+
+
+def _seen(task: Task, known: Collection[str], scopes: Sequence[str] | None) -> Iterator[Seen]:
+    for root in task.roots:
+        wanted = scopes and [scope for scope in scopes if is_within(scope, root)]
+        if scopes is not None and not wanted:
+            continue
+        if _is_there(root):
+            yield from walk(root, task.selection, wanted)
+        elif not any(is_within(source, spell(root)) for source in known):
+            yield Unreadable(root, "no such file or folder")
+
+
+def _is_there(path: str) -> bool:
+    """Whether the path leads somewhere, be it to where we may not look."""
+    try:
+        os.stat(path)  # noqa: PTH116 - paths are text here, they may be undecodable
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _deliver(memory: Memory, task: Task, plan: Plan, report: Report, progress: Progress, stop: Event) -> None:
+    if not plan.candidates:
+        return
+    delivery = Delivery(
+        Rehearsal() if task.dry_run else memory,
+        task.target,
+        report,
+        progress,
+        stop=stop,
+        max_bytes=task.selection.max_bytes,
+    )
+    total = sum(candidate.found.size for candidate in plan.candidates)
+    progress.begin("ingesting", len(plan.candidates), total)
+    try:
+        delivery.run(plan.candidates)
+    finally:
+        progress.end()
+
+
+def shown(missing: Sequence[Missing], most: int = 5) -> list[str]:
+    """A few of them, a line each, and how many more there are."""
+    lines = [f"{each.source} ({each.reason})" for each in missing[:most]]
+    more = len(missing) - most
+    return [*lines, f"and {more:,} more"] if more > 0 else lines

@@ -1,0 +1,204 @@
+"""What is in a folder and may be read: a walk without recursion that follows no links.
+
+Paths are text as `os.fsdecode` makes it, absolute and normalized; `names.spell` makes them printable.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from agentctx.ingest.ignore import IgnoreRules, Rule, parse_rules, rules_above
+from agentctx.ingest.names import is_within
+
+VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".bzr", ".jj", ".pijul", "_darcs", "CVS"})
+DEFAULT_MAX_BYTES = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file to look at. `modified` is nanoseconds since the epoch."""
+
+    path: str
+    size: int
+    modified: int
+    is_named: bool = False
+    """An argument, which may be a link."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A file or folder that is not taken, and why: `hidden`, `ignored`, `excluded` …"""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A file or folder that the system does not let us see."""
+
+    path: str
+    problem: str
+
+
+Seen: TypeAlias = Found | LeftOut | Unreadable
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which files of a folder are wanted. Globs are written as in `.gitignore`, relative to the argument."""
+
+    hidden: bool = False
+    ignore_files: bool = True
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    max_bytes: int = DEFAULT_MAX_BYTES
+
+
+class _Folder(NamedTuple):
+    """A folder still to be listed."""
+
+    path: str
+    rules: IgnoreRules
+    """Those above it."""
+    is_included: bool
+    """Whether a glob includes all that is in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """One argument's walk: what stays the same on the way."""
+
+    root: str
+    selection: Selection
+    scopes: Collection[str]
+    include: tuple[Rule, ...]
+    exclude: tuple[Rule, ...]
+    pending: list[_Folder] = field(default_factory=list)
+
+
+def walk(root: str, selection: Selection, scopes: Collection[str] | None = None) -> Iterator[Seen]:
+    """Everything at and below `root`, in the order of names, each folder after its files.
+
+    `root` is taken though it be hidden, ignored or a link. With `scopes`, paths at or below `root`, only
+    what is at, below or on the way to one of them is looked at.
+    """
+    task = _Walk(
+        root,
+        selection,
+        (root,) if scopes is None else scopes,
+        parse_rules("\n".join(selection.include)),
+        parse_rules("\n".join(selection.exclude)),
+    )
+    try:
+        status = os.stat(root)  # noqa: PTH116 - paths are text here, they may be undecodable
+    except OSError as error:
+        yield Unreadable(root, problem_of(error))
+        return
+    if os.path.basename(root) in VERSION_CONTROL:  # noqa: PTH119 - the same
+        yield LeftOut(root, "version control")
+    elif stat.S_ISDIR(status.st_mode):
+        rules = rules_above(root) if selection.ignore_files else IgnoreRules()
+        task.pending.append(_Folder(root, rules, is_included=False))
+        while task.pending:
+            yield from _list(task, task.pending.pop())
+    else:
+        yield _named_file(task, status)
+
+
+def problem_of(error: OSError) -> str:
+    """The system's own words, without the path."""
+    return (error.strerror or str(error)).lower()
+
+
+def _named_file(task: _Walk, status: os.stat_result) -> Seen:
+    name = os.path.basename(task.root)  # noqa: PTH119 - the same
+    if _is_ruled(task.exclude, name, name, is_folder=False):
+        return LeftOut(task.root, "excluded")
+    if task.include and not _is_ruled(task.include, name, name, is_folder=False):
+        return LeftOut(task.root, "not included")
+    return _file(task.root, status, task.selection, is_named=True)
+
+
+def _list(task: _Walk, folder: _Folder) -> Iterator[Seen]:
+    try:
+        with os.scandir(folder.path) as listing:
+            entries = sorted(listing, key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        yield Unreadable(folder.path, problem_of(error))
+        return
+    if task.selection.ignore_files:
+        names = {entry.name for entry in entries}
+        folder = folder._replace(rules=folder.rules.entering(folder.path, names))
+    below: list[_Folder] = []
+    for entry in entries:
+        if not _concerns(entry.path, task.scopes):
+            continue
+        try:
+            seen = _entry(task, entry, folder)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            seen = Unreadable(entry.path, problem_of(error))
+        if isinstance(seen, _Folder):
+            below.append(seen)
+        else:
+            yield seen
+    task.pending.extend(reversed(below))
+
+
+def _entry(task: _Walk, entry: os.DirEntry[str], folder: _Folder) -> Seen | _Folder:
+    is_folder = entry.is_dir(follow_symlinks=False)
+    if reason := _reason_against(task, entry, folder.rules, is_folder=is_folder):
+        return LeftOut(entry.path, reason)
+    relative = _relative(task, entry)
+    is_included = folder.is_included or _is_ruled(task.include, relative, entry.name, is_folder=is_folder)
+    if is_folder:
+        return _Folder(entry.path, folder.rules, is_included)
+    if task.include and not is_included:
+        return LeftOut(entry.path, "not included")
+    return _file(entry.path, entry.stat(follow_symlinks=False), task.selection)
+
+
+def _reason_against(
+    task: _Walk, entry: os.DirEntry[str], rules: IgnoreRules, *, is_folder: bool
+) -> str | None:
+    if entry.name in VERSION_CONTROL:
+        return "version control"
+    if entry.name.startswith(".") and not task.selection.hidden:
+        return "hidden"
+    if rules.ignores(entry.path, entry.name, is_folder=is_folder):
+        return "ignored"
+    if _is_ruled(task.exclude, _relative(task, entry), entry.name, is_folder=is_folder):
+        return "excluded"
+    return "symbolic link" if entry.is_symlink() else None
+
+
+def _relative(task: _Walk, entry: os.DirEntry[str]) -> str:
+    return entry.path[len(task.root.rstrip("/")) + 1 :]
+
+
+def _is_ruled(rules: Sequence[Rule], path: str, name: str, *, is_folder: bool) -> bool:
+    """Whether the last glob about a path speaks for it."""
+    for rule in reversed(rules):
+        if rule.matches(path, name, is_folder=is_folder):
+            return rule.ignores
+    return False
+
+
+def _file(path: str, status: os.stat_result, selection: Selection, *, is_named: bool = False) -> Seen:
+    if not stat.S_ISREG(status.st_mode):
+        return LeftOut(path, "no regular file")
+    if status.st_size > selection.max_bytes:
+        return LeftOut(path, f"larger than {selection.max_bytes:,} bytes")
+    return Found(path, status.st_size, status.st_mtime_ns, is_named)
+
+
+def _concerns(path: str, scopes: Collection[str]) -> bool:
+    return any(is_within(path, scope) or is_within(scope, path) for scope in scopes)

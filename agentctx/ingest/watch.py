@@ -1,0 +1,157 @@
+"""Keeps folders in step: a full pass at first, then one over whatever changed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from threading import Event
+from typing import TypeAlias
+
+from agentctx.errors import DaemonUnreachable, DeadlineExceeded, InvalidInput, StorageFailed, Unavailable
+from agentctx.ingest.ignore import EXCLUDE_FILE, IGNORE_FILES, REPOSITORY
+from agentctx.ingest.names import is_within, spell
+from agentctx.ingest.walk import VERSION_CONTROL
+
+MOST_SCOPES = 50
+"""More changes than that are cheaper to find by a full pass."""
+RETRY_S = 1.0
+_QUIET_MS = 200
+_LONGEST_BURST_MS = 1_000
+_LOOK_MS = 500
+
+_PASSING = (DaemonUnreachable, DeadlineExceeded, StorageFailed, Unavailable)
+"""What is waited for: a restart, a rush, a full disk."""
+
+Events: TypeAlias = Iterable[Collection[str]]
+"""Sets of paths that changed; an empty set means that nothing did for a while."""
+Follow: TypeAlias = Callable[[Sequence[str] | None], None]
+"""Makes one pass over some paths, or over everything."""
+
+
+class Watch:
+    """Follows the events of some folders until `stop` is set or the events end."""
+
+    def __init__(self, roots: Sequence[str], follow: Follow, say: Callable[[str], None], stop: Event) -> None:
+        self._roots = roots
+        self._follow = follow
+        self._say = say
+        self._stop = stop
+        self._identities = [_identity(root) for root in roots]
+
+    def run(self, events: Events) -> None:
+        """Make the first pass when the events have begun to flow, then one after each burst of them.
+
+        Raises:
+            InvalidInput: a folder was removed or replaced, an unmounted disk for example. Its entries stay.
+        """
+        is_first = True
+        for changed in events:
+            if self._stop.is_set():
+                return
+            self._check_roots()
+            scopes = None if is_first else scopes_of(changed, self._roots)
+            if scopes is None or scopes:
+                self._follow_patiently(scopes)
+            is_first = False
+
+    def _follow_patiently(self, scopes: Sequence[str] | None) -> None:
+        """Follow; while the daemon is away, wait. What it missed meanwhile is found by a full pass."""
+        said = False
+        while not self._stop.is_set():
+            try:
+                self._follow(scopes)
+            except _PASSING as error:
+                if not said:
+                    self._say(f"{error.message} Waiting for it; this goes on by itself.")
+                said, scopes = True, None
+                self._stop.wait(RETRY_S)
+            else:
+                if said:
+                    self._say("The daemon is back.")
+                return
+
+    def _check_roots(self) -> None:
+        for root, identity in zip(self._roots, self._identities, strict=True):
+            if _identity(root) != identity:
+                raise InvalidInput(
+                    f"{spell(root)} was removed or replaced. Its entries were kept.",
+                    hint="Start again when it is as it should be.",
+                )
+
+
+def scopes_of(changed: Collection[str], roots: Sequence[str]) -> list[str] | None:
+    """What to look at after a burst of changes: nothing, some paths, or everything (None). Pure.
+
+    Rules that changed concern their whole folder; what version control does in its own folder, nothing.
+    """
+    scopes = {
+        scope
+        for root in roots
+        for path in changed
+        if is_within(path, root) and (scope := _scope_of(path, root)) is not None
+    }
+    if len(scopes) > MOST_SCOPES or scopes.intersection(roots):
+        return None
+    return sorted(
+        scope for scope in scopes if not any(other != scope and is_within(scope, other) for other in scopes)
+    )
+
+
+def check_roots(roots: Sequence[str]) -> None:
+    """Raises `InvalidInput` for arguments that cannot be watched."""
+    for root in roots:
+        if not os.path.isdir(root):  # noqa: PTH112 - paths are text here, they may be undecodable
+            raise InvalidInput(
+                f"{spell(root)} is no folder.", hint="Name the folder to watch, and its files with --include."
+            )
+
+
+def file_events(roots: Sequence[str], stop: Event) -> Iterator[set[str]]:
+    """The events of the file system, in bursts. The first set, empty, comes when they have begun to flow.
+
+    Raises:
+        InvalidInput: watchfiles is not installed, or the system watches no more folders.
+    """
+    try:
+        from watchfiles import watch
+    except ImportError:
+        raise InvalidInput(
+            "--watch needs the package watchfiles, which is not installed.",
+            hint='Install it with: pip install "agentctx-daemon[watch]"',
+        ) from None
+    bursts = watch(
+        *roots,
+        watch_filter=None,
+        debounce=_LONGEST_BURST_MS,
+        step=_QUIET_MS,
+        rust_timeout=_LOOK_MS,
+        yield_on_timeout=True,
+        stop_event=stop,
+        ignore_permission_denied=True,
+    )
+    try:
+        for burst in bursts:
+            yield {path for _, path in burst}
+    except OSError as error:
+        raise InvalidInput(
+            f"The system does not watch these folders: {error}",
+            hint="Raise fs.inotify.max_user_watches, or watch fewer folders.",
+        ) from error
+
+
+def _scope_of(path: str, root: str) -> str | None:
+    folder, name = os.path.split(path)
+    if name in IGNORE_FILES:
+        return folder
+    if path.endswith(f"/{REPOSITORY}/{EXCLUDE_FILE}"):
+        return path.removesuffix(f"/{REPOSITORY}/{EXCLUDE_FILE}")
+    below_root = path[len(root) :].split("/")
+    return None if VERSION_CONTROL.intersection(below_root) else path
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116 - paths are text here
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentctx.ingest.extract.base import Refusal
+from tests.ingest.extract import samples
+from tests.ingest.extract.promises import extracted, extracted_or_refused, number_of, text_of
+
+
+def test_the_sources_of_the_cells_without_outputs() -> None:
+    notebook = extracted("a.ipynb", samples.notebook())
+    assert notebook.text == "# Harbour\nA plan.\n\n```python\nprint('sloop')\n```"
+    assert notebook.unit == "cell"
+    assert (number_of("plan", notebook), number_of("sloop", notebook)) == (1, 3)
+
+
+def test_the_older_format_is_read() -> None:
+    cells = [
+        {"cell_type": "heading", "level": 2, "source": ["Ships"]},
+        {"cell_type": "code", "input": ["a = 1\n", "```"], "language": "python"},
+    ]
+    data = json.dumps({"worksheets": [{"cells": cells}], "nbformat": 3}).encode()
+    assert text_of("a.ipynb", data) == "## Ships\n\n````\na = 1\n```\n````"
+
+
+def test_half_surrogates_in_json_are_made_text() -> None:
+    data = rb'{"cells": [{"cell_type": "markdown", "source": "a\ud83d b\u0000"}]}'
+    assert text_of("a.ipynb", data) == "a\ufffd b"
+
+
+@pytest.mark.parametrize(
+    ("data", "refusal"),
+    [
+        (b"", Refusal.EMPTY),
+        (b" \n", Refusal.EMPTY),
+        (b'{"cells": []}', Refusal.EMPTY),
+        (b'{"cells": [{"cell_type": "code", "source": ""}, 3, null]}', Refusal.EMPTY),
+        (b"{", Refusal.DAMAGED),
+        (b"[]", Refusal.DAMAGED),
+        (b'{"cells": {}}', Refusal.DAMAGED),
+        (b'{"worksheets": [1]}', Refusal.DAMAGED),
+        (b"[" * 100_000, Refusal.DAMAGED),
+        (b'{"cells": ' + b"9" * 10_000 + b"}", Refusal.DAMAGED),
+    ],
+)
+def test_what_is_no_notebook_is_refused(data: bytes, refusal: Refusal) -> None:
+    assert extracted_or_refused("a.ipynb", data) == refusal
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["cells", "worksheets", "cell_type", "source", "input", "level", "metadata"]),
+            inner,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(_JSON)
+def test_any_json_is_a_notebook_or_refused(value: Any) -> None:
+    extracted_or_refused("a.ipynb", json.dumps(value).encode())

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import PurePath
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentctx.ingest.extract.base import Refusal
+from agentctx.ingest.extract.registry import known_suffixes, surely_binary
+from tests.ingest.extract import samples
+from tests.ingest.extract.promises import extracted, extracted_or_refused
+
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0"
+
+SAMPLES: Mapping[str, Callable[[], bytes]] = {
+    "a.txt": "Größe: 3 \N{ANCHOR}\r\nzwei\n".encode,
+    "a.html": lambda: samples.HTML,
+    "a.ipynb": samples.notebook,
+    "a.pdf": cache(lambda: samples.pdf(["one", "two (2)"])),
+    "a.docx": cache(samples.word),
+    "a.pptx": cache(samples.slides),
+    "a.xlsx": cache(samples.workbook),
+}
+PACKAGES = [name for name in SAMPLES if name.endswith("x") and name != "a.ipynb"]
+
+
+def path_of(name: str) -> PurePath:
+    return PurePath("folder") / name
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_suffix_says_what_a_file_is_and_else_its_bytes(name: str) -> None:
+    found = extracted(name, SAMPLES[name]())
+    assert extracted(name.upper(), SAMPLES[name]()) == found
+    if name != "a.ipynb":
+        assert extracted("no-suffix", SAMPLES[name]()) == found
+        assert extracted("a.unknown", SAMPLES[name]()) == found
+
+
+@pytest.mark.parametrize("suffix", [".doc", ".xls", ".ppt"])
+def test_old_office_files_say_what_to_do(suffix: str) -> None:
+    compound = bytes.fromhex("d0cf11e0a1b11ae1") + bytes(600)
+    assert extracted_or_refused(f"a{suffix}", compound) == Refusal.UNSUPPORTED
+
+
+@pytest.mark.parametrize("name", [*SAMPLES, "a.png", "a"])
+def test_an_empty_file_is_empty_whatever_it_is_called(name: str) -> None:
+    assert extracted_or_refused(name, b"") == Refusal.EMPTY
+
+
+def test_archives_and_pictures_are_binary() -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("a.txt", b"text " * 100)
+    assert extracted_or_refused("a.zip", out.getvalue()) == Refusal.BINARY
+    assert extracted_or_refused("a.png", PNG) == Refusal.BINARY
+
+
+def test_known_suffixes() -> None:
+    assert {".pdf", ".docx", ".html", ".ipynb"} <= known_suffixes()
+    assert ".txt" not in known_suffixes()
+
+
+def test_the_head_shows_what_is_surely_binary() -> None:
+    assert surely_binary(PurePath("a.png"), PNG)
+    assert surely_binary(PurePath("a"), PNG)
+    for name, sample in SAMPLES.items():
+        assert not surely_binary(PurePath(name), sample()[:8192])
+        assert not surely_binary(PurePath("a"), sample()[:8192])
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_a_damaged_file_is_text_or_refused(name: str, data: st.DataObject) -> None:
+    extracted_or_refused(name, damaged(data, SAMPLES[name]()))
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_an_office_file_with_a_damaged_part_is_text_or_refused(name: str, data: st.DataObject) -> None:
+    package = SAMPLES[name]()
+    with zipfile.ZipFile(io.BytesIO(package)) as archive:
+        part = data.draw(st.sampled_from(sorted(archive.namelist())))
+    changed = damaged(data, samples.part(package, part))
+    extracted_or_refused(name, samples.repacked(package, {part: changed}))
+
+
+def damaged(data: st.DataObject, content: bytes) -> bytes:
+    """The content cut at the end, with some of its bytes changed."""
+    end = data.draw(st.just(len(content)) | st.integers(0, len(content)))
+    changed = bytearray(content[:end])
+    if changed:
+        positions = st.integers(0, len(changed) - 1)
+        for position, value in data.draw(st.lists(st.tuples(positions, st.integers(0, 255)), max_size=8)):
+            changed[position] = value
+    return bytes(changed)

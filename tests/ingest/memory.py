@@ -1,0 +1,82 @@
+"""A memory in memory: what a pass needs of the client, and every request that was made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from typing import Unpack
+
+from agentctx.client.options import ListOptions
+from agentctx.errors import AgentctxError, NotFound
+from agentctx.wire import EntryView, ForgetReply, SaveRequest, SaveResult
+
+
+class Memory:
+    """Entries by key. Saves come back in batches, as from the daemon."""
+
+    def __init__(self, batch: int = 3) -> None:
+        self.entries: dict[str, SaveRequest] = {}
+        self.saved: list[str] = []
+        """Keys, in the order of the saves."""
+        self.forgotten: list[str] = []
+        self.refusals: dict[str, AgentctxError] = {}
+        """Keys that are refused."""
+        self._batch = batch
+
+    def iterate(self, **options: Unpack[ListOptions]) -> Iterator[EntryView]:
+        prefix = options["key_prefix"] or ""
+        return (
+            _view(key, request)
+            for key, request in list(self.entries.items())
+            if key.startswith(prefix) and request.namespace == options["namespace"]
+        )
+
+    def save_all(self, requests: Iterable[SaveRequest]) -> Iterator[SaveResult | AgentctxError]:
+        waiting: list[SaveRequest] = []
+        for request in requests:
+            waiting.append(request)
+            if len(waiting) == self._batch:
+                yield from [self._save(each) for each in waiting]
+                waiting = []
+        yield from [self._save(each) for each in waiting]
+
+    def forget(self, entry_id: str) -> ForgetReply:
+        if self.entries.pop(entry_id, None) is None:
+            raise NotFound(f"no entry has the id {entry_id!r}")
+        self.forgotten.append(entry_id)
+        return ForgetReply(id=entry_id, versions=1)
+
+    def _save(self, request: SaveRequest) -> SaveResult | AgentctxError:
+        key = str(request.key)
+        if key in self.refusals:
+            return self.refusals[key]
+        self.saved.append(key)
+        self.entries[key] = request
+        return SaveResult(id=key, version=1, changed=True)
+
+
+def _view(key: str, request: SaveRequest) -> EntryView:
+    return EntryView(
+        id=key,
+        version=1,
+        live=True,
+        namespace=request.namespace,
+        collection=request.collection,
+        key=key,
+        session=None,
+        agent=request.agent,
+        content="",
+        attributes={
+            "source": request.source,
+            "tags": list(request.tags or []),
+            "category": request.category or "fact",
+            **({"file": asdict(request.file)} if request.file else {}),
+        },
+        origin=request.origin,
+        trust="external",
+        principal=0,
+        created="",
+        updated="",
+        expires=None,
+        embedding="off",
+    )

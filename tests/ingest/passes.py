@@ -1,0 +1,42 @@
+"""One pass over a folder, for tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from agentctx.ingest.delivery import Target
+from agentctx.ingest.known import Labels
+from agentctx.ingest.progress import Silence
+from agentctx.ingest.report import Report
+from agentctx.ingest.run import Task, absolute, remove, run_pass
+from agentctx.ingest.walk import Selection
+from tests.ingest.memory import Memory
+
+
+def task_for(*roots: Path, labels: Labels | None = None, dry_run: bool = False, **selection: Any) -> Task:
+    target = Target("knowledge", "default", labels or Labels())
+    return Task(absolute(roots), Selection(**selection), target, dry_run)
+
+
+def ingested(
+    memory: Memory,
+    *roots: Path,
+    stop: Event | None = None,
+    scopes: list[str] | None = None,
+    removing: bool = False,
+    **task: Any,
+) -> Report:
+    """The report of a pass that raised nothing."""
+    report = Report()
+    stop = stop or Event()
+    run_pass(memory, task_for(*roots, **task), report, Silence(), stop, scopes=scopes)
+    if removing:
+        remove(memory, report, stop)
+    return report
+
+
+def counts(report: Report) -> dict[str, int]:
+    """Those that are not 0."""
+    return {name: count for name, count in report.counts().items() if count}

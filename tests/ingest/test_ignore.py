@@ -1,0 +1,214 @@
+"""Against git itself: what `git check-ignore` says of a tree is what the walk must do."""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentctx.ingest.ignore import IgnoreRules, rules_above
+
+GIT = {
+    **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_SYSTEM": os.devnull,
+    "HOME": os.devnull,
+}
+
+
+def git(folder: Path, *arguments: str, stdin: str = "") -> str:
+    done = subprocess.run(
+        ["git", *arguments],
+        cwd=folder,
+        env=GIT,
+        input=os.fsencode(stdin),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode in {0, 1}, done.stderr
+    return os.fsdecode(done.stdout)
+
+
+def plant(root: Path, files: Mapping[str, str]) -> None:
+    """Make the files of a tree; a name that ends with a slash is an empty folder."""
+    for name, text in files.items():
+        path = root / name
+        if name.endswith("/"):
+            path.mkdir(parents=True, exist_ok=True)
+        elif not path.is_dir():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(os.fsencode(text))
+
+
+def ours(folder: str, rules: IgnoreRules | None = None) -> Iterator[tuple[str, bool]]:
+    """Every path that is looked at, and whether it is ignored."""
+    rules = rules_above(folder) if rules is None else rules
+    rules = rules.entering(folder, {entry.name for entry in os.scandir(folder)})
+    for entry in os.scandir(folder):
+        if entry.name in {".git", ".gitignore"}:
+            continue
+        is_folder = entry.is_dir()
+        ignored = rules.ignores(entry.path, entry.name, is_folder=is_folder)
+        yield entry.path, ignored
+        if is_folder and not ignored:
+            yield from ours(entry.path, rules)
+
+
+def assert_as_git_says(repository: Path, start: Path | None = None) -> dict[str, bool]:
+    decided = {os.path.relpath(path, repository): ignored for path, ignored in ours(str(start or repository))}
+    asked = "".join(f"{path}\0" for path in decided)
+    said = git(repository, "check-ignore", "-z", "--no-index", "--stdin", stdin=asked) if asked else ""
+    assert {path for path, ignored in decided.items() if ignored} == {*said.split("\0")} - {""}
+    return decided
+
+
+TREE = (
+    "a.log",
+    "keep.log",
+    "build/out.o",
+    "src/build/x.c",
+    "src/a.log",
+    "src/deep/er/b.log",
+    "docs/a.md",
+    "docs/b.txt",
+    "docs/sub/c.md",
+    "Größe.txt",
+    "#hash",
+    "!bang",
+    "with space ",
+    "b[1].txt",
+)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {".gitignore": "*.log\n!keep.log\n"},
+        {".gitignore": "build/\n"},
+        {".gitignore": "/build\n"},
+        {".gitignore": "build\n!src/build\n"},
+        {".gitignore": "*\n!*/\n!*.md\n"},
+        {".gitignore": "docs/*\n!docs/sub/\n"},
+        {".gitignore": "docs/**\n!docs/sub/\n"},
+        {".gitignore": "docs/\n!docs/a.md\n"},
+        {".gitignore": "**/er/\n"},
+        {".gitignore": "src/**/b.log\n"},
+        {".gitignore": "src/**/\n"},
+        {".gitignore": "*.log\n", "src/.gitignore": "!a.log\n"},
+        {".gitignore": "!*.log\n", ".git/info/exclude": "*.log\n*.md\n"},
+        {".gitignore": "# comment\n\\#hash\n\\!bang\n"},
+        {".gitignore": "with space\\ \na.log   \n"},
+        {".gitignore": "b\\[1\\].txt\n[a-b].log\n"},
+        {".gitignore": "Gr??e.txt\n"},
+        {".gitignore": "Gr????e.txt\n"},
+        {".gitignore": "Größe.*\r\nbuild/\r\n"},
+        {".gitignore": "\ufeff*.md\n"},
+        {".gitignore": "[[:alpha:]].log\n[[:digit:]].log\n"},
+        {".gitignore": "/\n[\n[z-a]\n\\\n*.log\n"},
+        {".gitignore": "deep/er\nsub/c.md\n"},
+        {".gitignore": "*.log", "src/.gitignore": "*\n!deep\n"},
+    ],
+    ids=lambda rules: " ".join(rules.values()).encode("unicode_escape").decode(),
+)
+def test_rules_mean_what_they_mean_to_git(tmp_path: Path, rules: dict[str, str]) -> None:
+    git(tmp_path, "init", "-q")
+    plant(tmp_path, {**dict.fromkeys(TREE, ""), **rules})
+    assert_as_git_says(tmp_path)
+
+
+NAMES = st.sampled_from(["a", "b", "ab", "a.c", "b c", "é", "#h", "[x]"])
+FILES = st.lists(st.lists(NAMES, min_size=1, max_size=4).map("/".join), min_size=1, max_size=12)
+SEGMENTS = st.sampled_from(["*", "**", "a", "b", "ab", "a*", "*b", "?", "*.c", "[ab]", "[!a]", "é", "\\[x]"])
+PATTERNS = st.tuples(
+    st.sampled_from(["", "!"]),
+    st.sampled_from(["", "/"]),
+    st.lists(SEGMENTS, min_size=1, max_size=3).map("/".join),
+    st.sampled_from(["", "/"]),
+).map("".join)
+RULES = st.lists(
+    st.tuples(st.sampled_from(["", "a/", "b/", "a/b/", "ab/"]), st.lists(PATTERNS, min_size=1, max_size=4)),
+    min_size=1,
+    max_size=3,
+)
+
+
+@given(FILES, RULES)
+@settings(max_examples=40, deadline=None)
+def test_any_tree_with_any_rules_is_as_git_says(files: list[str], rules: list[tuple[str, list[str]]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        git(root, "init", "-q")
+        # Folders first: a file cannot have the name of one.
+        tree = {f"{where}.gitignore": "\n".join(lines) for where, lines in rules}
+        plant(root, tree)
+        for file in files:
+            if not any((root / part).is_file() for part in _beginnings(file)):
+                plant(root, {file: ""})
+        assert_as_git_says(root)
+
+
+def _beginnings(file: str) -> list[str]:
+    parts = file.split("/")
+    return ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
+
+
+def test_parents_rule_up_to_the_root_of_the_repository(tmp_path: Path) -> None:
+    plant(tmp_path, {".gitignore": "*\n", "repo/x": ""})
+    repository = tmp_path / "repo"
+    git(repository, "init", "-q")
+    plant(
+        repository, {".gitignore": "*.log\n", "a/.gitignore": "/b/*.tmp\n", "a/b/x.tmp": "", "a/b/y.log": ""}
+    )
+    plant(repository, {"a/b/z.md": ""})
+    decided = assert_as_git_says(repository, repository / "a" / "b")
+    assert decided == {"a/b/x.tmp": True, "a/b/y.log": True, "a/b/z.md": False}
+
+
+def test_a_named_folder_is_taken_though_it_is_ignored(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    plant(tmp_path, {".gitignore": "build/\n*.o\n", "build/x.o": "", "build/x.md": ""})
+    decided = dict(ours(str(tmp_path / "build")))
+    assert [Path(path).name for path, ignored in decided.items() if not ignored] == ["x.md"]
+
+
+def test_a_repository_inside_begins_anew(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    plant(
+        tmp_path, {".gitignore": "*.md\n", ".agentctxignore": "*.txt\n", "inner/a.md": "", "inner/b.txt": ""}
+    )
+    git(tmp_path / "inner", "init", "-q")
+    plant(tmp_path, {"inner/.git/info/exclude": "*.o\n", "inner/c.o": ""})
+    decided = {Path(path).name: ignored for path, ignored in ours(str(tmp_path))}
+    assert decided["a.md"] is False
+    assert decided["b.txt"] is True, "rules of our own hold everywhere below"
+    assert decided["c.o"] is True
+
+
+def test_a_worktree_has_the_excludes_of_its_repository(tmp_path: Path) -> None:
+    main, tree = tmp_path / "main", tmp_path / "tree"
+    main.mkdir()
+    git(main, "init", "-q")
+    git(main, "-c", "user.name=n", "-c", "user.email=e", "commit", "-q", "--allow-empty", "-m", "m")
+    git(main, "worktree", "add", "-q", str(tree))
+    plant(main, {".git/info/exclude": "*.log\n"})
+    plant(tree, {"a.log": "", "a.md": ""})
+    assert assert_as_git_says(tree) == {"a.log": True, "a.md": False}
+
+
+def test_our_own_file_goes_before_that_of_git(tmp_path: Path) -> None:
+    plant(tmp_path, {".gitignore": "*.md\n", ".agentctxignore": "!a.md\n*.txt\n", "a.md": "", "b.md": ""})
+    plant(tmp_path, {"c.txt": ""})
+    decided = {Path(path).name: ignored for path, ignored in ours(str(tmp_path))}
+    assert decided == {".agentctxignore": False, "a.md": False, "b.md": True, "c.txt": True}
+
+
+def test_ignore_files_that_are_no_files_are_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".gitignore")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / ".gitignore").symlink_to(tmp_path / "rules")
+    plant(tmp_path, {"rules": "*\n", "sub/a": ""})
+    assert not any(ignored for _, ignored in ours(str(tmp_path)))

@@ -1,0 +1,87 @@
+import os
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentctx.ingest.names import MAX_PLAIN_CHARS, is_within, key_of, spell
+
+NAMES = st.binary(min_size=1, max_size=90).map(lambda name: name.replace(b"\0", b"_").replace(b"/", b"_"))
+PATHS = st.lists(NAMES, min_size=1, max_size=6).map(lambda names: os.fsdecode(b"/" + b"/".join(names)))
+PARTS = st.integers(1, 1_000_000)
+
+
+def is_taken(name: str, most: int) -> bool:
+    """Whether the daemon takes it as a key or source."""
+    name.encode()
+    return len(name) <= most and not any(unicodedata.category(c) in ("Cc", "Zl", "Zp") for c in name)
+
+
+def test_most_paths_are_spelled_as_they_are() -> None:
+    assert spell("/home/me/Büro (2)/notes #3.md") == "/home/me/Büro (2)/notes #3.md"
+
+
+@pytest.mark.parametrize(
+    ("path", "spelled"),
+    [
+        ("/a\nb", "/a\\u000ab"),
+        (os.fsdecode(b"/caf\xe9"), "/caf\\xe9"),
+        ("/a\\b", "/a\\\\b"),
+        ("/\u2028", "/\\u2028"),
+    ],
+)
+def test_what_cannot_be_printed_is_escaped(path: str, spelled: str) -> None:
+    assert spell(path) == spelled
+
+
+@given(PATHS, PATHS)
+def test_two_paths_never_have_one_spelling(one: str, other: str) -> None:
+    assert (spell(one) == spell(other)) == (one == other)
+
+
+@given(PATHS)
+def test_the_spelling_keeps_the_folders(path: str) -> None:
+    assert is_taken(spell(path), 10_000)
+    assert is_within(spell(path), spell(path.rpartition("/")[0]))
+
+
+@given(PATHS, PARTS)
+def test_every_key_is_one_that_the_daemon_takes(path: str, part: int) -> None:
+    assert is_taken(key_of(spell(path), part), 256)
+
+
+LIKE_PARTS = st.sampled_from(["/a", "/a#2", "/a#2#2", "/a#1", "/" + "a" * 300, "/" + "a" * 300 + "#2"])
+
+
+@given(PATHS | LIKE_PARTS, PARTS, PATHS | LIKE_PARTS, PARTS)
+def test_two_files_never_share_a_key(one: str, part: int, other: str, its_part: int) -> None:
+    same = (one, part) == (other, its_part)
+    assert (key_of(spell(one), part) == key_of(spell(other), its_part)) == same
+
+
+def test_a_name_that_ends_like_a_part_is_not_one() -> None:
+    assert key_of("/notes#2") == "/notes\\u0023" + "2"
+    assert key_of("/notes", 2) == "/notes#2"
+
+
+def test_a_long_path_keeps_its_beginning_and_its_end() -> None:
+    source = "/home/" + "folder/" * 50 + "the-notes-of-friday.md"
+    key = key_of(source)
+    assert len(key) > MAX_PLAIN_CHARS
+    assert key.startswith("/home/folder/folder/")
+    assert key.endswith("/the-notes-of-friday.md")
+
+
+@pytest.mark.parametrize(
+    ("source", "folder", "within"),
+    [
+        ("/a", "/a", True),
+        ("/a/b", "/a", True),
+        ("/ab", "/a", False),
+        ("/a", "/a/b", False),
+        ("/a", "/", True),
+    ],
+)
+def test_within(source: str, folder: str, within: bool) -> None:
+    assert is_within(source, folder) is within

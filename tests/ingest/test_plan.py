@@ -1,0 +1,143 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentctx.ingest.known import Held, KnownFile, Labels
+from agentctx.ingest.plan import Missing, Verdict, labels_for, make_plan, verdict_on
+from agentctx.ingest.walk import Found, LeftOut, Seen, Unreadable
+
+
+def known(source: str, *, digest: str = "d", size: int = 1, modified: int = 2, **changes: Any) -> KnownFile:
+    labels = changes.pop("labels", Labels(tags=(), category="fact"))
+    parts = changes.pop("parts", 1)
+    held = [Held(f"{source}#{n}", digest, size, modified, parts, labels) for n in range(1, parts + 1)]
+    return KnownFile(source, dict(enumerate(held, 1)))
+
+
+def index(*files: KnownFile) -> dict[str, KnownFile]:
+    return {file.source: file for file in files}
+
+
+@pytest.mark.parametrize(
+    ("found", "file", "is_read"),
+    [
+        (Found("/a", 1, 2), None, True),
+        (Found("/a", 1, 2), known("/a"), False),
+        (Found("/a", 9, 2), known("/a"), True),
+        (Found("/a", 1, 9), known("/a"), True),
+        (Found("/a", 1, 1), known("/a"), True),
+        (Found("/a", 1, 2), known("/a", parts=3), False),
+        (Found("/a", 1, 2), KnownFile("/a", {1: known("/a", parts=3).parts[1]}), True),
+    ],
+    ids=["new", "unchanged", "size", "later", "earlier", "in parts", "part missing"],
+)
+def test_only_what_may_have_changed_is_read(found: Found, file: KnownFile | None, is_read: bool) -> None:
+    plan = make_plan([found], index(file) if file else {}, Labels())
+    assert [each.found for each in plan.candidates] == ([found] if is_read else [])
+    assert plan.unchanged == (0 if is_read else 1)
+    assert plan.missing == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "is_read"),
+    [
+        (Labels(), False),
+        (Labels(tags=("t",)), False),
+        (Labels(tags=("t", "u")), True),
+        (Labels(category="rule"), True),
+        (Labels(agent="me"), True),
+    ],
+)
+def test_other_labels_are_a_reason_to_renew_the_record(wanted: Labels, is_read: bool) -> None:
+    file = known("/a", labels=Labels(tags=("t",), category="fact"))
+    plan = make_plan([Found("/a", 1, 2)], index(file), wanted)
+    assert bool(plan.candidates) is is_read
+
+
+def test_labels_that_are_not_asked_for_stay() -> None:
+    file = known("/a", labels=Labels(tags=("t",), category="rule", agent="me"))
+    assert labels_for(Labels(), file) == Labels(("t",), "rule", "me")
+    assert labels_for(Labels(tags=("u",)), file) == Labels(("u",), "rule", "me")
+    assert labels_for(Labels(), None) == Labels()
+
+
+@pytest.mark.parametrize(
+    ("digest", "file", "verdict"),
+    [
+        ("d", None, Verdict.NEW),
+        ("d", known("/a"), Verdict.TOUCHED),
+        ("e", known("/a"), Verdict.CHANGED),
+        ("d", KnownFile("/a", {2: known("/a", parts=2).parts[2]}), Verdict.CHANGED),
+    ],
+)
+def test_the_digest_tells_touched_from_changed(digest: str, file: KnownFile | None, verdict: Verdict) -> None:
+    assert verdict_on(digest, file) is verdict
+
+
+def test_missing_files_say_why() -> None:
+    seen: list[Seen] = [
+        LeftOut("/d/ignored", "ignored"),
+        LeftOut("/d/.x", "hidden"),
+        LeftOut("/d/big", "larger than 1 bytes"),
+    ]
+    files = index(*(known(f"/d/{name}") for name in ("gone", "ignored/deep/a", ".x", "big")))
+    assert [(each.source, each.reason) for each in make_plan(seen, files, Labels()).missing] == [
+        ("/d/gone", "gone"),
+        ("/d/ignored/deep/a", "ignored"),
+        ("/d/.x", "hidden"),
+        ("/d/big", "larger than 1 bytes"),
+    ]
+
+
+def test_what_could_not_be_looked_at_is_not_missing() -> None:
+    seen: list[Seen] = [Unreadable("/d/closed", "permission denied"), Found("/d/a", 1, 2)]
+    plan = make_plan(seen, index(known("/d/closed/deep/a"), known("/d/a")), Labels())
+    assert plan.missing == []
+    assert plan.unreadable == [seen[0]]
+
+
+def test_what_one_argument_takes_another_does_not_leave_out() -> None:
+    seen: list[Seen] = [LeftOut("/d/.env", "hidden"), Found("/d/.env", 1, 2), Found("/d/.env", 1, 2)]
+    plan = make_plan(seen, {}, Labels())
+    assert len(plan.candidates) == 1
+    assert plan.left_out == []
+
+
+def test_a_path_that_no_entry_can_name_is_left_out() -> None:
+    plan = make_plan([Found("/" + "é" * 2_048, 1, 2)], {}, Labels())
+    assert plan.candidates == []
+    assert "2,048" in plan.left_out[0].reason
+
+
+def test_all_entries_of_a_missing_file_go() -> None:
+    plan = make_plan([], index(known("/a", parts=2)), Labels())
+    assert plan.missing == [Missing("/a", "gone", ("/a#1", "/a#2"))]
+
+
+SOURCES = st.sampled_from([f"/{folder}{name}" for folder in ("", "d/", "d/e/") for name in "abc"])
+SEEN = st.lists(
+    st.builds(Found, SOURCES, st.integers(1, 2), st.integers(1, 2))
+    | st.builds(LeftOut, SOURCES, st.just("ignored"))
+    | st.builds(Unreadable, SOURCES, st.just("denied")),
+    unique_by=lambda each: each.path,
+)
+KNOWN = st.lists(st.builds(known, SOURCES), unique_by=lambda file: file.source).map(
+    lambda files: index(*files)
+)
+
+
+@given(SEEN, KNOWN)
+def test_every_found_file_is_unchanged_or_read_and_every_known_one_accounted_for(
+    seen: list[Seen], files: dict[str, KnownFile]
+) -> None:
+    plan = make_plan(seen, files, Labels())
+    found = {each.path for each in seen if isinstance(each, Found)}
+    assert len(plan.candidates) + plan.unchanged == len(found)
+    assert {each.source for each in plan.candidates} <= found
+    missing = {each.source for each in plan.missing}
+    assert not missing & found
+    closed = [each.path for each in seen if isinstance(each, Unreadable)]
+    kept = {s for s in files if any(s == path or s.startswith(path + "/") for path in closed)}
+    assert missing == set(files) - found - kept

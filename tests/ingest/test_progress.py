@@ -1,0 +1,117 @@
+import io
+
+import pytest
+
+from agentctx.ingest.progress import Bar, Lines, Progress, Silence, choose_progress, duration
+from tests.cli.terminal import Terminal
+
+
+class Hand:
+    """A clock moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_lines_come_every_few_seconds_and_at_the_end() -> None:
+    stream, clock = io.StringIO(), Hand()
+    lines = Lines(stream, clock)
+    lines.looking("looking at files", 5)
+    lines.begin("ingesting", 1_000, 5_000)
+    for _ in range(10):
+        clock.now += 1.0
+        lines.reading("/a")
+        for _ in range(50):
+            lines.done(5)
+    lines.end()
+    assert stream.getvalue().splitlines() == [
+        "ingesting: 101 of 1,000, 34/s, 27 s left",
+        "ingesting: 251 of 1,000, 42/s, 18 s left",
+        "ingesting: 401 of 1,000, 45/s, 13 s left",
+        "ingesting: 500 of 1,000, 50/s, 10 s left",
+    ]
+
+
+def test_a_quick_run_has_no_lines() -> None:
+    stream = io.StringIO()
+    lines = Lines(stream, Hand())
+    lines.looking("looking at files", 5)
+    lines.begin("ingesting", 2)
+    lines.done()
+    lines.end()
+    assert stream.getvalue() == ""
+
+
+def test_a_long_look_has_lines_too() -> None:
+    stream, clock = io.StringIO(), Hand()
+    lines = Lines(stream, clock)
+    clock.now += 3
+    lines.looking("listing what is known", 12_000)
+    lines.end()
+    assert stream.getvalue() == "listing what is known: 12,000\n"
+
+
+def drive(progress: Progress) -> None:
+    progress.looking("looking at files", 7)
+    progress.begin("ingesting", 4, 2_000_000)
+    progress.reading("/a/[red]b[/red].md")
+    progress.done(1_000_000)
+    progress.done(1_000_000, files=3)
+    progress.end()
+    progress.begin("embedding", 0)
+    progress.end()
+
+
+def test_the_bar_shows_files_bytes_and_names_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "140")
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal()
+    drive(Bar(stream))
+    shown = stream.written()
+    assert "ingesting" in shown
+    assert "4/4" in shown
+    assert "2.0/2.0 MB" in shown
+    assert "looking at files" in shown
+
+
+def test_a_file_name_is_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "140")
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal()
+    bar = Bar(stream)
+    bar.begin("ingesting", 4, 10)
+    bar.reading("/a/[red]b[/red].md")
+    assert bar._bar is not None
+    bar._bar.refresh()
+    bar.end()
+    assert "/a/[red]b[/red].md" in stream.written()
+
+
+def test_the_bar_has_no_colours_with_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    stream = Terminal()
+    drive(Bar(stream))
+    assert "\x1b[3" not in stream.written(), "colours are 30 to 38"
+
+
+def test_silence_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    drive(Silence())
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_stream_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    assert isinstance(choose_progress(Terminal(), quiet=False), Bar)
+    assert isinstance(choose_progress(Terminal(), quiet=True), Silence)
+    assert isinstance(choose_progress(io.StringIO(), quiet=False), Lines)
+    monkeypatch.setenv("TERM", "dumb")
+    assert isinstance(choose_progress(Terminal(), quiet=False), Lines)
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (119, "119 s"), (150, "2 min"), (9_000, "2 h")])
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

@@ -1,0 +1,218 @@
+import os
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from agentctx.errors import InvalidInput
+from agentctx.ingest.delivery import Target
+from agentctx.ingest.known import Labels
+from agentctx.ingest.report import Report
+from agentctx.ingest.run import Task, absolute, check, remove, shown
+from agentctx.ingest.walk import Selection
+from tests.ingest.memory import Memory
+from tests.ingest.passes import counts, ingested
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "docs"
+    (folder / "sub").mkdir(parents=True)
+    for name in ("a.md", "b.md", "sub/c.md"):
+        (folder / name).write_text(f"text of {name}\n")
+    return folder
+
+
+def test_the_second_run_reads_and_sends_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = Memory()
+    assert counts(ingested(memory, folder)) == {"new": 3}
+    memory.saved.clear()
+    monkeypatch.setattr("agentctx.ingest.delivery.read", lambda *_: pytest.fail("a file was read"))
+    assert counts(ingested(memory, folder)) == {"unchanged": 3}
+    assert memory.saved == []
+
+
+def test_changed_touched_and_new_files(folder: Path) -> None:
+    memory = Memory()
+    ingested(memory, folder)
+    memory.saved.clear()
+    (folder / "a.md").write_text("another text\n")
+    os.utime(folder / "b.md", ns=(1, 1))
+    (folder / "d.md").write_text("new\n")
+    report = ingested(memory, folder)
+    assert counts(report) == {"new": 1, "changed": 1, "touched": 1, "unchanged": 1}
+    assert sorted(memory.saved) == [str(folder / name) for name in ("a.md", "b.md", "d.md")]
+    assert counts(ingested(memory, folder)) == {"unchanged": 4}
+
+
+def test_a_renamed_file_is_new_and_missing(folder: Path) -> None:
+    memory = Memory()
+    ingested(memory, folder)
+    (folder / "a.md").rename(folder / "z.md")
+    assert counts(ingested(memory, folder)) == {"new": 1, "missing": 1, "unchanged": 2}
+
+
+def test_missing_files_are_only_said_until_they_are_removed(folder: Path) -> None:
+    memory = Memory()
+    ingested(memory, folder)
+    (folder / "a.md").unlink()
+    (folder / ".agentctxignore").write_text("sub/\n")
+    report = ingested(memory, folder)
+    assert [(Path(each.source).name, each.reason) for each in report.missing] == [
+        ("a.md", "gone"),
+        ("c.md", "ignored"),
+    ]
+    assert len(memory.entries) == 3
+    assert counts(ingested(memory, folder, removing=True))["removed"] == 2
+    assert list(memory.entries) == [str(folder / "b.md")]
+
+
+def test_a_missing_entry_that_somebody_else_forgot_is_no_error(folder: Path) -> None:
+    memory = Memory()
+    ingested(memory, folder)
+    (folder / "a.md").unlink()
+    report = ingested(memory, folder)
+    memory.entries.clear()
+    remove(memory, report, Event())
+    assert counts(report)["removed"] == 1
+
+
+def test_a_missing_argument_that_is_known_is_missing(folder: Path) -> None:
+    memory = Memory()
+    ingested(memory, folder)
+    (folder / "sub" / "c.md").unlink()
+    (folder / "sub").rmdir()
+    (folder / "a.md").unlink()
+    report = ingested(memory, folder / "sub", folder / "a.md")
+    assert counts(report) == {"missing": 2}
+
+
+def test_a_missing_argument_that_is_unknown_is_an_error_and_the_others_are_done(folder: Path) -> None:
+    memory = Memory()
+    report = ingested(memory, folder.parent / "nonsense", folder / "a.md")
+    assert counts(report) == {"new": 1, "failed": 1}
+    assert "no such file" in report.failed[0].problem
+    assert not report.is_clean
+
+
+def test_neighbours_of_an_argument_are_left_alone(folder: Path) -> None:
+    memory = Memory()
+    (folder / "a.md.bak").write_text("x")
+    ingested(memory, folder)
+    for name in ("a.md.bak", "b.md"):
+        (folder / name).unlink()
+    assert counts(ingested(memory, folder / "a.md")) == {"unchanged": 1}
+    assert counts(ingested(memory, folder / "sub")) == {"unchanged": 1}
+
+
+def test_arguments_that_overlap_are_taken_once(folder: Path) -> None:
+    memory = Memory()
+    assert counts(ingested(memory, folder, folder / "sub", folder / "a.md")) == {"new": 3}
+    assert len(memory.saved) == 3
+
+
+def test_labels_are_renewed_when_asked_for_and_kept_when_not(folder: Path) -> None:
+    memory = Memory()
+    ingested(memory, folder, labels=Labels(tags=("t",)))
+    assert counts(ingested(memory, folder)) == {"unchanged": 3}
+    assert counts(ingested(memory, folder, labels=Labels(tags=("u",)))) == {"touched": 3}
+    (folder / "a.md").write_text("another text\n")
+    ingested(memory, folder)
+    assert {tuple(entry.tags or ()) for entry in memory.entries.values()} == {("u",)}
+
+
+def test_a_dry_run_says_the_same_and_does_nothing(folder: Path) -> None:
+    memory = Memory()
+    ingested(memory, folder)
+    memory.saved.clear()
+    (folder / "a.md").write_text("another text\n")
+    (folder / "b.md").unlink()
+    (folder / "d.md").write_text("new\n")
+    (folder / "e.md").write_text("")
+    before = dict(memory.entries)
+    rehearsed = ingested(memory, folder, dry_run=True)
+    assert (memory.entries, memory.saved, memory.forgotten) == (before, [], [])
+    assert counts(rehearsed) == counts(ingested(memory, folder))
+
+
+def test_an_interrupted_walk_makes_nothing_missing(folder: Path) -> None:
+    memory, stop = Memory(), Event()
+    ingested(memory, folder)
+    (folder / "a.md").unlink()
+    stop.set()
+    report = ingested(memory, folder, stop=stop, removing=True)
+    assert report.interrupted
+    assert counts(report) == {}
+    for file in ("b.md", "sub/c.md"):
+        (folder / file).unlink()
+    assert counts(ingested(memory, folder, stop=stop, removing=True)) == {}
+    assert len(memory.entries) == 3
+
+
+def test_scopes_touch_nothing_else(folder: Path) -> None:
+    memory = Memory()
+    ingested(memory, folder)
+    for name in ("a.md", "b.md", "sub/c.md"):
+        (folder / name).unlink()
+    (folder / "d.md").write_text("new\n")
+    assert counts(ingested(memory, folder, scopes=[str(folder / "a.md")])) == {"missing": 1}
+    assert counts(ingested(memory, folder, scopes=[str(folder / "sub"), str(folder / "d.md")])) == {
+        "missing": 1,
+        "new": 1,
+    }
+
+
+def test_a_file_that_became_a_folder(folder: Path) -> None:
+    memory = Memory()
+    ingested(memory, folder)
+    (folder / "a.md").unlink()
+    (folder / "a.md").mkdir()
+    (folder / "a.md" / "x.md").write_text("x")
+    report = ingested(memory, folder, scopes=[str(folder / "a.md")])
+    assert counts(report) == {"missing": 1, "new": 1}
+
+
+def test_names_that_are_not_utf8_or_end_like_parts(tmp_path: Path) -> None:
+    memory = Memory()
+    for name in (b"caf\xe9.md", b"a\nb.md", b"a#2", b"a", "é".encode() * 120):
+        (tmp_path / os.fsdecode(name)).write_text(repr(name))
+    assert counts(ingested(memory, tmp_path)) == {"new": 5}
+    assert counts(ingested(memory, tmp_path)) == {"unchanged": 5}
+    (tmp_path / os.fsdecode(b"caf\xe9.md")).unlink()
+    assert ingested(memory, tmp_path).missing[0].source.endswith("caf\\xe9.md")
+
+
+def test_absolute_paths_without_dots_each_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert absolute(["a/../b", "b", "./b", "/"]) == (f"{tmp_path}/b", "/")
+
+
+@pytest.mark.parametrize(
+    ("target", "problem"),
+    [
+        (Target("observation", "default", Labels()), "takes no files"),
+        (Target("manuals", "default", Labels(category="rule")), "no category"),
+    ],
+)
+def test_what_the_daemon_would_refuse_is_refused_at_once(target: Target, problem: str) -> None:
+    with pytest.raises(InvalidInput, match=problem):
+        check(Task(("/a",), Selection(), target))
+    check(Task(("/a",), Selection(), Target("manuals", "default", Labels(tags=("t",)))))
+
+
+def test_a_few_of_the_missing_are_shown(folder: Path) -> None:
+    memory = Memory()
+    ingested(memory, folder)
+    for name in ("a.md", "b.md", "sub/c.md"):
+        (folder / name).unlink()
+    missing = ingested(memory, folder).missing
+    assert shown(missing, 2) == [f"{folder}/a.md (gone)", f"{folder}/b.md (gone)", "and 1 more"]
+    assert shown(missing)[-1] == f"{folder}/sub/c.md (gone)"
+
+
+def test_a_report_knows_whether_all_was_done() -> None:
+    assert Report(unchanged=3).is_clean
+    failing = Report()
+    failing.fail("/a", "denied")
+    assert not failing.is_clean
+    assert Report(buried=1, pending=0).is_clean is False
