@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 BENCH_ARGS ?=
 
-.PHONY: install install-dev demo serve test lint format bench reference lock clean
+.PHONY: install install-dev demo serve test lint format bench reference screens lock clean
 
 install: $(VENV)/.installed
 
@@ -39,6 +39,7 @@ lint: install-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy docs/record_screens.py
 	$(BIN)/lint-imports
 
 format: install-dev
@@ -52,6 +53,9 @@ bench: install-dev
 reference: install-dev
 	$(BIN)/python -m agentctx.server.reference > docs/http-reference.md
 	$(BIN)/python -m agentctx.cli.reference > docs/cli.md
+
+screens: install-dev
+	$(BIN)/python docs/record_screens.py docs/screens
 
 # Needs uv on the PATH. The files hold versions and hashes, no registry's address.
 lock:

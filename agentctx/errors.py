@@ -39,6 +39,8 @@ class AgentctxError(Exception):
 
     code = "internal"
     default_hint = ""
+    request_id = ""
+    """Of the request that failed, by which the daemon's log has it; set on errors that a client raises."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)

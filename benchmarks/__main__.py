@@ -11,7 +11,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeAlias
 
-from benchmarks import commits, footprint, found, ingest, relevance, saves, search
+from benchmarks import commits, footprint, found, ingest, relevance, roundtrip, saves, search
 from benchmarks.figures import Figure, as_json, has_failed, table
 from benchmarks.machine import machine
 from benchmarks.options import Options
@@ -26,6 +26,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "search": search.measure,
     "relevance": relevance.measure,
     "footprint": footprint.measure,
+    "roundtrip": roundtrip.measure,
 }
 
 

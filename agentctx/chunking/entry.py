@@ -11,13 +11,17 @@ from agentctx.chunking.markdown import markdown_layout
 from agentctx.chunking.packing import Layout, Limits, pack
 from agentctx.chunking.weights import CharacterRuler, Ruler, WeightTable
 
-CHUNKING_VERSION = 1
+CHUNKING_VERSION = 2
 """Stored with every chunk. Raise it whenever some text is cut differently than before."""
 
 ENTRY_LIMITS = Limits(chunk_size=800, chunk_overlap=100)
 """In Latin characters: about 200 tokens, under the 256 of the embedded model."""
 
-MARKDOWN_SUFFIXES = (".md", ".markdown", ".mdx")
+MARKDOWN_SUFFIXES = (
+    *(".md", ".markdown", ".mdx"),
+    *(".html", ".htm", ".xhtml", ".ipynb", ".docx", ".pptx", ".pptm", ".xlsx", ".xlsm"),
+)
+"""Sources whose text is Markdown; that of the second line is made so when it is taken from the file."""
 
 _SENTENCES = (". ", "! ", "? ", "。", "！", "？", "।", "؟ ", "۔ ")  # noqa: RUF001 - those of other scripts
 _CLAUSES = ("; ", ", ", "；", "，", "、", "، ")  # noqa: RUF001 - those of other scripts

@@ -42,6 +42,8 @@ def complain(error: AgentctxError) -> None:
     print(f"error: {printable(error.message)}", file=sys.stderr)
     if error.hint:
         print(f"hint: {printable(error.hint)}", file=sys.stderr)
+    if error.code == "internal" and error.request_id:
+        print(f"note: the daemon's log has it as request_id {printable(error.request_id)}", file=sys.stderr)
 
 
 def paint(text: str, *styles: Style) -> str:

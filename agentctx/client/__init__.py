@@ -1,6 +1,29 @@
-"""The Python client. Imports no server code, and httpx only when the first client is made."""
+"""The Python client. Imports no server code; asyncio comes with `AsyncClient`, httpx only when asked for."""
 
-from agentctx.client.async_client import AsyncClient
-from agentctx.client.sync_client import Client
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agentctx.client.async_client import AsyncClient
+    from agentctx.client.sync_client import Client
 
 __all__ = ["AsyncClient", "Client"]
+
+# Imported when first asked for: a program without an event loop need not load one.
+_HOMES = {
+    "AsyncClient": "agentctx.client.async_client",
+    "Client": "agentctx.client.sync_client",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,41 +1,55 @@
 """HTTP/1.1 over the daemon's Unix socket on the event loop: one protocol a connection, kept when idle.
 
-The parser is the one the daemon uses. Between a scan of megabytes and the next, every layer runs from cold
-caches: this one has few.
+Between a scan of megabytes and the next, every layer runs from cold caches: this one has few.
 """
 
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Mapping
 from pathlib import Path
 
-import httptools
+from agentctx.client.http1 import MalformedReply, ReplyParser, encode_request
+from agentctx.client.transport import MAX_IDLE, TIMEOUT_S, Reply, closed, dropped, too_slow
+from agentctx.client.unix_socket import IdleWatch, connected
+from agentctx.errors import AgentctxError
 
-from agentctx.client.transport import ConnectionDropped, Reply, refusal, too_slow
-from agentctx.errors import DaemonUnreachable, InvalidInput
+_CHUNK = 65_536
+"""Bytes read at once."""
 
 
 class AsyncUnixTransport:
-    """Sends each request on an idle connection, or on a new one. For any number of tasks of one loop."""
+    """Sends each request on an idle connection, or on a new one. Keeps `transport.AsyncTransport`.
 
-    def __init__(self, path: Path, timeout_s: float) -> None:
-        self._path = path
+    `timeout_s` bounds the whole exchange.
+    """
+
+    def __init__(self, path: Path | str, timeout_s: float = TIMEOUT_S) -> None:
+        self._path = Path(path)
         self._timeout_s = timeout_s
         self._idle: list[_Connection] = []
         self._closed = False
 
     async def request(
-        self, method: str, target: str, body: bytes | None, headers: Mapping[str, str]
+        self,
+        method: str,
+        target: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        timeout_s: float | None = None,
     ) -> Reply:
         message = encode_request(method, target, body, headers)
+        connection = self._kept() or await self._connected()
         try:
-            async with asyncio.timeout(self._timeout_s):
-                connection = self._kept() or await self._connected()
-                return await self._exchanged(connection, message)
-        except TimeoutError as error:
-            raise too_slow(self._path, self._timeout_s) from error
+            reply = await connection.exchange(message, self._timeout_s if timeout_s is None else timeout_s)
+        except BaseException:
+            connection.close()
+            raise
+        if connection.can_go_on and not self._closed and len(self._idle) < MAX_IDLE:
+            self._idle.append(connection)
+        else:
+            connection.close()
+        return reply
 
     async def close(self) -> None:
         self._closed = True
@@ -45,64 +59,46 @@ class AsyncUnixTransport:
         await asyncio.gather(*(connection.ended.wait() for connection in idle))
 
     def _kept(self) -> _Connection | None:
+        """An idle connection that is still good. Those that have ended are closed on the way."""
+        if self._closed:
+            raise closed()
         while self._idle:
             connection = self._idle.pop()
-            if not connection.ended.is_set():
+            if connection.is_quiet():
                 return connection
+            connection.close()
         return None
 
     async def _connected(self) -> _Connection:
-        if self._closed:
-            raise DaemonUnreachable("The client is closed.", hint="Make a new one.")
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            # At once or not at all: asyncio would take a full backlog for a connection under way.
-            sock.setblocking(False)
-            sock.connect(str(self._path))
-        except OSError as error:
-            sock.close()
-            raise refusal(self._path, error) from error
+        sock = connected(self._path)
         loop = asyncio.get_running_loop()
-        _, connection = await loop.create_unix_connection(lambda: _Connection(self._path), sock=sock)
+        watch = IdleWatch(sock)
+        _, connection = await loop.create_unix_connection(lambda: _Connection(self._path, watch), sock=sock)
         return connection
 
-    async def _exchanged(self, connection: _Connection, message: bytes) -> Reply:
-        try:
-            reply = await connection.exchange(message)
-        except BaseException:
-            connection.close()
-            raise
-        if connection.is_reusable and not self._closed:
-            self._idle.append(connection)
-        else:
-            connection.close()
-        return reply
 
-
-def encode_request(method: str, target: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
-    """The bytes of a request.
-
-    Raises:
-        InvalidInput: a line break in a header would begin another one.
+class _Connection(asyncio.BufferedProtocol):
+    """One request at a time. What comes is read into a buffer that is kept: asyncio would take 256 KiB anew
+    for each read.
     """
-    lines = [f"{method} {target} HTTP/1.1", "host: agentctx"]
-    lines += [f"{name}: {value}" for name, value in headers.items()]
-    if body is not None:
-        lines.append(f"content-length: {len(body)}")
-    if any("\r" in line or "\n" in line for line in lines):
-        raise InvalidInput("A header or an address has a line break.")
-    return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace") + (body or b"")
 
-
-class _Connection(asyncio.Protocol):
-    """One request at a time. Its parser calls the `on_…` methods."""
-
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, watch: IdleWatch) -> None:
         self.ended = asyncio.Event()
-        self.is_reusable = False
         self._path = path
+        self._watch = watch
+        self._parser = ReplyParser()
+        self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._begin()
+        self._answer: asyncio.Future[Reply] | None = None
+        self._buffer = memoryview(bytearray(_CHUNK))
+
+    @property
+    def can_go_on(self) -> bool:
+        return self._parser.can_go_on and not self.ended.is_set()
+
+    def is_quiet(self) -> bool:
+        # The loop may not have come to hear of an end that the socket knows already.
+        return not self.ended.is_set() and self._watch.is_quiet()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)  # noqa: S101 - for the type checker; a stream has one
@@ -110,53 +106,48 @@ class _Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.ended.set()
-        self._drop(exc)
+        self._refuse(dropped(self._path), exc)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, _: int) -> memoryview:
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
         try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserError as error:
-            self._drop(error)
-            self.close()
+            reply = self._parser.feed(self._buffer[:nbytes])
+        except MalformedReply as error:
+            self._refuse(dropped(self._path), error)
+            return
+        if reply is not None and self._answer is not None and not self._answer.done():
+            self._answer.set_result(reply)
 
-    async def exchange(self, message: bytes) -> Reply:
-        """Send a request and wait for its answer. Raises `ConnectionDropped`."""
-        self._begin()
-        if self.ended.is_set() or self._transport is None:
-            self._drop(None)
-        else:
+    async def exchange(self, message: bytes, timeout_s: float) -> Reply:
+        """Send a request and wait for its reply.
+
+        Raises:
+            ConnectionDropped: the connection ended first, or what came is not a reply.
+            DeadlineExceeded: the time is up.
+        """
+        self._answer = self._loop.create_future()
+        alarm = self._loop.call_later(timeout_s, self._give_up, timeout_s)
+        try:
+            if self.ended.is_set() or self._transport is None:
+                raise dropped(self._path)
             self._transport.write(message)
-        return await self._answer
+            return await self._answer
+        finally:
+            alarm.cancel()
+            self._answer = None
 
     def close(self) -> None:
+        """Close at once: a peer that does not read must not keep the rest of a request in memory."""
         if self._transport is not None:
-            self._transport.close()
+            self._transport.abort()
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+    def _give_up(self, timeout_s: float) -> None:
+        self._refuse(too_slow(self._path, timeout_s), None)
 
-    def on_body(self, body: bytes) -> None:
-        self._body.append(body)
-
-    def on_message_complete(self) -> None:
-        self.is_reusable = self._parser.should_keep_alive()
-        if not self._answer.done():
-            self._answer.set_result(
-                Reply(self._parser.get_status_code(), self._headers, b"".join(self._body))
-            )
-
-    def _begin(self) -> None:
-        self.is_reusable = False
-        self._headers: dict[str, str] = {}
-        self._body: list[bytes] = []
-        self._parser = httptools.HttpResponseParser(self)
-        self._answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-
-    def _drop(self, cause: Exception | None) -> None:
-        if not self._answer.done():
-            dropped = ConnectionDropped(
-                f"The daemon on {self._path} closed the connection without an answer."
-            )
-            dropped.__cause__ = cause
-            self._answer.set_exception(dropped)
-            self._answer.exception()  # seen: nobody may be waiting any more
+    def _refuse(self, error: AgentctxError, cause: Exception | None) -> None:
+        if self._answer is not None and not self._answer.done():
+            error.__cause__ = cause
+            self._answer.set_exception(error)
+            self._answer.exception()  # seen: who waited may have been cancelled in this very round

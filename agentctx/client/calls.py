@@ -4,149 +4,208 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Generic, TypeAlias, TypeVar
-from urllib.parse import quote, urlencode
+from dataclasses import asdict, fields
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from agentctx.client.decode import decode
+from agentctx import wire
+from agentctx.client.decode import UnreadableReply, decode
 from agentctx.client.failure import error_of, failure_of, parse
-from agentctx.client.options import ListOptions
 from agentctx.client.transport import Reply
 from agentctx.errors import AgentctxError, InvalidInput
-from agentctx.wire import (
-    API_PREFIX,
-    IDEMPOTENCY_HEADER,
-    ContextReply,
-    ContextRequest,
-    DrainRequest,
-    EditRequest,
-    EntryPage,
-    EntryView,
-    ErrorReply,
-    FileRecord,
-    ForgetReply,
-    OutcomeRequest,
-    QueueReply,
-    RetryReply,
-    SaveManyReply,
-    SaveRequest,
-    SaveResult,
-    SearchReply,
-    SearchRequest,
-    StatusReply,
-    VersionList,
-)
+from agentctx.wire.names import API_PREFIX, IDEMPOTENCY_HEADER
+
+if TYPE_CHECKING:
+    from agentctx.client.options import ListOptions
 
 T = TypeVar("T")
 W = TypeVar("W")
 
-SaveOutcomes: TypeAlias = list[SaveResult | AgentctxError]
+SaveOutcomes: TypeAlias = "list[wire.SaveResult | AgentctxError]"
 """A result or an error for each request, in order."""
+
+EMBEDDED_WAIT_S = 30.0
+"""How long the daemon holds back the answer to a save with `wait="embedded"`."""
 
 _SUCCESS = range(200, 300)
 _JSON = {"Content-Type": "application/json"}
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Generic[T]):
-    """One request. `repeatable`: doing it twice is doing it once, so a dropped connection may be retried."""
+class Call(NamedTuple, Generic[T]):
+    """One request, and how its reply is read.
+
+    `repeatable`: doing it twice is doing it once, so it may be sent again when its reply was lost.
+    `is_probe`: it asks how the daemon is right now, so it is not held back until the daemon is well.
+    `takes_s`: the seconds the daemon was asked to wait before it answers.
+    """
 
     method: str
     path: str
     read: Callable[[Reply], T]
     body: bytes | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = _NO_HEADERS
     repeatable: bool = False
+    is_probe: bool = False
+    takes_s: float = 0.0
 
 
-def save(request: SaveRequest, idempotency_key: str) -> Call[SaveResult]:
-    return _save(_present(request), _reader(SaveResult), idempotency_key)
+class EncodedSave(NamedTuple):
+    """One save as JSON; `waits` for its vectors before it is answered."""
+
+    body: bytes
+    waits: bool
 
 
-def save_many(requests: Sequence[SaveRequest], idempotency_key: str) -> Call[SaveOutcomes]:
-    return _save({"entries": [_present(request) for request in requests]}, _read_many, idempotency_key)
+def save(request: wire.SaveRequest, idempotency_key: str) -> Call[wire.SaveResult]:
+    return _save(encode_save(request), _reader(wire.SaveResult), idempotency_key)
 
 
-def get(entry_id: str, version: int | None) -> Call[EntryView]:
+def save_many(requests: Sequence[wire.SaveRequest], idempotency_key: str) -> Call[SaveOutcomes]:
+    return save_encoded([encode_save(request) for request in requests], idempotency_key)
+
+
+def save_encoded(entries: Sequence[EncodedSave], idempotency_key: str) -> Call[SaveOutcomes]:
+    """Many saves in one request, each encoded by `encode_save`."""
+    body = b'{"entries":[%b]}' % b",".join(entry.body for entry in entries)
+    encoded = EncodedSave(body, any(entry.waits for entry in entries))
+    return _save(encoded, _outcomes_reader(len(entries)), idempotency_key)
+
+
+def encode_save(request: wire.SaveRequest) -> EncodedSave:
+    """Raises InvalidInput when it cannot be sent as JSON."""
+    return EncodedSave(_encode(_present(request)), request.wait is not None)
+
+
+def get(entry_id: str, version: int | None) -> Call[wire.EntryView]:
     path = _entry(entry_id) + _query({"version": version})
-    return Call("GET", path, _reader(EntryView), repeatable=True)
+    return Call("GET", path, _reader(wire.EntryView), repeatable=True)
 
 
-def list_entries(options: ListOptions) -> Call[EntryPage]:
+def list_entries(options: ListOptions) -> Call[wire.EntryPage]:
     # A query string repeats a name for each value, so there it is in the singular.
     pairs = {"collection" if name == "collections" else name: value for name, value in options.items()}
     path = f"{API_PREFIX}/entries{_query(pairs)}"
-    return Call("GET", path, _reader(EntryPage), repeatable=True)
+    return Call("GET", path, _reader(wire.EntryPage), repeatable=True)
 
 
-def edit(entry_id: str, request: EditRequest) -> Call[SaveResult]:
-    return Call("PATCH", _entry(entry_id), _reader(SaveResult), _encode(_present(request)), _JSON)
+def edit(entry_id: str, request: wire.EditRequest) -> Call[wire.SaveResult]:
+    return Call("PATCH", _entry(entry_id), _reader(wire.SaveResult), _encode(_present(request)), _JSON)
 
 
-def history(entry_id: str) -> Call[VersionList]:
-    return Call("GET", f"{_entry(entry_id)}/versions", _reader(VersionList), repeatable=True)
+def history(entry_id: str) -> Call[wire.VersionList]:
+    return Call("GET", f"{_entry(entry_id)}/versions", _reader(wire.VersionList), repeatable=True)
 
 
-def forget(entry_id: str, if_version: int | None) -> Call[ForgetReply]:
-    return Call("DELETE", _entry(entry_id) + _query({"if_version": if_version}), _reader(ForgetReply))
+def forget(entry_id: str, if_version: int | None) -> Call[wire.ForgetReply]:
+    return Call("DELETE", _entry(entry_id) + _query({"if_version": if_version}), _reader(wire.ForgetReply))
 
 
-def outcome(entry_id: str, request: OutcomeRequest) -> Call[SaveResult]:
+def outcome(entry_id: str, request: wire.OutcomeRequest) -> Call[wire.SaveResult]:
     path = f"{API_PREFIX}/learnings/{_segment(entry_id)}/outcome"
-    return Call("POST", path, _reader(SaveResult), _encode(_present(request)), _JSON)
+    return Call("POST", path, _reader(wire.SaveResult), _encode(_present(request)), _JSON)
 
 
-def search(request: SearchRequest) -> Call[SearchReply]:
-    return _ask("search", request, _reader(SearchReply))
+def search(request: wire.SearchRequest) -> Call[wire.SearchReply]:
+    return _ask("search", request, _reader(wire.SearchReply))
 
 
-def context(request: ContextRequest) -> Call[ContextReply]:
-    return _ask("context", request, _reader(ContextReply))
+def context(request: wire.ContextRequest) -> Call[wire.ContextReply]:
+    return _ask("context", request, _reader(wire.ContextReply))
 
 
-def status() -> Call[StatusReply]:
-    return Call("GET", f"{API_PREFIX}/status", _reader(StatusReply), repeatable=True)
+def status() -> Call[wire.StatusReply]:
+    return Call("GET", f"{API_PREFIX}/status", _reader(wire.StatusReply), repeatable=True)
 
 
-def queue() -> Call[QueueReply]:
-    return Call("GET", f"{API_PREFIX}/queue", _reader(QueueReply), repeatable=True)
+def queue() -> Call[wire.QueueReply]:
+    return Call("GET", f"{API_PREFIX}/queue", _reader(wire.QueueReply), repeatable=True)
 
 
-def retry_buried() -> Call[RetryReply]:
-    return Call("POST", f"{API_PREFIX}/queue/retry", _reader(RetryReply))
+def retry_buried() -> Call[wire.RetryReply]:
+    return Call("POST", f"{API_PREFIX}/queue/retry", _reader(wire.RetryReply))
 
 
-def drain(request: DrainRequest) -> Call[QueueReply]:
+def drain(request: wire.DrainRequest) -> Call[wire.QueueReply]:
     body = _encode(_present(request))
-    return Call("POST", f"{API_PREFIX}/queue/drain", _reader(QueueReply), body, _JSON, repeatable=True)
+    return Call(
+        "POST",
+        f"{API_PREFIX}/queue/drain",
+        _reader(wire.QueueReply),
+        body,
+        _JSON,
+        repeatable=True,
+        takes_s=request.timeout_s,
+    )
+
+
+def doctor(only: Sequence[str], *, offline: bool) -> Call[wire.DoctorReply]:
+    query = _query({"only": list(only), "offline": offline or None})
+    return Call("GET", f"{API_PREFIX}/doctor{query}", _reader(wire.DoctorReply), repeatable=True)
+
+
+def doctor_fix(only: Sequence[str], *, offline: bool) -> Call[wire.DoctorReply]:
+    # Fixing twice harms nothing, but the second reply would not say what the first one fixed.
+    query = _query({"only": list(only), "offline": offline or None})
+    return Call("POST", f"{API_PREFIX}/doctor/fix{query}", _reader(wire.DoctorReply))
+
+
+def metrics() -> Call[str]:
+    return Call("GET", "/metrics", _read_text, repeatable=True)
+
+
+def alive() -> Call[bool]:
+    return Call("GET", "/healthz", _is_success, repeatable=True, is_probe=True)
 
 
 def ready() -> Call[bool]:
-    return Call("GET", "/readyz", lambda reply: reply.status in _SUCCESS, repeatable=True)
+    return Call("GET", "/readyz", _is_success, repeatable=True, is_probe=True)
 
 
-def _save(value: Any, read: Callable[[Reply], T], idempotency_key: str) -> Call[T]:
+def _save(encoded: EncodedSave, read: Callable[[Reply], T], idempotency_key: str) -> Call[T]:
     headers = {**_JSON, IDEMPOTENCY_HEADER: idempotency_key}
-    return Call("POST", f"{API_PREFIX}/entries", read, _encode(value), headers, repeatable=True)
+    takes_s = EMBEDDED_WAIT_S if encoded.waits else 0.0
+    return Call(
+        "POST", f"{API_PREFIX}/entries", read, encoded.body, headers, repeatable=True, takes_s=takes_s
+    )
 
 
-def _ask(route: str, request: SearchRequest, read: Callable[[Reply], T]) -> Call[T]:
+def _ask(route: str, request: wire.SearchRequest, read: Callable[[Reply], T]) -> Call[T]:
     body = _encode(_present(request))
     return Call("POST", f"{API_PREFIX}/{route}", read, body, _JSON, repeatable=True)
 
 
 def _reader(kind: type[W]) -> Callable[[Reply], W]:
     def read(reply: Reply) -> W:
-        if reply.status not in _SUCCESS:
-            raise failure_of(reply)
-        return decode(kind, parse(reply))
+        return decode(kind, parse(_succeeded(reply)))
 
     return read
 
 
-def _read_many(reply: Reply) -> SaveOutcomes:
-    results = _reader(SaveManyReply)(reply).results
-    return [error_of(result.error) if isinstance(result, ErrorReply) else result for result in results]
+def _succeeded(reply: Reply) -> Reply:
+    if not _is_success(reply):
+        raise failure_of(reply)
+    return reply
+
+
+def _is_success(reply: Reply) -> bool:
+    return reply.status in _SUCCESS
+
+
+def _read_text(reply: Reply) -> str:
+    return _succeeded(reply).body.decode("utf-8", "replace")
+
+
+def _outcomes_reader(count: int) -> Callable[[Reply], SaveOutcomes]:
+    def read(reply: Reply) -> SaveOutcomes:
+        results = _reader(wire.SaveManyReply)(reply).results
+        if len(results) != count:
+            raise UnreadableReply(f"The daemon answered {len(results)} results for {count} entries.")
+        return [
+            error_of(result.error) if isinstance(result, wire.ErrorReply) else result for result in results
+        ]
+
+    return read
 
 
 def _entry(entry_id: str) -> str:
@@ -157,6 +216,8 @@ def _segment(entry_id: str) -> str:
     # "", "." and ".." would make the path of another route.
     if not entry_id.strip("."):
         raise InvalidInput(f"{entry_id!r} is no entry id.", hint="`agentctx list` shows the ids.")
+    from urllib.parse import quote
+
     return quote(_utf8(entry_id), safe="")
 
 
@@ -167,14 +228,18 @@ def _query(options: Mapping[str, Any]) -> str:
         if value is not None
         for item in (value if isinstance(value, list) else [value])
     ]
-    return f"?{urlencode(pairs)}" if pairs else ""
+    if not pairs:
+        return ""
+    from urllib.parse import urlencode
+
+    return f"?{urlencode(pairs)}"
 
 
 def _present(request: Any) -> dict[str, Any]:
     """The fields of a wire dataclass that say something."""
     values = {each.name: getattr(request, each.name) for each in fields(request)}
     return {
-        name: asdict(value) if isinstance(value, FileRecord) else value
+        name: asdict(value) if isinstance(value, wire.FileRecord) else value
         for name, value in values.items()
         if value is not None
     }

@@ -9,7 +9,7 @@ from agentctx import errors
 from agentctx.client.decode import UnreadableReply, decode
 from agentctx.client.transport import Reply
 from agentctx.errors import AgentctxError
-from agentctx.wire import ErrorBody, ErrorReply
+from agentctx.wire.failures import ErrorBody, ErrorReply
 
 _CLASSES: dict[str, type[AgentctxError]] = {
     kind.code: kind
@@ -23,6 +23,7 @@ def error_of(body: ErrorBody) -> AgentctxError:
     kind = _CLASSES.get(body.code, AgentctxError)
     error = kind(body.message, hint=body.hint)
     error.code = body.code
+    error.request_id = body.request_id or ""
     return error
 
 

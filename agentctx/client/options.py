@@ -21,6 +21,37 @@ class SaveOptions(TypedDict, total=False):
     wait: Literal["embedded"] | None
 
 
+class NoteOptions(SaveOptions, total=False):
+    """The same, and what an observation may have."""
+
+    tags: list[str] | None
+    source: str | None
+
+
+class ReflectionOptions(NoteOptions, total=False):
+    """The same, and its generation: 2 concludes from reflections, and so on."""
+
+    generation: int | None
+
+
+class KnowledgeOptions(NoteOptions, total=False):
+    """The same, and rule, definition, preference, fact, pattern or correction."""
+
+    category: str
+
+
+class LearningOptions(NoteOptions, total=False):
+    """The same, and why it happened and what helped.
+
+    `category` is tool_error, provider_error, user_correction, timeout, permission or general.
+    """
+
+    error_pattern: str | None
+    diagnosis: str | None
+    fix: str | None
+    category: str | None
+
+
 class SaveFields(SaveOptions, total=False):
     """Every field of a save but collection and content; which of them a collection takes, the daemon says."""
 

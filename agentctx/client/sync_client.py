@@ -1,72 +1,65 @@
-"""The blocking client: `AsyncClient` without the event loop. Each method is one call of `calls.py`."""
+"""The client for programs without an event loop. Each method is one call of `calls.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar, Unpack
-from uuid import uuid4
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
+from agentctx import wire
 from agentctx.client import calls
+from agentctx.client.batches import BATCH_BYTES, BATCH_ENTRIES, Batch, Batcher, Delivery
 from agentctx.client.calls import Call, SaveOutcomes
-from agentctx.client.options import (
-    ContextOptions,
-    EditFields,
-    ListOptions,
-    SaveFields,
-    SaveOptions,
-    SearchOptions,
-)
-from agentctx.client.transport import ConnectionDropped, Transport, UnixTransport
-from agentctx.config.paths import find_socket
-from agentctx.wire import (
-    DEFAULT_NAMESPACE,
-    VERSION_HEADER,
-    ContextReply,
-    ContextRequest,
-    DrainRequest,
-    EditRequest,
-    EntryPage,
-    EntryView,
-    ForgetReply,
-    OutcomeRequest,
-    QueueReply,
-    RetryReply,
-    SaveRequest,
-    SaveResult,
-    SearchReply,
-    SearchRequest,
-    StatusReply,
-    VersionList,
-)
+from agentctx.client.retry import START_TIMEOUT_S
+from agentctx.client.session import UNANSWERED, Session, new_idempotency_key
+from agentctx.client.transport import TIMEOUT_S, Reply, Transport
+from agentctx.client.unix_transport import UnixTransport
+from agentctx.errors import AgentctxError, InvalidInput
+from agentctx.wire.names import DEFAULT_NAMESPACE
+
+if TYPE_CHECKING:
+    from agentctx.client.options import (
+        ContextOptions,
+        EditFields,
+        KnowledgeOptions,
+        LearningOptions,
+        ListOptions,
+        NoteOptions,
+        ReflectionOptions,
+        SaveFields,
+        SearchOptions,
+    )
 
 T = TypeVar("T")
 
 
-class Client:
+class Client(Session):
     """A connection to the daemon. `with Client() as client: ...`
 
-    `socket` is found as `config.paths.find_socket` says when it is not named; `timeout_s` bounds each wait
-    for the daemon; `namespace` is used where a call names none. One client may serve many threads at once.
+    `socket` is found as `config.paths.find_socket` says when it is not named. `timeout_s` bounds each
+    exchange with the daemon, without the time it was asked to wait; `within` gives single calls another one.
+    `start_timeout_s` is how long a call waits for a daemon that does not listen yet, is starting or
+    stopping; 0 fails at once. `namespace` is used where a call names none. `transport` replaces the
+    connections over the socket. One client may serve many threads at once.
 
     Every method raises DaemonUnreachable when nobody listens, DeadlineExceeded when no answer came in
-    time, and the error the daemon answered with. Saves and reads are tried a second time when the
-    connection drops before the answer; a save carries an `Idempotency-Key`, so that it happens once.
+    time, and the error the daemon answered with. Saves and reads are sent again when the connection drops
+    before the answer; a save carries an `Idempotency-Key`, so that it happens once.
     """
 
     def __init__(
         self,
         socket: Path | str | None = None,
         *,
-        timeout_s: float = 30.0,
+        timeout_s: float = TIMEOUT_S,
+        start_timeout_s: float = START_TIMEOUT_S,
         namespace: str = DEFAULT_NAMESPACE,
+        transport: Transport | None = None,
     ) -> None:
-        self.socket = find_socket() if socket is None else Path(socket)
-        self.namespace = namespace
-        self.daemon_version: str | None = None
-        """The version of the daemon that answered last."""
-        self._transport: Transport = UnixTransport(self.socket, timeout_s)
+        super().__init__(socket, timeout_s=timeout_s, start_timeout_s=start_timeout_s, namespace=namespace)
+        self._transport: Transport = transport or UnixTransport(self.socket)
 
     def __enter__(self) -> Self:
         return self
@@ -80,7 +73,9 @@ class Client:
         """Close the kept connections; the client cannot be used after it."""
         self._transport.close()
 
-    def save(self, collection: str, content: str | None = None, **fields: Unpack[SaveFields]) -> SaveResult:
+    def save(
+        self, collection: str, content: str | None = None, **fields: Unpack[SaveFields]
+    ) -> wire.SaveResult:
         """Save one entry; when this returns, it is on disk. Saving the same again changes nothing.
 
         Raises:
@@ -88,164 +83,173 @@ class Client:
             VersionConflict: `if_version` is not the live version; 0 means the key must be new.
         """
         fields.setdefault("namespace", self.namespace)
-        request = SaveRequest(collection=collection, content=content, **fields)
-        return self._send(calls.save(request, str(uuid4())))
+        request = wire.SaveRequest(collection=collection, content=content, **fields)
+        return self._send(calls.save(request, new_idempotency_key()))
 
-    def save_knowledge(
-        self,
-        key: str,
-        content: str,
-        *,
-        category: str = "fact",
-        tags: Sequence[str] = (),
-        source: str | None = None,
-        **options: Unpack[SaveOptions],
-    ) -> SaveResult:
-        """Save what is true until it is replaced: the key names it, saving it again makes a new version.
+    def save_knowledge(self, key: str, content: str, **options: Unpack[KnowledgeOptions]) -> wire.SaveResult:
+        """Save what is true until it is replaced: the key names it, saving it again makes a new version."""
+        options.setdefault("category", "fact")
+        return self.save("knowledge", content, key=key, **options)
 
-        `category` is rule, definition, preference, fact, pattern or correction.
-        """
-        return self.save(
-            "knowledge",
-            content,
-            key=key,
-            category=category,
-            tags=list(tags) or None,
-            source=source,
-            **options,
-        )
-
-    def save_observation(
-        self,
-        session: str,
-        content: str,
-        *,
-        tags: Sequence[str] = (),
-        source: str | None = None,
-        **options: Unpack[SaveOptions],
-    ) -> SaveResult:
+    def save_observation(self, session: str, content: str, **options: Unpack[NoteOptions]) -> wire.SaveResult:
         """Save what was seen or said in a session."""
-        return self.save(
-            "observation", content, session=session, tags=list(tags) or None, source=source, **options
-        )
+        return self.save("observation", content, session=session, **options)
 
     def save_reflection(
-        self,
-        session: str,
-        content: str,
-        *,
-        tags: Sequence[str] = (),
-        source: str | None = None,
-        generation: int | None = None,
-        **options: Unpack[SaveOptions],
-    ) -> SaveResult:
-        """Save what was concluded in a session; generation 2 concludes from reflections, and so on."""
-        return self.save(
-            "reflection",
-            content,
-            session=session,
-            tags=list(tags) or None,
-            source=source,
-            generation=generation,
-            **options,
-        )
+        self, session: str, content: str, **options: Unpack[ReflectionOptions]
+    ) -> wire.SaveResult:
+        """Save what was concluded in a session."""
+        return self.save("reflection", content, session=session, **options)
 
-    def save_learning(
-        self,
-        trigger: str,
-        *,
-        error_pattern: str | None = None,
-        diagnosis: str | None = None,
-        fix: str | None = None,
-        category: str | None = None,
-        tags: Sequence[str] = (),
-        source: str | None = None,
-        **options: Unpack[SaveOptions],
-    ) -> SaveResult:
-        """Save what went wrong when `trigger` happened, why, and what helped; again counts it up.
+    def save_learning(self, trigger: str, **options: Unpack[LearningOptions]) -> wire.SaveResult:
+        """Save what went wrong when `trigger` happened, why, and what helped; again counts it up."""
+        return self.save("learning", trigger=trigger, **options)
 
-        `category` is tool_error, provider_error, user_correction, timeout, permission or general.
-        """
-        return self.save(
-            "learning",
-            trigger=trigger,
-            error_pattern=error_pattern,
-            diagnosis=diagnosis,
-            fix=fix,
-            category=category,
-            tags=list(tags) or None,
-            source=source,
-            **options,
-        )
-
-    def save_many(self, requests: Sequence[SaveRequest]) -> SaveOutcomes:
+    def save_many(self, requests: Sequence[wire.SaveRequest]) -> SaveOutcomes:
         """Save many entries in one request; a bad one fails alone and its error is in its place.
 
-        Each request names its own namespace: the client's is not put in.
+        Each request names its own namespace: the client's is not put in. `save_all` takes any number.
         """
-        return self._send(calls.save_many(requests, str(uuid4())))
+        return self._send(calls.save_many(requests, new_idempotency_key()))
 
-    def get(self, entry_id: str, version: int | None = None) -> EntryView:
+    def save_all(
+        self,
+        requests: Iterable[wire.SaveRequest],
+        *,
+        batch_entries: int = BATCH_ENTRIES,
+        batch_bytes: int = BATCH_BYTES,
+    ) -> Iterator[wire.SaveResult | AgentctxError]:
+        """Save any number of entries, batch by batch, as the results are taken; one for each, in order.
+
+        Requests are pulled when a batch has room, so memory holds one batch. An entry larger than
+        `batch_bytes` goes alone; one that the daemon refuses fails alone. Each request names its own
+        namespace: the client's is not put in. When this ends early, what has no result may be saved or not.
+
+        Raises:
+            AgentctxError: a batch could not be delivered (no daemon, no answer, disk full).
+        """
+        batcher = Batcher(batch_entries, batch_bytes)
+        for request in requests:
+            if batch := batcher.add(request):
+                yield from self._deliver(batch)
+        if batch := batcher.rest():
+            yield from self._deliver(batch)
+
+    def get(self, entry_id: str, version: int | None = None) -> wire.EntryView:
         """The live version of an entry, or the one named. Raises NotFound."""
         return self._send(calls.get(entry_id, version))
 
-    def list(self, **options: Unpack[ListOptions]) -> EntryPage:
+    def list(self, **options: Unpack[ListOptions]) -> wire.EntryPage:
         """A page of live entries, newest first; pass its `next` as `cursor` for the following one."""
         options.setdefault("namespace", self.namespace)
         return self._send(calls.list_entries(options))
 
-    def edit(self, entry_id: str, **changes: Unpack[EditFields]) -> SaveResult:
-        """Change fields of an entry; the others stay. Raises NotFound or VersionConflict."""
-        return self._send(calls.edit(entry_id, EditRequest(**changes)))
+    def iterate(self, **options: Unpack[ListOptions]) -> Iterator[wire.EntryView]:
+        """All live entries, newest first; `limit` is the size of the pages they are fetched in."""
+        while True:
+            page = self.list(**options)
+            yield from page.entries
+            if page.next is None:
+                return
+            options["cursor"] = page.next
 
-    def history(self, entry_id: str) -> VersionList:
+    def edit(self, entry_id: str, **changes: Unpack[EditFields]) -> wire.SaveResult:
+        """Change fields of an entry; the others stay. Raises NotFound or VersionConflict."""
+        return self._send(calls.edit(entry_id, wire.EditRequest(**changes)))
+
+    def history(self, entry_id: str) -> wire.VersionList:
         """All versions of an entry, newest first. Raises NotFound."""
         return self._send(calls.history(entry_id))
 
-    def forget(self, entry_id: str, if_version: int | None = None) -> ForgetReply:
+    def forget(self, entry_id: str, if_version: int | None = None) -> wire.ForgetReply:
         """Remove an entry with all its versions, for good. Raises NotFound or VersionConflict."""
         return self._send(calls.forget(entry_id, if_version))
 
-    def outcome(self, entry_id: str, success: bool) -> SaveResult:
+    def outcome(self, entry_id: str, success: bool) -> wire.SaveResult:
         """Tell whether applying a learning worked. Raises NotFound."""
-        return self._send(calls.outcome(entry_id, OutcomeRequest(success=success)))
+        return self._send(calls.outcome(entry_id, wire.OutcomeRequest(success=success)))
 
-    def search(self, query: str, **options: Unpack[SearchOptions]) -> SearchReply:
+    def search(self, query: str, **options: Unpack[SearchOptions]) -> wire.SearchReply:
         """The passages closest to a question, by words and by meaning."""
         options.setdefault("namespace", self.namespace)
-        return self._send(calls.search(SearchRequest(query=query, **options)))
+        return self._send(calls.search(wire.SearchRequest(query=query, **options)))
 
-    def context(self, query: str, **options: Unpack[ContextOptions]) -> ContextReply:
+    def context(self, query: str, **options: Unpack[ContextOptions]) -> wire.ContextReply:
         """The ready-made block for a prompt; empty when nothing is relevant."""
         options.setdefault("namespace", self.namespace)
-        return self._send(calls.context(ContextRequest(query=query, **options)))
+        return self._send(calls.context(wire.ContextRequest(query=query, **options)))
 
-    def status(self) -> StatusReply:
+    def status(self) -> wire.StatusReply:
         """What the daemon says of itself."""
         return self._send(calls.status())
 
-    def queue(self) -> QueueReply:
+    def queue(self) -> wire.QueueReply:
         """The embeddings still owed, and those given up."""
         return self._send(calls.queue())
 
-    def retry_buried(self) -> RetryReply:
+    def retry_buried(self) -> wire.RetryReply:
         """Put the embeddings that were given up back into the queue."""
         return self._send(calls.retry_buried())
 
-    def drain(self, timeout_s: float = 10.0) -> QueueReply:
+    def drain(self, timeout_s: float = 10.0) -> wire.QueueReply:
         """Wait until everything that is due is embedded, at most `timeout_s` seconds; what is owed then."""
-        return self._send(calls.drain(DrainRequest(timeout_s=timeout_s)))
+        return self._send(calls.drain(wire.DrainRequest(timeout_s=timeout_s)))
+
+    def doctor(self, only: Sequence[str] = (), *, offline: bool = False) -> wire.DoctorReply:
+        """What the daemon finds when it examines itself.
+
+        `only` names checks or groups, by default all. `offline`: no embedding provider is asked but one
+        in the daemon itself.
+        """
+        return self._send(calls.doctor(only, offline=offline))
+
+    def doctor_fix(self, only: Sequence[str] = (), *, offline: bool = False) -> wire.DoctorReply:
+        """Let the daemon repair what it can; what was done, and what it finds after that. As `doctor`."""
+        return self._send(calls.doctor_fix(only, offline=offline))
+
+    def metrics(self) -> str:
+        """The daemon's figures in the text format of Prometheus."""
+        return self._send(calls.metrics())
+
+    def alive(self) -> bool:
+        """Whether a daemon answers, right now. Neither waits for one to start nor raises when none does."""
+        try:
+            return self._send(calls.alive())
+        except UNANSWERED:
+            return False
 
     def ready(self) -> bool:
-        """Whether the daemon serves requests by now. Raises DaemonUnreachable when it does not listen yet."""
+        """Whether the daemon serves requests right now.
+
+        Raises:
+            DaemonUnreachable: it does not listen. This does not wait for it to start.
+        """
         return self._send(calls.ready())
 
+    def _deliver(self, batch: Batch) -> Iterator[wire.SaveResult | AgentctxError]:
+        delivery = Delivery(batch)
+        while (call := delivery.next_call()) is not None:
+            try:
+                delivery.answered(self._send(call))
+            except InvalidInput as error:
+                delivery.refused(error)
+            yield from delivery.settled()
+        yield from delivery.settled()
+
     def _send(self, call: Call[T]) -> T:
-        try:
-            reply = self._transport.request(call.method, call.path, call.body, call.headers)
-        except ConnectionDropped:
-            if not call.repeatable:
-                raise
-            reply = self._transport.request(call.method, call.path, call.body, call.headers)
-        self.daemon_version = reply.headers.get(VERSION_HEADER.lower())
-        return call.read(reply)
+        attempts = self._attempts(call)
+        while True:
+            try:
+                return call.read(self._exchange(call))
+            except AgentctxError as error:
+                pause_s = attempts.pause_after(error, time.monotonic())
+                if pause_s is None:
+                    raise
+            time.sleep(pause_s)
+
+    def _exchange(self, call: Call[T]) -> Reply:
+        reply = self._transport.request(
+            call.method, call.path, call.body, call.headers, self._timeout_of(call)
+        )
+        self._note(reply)
+        return reply

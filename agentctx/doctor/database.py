@@ -129,7 +129,7 @@ def judge_integrity(problems: Sequence[str]) -> Finding:
 
 def judge_words(problem: str | None) -> Finding:
     if problem is None:
-        return passed("the index of words is the entries'")
+        return passed("the index of words agrees with the entries")
     return failed(
         "the index of words is damaged: searches miss entries or fail",
         detail=problem,

@@ -62,7 +62,7 @@ def _look_at_vec() -> Finding:
 
 def _look_at_fts5() -> Finding:
     _tried(lambda db: db.execute("CREATE VIRTUAL TABLE a USING fts5(text, tokenize = 'porter unicode61')"))
-    return passed("SQLite has the index of words")
+    return passed("SQLite has FTS5, the index of words")
 
 
 def _tried(statement: Callable[[Connection], T]) -> T:

@@ -6,6 +6,7 @@ import json
 
 from fastapi import FastAPI, Request
 from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from agentctx.errors import Unavailable
@@ -23,7 +24,7 @@ class ProbeRoutes:
         self._service = service
 
     def add_to(self, app: FastAPI) -> None:
-        app.add_route("/healthz", _Alive(), methods=["GET", "POST"])
+        app.router.routes.append(Route("/healthz", _Alive(), methods=["GET", "POST"]))
         app.add_route("/readyz", self.readyz, methods=["GET"])
 
     async def readyz(self, _: Request) -> Response:

@@ -5,21 +5,10 @@ coercion, unknown fields are errors), the client reads them without importing it
 strings in UTC with milliseconds, positions are code points of `content`, end exclusive.
 """
 
-from agentctx.wire.doctor import CheckResult, DoctorReply, DoctorSummary
-from agentctx.wire.entries import (
-    EditRequest,
-    EntryPage,
-    EntryView,
-    FileRecord,
-    ForgetReply,
-    OutcomeRequest,
-    SaveManyReply,
-    SaveManyRequest,
-    SaveRequest,
-    SaveResult,
-    VersionList,
-)
-from agentctx.wire.failures import ErrorBody, ErrorReply
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from agentctx.wire.names import (
     API_PREFIX,
     COLLECTIONS,
@@ -34,25 +23,42 @@ from agentctx.wire.names import (
     PlaceUnit,
     Trust,
 )
-from agentctx.wire.operations import (
-    ActivityStatus,
-    BuriedJob,
-    DatabaseStatus,
-    DrainRequest,
-    Latency,
-    ProviderStatus,
-    QueueReply,
-    RetryReply,
-    StatusReply,
-)
-from agentctx.wire.questions import (
-    ContextReply,
-    ContextRequest,
-    Location,
-    Passage,
-    SearchReply,
-    SearchRequest,
-)
+
+if TYPE_CHECKING:
+    from agentctx.wire.doctor import CheckResult, DoctorReply, DoctorSummary
+    from agentctx.wire.entries import (
+        EditRequest,
+        EntryPage,
+        EntryView,
+        FileRecord,
+        ForgetReply,
+        OutcomeRequest,
+        SaveManyReply,
+        SaveManyRequest,
+        SaveRequest,
+        SaveResult,
+        VersionList,
+    )
+    from agentctx.wire.failures import ErrorBody, ErrorReply
+    from agentctx.wire.operations import (
+        ActivityStatus,
+        BuriedJob,
+        DatabaseStatus,
+        DrainRequest,
+        Latency,
+        ProviderStatus,
+        QueueReply,
+        RetryReply,
+        StatusReply,
+    )
+    from agentctx.wire.questions import (
+        ContextReply,
+        ContextRequest,
+        Location,
+        Passage,
+        SearchReply,
+        SearchRequest,
+    )
 
 __all__ = [
     "API_PREFIX",
@@ -99,3 +105,47 @@ __all__ = [
     "Trust",
     "VersionList",
 ]
+
+# A dataclass costs a millisecond to make: a client makes those it meets.
+_HOMES = {
+    "ActivityStatus": "operations",
+    "BuriedJob": "operations",
+    "CheckResult": "doctor",
+    "ContextReply": "questions",
+    "ContextRequest": "questions",
+    "DatabaseStatus": "operations",
+    "DoctorReply": "doctor",
+    "DoctorSummary": "doctor",
+    "DrainRequest": "operations",
+    "EditRequest": "entries",
+    "EntryPage": "entries",
+    "EntryView": "entries",
+    "ErrorBody": "failures",
+    "ErrorReply": "failures",
+    "FileRecord": "entries",
+    "ForgetReply": "entries",
+    "Latency": "operations",
+    "Location": "questions",
+    "OutcomeRequest": "entries",
+    "Passage": "questions",
+    "ProviderStatus": "operations",
+    "QueueReply": "operations",
+    "RetryReply": "operations",
+    "SaveManyReply": "entries",
+    "SaveManyRequest": "entries",
+    "SaveRequest": "entries",
+    "SaveResult": "entries",
+    "SearchReply": "questions",
+    "SearchRequest": "questions",
+    "StatusReply": "operations",
+    "VersionList": "entries",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    found = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return found

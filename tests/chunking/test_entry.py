@@ -56,7 +56,7 @@ def test_chunks_overlap_a_little() -> None:
     assert all(0 < overlap <= 100 for overlap in overlaps)
 
 
-@pytest.mark.parametrize("source", ["notes.md", "docs/README.MD", "a.markdown", "b.mdx"])
+@pytest.mark.parametrize("source", ["notes.md", "docs/README.MD", "a.markdown", "b.mdx", "page.html", "slides.pptx"])
 def test_markdown_is_cut_by_its_structure(source: str) -> None:
     chunks = pieces(MARKDOWN, source)
     assert all(chunk.startswith("# Title") for chunk in chunks)

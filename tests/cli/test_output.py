@@ -3,7 +3,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from agentctx.cli.output import paint, put_json, writes_unicode
+from agentctx.cli.output import complain, paint, put_json, writes_unicode
+from agentctx.errors import AgentctxError, NotFound
 from tests.cli.terminal import Terminal
 
 
@@ -44,3 +45,12 @@ def test_json_is_ascii_where_stdout_is_not_unicode(monkeypatch: pytest.MonkeyPat
             put_json(Word("日"))
             stdout.close()
             assert written in piped.read()
+
+
+def test_a_fault_of_the_daemon_is_told_with_the_id_in_its_log(capsys: pytest.CaptureFixture[str]) -> None:
+    error = AgentctxError("The daemon failed.")
+    error.request_id = "4f1c"
+    complain(error)
+    assert "request_id 4f1c" in capsys.readouterr().err
+    complain(NotFound("no such entry"))
+    assert "request_id" not in capsys.readouterr().err

@@ -6,27 +6,34 @@ Bodies are held to the wire's own strict models: a request that the daemon would
 from __future__ import annotations
 
 import json
+import socket
+import sys
 import threading
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, is_dataclass
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import ThreadingMixIn, UnixStreamServer
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
 from agentctx.wire import (
+    ActivityStatus,
     BuriedJob,
+    CheckResult,
     ContextRequest,
     DatabaseStatus,
+    DoctorReply,
+    DoctorSummary,
     EditRequest,
     EntryView,
     ErrorBody,
     ErrorReply,
+    Latency,
     OutcomeRequest,
     Passage,
     ProviderStatus,
@@ -54,17 +61,24 @@ class Seen:
 
 Reply = tuple[int, Any]
 """Status, and a wire dataclass or JSON value."""
-Answer = Reply | Callable[[Seen], Reply] | bytes
-"""A reply, a function that gives it, or the raw bytes of a whole answer."""
+Answer = Reply | Callable[[Seen], Reply] | bytes | Iterator[bytes]
+"""A reply, a function that gives it, or the raw bytes of a whole answer, at once or in pieces."""
 
 
 class _Server(ThreadingMixIn, UnixStreamServer):
     daemon_threads = True
     request_queue_size = 64
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), OSError):  # a peer that had enough is no error
+            super().handle_error(request, client_address)
+
 
 class StubDaemon:
     """Answers what `answer` was told, the last answer for ever; `seen` holds what was asked."""
+
+    connections: list[socket.socket]
+    """All that were ever accepted."""
 
     def __init__(self, socket: Path) -> None:
         self.socket = socket
@@ -77,6 +91,9 @@ class StubDaemon:
         """While clear, requests are read and not answered."""
         self.asked = threading.Event()
         """Set by the first request that was read."""
+        self.hasty = False
+        """Whether requests are answered and their connections closed before their bodies are read."""
+        self.connections = []
         self._answers: defaultdict[tuple[str, str], deque[Answer]] = defaultdict(deque)
 
     def answer(self, method: str, path: str, *answers: Answer) -> None:
@@ -87,7 +104,13 @@ class StubDaemon:
             method, path, (status, ErrorReply(error=ErrorBody(code=code, message=message, hint=hint)))
         )
 
-    def next_answer(self, seen: Seen) -> Reply | bytes:
+    def hang_up(self) -> None:
+        """End all connections. When this returns, their peers can know."""
+        for connection in self.connections:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def next_answer(self, seen: Seen) -> Reply | bytes | Iterator[bytes]:
         waiting = self._answers[seen.method, seen.path]
         if not waiting:
             return 404, ErrorReply(
@@ -105,57 +128,71 @@ class StubDaemon:
                 yield self
             finally:
                 self.silent.set()
+                self.hang_up()
                 server.shutdown()
                 thread.join()
+                self.socket.unlink()
 
 
-def _handler_of(stub: StubDaemon) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+def _handler_of(daemon: StubDaemon) -> type[BaseHTTPRequestHandler]:
+    return type("StubHandler", (_Handler,), {"stub": daemon})
 
-        def handle_any(self) -> None:
-            seen = self._read()
-            stub.seen.append(seen)
-            stub.asked.set()
-            stub.silent.wait()
-            if stub.dropping:
-                stub.dropping -= 1
-                self.close_connection = True
-                return
-            answer = _refusal(seen) or stub.next_answer(seen)
-            if isinstance(answer, bytes):
-                self.wfile.write(answer)
-                self.close_connection = True
-            else:
-                status, value = answer
-                self._write(status, value)
 
-        do_GET = do_POST = do_PATCH = do_DELETE = handle_any  # noqa: N815 - http.server's names
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    stub: ClassVar[StubDaemon]
 
-        def _read(self) -> Seen:
-            url = urlsplit(self.path)
-            raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            body = json.loads(raw) if raw else None
-            return Seen(self.command, unquote(url.path), parse_qs(url.query), headers, body)
+    def setup(self) -> None:
+        super().setup()
+        self.stub.connections.append(self.connection)
 
-        def _write(self, status: int, value: Any) -> None:
-            body = json.dumps(asdict(value) if is_dataclass(value) else value).encode()  # type: ignore[arg-type]  # an instance, not a class
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            if stub.version:
-                self.send_header("X-Agentctx-Version", stub.version)
-            self.end_headers()
-            self.wfile.write(body)
+    def handle_any(self) -> None:
+        seen = self._read()
+        self.stub.seen.append(seen)
+        self.stub.asked.set()
+        self.stub.silent.wait()
+        if self.stub.dropping:
+            self.stub.dropping -= 1
+            self.close_connection = True
+            return
+        answer = _refusal(seen) or self.stub.next_answer(seen)
+        self.close_connection |= self.stub.hasty or not isinstance(answer, tuple)
+        if isinstance(answer, tuple):
+            self._write(*answer)
+        else:
+            self._write_pieces([answer] if isinstance(answer, bytes) else answer)
 
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-            pass
+    do_GET = do_POST = do_PATCH = do_DELETE = handle_any  # noqa: N815 - http.server's names
 
-        def address_string(self) -> str:
-            return "unix"
+    def _read(self) -> Seen:
+        url = urlsplit(self.path)
+        raw = b"" if self.stub.hasty else self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        body = json.loads(raw) if raw else None
+        return Seen(self.command, unquote(url.path), parse_qs(url.query), headers, body)
 
-    return Handler
+    def _write(self, status: int, value: Any) -> None:
+        body = json.dumps(asdict(value) if is_dataclass(value) else value).encode()  # type: ignore[arg-type]  # an instance, not a class
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        if self.stub.version:
+            self.send_header("X-Agentctx-Version", self.stub.version)
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _write_pieces(self, pieces: Iterable[bytes]) -> None:
+        with suppress(OSError):  # the peer may have had enough
+            for piece in pieces:
+                self.wfile.write(piece)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+        pass
+
+    def address_string(self) -> str:
+        return "unix"
 
 
 def _refusal(seen: Seen) -> Reply | None:
@@ -235,6 +272,14 @@ def queue_reply(pending: int = 3, buried: int = 1) -> QueueReply:
     return QueueReply(pending=pending, buried=buried, oldest_seconds=12.5, buried_jobs=jobs)
 
 
+def doctor_reply(fixed: str | None = None) -> DoctorReply:
+    check = CheckResult(
+        id="data-permissions", group="paths", status="pass", message="Only you can read it.", fixed=fixed
+    )
+    summary = DoctorSummary(passed=1, warned=0, failed=0, skipped=0)
+    return DoctorReply(version="0.1.0", ok=True, checks=[check], summary=summary)
+
+
 def status_reply(**changes: Any) -> StatusReply:
     fields: dict[str, Any] = {
         "version": "0.1.0",
@@ -258,5 +303,15 @@ def status_reply(**changes: Any) -> StatusReply:
         "embed_cpu_seconds": 0.3,
         "cpu_seconds": 1.25,
         "rss_bytes": 120_000_000,
+        "activity": ActivityStatus(
+            saved=9,
+            asked=4,
+            degraded=1,
+            embedded=8,
+            provider_failures=0,
+            save=Latency(p50_ms=2.5, p95_ms=4.0),
+            ask=Latency(p50_ms=6.0, p95_ms=11.5),
+            embed=None,
+        ),
     }
     return StatusReply(**{**fields, **changes})

@@ -1,13 +1,15 @@
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from agentctx.client import calls
 from agentctx.client.calls import Call
+from agentctx.client.decode import UnreadableReply
 from agentctx.client.transport import Reply
 from agentctx.errors import AgentctxError, InvalidInput, NotFound
-from agentctx.wire import EditRequest, SaveRequest, SearchRequest
+from agentctx.wire import DrainRequest, EditRequest, SaveRequest, SearchRequest
 
 
 def test_a_save_says_only_what_was_said() -> None:
@@ -86,11 +88,49 @@ def test_only_what_may_happen_twice_is_repeatable() -> None:
         calls.status(),
         calls.queue(),
         calls.ready(),
+        calls.alive(),
+        calls.drain(DrainRequest()),
+        calls.doctor((), offline=False),
+        calls.metrics(),
     ]
-    once: list[Call[Any]] = [calls.edit("id", EditRequest()), calls.forget("id", None), calls.retry_buried()]
+    once: list[Call[Any]] = [
+        calls.edit("id", EditRequest()),
+        calls.forget("id", None),
+        calls.retry_buried(),
+        calls.doctor_fix((), offline=False),
+    ]
 
     assert [call.repeatable for call in repeatable] == [True] * len(repeatable)
     assert [call.repeatable for call in once] == [False] * len(once)
+
+
+def test_results_that_do_not_match_the_entries_are_no_answer() -> None:
+    request = SaveRequest(collection="knowledge", key="k", content="c")
+
+    with pytest.raises(UnreadableReply, match="0 results for 2 entries"):
+        calls.save_many([request] * 2, "k").read(Reply(200, {}, b'{"results": []}'))
+
+
+def test_what_the_daemon_was_asked_to_wait_is_added_to_the_timeout() -> None:
+    at_once = SaveRequest(collection="knowledge", key="k", content="c")
+    embedded = replace(at_once, wait="embedded")
+
+    assert calls.save(at_once, "k").takes_s == 0
+    assert calls.save(embedded, "k").takes_s == calls.EMBEDDED_WAIT_S
+    assert calls.save_many([at_once, embedded], "k").takes_s == calls.EMBEDDED_WAIT_S
+    assert calls.drain(DrainRequest(timeout_s=120)).takes_s == 120
+
+
+def test_an_examination_says_only_what_was_said() -> None:
+    assert calls.doctor((), offline=False).path == "/v1/doctor"
+    assert calls.doctor(("queue", "fts"), offline=True).path == "/v1/doctor?only=queue&only=fts&offline=true"
+    assert calls.doctor_fix(("fts",), offline=False).path == "/v1/doctor/fix?only=fts"
+
+
+def test_metrics_are_text() -> None:
+    assert calls.metrics().read(Reply(200, {}, b"agentctx_saves_total 3\n")) == "agentctx_saves_total 3\n"
+    with pytest.raises(AgentctxError, match="HTTP 404"):
+        calls.metrics().read(Reply(404, {}, b"no"))
 
 
 def test_readiness_is_a_matter_of_the_status() -> None:
@@ -109,7 +149,9 @@ def test_each_of_many_results_is_read_by_itself() -> None:
         ]
     }
 
-    saved, missing, odd = calls.save_many([], "k").read(Reply(200, {}, json.dumps(body).encode()))
+    reply = Reply(200, {}, json.dumps(body).encode())
+    request = SaveRequest(collection="knowledge", key="k", content="c")
+    saved, missing, odd = calls.save_many([request] * 3, "k").read(reply)
 
     assert not isinstance(saved, AgentctxError)
     assert saved.changed is False

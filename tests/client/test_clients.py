@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agentctx.client import AsyncClient, Client
+from agentctx.client.retry import MAX_REPEATS
 from agentctx.errors import (
     AgentctxError,
     DaemonUnreachable,
@@ -29,6 +30,7 @@ from agentctx.wire import (
 from tests.client.stub_daemon import (
     ID,
     StubDaemon,
+    doctor_reply,
     entry,
     passage,
     queue_reply,
@@ -73,13 +75,13 @@ async def test_a_save_is_sent_with_the_clients_namespace_and_a_key_of_its_own(
     assert second.body["namespace"] == "other"
     keys = {seen.headers["idempotency-key"] for seen in daemon.seen}
     assert len(keys) == 2
-    assert all(re.fullmatch(r"[0-9a-f-]{36}", key) for key in keys)
+    assert all(re.fullmatch(r"[0-9a-f]{32}", key) for key in keys)
 
 
 async def test_the_conveniences_fill_the_fields_of_their_collection(do: Do, daemon: StubDaemon) -> None:
     daemon.answer("POST", "/v1/entries", (201, save_result()))
 
-    await do("save_knowledge", "k", "text", tags=("a", "b"), ttl="30d")
+    await do("save_knowledge", "k", "text", tags=["a", "b"], ttl="30d")
     await do("save_observation", "s", "text", agent="planner", wait="embedded")
     await do("save_reflection", "s", "text", generation=2)
     await do("save_learning", "t", error_pattern="e", diagnosis="d", fix="f", category="timeout")
@@ -129,19 +131,21 @@ async def test_a_save_whose_connection_drops_is_repeated_under_the_same_key(
     assert first.body == second.body
 
 
-async def test_a_read_whose_connection_drops_is_repeated_once(do: Do, daemon: StubDaemon) -> None:
+async def test_a_read_whose_connection_drops_is_repeated_a_few_times(do: Do, daemon: StubDaemon) -> None:
     daemon.answer("GET", "/v1/queue", (200, queue_reply()))
     daemon.dropping = 1
     assert await do("queue") == queue_reply()
+    assert len(daemon.seen) == 2
 
-    daemon.dropping = 2
+    daemon.dropping = 1 + MAX_REPEATS
     with pytest.raises(DaemonUnreachable, match="without an answer"):
         await do("queue")
-    assert len(daemon.seen) == 4
+    assert len(daemon.seen) == 2 + 1 + MAX_REPEATS
 
 
 @pytest.mark.parametrize(
-    ("name", "args"), [("edit", (ID,)), ("forget", (ID,)), ("outcome", (ID, True)), ("retry_buried", ())]
+    ("name", "args"),
+    [("edit", (ID,)), ("forget", (ID,)), ("outcome", (ID, True)), ("retry_buried", ()), ("doctor_fix", ())],
 )
 async def test_what_must_not_happen_twice_is_not_repeated(
     do: Do, daemon: StubDaemon, name: str, args: tuple[Any, ...]
@@ -224,11 +228,20 @@ async def test_the_daemon_tells_of_itself(do: Do, daemon: StubDaemon) -> None:
     daemon.answer("GET", "/v1/queue", (200, queue_reply()))
     daemon.answer("POST", "/v1/queue/retry", (200, RetryReply(retried=4)))
     daemon.answer("GET", "/readyz", (503, {}), (200, {"status": "ok"}))
+    daemon.answer("GET", "/v1/doctor", (200, doctor_reply()))
+    daemon.answer("POST", "/v1/doctor/fix", (200, doctor_reply(fixed="gave the file mode 0600")))
+    daemon.answer("POST", "/v1/queue/drain", (200, queue_reply(pending=0)))
+    daemon.answer("GET", "/metrics", b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\na 1\n")
 
     assert await do("status") == status_reply()
     assert await do("queue") == queue_reply()
     assert await do("retry_buried") == RetryReply(retried=4)
     assert [await do("ready"), await do("ready")] == [False, True]
+    assert await do("doctor") == doctor_reply()
+    assert await do("doctor_fix") == doctor_reply(fixed="gave the file mode 0600")
+    assert await do("drain", timeout_s=2.5) == queue_reply(pending=0)
+    assert daemon.seen[-1].body == {"timeout_s": 2.5}
+    assert await do("metrics") == "a 1\n"
 
 
 async def test_the_daemons_errors_come_back_as_they_were_raised(do: Do, daemon: StubDaemon) -> None:
@@ -277,12 +290,19 @@ async def test_both_are_context_managers(daemon: StubDaemon) -> None:
 
 
 def test_both_have_the_same_methods() -> None:
-    def signatures(kind: type) -> dict[str, inspect.Signature]:
+    def signatures(kind: type) -> dict[str, str]:
         return {
-            name: inspect.signature(member)
-            for name, member in vars(kind).items()
-            if inspect.isfunction(member) and not name.startswith("_")
+            name: str(inspect.signature(member))
+            for name, member in inspect.getmembers(kind, inspect.isfunction)
+            if not name.startswith("_") or name == "__init__"
         }
 
-    assert signatures(AsyncClient) == signatures(Client)
-    assert len(signatures(Client)) >= 19
+    # What streams, streams asynchronously; what may be given in a stream, may be given in either.
+    asynchronous = {
+        name: signature.replace("AsyncIterator", "Iterator")
+        .replace(" | AsyncIterable[wire.SaveRequest]", "")
+        .replace("AsyncTransport", "Transport")
+        for name, signature in signatures(AsyncClient).items()
+    }
+    assert asynchronous == signatures(Client)
+    assert len(asynchronous) >= 27

@@ -49,3 +49,8 @@ def test_an_answer_that_is_not_ours_still_is_an_error(body: Any) -> None:
 def test_a_success_that_is_not_json_is_an_error() -> None:
     with pytest.raises(AgentctxError, match="HTTP 200"):
         parse(reply(200, b"<html>"))
+
+
+def test_an_error_says_under_which_id_the_daemon_logged_it() -> None:
+    assert error_of(ErrorBody(code="internal", message="x", request_id="4f1c")).request_id == "4f1c"
+    assert error_of(ErrorBody(code="internal", message="x")).request_id == ""

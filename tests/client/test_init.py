@@ -15,6 +15,8 @@ FORBIDDEN = (
     "structlog",
     "httpx",
     "typer",
+    "rich",
+    "prometheus_client",
 )
 
 
@@ -37,8 +39,19 @@ def test_importing_the_client_brings_neither_server_code_nor_heavy_packages() ->
     }
 
 
-def test_httpx_comes_with_the_first_client() -> None:
-    assert "httpx" in modules_after("import agentctx; agentctx.Client('/none')")
+@pytest.mark.parametrize("kind", ["Client", "AsyncClient"])
+def test_making_a_client_brings_nothing_heavy(kind: str) -> None:
+    loaded = modules_after(f"import agentctx; agentctx.{kind}('/none')")
+
+    assert not {name for name in loaded if name.split(".")[0] in FORBIDDEN}
+
+
+def test_the_blocking_client_needs_no_event_loop() -> None:
+    loaded = modules_after("import agentctx; agentctx.Client('/none')")
+
+    # Each of them takes longer to load than the client itself.
+    assert not loaded & {"asyncio", "ssl", "http.client", "email", "logging", "subprocess"}
+    assert len(loaded) < 200
 
 
 def test_importing_the_package_loads_nothing_of_it() -> None:
@@ -53,3 +66,16 @@ def test_the_public_names_are_those_listed() -> None:
     assert set(agentctx.__all__) <= set(dir(agentctx))
     with pytest.raises(AttributeError, match="no attribute 'Nope'"):
         _ = agentctx.Nope
+
+
+def test_a_client_makes_only_the_messages_it_meets() -> None:
+    loaded = modules_after("import agentctx; agentctx.Client('/none')")
+    assert not loaded & {f"agentctx.wire.{name}" for name in ("entries", "operations", "questions", "doctor")}
+
+
+def test_every_name_of_the_wire_is_there() -> None:
+    from agentctx import wire
+
+    assert all(getattr(wire, name) is not None for name in wire.__all__)
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = wire.nothing

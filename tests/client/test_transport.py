@@ -1,50 +1,75 @@
+"""One suite for every transport, blocking or not: the default ones and those through httpx."""
+
+from __future__ import annotations
+
 import asyncio
 import errno
+import itertools
 import json
 import socket
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentctx.client.async_transport import AsyncUnixTransport, encode_request
-from agentctx.client.transport import ConnectionDropped, Reply, UnixTransport, refusal
+from agentctx.client.async_transport import AsyncUnixTransport
+from agentctx.client.httpx_transport import AsyncHttpxTransport, HttpxTransport
+from agentctx.client.transport import BacklogFull, ConnectionDropped, NotListening, Reply, refusal
+from agentctx.client.unix_transport import UnixTransport
 from agentctx.errors import DaemonUnreachable, DeadlineExceeded, InvalidInput, Unavailable
 from tests.client.stub_daemon import StubDaemon
 
-Kind = type[UnixTransport] | type[AsyncUnixTransport]
-both = pytest.mark.parametrize("kind", [UnixTransport, AsyncUnixTransport])
+BLOCKING: list[Any] = [UnixTransport, HttpxTransport]
+AWAITED: list[Any] = [AsyncUnixTransport, AsyncHttpxTransport]
+TIMEOUT_S = 10.0
 
-
-async def exchange(
-    kind: Kind,
-    path: Path,
-    *targets: str,
-    body: bytes | None = None,
-    headers: Mapping[str, str] | None = None,
-    timeout_s: float = 10.0,
-) -> list[Reply]:
-    """One request for each target over one transport, which is closed at the end."""
-    transport = kind(path, timeout_s)
-    try:
-        method = "POST" if body else "GET"
-        return [await awaited(transport.request(method, target, body, headers or {})) for target in targets]
-    finally:
-        await awaited(transport.close())
+Exchange = Callable[..., Awaitable[Reply]]
 
 
 async def awaited(value: Any) -> Any:
     return await value if isawaitable(value) else value
 
 
-@both
-async def test_a_request_arrives_whole_and_its_answer_too(kind: Kind, daemon: StubDaemon) -> None:
+@pytest.fixture(params=[*BLOCKING, *AWAITED])
+def kind(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.fixture
+async def exchange(kind: Any, daemon: StubDaemon) -> AsyncIterator[Exchange]:
+    """`await exchange("/target")`, over one transport to the stub."""
+    transport = kind(daemon.socket, TIMEOUT_S)
+
+    async def send(
+        target: str,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+    ) -> Any:
+        method = "GET" if body is None else "POST"
+        return await awaited(transport.request(method, target, body, headers or {}, timeout_s))
+
+    yield send
+    await awaited(transport.close())
+
+
+async def once(kind: Any, path: Path) -> None:
+    transport = kind(path, TIMEOUT_S)
+    try:
+        await awaited(transport.request("GET", "/healthz", None, {}))
+    finally:
+        await awaited(transport.close())
+
+
+async def test_a_request_arrives_whole_and_its_answer_too(exchange: Exchange, daemon: StubDaemon) -> None:
     daemon.version = "9.9.9"
     daemon.answer("POST", "/v1/anything", (201, {"echo": "日本"}))
 
-    [reply] = await exchange(kind, daemon.socket, "/v1/anything?a=1", body=b'{"x": 1}', headers={"X-Y": "z"})
+    reply = await exchange("/v1/anything?a=1", body=b'{"x": 1}', headers={"X-Y": "z"})
 
     assert reply.status == 201
     assert reply.headers["x-agentctx-version"] == "9.9.9"
@@ -54,86 +79,177 @@ async def test_a_request_arrives_whole_and_its_answer_too(kind: Kind, daemon: St
     assert daemon.seen[0].headers["x-y"] == "z"
 
 
-@both
-async def test_a_missing_socket_is_named_with_the_way_to_start_a_daemon(kind: Kind, tmp_path: Path) -> None:
+async def test_a_long_body_and_a_long_reply_arrive_whole(exchange: Exchange, daemon: StubDaemon) -> None:
+    text = "0123456789" * 100_000
+    daemon.answer("POST", "/v1/anything", lambda seen: (200, seen.body))
+
+    reply = await exchange("/v1/anything", body=json.dumps({"text": text}).encode())
+
+    assert json.loads(reply.body) == {"text": text}
+
+
+async def test_one_connection_serves_request_after_request(exchange: Exchange, daemon: StubDaemon) -> None:
+    daemon.answer("GET", "/a", (200, {"it": "a"}))
+    daemon.answer("GET", "/b", (404, {"it": "b"}))
+
+    replies = [await exchange(target) for target in ("/a", "/b", "/a")]
+
+    assert [json.loads(reply.body)["it"] for reply in replies] == ["a", "b", "a"]
+    assert len(daemon.connections) == 1
+
+
+async def test_a_reply_that_ends_its_connection_is_followed_by_a_new_one(
+    exchange: Exchange, daemon: StubDaemon
+) -> None:
+    closing = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}"
+    daemon.answer("GET", "/a", closing)
+
+    assert [(await exchange("/a")).body for _ in range(2)] == [b"{}", b"{}"]
+    assert len(daemon.connections) == 2
+
+
+async def test_a_chunked_reply_is_read_to_its_end(exchange: Exchange, daemon: StubDaemon) -> None:
+    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+    daemon.answer("GET", "/a", iter([head, b"3\r\none\r\n", b"3\r\ntwo\r\n", b"0\r\n\r\n"]))
+
+    assert (await exchange("/a")).body == b"onetwo"
+
+
+async def test_a_connection_that_ended_while_idle_is_replaced_before_anything_is_sent(
+    exchange: Exchange, daemon: StubDaemon
+) -> None:
+    daemon.answer("GET", "/a", (200, {}))
+    await exchange("/a")
+    daemon.hang_up()
+
+    assert (await exchange("/a")).status == 200
+    assert len(daemon.connections) == 2
+
+
+async def test_a_missing_socket_is_named_with_the_way_to_start_a_daemon(kind: Any, tmp_path: Path) -> None:
     path = tmp_path / "none.sock"
 
-    with pytest.raises(DaemonUnreachable, match="no such socket") as caught:
-        await exchange(kind, path, "/healthz")
+    with pytest.raises(NotListening, match="no such socket") as caught:
+        await once(kind, path)
     assert str(path) in caught.value.message
     assert "agentctx serve" in caught.value.hint
 
 
-@both
-async def test_a_socket_without_its_daemon_is_unreachable(kind: Kind, tmp_path: Path) -> None:
+async def test_a_socket_without_its_daemon_is_not_listening(kind: Any, tmp_path: Path) -> None:
     path = tmp_path / "stale.sock"
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
 
-    with pytest.raises(DaemonUnreachable, match="its daemon is gone"):
-        await exchange(kind, path, "/healthz")
+    with pytest.raises(NotListening, match="its daemon is gone"):
+        await once(kind, path)
 
 
-@both
-async def test_a_path_too_long_for_a_socket_is_unreachable(kind: Kind, tmp_path: Path) -> None:
-    with pytest.raises(DaemonUnreachable, match="too long"):
-        await exchange(kind, tmp_path / ("x" * 200), "/healthz")
+async def test_a_path_too_long_for_a_socket_is_unreachable(kind: Any, tmp_path: Path) -> None:
+    with pytest.raises(DaemonUnreachable, match="too long") as caught:
+        await once(kind, tmp_path / ("x" * 200))
+    assert not isinstance(caught.value, NotListening)  # no daemon will ever listen there
 
 
-@both
-async def test_no_answer_in_time_is_a_deadline(kind: Kind, daemon: StubDaemon) -> None:
+async def test_no_answer_in_time_is_a_deadline(exchange: Exchange, daemon: StubDaemon) -> None:
     daemon.silent.clear()
 
     with pytest.raises(DeadlineExceeded, match=r"0\.05 s") as caught:
-        await exchange(kind, daemon.socket, "/healthz", timeout_s=0.05)
+        await exchange("/a", timeout_s=0.05)
     assert str(daemon.socket) in caught.value.message
 
 
-@both
-async def test_a_closed_connection_is_told_apart_from_no_daemon(kind: Kind, daemon: StubDaemon) -> None:
+async def test_an_answer_that_never_ends_is_a_deadline_too(exchange: Exchange, daemon: StubDaemon) -> None:
+    endless = itertools.chain(
+        [b"HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n"], itertools.repeat(b"x")
+    )
+    daemon.answer("GET", "/a", endless)
+
+    with pytest.raises(DeadlineExceeded):
+        await exchange("/a", timeout_s=0.05)
+
+
+async def test_a_closed_connection_is_told_apart_from_no_daemon(
+    exchange: Exchange, daemon: StubDaemon
+) -> None:
     daemon.dropping = 1
 
     with pytest.raises(ConnectionDropped, match="without an answer"):
-        await exchange(kind, daemon.socket, "/healthz")
+        await exchange("/a")
 
 
-@both
-async def test_an_answer_that_is_not_http_is_a_dropped_connection(kind: Kind, daemon: StubDaemon) -> None:
-    daemon.answer("GET", "/healthz", b"SSH-2.0-OpenSSH\r\n")
+async def test_half_a_reply_is_a_dropped_connection(exchange: Exchange, daemon: StubDaemon) -> None:
+    daemon.answer("GET", "/a", b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{")
 
     with pytest.raises(ConnectionDropped):
-        await exchange(kind, daemon.socket, "/healthz")
+        await exchange("/a")
 
 
-def test_a_forbidden_socket_names_the_settings_that_share_it() -> None:
-    refused = refusal(Path("/run/s"), PermissionError(errno.EACCES, "Permission denied"))
+async def test_an_answer_that_is_not_http_is_a_dropped_connection(
+    exchange: Exchange, daemon: StubDaemon
+) -> None:
+    daemon.answer("GET", "/a", b"SSH-2.0-OpenSSH\r\n")
 
-    assert isinstance(refused, DaemonUnreachable)
-    assert "socket_group" in refused.hint
-
-
-def test_a_full_backlog_is_not_taken_for_a_dead_daemon() -> None:
-    assert isinstance(refusal(Path("/run/s"), BlockingIOError(errno.EAGAIN, "again")), Unavailable)
+    with pytest.raises(ConnectionDropped):
+        await exchange("/a")
 
 
-def test_a_line_break_cannot_begin_another_header() -> None:
+async def test_a_refusal_that_came_before_the_whole_body_was_sent_is_read(
+    exchange: Exchange, daemon: StubDaemon
+) -> None:
+    daemon.hasty = True
+    daemon.answer("POST", "/a", (413, {"error": "too large"}))
+
+    reply = await exchange("/a", body=b"x" * 4_000_000)
+
+    assert reply.status == 413
+
+
+async def test_a_line_break_cannot_begin_another_header(exchange: Exchange, daemon: StubDaemon) -> None:
     with pytest.raises(InvalidInput):
-        encode_request("GET", "/", None, {"X-Y": "a\r\nX-Z: b"})
+        await exchange("/a", headers={"X-Y": "a\r\nX-Z: b"})
+    assert not daemon.seen
 
 
-async def test_concurrent_requests_get_their_own_answers(daemon: StubDaemon) -> None:
+async def test_a_closed_transport_says_so(kind: Any, daemon: StubDaemon) -> None:
+    transport = kind(daemon.socket)
+    await awaited(transport.close())
+
+    with pytest.raises(DaemonUnreachable, match="closed"):
+        await awaited(transport.request("GET", "/a", None, {}))
+    assert not daemon.connections
+
+
+@pytest.mark.parametrize("kind", BLOCKING)
+def test_threads_get_their_own_answers(kind: Any, daemon: StubDaemon) -> None:
     for number in range(8):
         daemon.answer("GET", f"/{number}", (200, {"number": number}))
-    transport = AsyncUnixTransport(daemon.socket, 10.0)
+    transport = kind(daemon.socket)
+
+    def ask(number: int) -> int:
+        return int(json.loads(transport.request("GET", f"/{number % 8}", None, {}).body)["number"])
+
+    with ThreadPoolExecutor(8) as threads:
+        numbers = list(threads.map(ask, range(64)))
+    transport.close()
+
+    assert numbers == [n % 8 for n in range(64)]
+
+
+@pytest.mark.parametrize("kind", AWAITED)
+async def test_tasks_get_their_own_answers(kind: Any, daemon: StubDaemon) -> None:
+    for number in range(8):
+        daemon.answer("GET", f"/{number}", (200, {"number": number}))
+    transport = kind(daemon.socket)
     replies = await asyncio.gather(*(transport.request("GET", f"/{n % 8}", None, {}) for n in range(24)))
     await transport.close()
 
     assert [json.loads(reply.body)["number"] for reply in replies] == [n % 8 for n in range(24)]
 
 
-async def test_a_cancelled_request_does_not_spoil_the_next(daemon: StubDaemon) -> None:
+@pytest.mark.parametrize("kind", AWAITED)
+async def test_a_cancelled_request_does_not_spoil_the_next(kind: Any, daemon: StubDaemon) -> None:
     daemon.answer("GET", "/a", (200, {"it": "a"}))
-    transport = AsyncUnixTransport(daemon.socket, 10.0)
+    transport = kind(daemon.socket)
     daemon.silent.clear()
     asking = asyncio.ensure_future(transport.request("GET", "/b", None, {}))
     await asyncio.to_thread(daemon.asked.wait, 10)
@@ -144,3 +260,18 @@ async def test_a_cancelled_request_does_not_spoil_the_next(daemon: StubDaemon) -
     await transport.close()
 
     assert json.loads(reply.body) == {"it": "a"}
+
+
+def test_a_forbidden_socket_names_the_settings_that_share_it() -> None:
+    refused = refusal(Path("/run/s"), PermissionError(errno.EACCES, "Permission denied"))
+
+    assert isinstance(refused, DaemonUnreachable)
+    assert not isinstance(refused, NotListening)
+    assert "socket_group" in refused.hint
+
+
+def test_a_full_backlog_is_not_taken_for_a_dead_daemon() -> None:
+    refused = refusal(Path("/run/s"), BlockingIOError(errno.EAGAIN, "again"))
+
+    assert isinstance(refused, BacklogFull)
+    assert isinstance(refused, Unavailable)

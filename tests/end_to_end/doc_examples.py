@@ -1,8 +1,8 @@
 """The examples of a Markdown document, as a reader would run them: shell and Python blocks, in order.
 
 A block right after a comment `<!-- not run: why -->` is left out. A `text` block right after an example is
-the output it must show: line by line, where any number stands for any number, any id for any id, and a line
-`…` for any lines.
+the output it must show: line by line, where any number stands for any number, any id for any id, a path for
+its last part, and a line `…` for any lines.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _SAME = (
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b"), "ID"),
     (re.compile(r"\b\d{4}-\d\d-\d\d(?:T[\d:.]+Z)?"), "TIME"),
     (re.compile(r"\b[0-9a-f]{12,64}\b"), "HASH"),
-    (re.compile(r"-?\d+(?:\.\d+)?(?: (?:k|M)?B)?"), "0"),
+    (re.compile(r"(?:/[^\s/\"]+)+/(?=[^\s/\"])"), "/"),
+    (re.compile(r"-?\d+(?:\.\d+)?(?: (?:[kM]?B|ms|s|min|h)\b)?"), "0"),
     (re.compile(r"\s+"), " "),
     (re.compile(r"[-─━═]{2,}"), "--"),
 )

@@ -82,7 +82,7 @@ async def test_the_invariant_holds_after_sigkill_under_load(make_daemon: MakeDae
     enough = asyncio.Event()
 
     async def save_until_killed(number: int) -> None:
-        async with AsyncClient(daemon.socket) as client:
+        async with AsyncClient(daemon.socket, start_timeout_s=0) as client:
             for count in range(10_000):
                 saved = await client.save_observation("s", f"writer {number} says {count}")
                 acknowledged.append(saved.id)

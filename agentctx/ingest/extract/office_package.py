@@ -34,9 +34,9 @@ _COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")
 _ENCRYPTED_PACKAGE = "EncryptedPackage".encode("utf-16-le")
 
 _PIECE_BYTES = 65_536
-# Atomic, because comments and spaces can be made to match in endless ways. No Office file has a document
-# type; with one come entities, which can grow without bound or name other files.
-_PROLOG_WITHOUT_DTD = re.compile(r"\ufeff?(?>\s+|<\?.*?\?>|<!--.*?-->)*+<[^!?]", re.DOTALL)
+# Possessive (`*+`), because comments and spaces can be made to match in endless ways. No Office file has a
+# document type; with one come entities, which can grow without bound or name other files.
+_PROLOG_WITHOUT_DTD = re.compile(r"\ufeff?(?:\s+|<\?.*?\?>|<!--.*?-->)*+<[^!?]", re.DOTALL)
 
 
 def checked_package(data: bytes, kind: str, budget: Budget) -> TimedBytes:

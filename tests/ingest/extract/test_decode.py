@@ -40,6 +40,11 @@ def test_other_old_encodings_are_refused_rather_than_garbled(text: str, encoding
     assert decode(text.encode(encoding), declared=encoding) == text
 
 
+def test_a_few_words_of_another_alphabet_are_not_western() -> None:
+    code = "x = 1  # привет, мир\n".encode("cp1251") + b"y = [x for x in range(9)]\n" * 20
+    assert refusal(code) == Refusal.UNDECODABLE
+
+
 @pytest.mark.parametrize(
     "declared", ["utf-7", "zip", "rot13", "unicode_escape", "nonsense", "\0", "idna", ""]
 )

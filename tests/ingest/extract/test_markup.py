@@ -72,6 +72,8 @@ def test_a_hit_names_the_line_of_the_source(word: str, line: int, line_break: by
         ("one<br>two<hr>three", "one\ntwo\n\nthree"),
         ("<p>a<p>b<div>c</div>d", "a\n\nb\n\nc\n\nd"),
         ("<ul><li>a<li>b</ul>c", "- a\n- b\n\nc"),
+        ("<ul><li>a<li><p>b</ul>", "- a\n- b"),
+        ("a\n&nosuch; &nosuch=1<nav>\nb</nav>", "a &nosuch; &nosuch=1"),
         ("<ul><li><p>a</p></li><li></li><li><b>c</b></li></ul>", "- a\n\n- c"),
         ("</ul></li></table></pre></h1>a", "a"),
         ("<dl><dt>a</dt><dd>b</dd></dl>", "a\nb"),
@@ -114,7 +116,12 @@ def test_deep_lists_do_not_grow_without_bound() -> None:
     assert len(text_of("a.html", data)) < 4 * len(data)
 
 
-@pytest.mark.parametrize("unclosed", [b"<!--", b"<a ", b"</a ", b"<?x", b"<p>"])
+def test_form_feeds_end_no_line() -> None:
+    page = extracted("a.html", b"<pre>\fone\x0b\ntwo\fx</pre>three")
+    assert [number_of(word, page) for word in ("one", "two", "x", "three")] == [1, 2, 2, 2]
+
+
+@pytest.mark.parametrize("unclosed", [b"<!--", b"<!-- -->", b"<a ", b"</a ", b"<?x", b"<p>"])
 def test_a_page_that_takes_too_long_is_given_up(unclosed: bytes) -> None:
     limits = Limits(seconds=100, clock=SteppingClock())
     assert extracted_or_refused("a.html", unclosed * 300, limits) == Refusal.TOO_SLOW

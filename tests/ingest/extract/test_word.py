@@ -61,6 +61,13 @@ def test_lines_are_those_of_the_text() -> None:
             "<w:p><w:ins><w:r><w:t>new</w:t></w:r></w:ins><w:del><w:r><w:delText>old</w:delText></w:r></w:del></w:p>",
             "new",
         ),
+        ("<w:p><w:r><w:t>a</w:t></w:r><w:del><w:r><w:t>old</w:t></w:r></w:del></w:p>", "a"),
+        (
+            "<w:p><w:r><mc:AlternateContent xmlns:mc='m'>{}</mc:AlternateContent></w:r></w:p>".format(
+                "".join(f"<mc:{which}>{paragraph('once')}</mc:{which}>" for which in ("Choice", "Fallback"))
+            ),
+            "once",
+        ),
         (f"<w:sdt><w:sdtContent>{paragraph('controlled')}</w:sdtContent></w:sdt>", "controlled"),
         (f"<w:p><w:r><w:t>a</w:t><w:pict>{paragraph('boxed')}</w:pict></w:r></w:p>", "a\nboxed"),
         (paragraph("a", '<w:numPr><w:ilvl w:val="1"/><w:numId w:val="1"/></w:numPr>'), "  - a"),

@@ -1,0 +1,82 @@
+"""HTTP/1.1 as both transports speak it: the bytes of a request, and a parser of replies. No I/O.
+
+The parser is the one the daemon uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import httptools
+
+from agentctx.client.transport import Reply
+from agentctx.errors import InvalidInput
+
+
+class MalformedReply(Exception):
+    """What came is not a reply in HTTP/1.1."""
+
+
+def encode_request(method: str, target: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
+    """The bytes of a request. HTTP wants a host; the socket decides who answers.
+
+    Raises:
+        InvalidInput: a line break in a header or in the target would begin another line.
+    """
+    lines = [f"{method} {target} HTTP/1.1", "host: agentctx"]
+    for name, value in headers.items():
+        lines.append(f"{name}: {value}")
+    if body is not None:
+        lines.append(f"content-length: {len(body)}")
+    head = "\r\n".join(lines)
+    breaks = len(lines) - 1
+    if head.count("\r") != breaks or head.count("\n") != breaks:
+        raise InvalidInput("A header or an address has a line break.")
+    return b"%b\r\n\r\n%b" % (head.encode("latin-1", "replace"), body or b"")
+
+
+class ReplyParser:
+    """Reads the replies of one connection, one after the other. httptools calls the `on_…` methods."""
+
+    def __init__(self) -> None:
+        self._headers: dict[str, str] = {}
+        self._body: list[bytes] = []
+        self._replies: list[Reply] = []
+        self.can_go_on = True
+        """Whether another request may follow the reply that was read."""
+        self._parser = httptools.HttpResponseParser(self)
+
+    def feed(self, data: bytes | memoryview) -> Reply | None:
+        """The reply, once its last byte is here. What follows it unasked spoils the connection.
+
+        Raises:
+            MalformedReply: this is not HTTP, or not a reply.
+        """
+        replies: list[Reply] = []
+        self._replies = replies
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            if not replies:
+                raise MalformedReply(str(error)) from error
+            self.can_go_on = False
+        return replies[0] if replies else None
+
+    def on_message_begin(self) -> None:
+        if self._replies:
+            self.can_go_on = False
+        self._headers = {}
+        self._body = []
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_body(self, body: bytes) -> None:
+        self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if status >= 200:  # a 1xx only announces the reply
+            self._replies.append(Reply(status, self._headers, b"".join(self._body)))
+            if not self._parser.should_keep_alive():  # known only here: the parser forgets with the message
+                self.can_go_on = False

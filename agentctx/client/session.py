@@ -1,0 +1,57 @@
+"""What both clients hold: where the daemon is, how long to wait for it, whose namespace is meant."""
+
+from __future__ import annotations
+
+import os
+from copy import copy
+from pathlib import Path
+from typing import Any, Self
+
+from agentctx.client.calls import Call
+from agentctx.client.retry import Attempts
+from agentctx.client.transport import Reply
+from agentctx.config.paths import find_socket
+from agentctx.errors import DaemonUnreachable, DeadlineExceeded, Unavailable
+from agentctx.wire.names import VERSION_HEADER
+
+UNANSWERED = (DaemonUnreachable, DeadlineExceeded, Unavailable)
+"""What a request ends with that no daemon answered."""
+
+
+class Session:
+    """The base of `Client` and `AsyncClient`."""
+
+    def __init__(
+        self, socket: Path | str | None, *, timeout_s: float, start_timeout_s: float, namespace: str
+    ) -> None:
+        self.socket = find_socket() if socket is None else Path(socket)
+        self.timeout_s = timeout_s
+        self.start_timeout_s = start_timeout_s
+        self.namespace = namespace
+        self.daemon_version: str | None = None
+        """The version of the daemon that answered last."""
+
+    def within(self, timeout_s: float) -> Self:
+        """The same client with another timeout: `client.within(2).search("when?")`.
+
+        Both use the same connections; closing either closes both.
+        """
+        other = copy(self)
+        other.timeout_s = timeout_s
+        return other
+
+    def _attempts(self, call: Call[Any]) -> Attempts:
+        return Attempts(
+            repeatable=call.repeatable, is_probe=call.is_probe, start_timeout_s=self.start_timeout_s
+        )
+
+    def _timeout_of(self, call: Call[Any]) -> float:
+        return self.timeout_s + call.takes_s
+
+    def _note(self, reply: Reply) -> None:
+        self.daemon_version = reply.headers.get(VERSION_HEADER.lower())
+
+
+def new_idempotency_key() -> str:
+    """A key that no other save has: 128 random bits."""
+    return os.urandom(16).hex()

@@ -1,0 +1,150 @@
+"""HTTP/1.1 over the daemon's Unix socket, blocking: for programs without an event loop."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Lock
+
+from agentctx.client.http1 import MalformedReply, ReplyParser, encode_request
+from agentctx.client.transport import MAX_IDLE, TIMEOUT_S, Reply, closed, dropped, too_slow
+from agentctx.client.unix_socket import IdleWatch, connected
+
+_CHUNK = 65_536
+"""Bytes asked of the socket at once."""
+
+
+class UnixTransport:
+    """Sends each request on an idle connection, or on a new one. Keeps `transport.Transport`.
+
+    `timeout_s` bounds the whole exchange. After a fork the child opens connections of its own.
+    """
+
+    def __init__(self, path: Path | str, timeout_s: float = TIMEOUT_S) -> None:
+        self._path = Path(path)
+        self._timeout_s = timeout_s
+        self._idle: list[_Connection] = []
+        self._owner = os.getpid()
+        self._closed = False
+        self._lock = Lock()
+
+    def request(
+        self,
+        method: str,
+        target: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        timeout_s: float | None = None,
+    ) -> Reply:
+        message = encode_request(method, target, body, headers)
+        timeout_s = self._timeout_s if timeout_s is None else timeout_s
+        deadline = time.monotonic() + timeout_s
+        connection = self._kept() or _Connection(self._path)
+        try:
+            reply = connection.exchange(message, deadline)
+        except TimeoutError as error:
+            connection.close()
+            raise too_slow(self._path, timeout_s) from error
+        except BaseException:
+            connection.close()
+            raise
+        self._keep(connection)
+        return reply
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def _kept(self) -> _Connection | None:
+        """An idle connection that is still good. Those that have ended are closed on the way."""
+        while (connection := self._taken()) is not None:
+            if connection.is_quiet():
+                return connection
+            connection.close()
+        return None
+
+    def _taken(self) -> _Connection | None:
+        with self._lock:
+            if self._closed:
+                raise closed()
+            if self._owner != os.getpid():
+                self._disown()
+            return self._idle.pop() if self._idle else None
+
+    def _disown(self) -> None:
+        # The parent's conversations go on over the same sockets: closing our copies does not end them.
+        for connection in self._idle:
+            connection.close()
+        self._idle = []
+        self._owner = os.getpid()
+
+    def _keep(self, connection: _Connection) -> None:
+        with self._lock:
+            if connection.can_go_on and not self._closed and len(self._idle) < MAX_IDLE:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+
+class _Connection:
+    """One request at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._socket = connected(path)
+        self._watch = IdleWatch(self._socket)
+        self._parser = ReplyParser()
+
+    @property
+    def can_go_on(self) -> bool:
+        return self._parser.can_go_on
+
+    def is_quiet(self) -> bool:
+        return self._watch.is_quiet()
+
+    def exchange(self, message: bytes, deadline: float) -> Reply:
+        """Send a request and wait for its reply, until `deadline` on the monotonic clock.
+
+        Raises:
+            ConnectionDropped: the connection ended first, or what came is not a reply.
+            TimeoutError: the time is up.
+        """
+        try:
+            self._send(message, deadline)
+            return self._receive(deadline)
+        except TimeoutError:
+            raise
+        except (OSError, MalformedReply) as error:
+            raise dropped(self._path) from error
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _send(self, message: bytes, deadline: float) -> None:
+        self._socket.settimeout(_left_s(deadline))
+        try:
+            self._socket.sendall(message)
+        except (BrokenPipeError, ConnectionResetError):
+            # A daemon that refuses a body stops reading it; why it did waits to be read.
+            return
+
+    def _receive(self, deadline: float) -> Reply:
+        while True:
+            self._socket.settimeout(_left_s(deadline))
+            data = self._socket.recv(_CHUNK)
+            if not data:
+                raise dropped(self._path)
+            if (reply := self._parser.feed(data)) is not None:
+                return reply
+
+
+def _left_s(deadline: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left

@@ -1,0 +1,122 @@
+"""What the Python client costs: an empty request beside raw framing, its import, 10,000 saves in one call."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import AsyncExitStack, closing
+from pathlib import Path
+from time import perf_counter
+
+from agentctx.client import AsyncClient, Client
+from agentctx.client.httpx_transport import AsyncHttpxTransport, HttpxTransport
+from benchmarks.daemons import running
+from benchmarks.figures import Figure, at_most
+from benchmarks.options import Options
+from benchmarks.raw_framing import RawCaller, async_raw_caller, raw_server
+from benchmarks.saver import Report
+from benchmarks.timing import Action, interleaved_ms, median, percentile
+
+MOST_TIMES_RAW = 2
+MOST_IMPORT_MS = 100
+_IMPORTS = {
+    "import and Client over Python, fastest": ("pass", "import agentctx; agentctx.Client('/s')"),
+    "import and AsyncClient over Python with asyncio, fastest": (
+        "import asyncio",
+        "import agentctx; agentctx.AsyncClient('/s')",
+    ),
+}
+"""What is run without and with a client."""
+
+
+async def measure(options: Options) -> list[Figure]:
+    """Every client asks `/healthz`, which looks at nothing; all calls take turns on one loop."""
+    return [
+        *await _round_trips(options.size(5_000, 1_000)),
+        *_imports(options.size(31, 9)),
+        *await _save_all(options.size(10_000, 2_000)),
+    ]
+
+
+async def _round_trips(rounds: int) -> list[Figure]:
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="agentctx-bench-")))
+        raw_path = stack.enter_context(raw_server(folder / "raw.sock"))
+        socket = (await stack.enter_async_context(running("none"))).socket
+        raw = stack.enter_context(closing(RawCaller(raw_path)))
+        client = stack.enter_context(Client(socket))
+        via_httpx = stack.enter_context(Client(socket, transport=HttpxTransport(socket)))
+        async_raw = await stack.enter_async_context(async_raw_caller(raw_path))
+        async_client = await stack.enter_async_context(AsyncClient(socket))
+        async_via_httpx = await stack.enter_async_context(
+            AsyncClient(socket, transport=AsyncHttpxTransport(socket))
+        )
+        times = await interleaved_ms(
+            (
+                _awaitable(raw.ask),
+                _awaitable(client.alive),
+                _awaitable(via_httpx.alive),
+                async_raw.ask,
+                async_client.alive,
+                async_via_httpx.alive,
+            ),
+            rounds=rounds,
+        )
+    return [*_figures("Client", *times[:3]), *_figures("AsyncClient", *times[3:])]
+
+
+def _awaitable(act: Callable[[], object]) -> Action:
+    async def action() -> object:
+        return act()
+
+    return action
+
+
+def _figures(name: str, raw: list[float], own: list[float], via_httpx: list[float]) -> list[Figure]:
+    baseline = median(raw)
+    bar = at_most(MOST_TIMES_RAW * baseline, f"{MOST_TIMES_RAW} x raw framing")
+    return [
+        Figure(name=f"{name}: raw framing, p50", value=baseline, unit="ms"),
+        Figure(name=f"{name}: empty request, p50", value=median(own), unit="ms", baseline=baseline, bar=bar),
+        Figure(name=f"{name}: empty request, p95", value=percentile(own, 95), unit="ms"),
+        Figure(name=f"{name} through httpx, p50", value=median(via_httpx), unit="ms", baseline=baseline),
+    ]
+
+
+def _imports(rounds: int) -> list[Figure]:
+    """Importing the package and making a client, beyond what the interpreter, and asyncio, need to start.
+
+    The same work each time: what is over the fastest run is the machine's.
+    """
+    times: dict[str, list[float]] = {code: [] for pair in _IMPORTS.values() for code in pair}
+    for _ in range(rounds):
+        for code, took in times.items():
+            took.append(_python_ms(code))
+    figures = []
+    for name, (bare, whole) in _IMPORTS.items():
+        baseline = min(times[bare])
+        bar = at_most(MOST_IMPORT_MS, f"{MOST_IMPORT_MS} ms")
+        value = min(times[whole]) - baseline
+        figures.append(Figure(name=name, value=value, unit="ms", baseline=baseline, bar=bar))
+    return figures
+
+
+def _python_ms(code: str) -> float:
+    started = perf_counter()
+    subprocess.run([sys.executable, "-c", code], check=True)
+    return (perf_counter() - started) * 1_000
+
+
+async def _save_all(count: int) -> list[Figure]:
+    async with running("none") as client:
+        command = [sys.executable, "-m", "benchmarks.saver", str(client.socket), str(count)]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE)  # noqa: ASYNC221 - nothing else runs
+        report = Report(**json.loads(done.stdout))
+    return [
+        Figure(name=f"save_all of {count}", value=count / report.seconds, unit="entries/s"),
+        Figure(name=f"save_all of {count}: memory grown", value=report.grown_mb, unit="MB"),
+        Figure(name=f"save_all of {count}: failed", value=report.failed, unit="", bar=at_most(0, "none")),
+    ]

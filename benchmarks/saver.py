@@ -1,0 +1,71 @@
+"""`python -m benchmarks.saver SOCKET COUNT`: saves so many texts by one `save_all`, in a process of its own.
+
+Prints, as JSON, the seconds it took, the megabytes by which the process grew beyond what a `save_all` of
+one text had made it, and how many saves failed.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import resource
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter
+
+from agentctx.client import Client
+from agentctx.errors import AgentctxError
+from agentctx.wire import SaveRequest
+
+_WORDS = ("the", "deploy", "window", "closes", "on", "Friday", "and", "nobody", "restarts", "queues", "then")
+_WORDS_A_TEXT = 85
+_TEXTS = 200
+"""Different texts; what is measured is saving, not making them up."""
+_STATUS = Path("/proc/self/status")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What is printed."""
+
+    seconds: float
+    grown_mb: float
+    failed: int
+
+
+def main() -> None:
+    with Client(Path(sys.argv[1])) as client:
+        _save(client, "warm-up", 1)
+        before = _peak_bytes()
+        started = perf_counter()
+        failed = _save(client, "bench", int(sys.argv[2]))
+        seconds = perf_counter() - started
+    print(json.dumps(asdict(Report(seconds=seconds, grown_mb=(_peak_bytes() - before) / 1e6, failed=failed))))
+
+
+def _save(client: Client, session: str, count: int) -> int:
+    """How many failed."""
+    return sum(isinstance(outcome, AgentctxError) for outcome in client.save_all(_requests(session, count)))
+
+
+def _requests(session: str, count: int) -> Iterator[SaveRequest]:
+    # `TextSource` reads a vocabulary first, whose memory would hide that of the client.
+    source = random.Random(11)
+    texts = [" ".join(source.choices(_WORDS, k=_WORDS_A_TEXT)) for _ in range(_TEXTS)]
+    for number in range(count):
+        content = f"{number}: {texts[number % _TEXTS]}"
+        yield SaveRequest(collection="observation", session=session, content=content)
+
+
+def _peak_bytes() -> int:
+    """The most memory this process ever had. On Linux `getrusage` would count that of its parent, too."""
+    if _STATUS.exists():
+        [line] = [line for line in _STATUS.read_text("ascii").splitlines() if line.startswith("VmHWM:")]
+        return int(line.split()[1]) * 1_024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+"""How both clients get over a daemon that is not there, not yet, or not any more."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from inspect import isawaitable, iscoroutinefunction
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from agentctx.client import AsyncClient, Client
+from agentctx.client.async_transport import AsyncUnixTransport
+from agentctx.client.transport import ConnectionDropped, NotListening
+from agentctx.client.unix_transport import UnixTransport
+from agentctx.errors import AgentctxError, DeadlineExceeded, Unavailable
+from tests.client.stub_daemon import ID, StubDaemon, queue_reply, save_result
+
+KINDS: list[Any] = [(Client, UnixTransport), (AsyncClient, AsyncUnixTransport)]
+STOPPING = (503, {"error": {"code": "unavailable", "message": "stopping", "hint": ""}})
+WHATEVER_IT_TAKES_S = 60.0
+
+Make = Callable[..., Any]
+
+
+async def awaited(value: Any) -> Any:
+    return await value if isawaitable(value) else value
+
+
+class Watched:
+    """A transport that tells of every failure before it passes it on."""
+
+    def __init__(self, inner: Any, on_failure: Callable[[AgentctxError], object]) -> None:
+        self._inner = inner
+        self._on_failure = on_failure
+        self.request = self._request_async if iscoroutinefunction(inner.request) else self._request
+        self.close = inner.close
+
+    def _request(self, *args: Any) -> Any:
+        try:
+            return self._inner.request(*args)
+        except AgentctxError as error:
+            self._on_failure(error)
+            raise
+
+    async def _request_async(self, *args: Any) -> Any:
+        try:
+            return await self._inner.request(*args)
+        except AgentctxError as error:
+            self._on_failure(error)
+            raise
+
+
+@pytest.fixture(params=KINDS)
+async def make(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Make]:
+    """`make(on_failure, **options)`: a client of the socket `s` in the test's folder."""
+    kind, transport = request.param
+    async with AsyncExitStack() as stack:
+
+        def client(on_failure: Callable[[AgentctxError], object] = id, **options: Any) -> Any:
+            made = kind(tmp_path / "s", transport=Watched(transport(tmp_path / "s"), on_failure), **options)
+            stack.push_async_callback(lambda: awaited(made.close()))
+            return made
+
+        yield client
+
+
+@pytest.fixture
+def stub(tmp_path: Path) -> StubDaemon:
+    """A daemon that does not run yet."""
+    stub = StubDaemon(tmp_path / "s")
+    stub.answer("GET", "/v1/queue", (200, queue_reply()))
+    stub.answer("DELETE", f"/v1/entries/{ID}", (200, {"id": ID, "versions": 1}))
+    return stub
+
+
+async def test_a_call_waits_for_the_daemon_to_start(make: Make, stub: StubDaemon) -> None:
+    failures: list[AgentctxError] = []
+    async with AsyncExitStack() as stack:
+
+        def look(error: AgentctxError) -> None:
+            failures.append(error)
+            if len(failures) == 3:
+                stack.enter_context(stub.running())
+
+        client = make(look, start_timeout_s=WHATEVER_IT_TAKES_S)
+
+        # Nothing was sent, so this may be any call: one that must not happen twice as well.
+        assert (await awaited(client.forget(ID))).id == ID
+
+    assert [type(error) for error in failures] == [NotListening] * 3
+    assert len(stub.seen) == 1
+
+
+async def test_a_daemon_that_does_not_start_is_given_up(make: Make) -> None:
+    failures: list[AgentctxError] = []
+    client = make(failures.append, start_timeout_s=0.02)
+
+    with pytest.raises(NotListening, match="no such socket"):
+        await awaited(client.queue())
+    assert len(failures) > 1
+
+
+@pytest.mark.parametrize(("name", "options"), [("queue", {"start_timeout_s": 0}), ("ready", {})])
+async def test_who_does_not_want_to_wait_fails_at_once(
+    make: Make, name: str, options: dict[str, Any]
+) -> None:
+    failures: list[AgentctxError] = []
+    client = make(failures.append, **options)
+
+    with pytest.raises(NotListening):
+        await awaited(getattr(client, name)())
+    assert len(failures) == 1
+
+
+async def test_a_restart_between_two_calls_goes_unnoticed(make: Make, stub: StubDaemon) -> None:
+    failures: list[AgentctxError] = []
+    client = make(failures.append)
+    with stub.running():
+        await awaited(client.forget(ID))
+    with stub.running():
+        await awaited(client.forget(ID))
+
+    assert not failures
+    assert len(stub.seen) == 2
+
+
+async def test_a_save_survives_a_restart_under_its_key(make: Make, stub: StubDaemon) -> None:
+    async with AsyncExitStack() as stack:
+        first = stack.enter_context(Restartable(stub))
+        stub.answer("POST", "/v1/entries", (201, save_result()))
+        stub.dropping = 1
+
+        def look(error: AgentctxError) -> None:
+            if isinstance(error, ConnectionDropped):
+                first.stop()
+            elif isinstance(error, NotListening):
+                first.start()
+
+        client = make(look, start_timeout_s=WHATEVER_IT_TAKES_S)
+
+        assert await awaited(client.save("knowledge", "text", key="k")) == save_result()
+
+    lost, repeated = stub.seen
+    assert lost.headers["idempotency-key"] == repeated.headers["idempotency-key"]
+
+
+class Restartable:
+    """A stub that is started and stopped by hand."""
+
+    def __init__(self, stub: StubDaemon) -> None:
+        self._stub = stub
+        self._running: Any = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        self._running = self._stub.running()
+        self._running.__enter__()
+
+    def stop(self) -> None:
+        if self._running is not None:
+            self._running.__exit__(None, None, None)
+            self._running = None
+
+
+async def test_a_daemon_that_is_starting_or_stopping_is_asked_again(make: Make, stub: StubDaemon) -> None:
+    stub.answer("GET", "/v1/queue", STOPPING, STOPPING, (200, queue_reply()))
+    with stub.running():
+        assert await awaited(make().queue()) == queue_reply()
+    assert len(stub.seen) == 3
+
+
+async def test_but_not_to_do_what_it_may_have_done(make: Make, stub: StubDaemon) -> None:
+    stub.answer("DELETE", f"/v1/entries/{ID}", STOPPING)
+    with stub.running(), pytest.raises(Unavailable):
+        await awaited(make().forget(ID))
+    assert len(stub.seen) == 1
+
+
+async def test_liveness_is_told_and_never_raised(make: Make, stub: StubDaemon) -> None:
+    client = make()
+    assert await awaited(client.alive()) is False
+
+    stub.answer("GET", "/healthz", (200, {}))
+    with stub.running():
+        assert await awaited(client.alive()) is True
+        stub.silent.clear()
+        assert await awaited(client.within(0.05).alive()) is False
+
+
+async def test_single_calls_have_a_timeout_of_their_own(make: Make, stub: StubDaemon) -> None:
+    client = make(timeout_s=WHATEVER_IT_TAKES_S)
+    with stub.running():
+        assert await awaited(client.queue()) == queue_reply()
+        stub.silent.clear()
+        with pytest.raises(DeadlineExceeded, match=r"0\.05 s"):
+            await awaited(client.within(0.05).queue())
+        stub.silent.set()
+        assert await awaited(client.queue()) == queue_reply()
+
+
+async def test_the_time_a_daemon_was_asked_to_wait_is_not_held_against_it(
+    make: Make, stub: StubDaemon
+) -> None:
+    stub.answer("POST", "/v1/queue/drain", (200, queue_reply()))
+    stub.silent.clear()
+    client = make(timeout_s=0.02)
+    with stub.running(), pytest.raises(DeadlineExceeded, match=r"0\.07 s"):
+        await awaited(client.drain(0.05))

@@ -1,0 +1,138 @@
+"""What both clients stream: saves without number, and all entries page by page."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from agentctx.client import AsyncClient, Client
+from agentctx.errors import InvalidInput, StorageFull
+from agentctx.wire import EntryPage, SaveManyReply, SaveRequest, SaveResult
+from tests.client.stub_daemon import Reply, Seen, StubDaemon, entry, save_result
+
+
+@pytest.fixture(params=[Client, AsyncClient])
+async def client(request: pytest.FixtureRequest, daemon: StubDaemon) -> AsyncIterator[Any]:
+    client = request.param(daemon.socket, namespace="team")
+    yield client
+    closing = client.close()
+    if closing is not None:
+        await closing
+
+
+async def each(stream: Any) -> AsyncIterator[Any]:
+    if isinstance(stream, AsyncIterable):
+        async for item in stream:
+            yield item
+    else:
+        for item in stream:
+            yield item
+
+
+def requests(count: int, pulled: list[int] | None = None) -> Iterator[SaveRequest]:
+    for number in range(count):
+        if pulled is not None:
+            pulled.append(number)
+        yield SaveRequest(collection="observation", session="s", content=f"text {number}")
+
+
+def saved(seen: Seen) -> Reply:
+    results = [save_result(id=one["content"]) for one in seen.body["entries"]]
+    return 200, SaveManyReply(results=list(results))
+
+
+async def test_ten_thousand_saves_go_in_bounded_batches_and_come_back_in_order(
+    client: Any, daemon: StubDaemon
+) -> None:
+    daemon.answer("POST", "/v1/entries", saved)
+
+    ids = [outcome.id async for outcome in each(client.save_all(requests(10_000)))]
+
+    assert ids == [f"text {number}" for number in range(10_000)]
+    assert [len(seen.body["entries"]) for seen in daemon.seen] == [500] * 20
+    assert len({seen.headers["idempotency-key"] for seen in daemon.seen}) == 20
+    assert {one["namespace"] for seen in daemon.seen for one in seen.body["entries"]} == {"default"}
+
+
+async def test_requests_are_pulled_as_their_results_are_taken(client: Any, daemon: StubDaemon) -> None:
+    daemon.answer("POST", "/v1/entries", saved)
+    pulled: list[int] = []
+    stream = each(client.save_all(requests(100, pulled), batch_entries=10))
+
+    assert not pulled
+    await anext(stream)
+    assert (len(pulled), len(daemon.seen)) == (10, 1)
+    for _ in range(10):
+        await anext(stream)
+    assert (len(pulled), len(daemon.seen)) == (20, 2)
+
+
+async def test_nothing_to_save_is_no_request(client: Any, daemon: StubDaemon) -> None:
+    assert [outcome async for outcome in each(client.save_all([]))] == []
+    assert not daemon.seen
+
+
+async def test_a_batch_whose_connection_drops_is_sent_again_under_its_key(
+    client: Any, daemon: StubDaemon
+) -> None:
+    daemon.answer("POST", "/v1/entries", saved)
+    daemon.dropping = 1
+
+    outcomes = [outcome async for outcome in each(client.save_all(requests(4), batch_entries=2))]
+
+    assert len(outcomes) == 4
+    keys = [seen.headers["idempotency-key"] for seen in daemon.seen]
+    assert keys[0] == keys[1] != keys[2]
+
+
+async def test_an_entry_that_spoils_its_request_fails_alone(client: Any, daemon: StubDaemon) -> None:
+    daemon.answer("POST", "/v1/entries", saved)
+    odd: Any = SaveRequest(collection="observation", content="odd", tags=[1])  # type: ignore[list-item]  # on purpose
+    unsendable = SaveRequest(collection="observation", content="\udcff")
+
+    given = [*requests(3), odd, unsendable, *requests(2)]
+    outcomes = [outcome async for outcome in each(client.save_all(given))]
+
+    kinds = [type(outcome) for outcome in outcomes]
+    assert kinds == [SaveResult] * 3 + [InvalidInput] * 2 + [SaveResult] * 2
+
+
+async def test_a_batch_that_cannot_be_delivered_ends_the_stream_after_what_was_saved(
+    client: Any, daemon: StubDaemon
+) -> None:
+    full = {"error": {"code": "storage_full", "message": "full", "hint": ""}}
+    daemon.answer("POST", "/v1/entries", saved, (507, full))
+    stream = each(client.save_all(requests(30), batch_entries=10))
+
+    assert [(await anext(stream)).id for _ in range(10)] == [f"text {number}" for number in range(10)]
+    with pytest.raises(StorageFull):
+        await anext(stream)
+
+
+async def test_the_asynchronous_one_takes_asynchronous_sources(daemon: StubDaemon) -> None:
+    daemon.answer("POST", "/v1/entries", saved)
+
+    async with AsyncClient(daemon.socket) as client:
+        outcomes = [outcome async for outcome in client.save_all(_slowly(requests(5)))]
+
+    assert len(outcomes) == 5
+
+
+async def _slowly(source: Iterable[SaveRequest]) -> AsyncIterator[SaveRequest]:
+    for request in source:
+        yield request
+
+
+async def test_all_pages_are_walked_as_their_entries_are_taken(client: Any, daemon: StubDaemon) -> None:
+    first = EntryPage(entries=[entry(id="1"), entry(id="2")], next="two")
+    daemon.answer("GET", "/v1/entries", (200, first), (200, EntryPage(entries=[entry(id="3")], next=None)))
+    stream = each(client.iterate(collections=["knowledge"], limit=2))
+
+    assert [(await anext(stream)).id, (await anext(stream)).id] == ["1", "2"]
+    assert len(daemon.seen) == 1
+    assert [one.id async for one in stream] == ["3"]
+
+    narrowed = {"namespace": ["team"], "collection": ["knowledge"], "limit": ["2"]}
+    assert [seen.query for seen in daemon.seen] == [narrowed, {**narrowed, "cursor": ["two"]}]

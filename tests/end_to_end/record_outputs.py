@@ -1,0 +1,51 @@
+"""`python -m tests.end_to_end.record_outputs DOCUMENT…`: run the examples, write what they print.
+
+Only `text` blocks that follow an example are written; one that has a line `…` is left as it is.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.end_to_end.daemon_process import DaemonProcess
+from tests.end_to_end.doc_examples import Example, examples
+from tests.end_to_end.test_docs import ROOT, run
+
+
+def record(document: Path) -> None:
+    """Run one document on a daemon of its own and write the outputs into it."""
+    text = document.read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as scratch:
+        daemon = DaemonProcess(Path(scratch)).start()
+        reader = Path(scratch) / "reader"
+        reader.mkdir()
+        try:
+            for example in examples(document, ROOT):
+                done = run(example, reader, daemon.socket)
+                if done.returncode:
+                    raise SystemExit(f"{example.document}:{example.line} failed\n{done.stderr}")
+                text = _with_output(text, example, _of_ann(done.stdout, scratch))
+        finally:
+            daemon.end()
+    document.write_text(text, encoding="utf-8")
+
+
+def _of_ann(output: str, scratch: str) -> str:
+    """The paths of this run as those of a reader."""
+    return output.replace(f"{scratch}/reader", "/home/ann").replace(scratch, "/run/user/1000")
+
+
+def _with_output(text: str, example: Example, output: str) -> str:
+    if example.output is None or "…" in example.output:
+        return text
+    block = f"```{example.language}\n{example.code}```\n\n```text\n"
+    before, after = text.split(block, 1)
+    _, rest = after.split("```", 1)
+    return f"{before}{block}{output.rstrip()}\n```{rest}"
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        record(Path(name).resolve())
