@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_origin
 
@@ -75,6 +74,8 @@ def _advice(path: KeyPath, kind: str) -> str:
     """What to do: the name that was meant, else the names there are; else what the setting means."""
     if kind == "extra_forbidden":
         known = list(_fields_at(path[:-1]))
+        from difflib import get_close_matches
+
         close = get_close_matches(path[-1], known, n=1)
         return f"Did you mean {close[0]}?" if close else f"Known here: {', '.join(known)}."
     field = _field_at(path)

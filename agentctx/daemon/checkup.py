@@ -18,7 +18,7 @@ from agentctx.config.load import Reading, read_settings
 from agentctx.config.paths import default_data_dir, find_socket
 from agentctx.config.problems import config_invalid
 from agentctx.config.schema import Settings
-from agentctx.daemon.doctor import examine_alone
+from agentctx.daemon.examination import examine_alone
 from agentctx.daemon.listen import remove_socket, socket_inode
 from agentctx.daemon.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.doctor.catalog import CHECK_IDS, INNER_IDS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Callable
 from functools import cache
 from types import ModuleType
@@ -39,6 +38,8 @@ def describe_fields(app: FastAPI) -> Callable[[], dict[str, Any]]:
 @cache
 def field_docs() -> dict[tuple[str, str], str]:
     """The docstring of each documented field, by class and field; inherited fields included."""
+    import inspect
+
     found: dict[tuple[str, str], str] = {}
     for module in _MODULES:
         for definition in ast.parse(inspect.getsource(module)).body:

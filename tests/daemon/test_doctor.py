@@ -12,7 +12,7 @@ import pytest
 
 from agentctx.config.schema import Settings
 from agentctx.daemon.build import Core
-from agentctx.daemon.doctor import examine_alone
+from agentctx.daemon.examination import examine_alone
 from agentctx.doctor.catalog import INNER_IDS
 from agentctx.embedding_providers.fake import FakeProvider, Fault
 from agentctx.errors import Disposition, InvalidInput

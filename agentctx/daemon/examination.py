@@ -1,0 +1,124 @@
+"""What the doctor examines: the daemon's own database and model, or those that no daemon has."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from agentctx.config.schema import Settings
+from agentctx.daemon.parts import Parts
+from agentctx.doctor.catalog import INNER_IDS, select
+from agentctx.doctor.check import failed, passed, skipped
+from agentctx.doctor.database import Opened, judge_schema
+from agentctx.doctor.inner import Inside, inner_checks
+from agentctx.doctor.provider import Embedding, make_embedding
+from agentctx.doctor.report import report
+from agentctx.doctor.runner import chosen, run_checks
+from agentctx.embedding_queue.worker import EmbeddingQueue
+from agentctx.errors import AgentctxError, StorageFailed
+from agentctx.server.service import Examination
+from agentctx.sqlite.migrate import check_schema
+from agentctx.storage.records import Clock
+from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.times import wall_clock
+from agentctx.wire import CheckResult, DoctorReply
+
+
+async def examine_own(parts: Parts, wanted: Examination, *, fix: bool) -> DoctorReply:
+    """Examine what the daemon has open."""
+    checks = chosen(inner_checks(_inside(parts, offline=wanted.offline)), select(wanted.only))
+    return report(await run_checks(checks, fix=fix))
+
+
+def _inside(parts: Parts, *, offline: bool) -> Inside:
+    return Inside(
+        settings=parts.settings,
+        opened=Opened(
+            path=parts.database,
+            storage=parts.storage,
+            opening=passed(f"{parts.database}, open in the daemon"),
+            by_daemon=True,
+        ),
+        embedding=Embedding(
+            settings=parts.settings.embedding,
+            provider=parts.keeper.provider if parts.keeper else None,
+            offline=offline,
+        ),
+        clock=parts.clock,
+        queue_trouble=_trouble(parts.queue),
+        look_again=parts.queue.look_again if parts.queue else _nothing_to_tell,
+    )
+
+
+def _trouble(queue: EmbeddingQueue | None) -> str | None:
+    if queue is None:
+        return None
+    status = queue.status()
+    return None if status.state == "ok" else status.reason or status.state
+
+
+def _nothing_to_tell() -> None:
+    """Without a queue nobody waits for new jobs."""
+
+
+async def examine_alone(
+    settings: Settings,
+    database: Path,
+    wanted: Sequence[str] = INNER_IDS,
+    *,
+    offline: bool = False,
+    fix: bool = False,
+    taken: str | None = None,
+    clock: Clock = wall_clock,
+) -> list[CheckResult]:
+    """Examine a database that no daemon has. The caller holds the lock of its folder.
+
+    A missing database is not made, and one of another schema is not changed. `taken` says who else holds the
+    lock, when it could not be had: then the database is left alone.
+    """
+    embedding = make_embedding(settings.embedding, offline=offline)
+    try:
+        async with _opened(database, settings, taken=taken, clock=clock) as opened:
+            inside = Inside(settings=settings, opened=opened, embedding=embedding, clock=clock)
+            return await run_checks(chosen(inner_checks(inside), wanted), fix=fix)
+    finally:
+        if embedding.provider is not None:
+            await embedding.provider.aclose()
+
+
+@asynccontextmanager
+async def _opened(
+    path: Path, settings: Settings, *, taken: str | None, clock: Clock
+) -> AsyncIterator[Opened]:
+    reason = taken or await asyncio.to_thread(_reason_to_leave, path)
+    if reason is not None:
+        yield Opened(path=path, storage=None, opening=skipped(reason), reason=reason)
+        return
+    try:
+        storage = await SqliteStorage.open(
+            path,
+            readers=settings.storage.readers,
+            clock=clock,
+            idempotency_hours=settings.storage.idempotency_hours,
+        )
+    except AgentctxError as error:
+        opening = failed(error.message, hint=error.hint)
+        yield Opened(path=path, storage=None, opening=opening, reason="the database does not open")
+        return
+    try:
+        yield Opened(path=path, storage=storage, opening=passed(f"{path} opens"))
+    finally:
+        await storage.close()
+
+
+def _reason_to_leave(path: Path) -> str | None:
+    """Why the database must not be opened for writing; None when it may. Opening migrates: not here."""
+    if not path.exists():
+        return "nothing is saved yet"
+    try:
+        schema = judge_schema(check_schema(path))
+    except StorageFailed:
+        return None  # opening says what is wrong with it
+    return f"not opened: {schema.message}" if schema.is_trouble else None
