@@ -16,6 +16,7 @@ from agentctx.cli import (
     ask,
     config,
     demo,
+    dev,
     doctor,
     edit,
     entries,
@@ -85,6 +86,7 @@ app.add_typer(config.app, name="config")
 app.command()(migrate.migrate)
 app.command()(doctor.doctor)
 app.command()(demo.demo)
+app.add_typer(dev.app, name="dev")
 
 
 def run(args: Sequence[str] | None = None) -> int:

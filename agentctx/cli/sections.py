@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Remember": ("save", "ingest", "edit", "learning", "forget"),
     "Ask": ("search", "context", "get", "list", "history"),
-    "Operate": ("serve", "status", "top", "doctor", "queue", "config", "migrate", "demo"),
+    "Operate": ("serve", "status", "top", "doctor", "queue", "config", "migrate", "demo", "dev"),
 }
 _REST = "More"
 _WHOLE = 1_000

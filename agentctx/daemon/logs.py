@@ -37,6 +37,8 @@ def configure_logging(settings: LogSettings) -> None:
     root.setLevel(settings.level.upper())
     # It tells of its start and end as if it were the daemon.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    # It tells of every request to a provider.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 def _renderer(settings: LogSettings) -> structlog.typing.Processor:

@@ -10,7 +10,13 @@ from typing import Final
 from agentctx.config.schema import EmbeddingSettings
 from agentctx.doctor.check import Check, Finding, failed, passed, skipped, warned
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
-from agentctx.embedding_providers.registry import NONE, ProviderKind, create_provider, describe_provider
+from agentctx.embedding_providers.registry import (
+    NONE,
+    ProviderKind,
+    create_provider,
+    describe_provider,
+    provider_key,
+)
 from agentctx.embedding_queue.space_keeper import embed_canary
 from agentctx.errors import AgentctxError, ProviderFailed, UnknownProvider
 
@@ -123,7 +129,8 @@ def _look_at_key(embedding: Embedding) -> Finding:
         return skipped(OFF)
     if isinstance(embedding.problem, UnknownProvider):
         return skipped("it is not known what this provider needs")
-    key = settings.api_key.get_secret_value() if settings.api_key else ""
+    found = provider_key(settings)
+    key = found.get_secret_value() if found else ""
     return judge_key(settings.provider, describe_provider(settings.provider), key)
 
 

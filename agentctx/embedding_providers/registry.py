@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic import SecretStr
 
 from agentctx.config.schema import EmbeddingSettings
 from agentctx.embedding_providers.base import EmbeddingProvider
@@ -22,6 +25,8 @@ class ProviderKind:
     """Whether it cannot work without `embedding.api_key`."""
     is_remote: bool = False
     """Whether texts leave this process, so that a call may cost time and money."""
+    key_variables: tuple[str, ...] = ()
+    """Environment variables that hold its key where `embedding.api_key` is not set, the first first."""
 
 
 def create_provider(settings: EmbeddingSettings) -> EmbeddingProvider | None:
@@ -33,7 +38,13 @@ def create_provider(settings: EmbeddingSettings) -> EmbeddingProvider | None:
     """
     if settings.provider == NONE:
         return None
-    return describe_provider(settings.provider).create(settings)
+    kind = describe_provider(settings.provider)
+    if not kind.is_remote and (settings.query_prefix or settings.document_prefix):
+        raise ConfigInvalid(
+            f"embedding.query_prefix and document_prefix are set, {settings.provider} knows no prefixes",
+            hint="Remove them, or choose a provider that is asked over HTTP.",
+        )
+    return kind.create(settings)
 
 
 def describe_provider(provider_id: str) -> ProviderKind:
@@ -42,7 +53,7 @@ def describe_provider(provider_id: str) -> ProviderKind:
     Raises:
         UnknownProvider: no provider has this id; the message lists those there are.
     """
-    kind = _KINDS.get(provider_id)
+    kind = _KINDS.get(_ALIASES.get(provider_id, provider_id))
     if kind is None:
         raise UnknownProvider(
             f"there is no embedding provider {provider_id!r}, only {', '.join(known_providers())}",
@@ -52,8 +63,21 @@ def describe_provider(provider_id: str) -> ProviderKind:
 
 
 def known_providers() -> tuple[str, ...]:
-    """Every id that `embedding.provider` may have, the default first."""
+    """Every id that `embedding.provider` may have, the default first; `local` is another name of `ollama`."""
     return (*_KINDS, NONE)
+
+
+def provider_key(settings: EmbeddingSettings) -> SecretStr | None:
+    """`embedding.api_key`, else the first of the configured provider's variables that is set."""
+    if settings.api_key is not None and settings.api_key.get_secret_value():
+        return settings.api_key
+    kind = _KINDS.get(_ALIASES.get(settings.provider, settings.provider))
+    return _environment_key(kind) if kind else None
+
+
+def _environment_key(kind: ProviderKind) -> SecretStr | None:
+    values = (os.environ.get(variable, "") for variable in kind.key_variables)
+    return next((SecretStr(value) for value in values if value), None)
 
 
 def _embedded(settings: EmbeddingSettings) -> EmbeddingProvider:
@@ -79,7 +103,32 @@ def _fake(settings: EmbeddingSettings) -> EmbeddingProvider:
     return FakeProvider(dimension, model=settings.model) if settings.model else FakeProvider(dimension)
 
 
+def _remote(settings: EmbeddingSettings) -> EmbeddingProvider:
+    from agentctx.embedding_providers.remote.services import create_remote
+
+    service_id = _ALIASES.get(settings.provider, settings.provider)
+    kind, key = _KINDS[service_id], provider_key(settings)
+    if kind.needs_key and key is None:
+        raise ConfigInvalid(
+            f"{service_id} needs a key, and embedding.api_key is not set",
+            hint="Set AGENTCTX_EMBEDDING__API_KEY, a systemd credential named agentctx_embedding__api_key, "
+            f"or {' or '.join(kind.key_variables)}.",
+        )
+    return create_remote(service_id, settings, key)
+
+
 _KINDS: dict[str, ProviderKind] = {
     "embedded": ProviderKind(_embedded),
+    "openai": ProviderKind(_remote, needs_key=True, is_remote=True, key_variables=("OPENAI_API_KEY",)),
+    "google": ProviderKind(
+        _remote, needs_key=True, is_remote=True, key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY")
+    ),
+    "ollama": ProviderKind(_remote, is_remote=True),
+    "openai-compatible": ProviderKind(_remote, is_remote=True),
+    "cohere": ProviderKind(
+        _remote, needs_key=True, is_remote=True, key_variables=("COHERE_API_KEY", "CO_API_KEY")
+    ),
+    "voyage": ProviderKind(_remote, needs_key=True, is_remote=True, key_variables=("VOYAGE_API_KEY",)),
     "fake": ProviderKind(_fake),
 }
+_ALIASES = {"local": "ollama"}

@@ -18,6 +18,16 @@ async def _open_sqlite_vec(dimension: int | None, path: Path | None) -> VectorSt
     return await SqliteVecStore.open(path, dimension=dimension)
 
 
+async def _open_chroma(dimension: int | None, path: Path | None) -> VectorStore:
+    from agentctx.vector_stores.chroma import ChromaVectorStore
+
+    if path is None:
+        raise InvalidInput(
+            "the vector store chroma needs a path", hint="For a server use ChromaVectorStore.open(url=…)."
+        )
+    return await ChromaVectorStore.open(path=path, dimension=dimension)
+
+
 async def _open_memory(dimension: int | None, path: Path | None) -> VectorStore:
     from agentctx.vector_stores.memory import InMemoryVectorStore
 
@@ -29,17 +39,19 @@ async def _open_memory(dimension: int | None, path: Path | None) -> VectorStore:
 _STORES: Final[dict[str, Callable[[int | None, Path | None], Awaitable[VectorStore]]]] = {
     "sqlite-vec": _open_sqlite_vec,
     "memory": _open_memory,
+    "chroma": _open_chroma,
 }
 
 
 async def create_vector_store(
     name: str, *, dimension: int | None = None, path: Path | None = None
 ) -> VectorStore:
-    """Open a store: `sqlite-vec` in the file at `path`, or `memory`.
+    """Open a store: `sqlite-vec` in the file at `path`, `chroma` in the folder at `path`, or `memory`.
 
-    `dimension` is the length of the vectors; `memory` takes it from the first record if it is None.
+    `dimension` is the length of the vectors; `memory` and `chroma` can take it from the first record.
 
     Raises:
+        ConfigInvalid: the package that `chroma` needs is not installed.
         InvalidInput: an unknown name (the message lists the known ones), or arguments the store cannot use.
         StorageFailed: the file cannot be opened.
     """

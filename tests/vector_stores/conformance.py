@@ -148,6 +148,29 @@ class VectorStoreConformance:
         with pytest.raises(InvalidInput):
             await filled.search(NORTH, k)
 
+    async def test_equal_distances_come_in_the_same_order_every_time(self, store: VectorStore) -> None:
+        numbers = np.random.default_rng(3).permutation(40)
+        await store.upsert([record(f"{number:02}", NORTH) for number in numbers])
+        for k in (7, 100):
+            assert ids(await store.search(NORTH, k)) == ids(await store.search(NORTH, k))
+
+    async def test_a_replaced_record_is_not_found_by_what_it_was(self, store: VectorStore) -> None:
+        await store.upsert([record("r", NORTH, old="x", kept=1)])
+        await store.upsert([record("r", NORTH, kept=1)])
+        assert await store.search(NORTH, where={"old": "x"}) == []
+        assert ids(await store.search(NORTH, where={"kept": 1})) == ["r"]
+        await store.upsert([record("r", NORTH)])
+        assert await store.search(NORTH, where={"kept": 1}) == []
+        (hit,) = await store.search(NORTH)
+        assert dict(hit.metadata) == {}
+
+    async def test_a_deleted_record_can_be_stored_again(self, filled: VectorStore) -> None:
+        await filled.delete("default", ["north"])
+        await filled.upsert([record("north", SOUTH, again=True)])
+        hits = await filled.search(SOUTH, 2)
+        assert sorted(ids(hits)) == ["north", "south"]
+        assert [hit.distance for hit in hits] == pytest.approx([0, 0], abs=1e-6)
+
     async def test_a_collection_is_searched_and_cleared_alone(self, store: VectorStore) -> None:
         await store.upsert(
             [record("same", NORTH, collection="a"), record("same", NORTH, collection="b"), record("c", NORTH)]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.errors import InvalidInput
+from agentctx.vector_stores.chroma import ChromaVectorStore
 from agentctx.vector_stores.memory import InMemoryVectorStore
 from agentctx.vector_stores.registry import create_vector_store
 from agentctx.vector_stores.sqlite_vec import SqliteVecStore
@@ -26,9 +27,18 @@ async def test_memory() -> None:
     assert store.name == "memory"
 
 
+async def test_chroma(tmp_path: Path) -> None:
+    store = await create_vector_store("chroma", dimension=DIMENSION, path=tmp_path)
+    assert isinstance(store, ChromaVectorStore)
+    assert store.name == "chroma"
+    await store.add([chunk("a")], [NORTH])
+    assert ids(await store.search(NORTH)) == ["a"]
+    await store.aclose()
+
+
 async def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(InvalidInput, match="memory, sqlite-vec"):
-        await create_vector_store("chroma")
+    with pytest.raises(InvalidInput, match="chroma, memory, sqlite-vec"):
+        await create_vector_store("no such store")
 
 
 @pytest.mark.parametrize(
@@ -37,6 +47,7 @@ async def test_an_unknown_name_lists_the_known_ones() -> None:
         ("sqlite-vec", {"dimension": 3}),
         ("sqlite-vec", {"path": Path("a.db")}),
         ("memory", {"path": Path("a.db")}),
+        ("chroma", {"dimension": 3}),
     ],
 )
 async def test_arguments_a_store_cannot_use_are_refused(name: str, arguments: dict[str, object]) -> None:

@@ -1,0 +1,106 @@
+"""`agentctx dev …`: what developers and testers need beside the daemon."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentctx.cli.layout import columns
+from agentctx.cli.output import paint, put
+
+if TYPE_CHECKING:
+    from agentctx.fake_provider.serving import FakeProviderServer
+
+app = typer.Typer(no_args_is_help=True, help="Tools for developing and testing.")
+
+
+@app.callback()
+def _group() -> None:
+    """With a callback a single command keeps its name."""
+
+
+@app.command("fake-provider")
+def fake_provider(
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0 takes a free one.")] = 0,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    dimension: Annotated[
+        int | None,
+        typer.Option(min=1, max=4_096, help="Length of all vectors. Default: what the real models give."),
+    ] = None,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SPEC",
+            help="What goes wrong: a status or a kind, and when, like 429,hint=seconds,after_s=2,request=1. "
+            "Can be given several times.",
+        ),
+    ] = None,
+) -> None:
+    """Run a server that speaks every embedding provider's format, until Ctrl-C.
+
+    Its vectors need no model: texts that share words are near each other. Any key is accepted.
+    """
+    from agentctx.fake_provider.faults import Fault
+    from agentctx.fake_provider.serving import FakeProviderServer
+
+    faults = [Fault.parse(spec) for spec in fault or ()]
+    server = FakeProviderServer(host=host, port=port, dimension=dimension, faults=faults)
+    asyncio.run(serve_until_interrupted(server, lambda: announce(server)))
+
+
+async def serve_until_interrupted(server: FakeProviderServer, when_ready: Callable[[], None]) -> None:
+    """Serve until SIGINT or SIGTERM. Raises `InvalidInput` when the address cannot be had."""
+    interrupted = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, interrupted.set)
+    await server.start()
+    try:
+        when_ready()
+        await interrupted.wait()
+    finally:
+        await server.aclose()
+
+
+def announce(server: FakeProviderServer) -> None:
+    """The base URLs, an example config for each provider, and how the server is steered."""
+    for line in announcement(server):
+        put(line)
+    sys.stdout.flush()  # whoever started it waits for these lines
+
+
+def announcement(server: FakeProviderServer) -> list[str]:
+    """The lines of `announce`."""
+    from agentctx.fake_provider.dialects.catalog import DIALECTS
+
+    addresses = [(name, server.base_url(name)) for name in DIALECTS]
+    lines = [
+        f"listening on {server.url}; Ctrl-C ends it",
+        "",
+        paint("Base URLs", "bold"),
+        *columns(addresses),
+    ]
+    lines += ["", paint("Configs", "bold"), "Put one of these into agentctx.toml."]
+    for dialect in DIALECTS.values():
+        lines += [
+            "",
+            "[embedding]",
+            f'provider = "{dialect.provider}"',
+            f'model = "{dialect.model}"',
+            f'base_url = "{server.base_url(dialect.provider)}"',
+        ]
+        lines += ['api_key = "any"'] if dialect.keys else []
+    example = """'{"faults": [{"kind": "status", "status": 429, "hint": "seconds", "request": 1}]}'"""
+    return [
+        *lines,
+        "",
+        paint("Steering", "bold"),
+        f"curl {server.url}/__requests",
+        f"curl {server.url}/__script -d {example}",
+        f"curl -X POST {server.url}/__release",
+        f"curl -X POST {server.url}/__reset",
+    ]

@@ -1,0 +1,219 @@
+"""The spec's embedder over OpenAI's package: `await OpenAIEmbedder.create()`, or with a client of your own.
+
+For use in programs; the daemon's `openai` provider speaks HTTP itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from email.utils import parsedate_to_datetime
+from importlib import import_module
+from time import time
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import numpy as np
+
+from agentctx.embedding_providers.base import ProviderLimits, Vectors, check_reply
+from agentctx.embedding_providers.texts import require_unicode
+from agentctx.errors import ConfigInvalid, Disposition, InvalidInput, ProviderFailed
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+DEFAULT_MODEL: Final = "text-embedding-3-small"
+LIMITS: Final = ProviderLimits(max_inputs=2_048, max_tokens=300_000)
+INSTALL_HINT: Final = 'Install it with: pip install "agentctx-daemon[openai]"'
+
+_DIMENSIONS: Final = {
+    "text-embedding-3-small": 1_536,
+    "text-embedding-3-large": 3_072,
+    "text-embedding-ada-002": 1_536,
+}
+_BLANK: Final = " "
+"""Sent for an empty text, which the API refuses."""
+
+
+class OpenAIEmbedder:
+    """Vectors of unit length from the embeddings API.
+
+    Args:
+        client: an `openai.AsyncOpenAI`, with which credentials, address, timeout and retries are chosen, and
+            which stays open; None makes one of the environment (`OPENAI_API_KEY`, `OPENAI_BASE_URL`).
+        model: model of every vector.
+        dimensions: length of the vectors, for models that can shorten them; None is the model's own.
+
+    Raises:
+        ConfigInvalid: the package `openai` is not installed, or there is neither a client nor a key.
+    """
+
+    def __init__(
+        self,
+        client: AsyncOpenAI | None = None,
+        model: str = DEFAULT_MODEL,
+        dimensions: int | None = None,
+    ) -> None:
+        if dimensions is not None and dimensions < 1:
+            raise InvalidInput(f"dimensions is a positive number, not {dimensions}")
+        self._openai = _import_openai()
+        self._owns_client = client is None
+        self._client = self._from_environment() if client is None else client
+        self._model = model
+        self._asked_dimensions = dimensions
+        self._dimension = dimensions or _DIMENSIONS.get(model, 0)
+        self._is_closed = False
+
+    @classmethod
+    async def create(cls, model: str = DEFAULT_MODEL, dimensions: int | None = None) -> Self:
+        """An embedder with a new client that takes its credentials from the environment.
+
+        Raises:
+            ConfigInvalid: the package `openai` is not installed, or the environment has no key.
+        """
+        # Importing takes half a second.
+        await asyncio.to_thread(_import_openai)
+        return cls(None, model, dimensions)
+
+    @property
+    def name(self) -> str:
+        return f"openai {self._model}"
+
+    @property
+    def dimension(self) -> int:
+        """Length of the vectors; 0 for an unknown model until its first reply."""
+        return self._dimension
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """Vectors `(len(texts), dimension)`, in the order of the texts; a long list is several requests.
+
+        Raises:
+            ProviderFailed: a request failed, or the reply is not one usable vector a text.
+        """
+        self._require_open()
+        require_unicode(texts)
+        parts = [await self._request(batch) for batch in _batches(texts)]
+        return np.concatenate(parts) if parts else np.empty((0, self._dimension), np.float32)
+
+    async def embed_query(self, text: str) -> Vectors:
+        """One vector `(dimension,)`, equal to `embed([text])[0]`. Raises `ProviderFailed`."""
+        row: Vectors = (await self.embed([text]))[0]
+        return row
+
+    async def aclose(self) -> None:
+        """Close the client if it was made here. Idempotent."""
+        self._is_closed = True
+        if self._owns_client:
+            await self._client.close()
+
+    async def _request(self, texts: Sequence[str]) -> Vectors:
+        options: dict[str, Any] = {}
+        if self._asked_dimensions is not None:
+            options["dimensions"] = self._asked_dimensions
+        try:
+            reply = await self._client.embeddings.create(
+                model=self._model, input=[text or _BLANK for text in texts], **options
+            )
+        except self._openai.OpenAIError as error:
+            # Neither the message nor the cause is kept: both can hold the key or a text.
+            raise _failure(error, self._openai, len(texts)) from None
+        except (ValueError, TypeError, AttributeError):
+            raise ProviderFailed("OpenAI's reply is not a list of embeddings") from None
+        vectors = check_reply(_rows(reply, len(texts)), count=len(texts), dimension=self._dimension)
+        self._dimension = vectors.shape[1]
+        return vectors
+
+    def _from_environment(self) -> AsyncOpenAI:
+        try:
+            client: AsyncOpenAI = self._openai.AsyncOpenAI()
+        except self._openai.OpenAIError as error:
+            raise ConfigInvalid("OpenAI's client has no credentials", hint="Set OPENAI_API_KEY.") from error
+        return client
+
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise ProviderFailed("the OpenAI embedder is closed", hint="Make a new embedder.")
+
+
+def _import_openai() -> ModuleType:
+    try:
+        return import_module("openai")
+    except ImportError as error:
+        raise ConfigInvalid("OpenAIEmbedder needs the package openai", hint=INSTALL_HINT) from error
+
+
+def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
+    """The texts in order, cut at the limits of a request. A token is a byte or more: no batch is over."""
+    batch: list[str] = []
+    tokens = 0
+    for text in texts:
+        size = max(1, len(text.encode()))
+        if batch and (len(batch) == LIMITS.max_inputs or tokens + size > (LIMITS.max_tokens or size)):
+            yield batch
+            batch, tokens = [], 0
+        batch.append(text)
+        tokens += size
+    if batch:
+        yield batch
+
+
+def _rows(reply: Any, count: int) -> Vectors:
+    """The vectors of a reply by their index."""
+    try:
+        items = sorted(reply.data, key=lambda item: item.index)
+        if [item.index for item in items] != list(range(count)):
+            raise ProviderFailed(f"{count} texts were sent, and the reply does not have each of them once")
+        rows = np.asarray([item.embedding for item in items], dtype=np.float32)
+    except (AttributeError, TypeError, ValueError):
+        raise ProviderFailed("OpenAI's reply is not a list of embeddings") from None
+    if rows.ndim != 2 or not rows.size:
+        raise ProviderFailed("OpenAI's reply has embeddings without numbers")
+    return rows
+
+
+def _failure(error: Any, openai: ModuleType, count: int) -> ProviderFailed:
+    if isinstance(error, openai.APITimeoutError):
+        return ProviderFailed("OpenAI did not answer in time")
+    if isinstance(error, openai.APIStatusError):
+        return _refusal(error.status_code, error.code, error.response.headers, count)
+    if isinstance(error, openai.APIConnectionError):
+        return ProviderFailed("OpenAI cannot be reached")
+    return ProviderFailed(f"OpenAI's client failed with {type(error).__name__}")
+
+
+def _refusal(status: int, code: str | None, headers: Any, count: int) -> ProviderFailed:
+    message = f"OpenAI answered with status {status}"
+    if status in {401, 403, 404} or code == "insufficient_quota":
+        return ProviderFailed(
+            message,
+            disposition=Disposition.STOP,
+            hint="Check the key, the model, the address and the account's credit.",
+        )
+    if status in {400, 413, 422}:
+        return ProviderFailed(message, disposition=Disposition.SPLIT if count > 1 else Disposition.BURY)
+    pause_s = _retry_after_s(headers)
+    if status == 429 or pause_s is not None:
+        return ProviderFailed(message, disposition=Disposition.LATER, retry_after_s=pause_s)
+    return ProviderFailed(message)
+
+
+def _retry_after_s(headers: Any) -> float | None:
+    """The pause asked for: `retry-after-ms`, or `retry-after` in seconds or as a date; None without."""
+    if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
+        return milliseconds / 1_000
+    value = headers.get("retry-after")
+    seconds = _number(value)
+    if seconds is None and value:
+        try:
+            seconds = max(0.0, parsedate_to_datetime(value).timestamp() - time())
+        except ValueError:
+            return None
+    return seconds
+
+
+def _number(value: str | None) -> float | None:
+    try:
+        number = float(value or "")
+    except ValueError:
+        return None
+    return number if 0 <= number < float("inf") else None

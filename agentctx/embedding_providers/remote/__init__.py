@@ -1,0 +1,4 @@
+"""Embedding providers over HTTP: one client, one provider class, one pure module per wire format.
+
+texts → provider (prefixes, lanes) → splitting → wire format → http → faults | wire format → vectors
+"""

@@ -1,0 +1,174 @@
+"""The one way to a provider over HTTP: a pooled client, deadlines, a bounded reply, no redirects."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import httpx
+from pydantic import SecretStr
+
+from agentctx.embedding_providers.remote.faults import refusal
+from agentctx.embedding_providers.remote.wire_format import garbled
+from agentctx.errors import ProviderFailed
+
+MAX_CONNECTIONS: Final = 24
+_CONNECT_S: Final = 10.0
+_KEEP_ALIVE_S: Final = 55.0
+_MAX_REFUSAL_BYTES: Final = 65_536
+"""Of the body of an error; the rest is not read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Where a provider is and how it knows us. `repr` shows no key."""
+
+    base_url: str
+    """Without a slash at its end."""
+    key: SecretStr | None = None
+    key_header: str = "authorization"
+    """The header that carries the key, after `Bearer ` when it is `authorization`."""
+    use_environment_proxies: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    """`repr` shows no body: refusals quote keys."""
+
+    status: int
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+
+
+class HttpClient:
+    """Posts JSON to one provider. The connections are opened when first needed and kept until `aclose`.
+
+    Args:
+        address: where to.
+        timeout_s: a request, its answer included, that takes longer has failed.
+    """
+
+    def __init__(self, address: Address, *, timeout_s: float) -> None:
+        self._address = address
+        self._timeout_s = timeout_s
+        self._client: httpx.AsyncClient | None = None
+        self._is_closed = False
+
+    def require_open(self) -> None:
+        """Raises `ProviderFailed` after `aclose`."""
+        if self._is_closed:
+            raise ProviderFailed("the embedding provider is closed", hint="Make a new provider.")
+
+    async def post(self, path: str, body: Mapping[str, Any], *, texts: Sequence[str], max_bytes: int) -> Any:
+        """The JSON of the answer.
+
+        `texts` is what `body` carries: no error repeats it. An answer over `max_bytes` is refused.
+
+        Raises:
+            ProviderFailed: as `faults` classifies refusals; no answer, or none that can be read (retry).
+        """
+        self.require_open()
+        outcome = await self._exchange(path, body, max_bytes)
+        # Raised here, outside the handlers, so that no exception of httpx, whose request has the key in its
+        # headers, is chained to it.
+        if isinstance(outcome, ProviderFailed):
+            raise outcome
+        if not 200 <= outcome.status < 300:
+            raise refusal(
+                outcome.status, outcome.headers, outcome.body, now=time.time(), withheld=self._withheld(texts)
+            )
+        return _parsed(outcome)
+
+    async def aclose(self) -> None:
+        """Close the connections; idempotent."""
+        self._is_closed = True
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    async def _exchange(self, path: str, body: Mapping[str, Any], max_bytes: int) -> _Reply | ProviderFailed:
+        client = self._client = self._client or self._open()
+        url = self._address.base_url + path
+        try:
+            async with asyncio.timeout(self._timeout_s), client.stream("POST", url, json=body) as response:
+                return await _read(response, max_bytes)
+        except (TimeoutError, httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
+            return ProviderFailed(_unanswered(error, self._timeout_s), hint=_UNANSWERED_HINT)
+
+    def _open(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(
+            headers={
+                "accept": "application/json",
+                # Bounds what a small compressed answer can grow to.
+                "accept-encoding": "identity",
+                "user-agent": "agentctx",
+                **_key_header(self._address),
+            },
+            timeout=httpx.Timeout(self._timeout_s, connect=min(_CONNECT_S, self._timeout_s)),
+            limits=httpx.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=_KEEP_ALIVE_S),
+            follow_redirects=False,
+            trust_env=self._address.use_environment_proxies,
+        )
+
+    def _withheld(self, texts: Sequence[str]) -> list[str]:
+        key = self._address.key
+        return [*texts, key.get_secret_value()] if key else list(texts)
+
+
+_UNANSWERED_HINT = "Check embedding.base_url and the network; it is tried again by itself."
+
+
+def _key_header(address: Address) -> dict[str, str]:
+    if address.key is None:
+        return {}
+    scheme = "Bearer " if address.key_header == "authorization" else ""
+    return {address.key_header: scheme + address.key.get_secret_value()}
+
+
+async def _read(response: httpx.Response, max_bytes: int) -> _Reply | ProviderFailed:
+    refused = not response.is_success
+    limit = _MAX_REFUSAL_BYTES if refused else max_bytes
+    body = bytearray()
+    async for piece in response.aiter_bytes():
+        body += piece
+        if len(body) > limit:
+            if not refused:
+                return garbled(f"it is larger than {max_bytes} bytes")
+            break
+    return _Reply(response.status_code, dict(response.headers), bytes(body))
+
+
+def _unanswered(error: Exception, timeout_s: float) -> str:
+    """Why there is no answer. The exception's own text may quote what was sent, so only its class counts."""
+    match error:
+        case httpx.ConnectTimeout() | httpx.ConnectError():
+            return "the provider cannot be reached: no connection"
+        case TimeoutError() | httpx.TimeoutException():
+            return f"the provider did not answer within {timeout_s:g} s"
+        case httpx.ProxyError():
+            return "the provider cannot be reached: the proxy refused"
+        case httpx.NetworkError() | httpx.RemoteProtocolError():
+            return "the connection to the provider broke off"
+        case _:
+            return f"the provider cannot be asked: {type(error).__name__}"
+
+
+def _parsed(reply: _Reply) -> Any:
+    kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json" and not kind.endswith("+json"):
+        raise garbled("it is not JSON but has another content type")
+    parsed = _json(reply.body)
+    if parsed is None:
+        raise garbled("its JSON is broken or cut off")
+    return parsed
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,144 @@
+"""The embedding provider over HTTP; what differs between services is its wire format, address and limits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from agentctx.embedding_providers.base import ProviderLimits, Vectors, check_reply
+from agentctx.embedding_providers.remote.http import Address, HttpClient
+from agentctx.embedding_providers.remote.splitting import requests_within
+from agentctx.embedding_providers.remote.wire_format import WireFormat
+from agentctx.embedding_providers.texts import require_unicode
+
+BATCH_LANES: Final = 4
+"""Batches on the wire at once: far fewer than connections, so that a question always finds one free."""
+_MAX_REPLY_BYTES: Final = 64 * 2**20
+_REPLY_BYTES: Final = 2**20
+_REPLY_BYTES_PER_TEXT: Final = 256 * 2**10
+"""Enough for 10,000 numbers written out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefixes:
+    """What is put before texts and questions. Unequal ones give a text another vector as a question."""
+
+    query: str = ""
+    document: str = ""
+
+
+class RemoteProvider:
+    """Embeds over HTTP. Nothing is opened or sent before the first call.
+
+    Args:
+        provider_id: the id in the config.
+        model: its name; unknown names pass, the service knows better.
+        dimension: asked of the service; 0 is the model's own, known after the first reply.
+        wire_format: of the service.
+        address: of the service.
+        limits: of one request; longer lists are sent in several.
+        timeout_s: of one request with its answer.
+        prefixes: none by default.
+    """
+
+    cpu_seconds = 0.0
+
+    def __init__(
+        self,
+        provider_id: str,
+        model: str,
+        dimension: int,
+        *,
+        wire_format: WireFormat,
+        address: Address,
+        limits: ProviderLimits,
+        timeout_s: float,
+        prefixes: Prefixes | None = None,
+    ) -> None:
+        self._id = provider_id
+        self._model = model
+        self._asked_dimension = dimension
+        self._dimension = dimension
+        self._wire_format = wire_format
+        self._base_url = address.base_url
+        self._limits = limits
+        self._prefixes = prefixes or Prefixes()
+        self._http = HttpClient(address, timeout_s=timeout_s)
+        self._batch_lanes = asyncio.Semaphore(BATCH_LANES)
+
+    @property
+    def id(self) -> str:
+        return self._id
+
+    @property
+    def name(self) -> str:
+        return f"{self._id} {self._model}"
+
+    @property
+    def model(self) -> str:
+        return self._model
+
+    @property
+    def dimension(self) -> int:
+        return self._dimension
+
+    @property
+    def limits(self) -> ProviderLimits:
+        return self._limits
+
+    @property
+    def fingerprint(self) -> Mapping[str, str | int]:
+        """`dimension` is what is asked for, so that the fingerprint is the same before and after a reply."""
+        return {
+            "provider": self._id,
+            "base_url": self._base_url,
+            "model": self._model,
+            "dimension": self._asked_dimension,
+            "query_prefix": self._prefixes.query,
+            "document_prefix": self._prefixes.document,
+        }
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """Vectors `(len(texts), dimension)`, in as many requests as the limits ask for; no texts, no request.
+
+        Raises:
+            ProviderFailed: the service refused or failed, also when only one of several requests did.
+        """
+        self._http.require_open()
+        if not texts:
+            return np.empty((0, self._dimension), np.float32)
+        require_unicode(texts)
+        sent = _with_prefix(self._prefixes.document, texts)
+        async with self._batch_lanes:
+            return np.concatenate([await self._ask(part) for part in requests_within(sent, self._limits)])
+
+    async def embed_query(self, text: str) -> Vectors:
+        """One vector `(dimension,)`, on a connection of its own. Raises `ProviderFailed`."""
+        require_unicode([text])
+        vectors = await self._ask(_with_prefix(self._prefixes.query, [text]))
+        row: Vectors = vectors[0]
+        return row
+
+    async def aclose(self) -> None:
+        """Close the connections and refuse every later call; idempotent."""
+        await self._http.aclose()
+
+    async def _ask(self, texts: Sequence[str]) -> Vectors:
+        reply = await self._http.post(
+            self._wire_format.path,
+            self._wire_format.body(texts),
+            texts=texts,
+            max_bytes=min(_MAX_REPLY_BYTES, _REPLY_BYTES + _REPLY_BYTES_PER_TEXT * len(texts)),
+        )
+        vectors = check_reply(self._wire_format.vectors(reply), count=len(texts), dimension=self._dimension)
+        self._dimension = vectors.shape[1]
+        return vectors
+
+
+def _with_prefix(prefix: str, texts: Sequence[str]) -> list[str]:
+    """What is sent. Most services refuse an empty text, so a blank stands for it."""
+    return [prefix + text or " " for text in texts]

@@ -1,0 +1,144 @@
+"""The services that can be asked over HTTP, and how the config becomes a provider of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+from agentctx.config.schema import EmbeddingSettings
+from agentctx.embedding_providers.base import ProviderLimits
+from agentctx.embedding_providers.remote.cohere import CohereFormat
+from agentctx.embedding_providers.remote.google import GoogleFormat
+from agentctx.embedding_providers.remote.http import Address
+from agentctx.embedding_providers.remote.ollama import OllamaFormat
+from agentctx.embedding_providers.remote.openai import OpenAIFormat
+from agentctx.embedding_providers.remote.provider import Prefixes, RemoteProvider
+from agentctx.embedding_providers.remote.voyage import VoyageFormat
+from agentctx.embedding_providers.remote.wire_format import WireFormat
+from agentctx.errors import ConfigInvalid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What is known of a service before it is asked."""
+
+    wire_format: Callable[[str, int], WireFormat]
+    """Makes the format from the model's name and the dimension asked for, 0 for the model's own."""
+    limits: ProviderLimits
+    base_url: str = ""
+    """Where it is unless `embedding.base_url` says otherwise; empty where that must say it."""
+    model: str = ""
+    """The model unless `embedding.model` names one; empty where that must name it."""
+    key_header: str = "authorization"
+
+
+def _openai(model: str, dimensions: int) -> WireFormat:
+    return OpenAIFormat(model, dimensions, asks_base64=True)
+
+
+SERVICES: dict[str, Service] = {
+    "openai": Service(
+        wire_format=_openai,
+        limits=ProviderLimits(max_inputs=2_048, max_tokens=300_000),
+        base_url="https://api.openai.com/v1",
+        model="text-embedding-3-small",
+    ),
+    "google": Service(
+        wire_format=GoogleFormat,
+        limits=ProviderLimits(max_inputs=100),
+        base_url="https://generativelanguage.googleapis.com/v1beta",
+        model="gemini-embedding-2",
+        key_header="x-goog-api-key",
+    ),
+    "ollama": Service(
+        wire_format=OllamaFormat,
+        limits=ProviderLimits(max_inputs=256),
+        base_url="http://127.0.0.1:11434",
+        model="nomic-embed-text",
+    ),
+    # 32 inputs is what text-embeddings-inference takes unless told otherwise.
+    "openai-compatible": Service(wire_format=OpenAIFormat, limits=ProviderLimits(max_inputs=32)),
+    "cohere": Service(
+        wire_format=CohereFormat,
+        limits=ProviderLimits(max_inputs=96),
+        base_url="https://api.cohere.com",
+        model="embed-v4.0",
+    ),
+    # The tokens are those of the models with the narrowest limit. 1,000 inputs are allowed; the answer
+    # to so many would take long to parse.
+    "voyage": Service(
+        wire_format=VoyageFormat,
+        limits=ProviderLimits(max_inputs=128, max_tokens=120_000),
+        base_url="https://api.voyageai.com/v1",
+        model="voyage-4",
+    ),
+}
+
+
+def create_remote(service_id: str, settings: EmbeddingSettings, key: SecretStr | None) -> RemoteProvider:
+    """The provider of a service in `SERVICES`, made without asking it anything.
+
+    Raises:
+        ConfigInvalid: address or model is missing, or address or key cannot be used.
+    """
+    service = SERVICES[service_id]
+    model = settings.model or service.model
+    if not model:
+        raise ConfigInvalid(
+            f"{service_id} needs the name of a model", hint="Set embedding.model to one that the server has."
+        )
+    return RemoteProvider(
+        service_id,
+        model,
+        settings.dimensions,
+        wire_format=service.wire_format(model, settings.dimensions),
+        address=Address(
+            base_url=_checked_url(service_id, settings.base_url or service.base_url),
+            key=_checked_key(key),
+            key_header=service.key_header,
+            use_environment_proxies=settings.use_environment_proxies,
+        ),
+        limits=service.limits,
+        timeout_s=settings.queue.call_timeout_s,
+        prefixes=Prefixes(query=settings.query_prefix, document=settings.document_prefix),
+    )
+
+
+def _checked_url(service_id: str, url: str) -> str:
+    """The address, if it can be one. It is part of the fingerprint and so may hold no password."""
+    if not url:
+        raise ConfigInvalid(
+            f"{service_id} needs an address",
+            hint="Set embedding.base_url, like http://127.0.0.1:8080/v1.",
+        )
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address or not url.isascii() or not url.isprintable() or " " in url:
+        raise ConfigInvalid(
+            "embedding.base_url is not an address", hint="Write it like https://host:port/path."
+        )
+    if "@" in parts.netloc or "?" in url or "#" in url:
+        raise ConfigInvalid(
+            "embedding.base_url holds a user name, a password, a query or a fragment",
+            hint="Write only https://host:port/path; the key belongs into embedding.api_key.",
+        )
+    return url.rstrip("/")
+
+
+def _checked_key(key: SecretStr | None) -> SecretStr | None:
+    """An unfit key would be quoted by the HTTP library's complaint, so it never gets there."""
+    value = key.get_secret_value() if key else ""
+    if not value:
+        return None
+    if not (value.isascii() and value.isprintable()) or " " in value:
+        raise ConfigInvalid(
+            "the key of the embedding provider holds a blank, a line break or a character outside ASCII",
+            hint="Write it again without, as `printf %s` does.",
+        )
+    return key

@@ -1,0 +1,94 @@
+"""What a request asks for, whatever provider it was written for, and how one is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Payload = dict[str, Any]
+_BYTES_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedAsked:
+    """Vectors of texts. `dimension` None is the model's own."""
+
+    model: str
+    texts: tuple[str, ...]
+    dimension: int | None = None
+    as_base64: bool = False
+    unit_length: bool = True
+    """Whether the provider scales a vector again that it has cut short."""
+
+    @property
+    def tokens(self) -> int:
+        return sum(map(count_tokens, self.texts))
+
+
+@dataclass(frozen=True, slots=True)
+class RerankAsked:
+    """Scores of documents; the best `top` of them, or all."""
+
+    model: str
+    query: str
+    documents: tuple[str, ...]
+    top: int | None = None
+
+    @property
+    def tokens(self) -> int:
+        return sum(map(count_tokens, (self.query, *self.documents)))
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An error reply before it takes a provider's shape. `retry_info_s` is Google's hint in the body."""
+
+    status: int
+    message: str
+    code: str | None = None
+    param: str | None = None
+    retry_info_s: float | None = None
+
+
+class Refused(Exception):
+    """The request is answered with an error."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+
+
+def count_tokens(text: str) -> int:
+    """An estimate, four bytes of UTF-8 a token, that depends on nothing but the text."""
+    return -(-len(text.encode(errors="replace")) // _BYTES_PER_TOKEN)
+
+
+def require(holds: object, message: str, *, status: int = 400, **fields: Any) -> None:
+    """Pass if it holds. `fields` are further fields of `Refusal`. Raises `Refused`."""
+    if not holds:
+        raise Refused(Refusal(status, message, **fields))
+
+
+def text_field(payload: Payload, name: str, *, status: int = 400) -> str:
+    """A field that must be a string with characters in it. Raises `Refused`."""
+    value = payload.get(name)
+    require(isinstance(value, str) and value, f"{name} is required", status=status, param=name)
+    return str(value)
+
+
+def texts_field(payload: Payload, name: str, *, status: int = 400) -> tuple[str, ...]:
+    """A field that must be a string or a list of strings. Raises `Refused`."""
+    value = payload.get(name)
+    texts: Sequence[object] = [value] if isinstance(value, str) else value if isinstance(value, list) else ()
+    given = isinstance(value, str | list) and all(isinstance(text, str) for text in texts)
+    require(given, f"{name} must be a string or a list of strings", status=status, param=name)
+    return tuple(map(str, texts))
+
+
+def number_field(payload: Payload, name: str, *, status: int = 400) -> int | None:
+    """A field that is a whole number or absent. Raises `Refused`."""
+    value = payload.get(name)
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    require(value is None or is_number, f"{name} must be a number", status=status, param=name)
+    return value

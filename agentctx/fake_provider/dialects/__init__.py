@@ -1,0 +1,1 @@
+"""The wire formats, one module for each provider."""

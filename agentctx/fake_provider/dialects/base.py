@@ -1,0 +1,76 @@
+"""What a provider's way of speaking consists of."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from starlette.requests import Request
+
+from agentctx.embedding_providers.base import Vectors
+from agentctx.fake_provider.asked import EmbedAsked, Payload, Refusal, RerankAsked
+from agentctx.fake_provider.rows import Row
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedEndpoint:
+    """`read` gets the body and the model in the path, if one is there, and may raise `Refused`."""
+
+    path: str
+    read: Callable[[Payload, str], EmbedAsked]
+    write: Callable[[EmbedAsked, list[Row]], Payload]
+
+
+@dataclass(frozen=True, slots=True)
+class RerankEndpoint:
+    """As `EmbedEndpoint`, for scores."""
+
+    path: str
+    read: Callable[[Payload, str], RerankAsked]
+    write: Callable[[RerankAsked, list[Row]], Payload]
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Where a key is, and how a missing and a wrong one are refused."""
+
+    find: Callable[[Request], str]
+    missing: Refusal
+    wrong: Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One provider. `base_path` is what its clients have in their base URL; `prefixes` are where the
+    endpoints hang; without `keys` none is asked for.
+    """
+
+    provider: str
+    prefixes: tuple[str, ...]
+    base_path: str
+    model: str
+    """An example that the provider really has."""
+    keys: Keys | None
+    endpoints: tuple[EmbedEndpoint | RerankEndpoint, ...]
+    refusal: Callable[[Refusal], Payload]
+    """The body of an error."""
+
+
+def bearer_key(request: Request) -> str:
+    """The key of an Authorization header, or nothing."""
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else ""
+
+
+def numbers(values: Vectors, *, as_base64: bool) -> list[float] | str:
+    """A vector as JSON has it: numbers, or the base64 of little-endian float32."""
+    if as_base64:
+        return base64.b64encode(values.astype("<f4").tobytes()).decode()
+    floats: list[float] = values.tolist()
+    return floats
+
+
+def code_of(refusal: Refusal, codes: Mapping[int, str | None]) -> str | None:
+    """The refusal's own code, else the one of its status."""
+    return refusal.code or codes.get(refusal.status)

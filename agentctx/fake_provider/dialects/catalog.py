@@ -1,0 +1,16 @@
+"""Every provider that the server can be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agentctx.fake_provider.dialects.base import Dialect
+from agentctx.fake_provider.dialects.cohere import COHERE
+from agentctx.fake_provider.dialects.google import GOOGLE
+from agentctx.fake_provider.dialects.ollama import OLLAMA
+from agentctx.fake_provider.dialects.openai import COMPATIBLE, OPENAI
+from agentctx.fake_provider.dialects.voyage import VOYAGE
+
+DIALECTS: Mapping[str, Dialect] = {
+    dialect.provider: dialect for dialect in (OPENAI, COMPATIBLE, GOOGLE, OLLAMA, COHERE, VOYAGE)
+}

@@ -1,0 +1,101 @@
+"""Cohere: vectors and scores."""
+
+from __future__ import annotations
+
+from agentctx.fake_provider.asked import (
+    EmbedAsked,
+    Payload,
+    Refusal,
+    RerankAsked,
+    number_field,
+    require,
+    text_field,
+    texts_field,
+)
+from agentctx.fake_provider.dialects.base import (
+    Dialect,
+    EmbedEndpoint,
+    Keys,
+    RerankEndpoint,
+    bearer_key,
+    numbers,
+)
+from agentctx.fake_provider.rows import Row
+
+MAX_TEXTS = 96
+MAX_DOCUMENTS = 1_000
+INPUT_TYPES = ("search_document", "search_query", "classification", "clustering", "image")
+
+_ID = "00000000-0000-4000-8000-000000000000"
+
+
+def read(payload: Payload, _: str) -> EmbedAsked:
+    """Empty strings are embedded, as Cohere does. Raises `Refused`."""
+    texts = texts_field(payload, "texts")
+    require(texts, "invalid request: at least one of texts, images or inputs must be provided")
+    require(
+        len(texts) <= MAX_TEXTS,
+        f"invalid request: total number of texts must be at most {MAX_TEXTS} - received {len(texts)}",
+    )
+    require(
+        payload.get("input_type") in INPUT_TYPES,
+        "invalid request: valid input_type must be provided with the provided model",
+    )
+    require(
+        payload.get("embedding_types", ["float"]) == ["float"], "this fake gives embedding_types float alone"
+    )
+    return EmbedAsked(text_field(payload, "model"), texts, number_field(payload, "output_dimension"))
+
+
+def write(asked: EmbedAsked, rows: list[Row]) -> Payload:
+    in_order = sorted(rows, key=lambda row: row.index)
+    return {
+        "id": _ID,
+        "embeddings": {"float": [numbers(row.values, as_base64=False) for row in in_order]},
+        "texts": list(asked.texts),
+        "response_type": "embeddings_by_type",
+        "meta": {"api_version": {"version": "2"}, "billed_units": {"input_tokens": asked.tokens}},
+    }
+
+
+def read_rerank(payload: Payload, _: str) -> RerankAsked:
+    """Raises `Refused`."""
+    documents = texts_field(payload, "documents")
+    require(documents, "invalid request: list of documents must not be empty")
+    require(
+        len(documents) <= MAX_DOCUMENTS,
+        f"invalid request: too many documents, at most {MAX_DOCUMENTS} are allowed, got {len(documents)}",
+    )
+    top = number_field(payload, "top_n")
+    require(top is None or top > 0, "invalid request: top_n must be greater than 0")
+    return RerankAsked(text_field(payload, "model"), text_field(payload, "query"), documents, top)
+
+
+def write_rerank(_: RerankAsked, rows: list[Row]) -> Payload:
+    return {
+        "id": _ID,
+        "results": [{"index": row.index, "relevance_score": row.score} for row in rows],
+        "meta": {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}},
+    }
+
+
+def refusal(refused: Refusal) -> Payload:
+    return {"id": _ID, "message": refused.message}
+
+
+COHERE = Dialect(
+    "cohere",
+    ("/cohere",),
+    "/cohere",
+    "embed-v4.0",
+    Keys(
+        bearer_key,
+        missing=Refusal(401, "no api key supplied"),
+        wrong=Refusal(401, "invalid api token"),
+    ),
+    (
+        EmbedEndpoint("/v2/embed", read, write),
+        RerankEndpoint("/v2/rerank", read_rerank, write_rerank),
+    ),
+    refusal,
+)

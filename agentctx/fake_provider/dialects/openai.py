@@ -1,0 +1,171 @@
+"""OpenAI, and servers that are compatible with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentctx.fake_provider.asked import (
+    EmbedAsked,
+    Payload,
+    Refusal,
+    count_tokens,
+    number_field,
+    require,
+    text_field,
+)
+from agentctx.fake_provider.dialects.base import Dialect, EmbedEndpoint, Keys, bearer_key, code_of, numbers
+from agentctx.fake_provider.rows import Row
+
+MAX_INPUTS = 2_048
+MAX_INPUT_TOKENS = 8_192
+MAX_REQUEST_TOKENS = 300_000
+COMPATIBLE_MAX_INPUTS = 32
+"""What text-embeddings-inference takes unless it is told otherwise."""
+
+_CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
+_INVALID_INPUT = (
+    "'$.input' is invalid. Please check the API reference: https://platform.openai.com/docs/api-reference."
+)
+
+
+def read(payload: Payload, _: str) -> EmbedAsked:
+    """Raises `Refused` as OpenAI does: empty strings, too many inputs or tokens."""
+    asked = _read(payload)
+    longest = max(map(count_tokens, asked.texts))
+    require(
+        len(asked.texts) <= MAX_INPUTS,
+        f"Invalid 'input': array too long. Expected an array with maximum length {MAX_INPUTS}, "
+        f"but got an array with length {len(asked.texts)} instead.",
+        param="input",
+        code="array_above_max_length",
+    )
+    require(
+        longest <= MAX_INPUT_TOKENS,
+        f"This model's maximum context length is {MAX_INPUT_TOKENS} tokens, however you requested {longest} "
+        f"tokens ({longest} in your prompt; 0 for the completion). Please reduce your prompt; or completion "
+        "length.",
+    )
+    require(
+        asked.tokens <= MAX_REQUEST_TOKENS,
+        f"Requested {asked.tokens} tokens, max {MAX_REQUEST_TOKENS} tokens per request",
+        code="max_tokens_per_request",
+    )
+    require(
+        asked.dimension is None or not asked.model.startswith("text-embedding-ada"),
+        "This model does not support specifying dimensions.",
+    )
+    return asked
+
+
+def read_compatible(payload: Payload, _: str) -> EmbedAsked:
+    """As servers of one local model do: few inputs, and their vectors cannot be shortened."""
+    asked = _read(payload)
+    require(
+        len(asked.texts) <= COMPATIBLE_MAX_INPUTS,
+        f"batch size {len(asked.texts)} > maximum allowed batch size {COMPATIBLE_MAX_INPUTS}",
+        status=413,
+    )
+    require(
+        asked.dimension is None, f"Model {asked.model!r} does not support `dimensions`.", param="dimensions"
+    )
+    return asked
+
+
+def write(asked: EmbedAsked, rows: list[Row]) -> Payload:
+    return {
+        "object": "list",
+        "data": [
+            {
+                "object": "embedding",
+                "index": row.index,
+                "embedding": numbers(row.values, as_base64=asked.as_base64),
+            }
+            for row in rows
+        ],
+        "model": asked.model,
+        "usage": {"prompt_tokens": asked.tokens, "total_tokens": asked.tokens},
+    }
+
+
+def refusal(refused: Refusal) -> Payload:
+    code = code_of(refused, _CODES)
+    return {
+        "error": {
+            "message": refused.message,
+            "type": _type(refused.status, code),
+            "param": refused.param,
+            "code": code,
+        }
+    }
+
+
+def _read(payload: Payload) -> EmbedAsked:
+    model = text_field(payload, "model")
+    encoding = payload.get("encoding_format", "float")
+    require(encoding in ("float", "base64"), f"Invalid value: {encoding!r}.", param="encoding_format")
+    texts = _texts(payload.get("input"))
+    require(texts and all(texts), _INVALID_INPUT)
+    return EmbedAsked(model, texts, number_field(payload, "dimensions"), encoding == "base64")
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    require(isinstance(value, list), _INVALID_INPUT)
+    items: Sequence[object] = value if isinstance(value, list) else ()
+    if items and _are_tokens(items):
+        return (_words(items),)
+    return tuple(_text(item) for item in items)
+
+
+def _text(item: object) -> str:
+    if isinstance(item, list):
+        require(_are_tokens(item), _INVALID_INPUT)
+        return _words(item)
+    require(isinstance(item, str), _INVALID_INPUT)
+    return str(item)
+
+
+def _are_tokens(items: Sequence[object]) -> bool:
+    return all(isinstance(item, int) and not isinstance(item, bool) for item in items)
+
+
+def _words(tokens: Sequence[object]) -> str:
+    """Each token is a word of its own: inputs that share tokens are near each other."""
+    return " ".join(f"t{token}" for token in tokens)
+
+
+def _type(status: int, code: str | None) -> str:
+    if code in {"insufficient_quota", "max_tokens_per_request"}:
+        return code
+    if status == 429:
+        return "requests"
+    return "server_error" if status >= 500 else "invalid_request_error"
+
+
+OPENAI = Dialect(
+    "openai",
+    ("/openai", ""),
+    "/openai/v1",
+    "text-embedding-3-small",
+    Keys(
+        bearer_key,
+        missing=Refusal(
+            401,
+            "You didn't provide an API key. You need to provide your API key in an Authorization header "
+            "using Bearer auth (i.e. Authorization: Bearer YOUR_KEY).",
+        ),
+        wrong=Refusal(401, "Incorrect API key provided.", "invalid_api_key"),
+    ),
+    (EmbedEndpoint("/v1/embeddings", read, write),),
+    refusal,
+)
+COMPATIBLE = Dialect(
+    "openai-compatible",
+    ("/compatible",),
+    "/compatible/v1",
+    "bge-m3",
+    None,
+    (EmbedEndpoint("/v1/embeddings", read_compatible, write),),
+    refusal,
+)

@@ -1,0 +1,138 @@
+"""What can go wrong with one reply, and for which request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, get_args
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    PositiveInt,
+    ValidationError,
+    model_validator,
+)
+
+from agentctx.errors import InvalidInput
+
+Kind = Literal[
+    "status",
+    "redirect",
+    "refuse",
+    "reset",
+    "slow_headers",
+    "slow_body",
+    "endless_body",
+    "truncated_json",
+    "wrong_content_type",
+    "too_few",
+    "too_many",
+    "wrong_order",
+    "wrong_dimension",
+    "nan",
+    "zeros",
+    "empty",
+]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+Hint = Literal["seconds", "date", "milliseconds", "reset_requests", "reset_tokens", "retry_info"]
+
+
+class Fault(BaseModel):
+    """What goes wrong (`kind`), and when: in request number `request`, in those that hold the text
+    `contains`, in those to `provider`; without a condition in every one, at most `times` times.
+
+    Kinds:
+        status: an error of the provider's own shape, with `status` and what tells when to come again.
+        redirect: to `location`, by default to a path of this server that records what arrives there.
+        refuse: the connection is reset before any reply; reset: in the middle of the body.
+        slow_headers, slow_body: nothing, or the first half of the body, until it is released.
+        endless_body: a vector that never ends.
+        truncated_json: the first half of the body, as if it were whole.
+        wrong_content_type: a page of HTML with status 200, as a captive proxy sends it.
+        too_few, too_many, empty: vectors are missing, one is there twice, none is there.
+        wrong_order: the last comes first; its index says so. Providers without an index cannot send it
+            so that it could be noticed, and send the right order.
+        wrong_dimension: every vector is one number short. nan, zeros: every number is that.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Kind
+    request: PositiveInt | None = None
+    """Which one since the script was set, from 1; all providers together."""
+    contains: str | None = None
+    """Any string of the request's body holds it."""
+    provider: str | None = None
+    times: PositiveInt | None = None
+    status: int | None = Field(None, ge=300, le=599)
+    message: str = "scripted fault"
+    code: str | None = None
+    """The provider's own name of the error, like OpenAI's `insufficient_quota`."""
+    hint: Hint | None = None
+    """How the reply says when to come again: three forms of Retry-After, OpenAI's x-ratelimit-reset-…,
+    or Google's RetryInfo, which is in the body."""
+    after_s: NonNegativeFloat = 1.0
+    headers: dict[str, str] = {}
+    location: str | None = None
+
+    @model_validator(mode="after")
+    def _status_fits(self) -> Fault:
+        if self.kind == "status" and (self.status is None or self.status < 400):
+            raise ValueError("a fault of kind status needs a status of 400 to 599")
+        if self.kind == "redirect" and self.status is not None and self.status >= 400:
+            raise ValueError("a redirect has a status of 300 to 399")
+        return self
+
+    @classmethod
+    def refuses(cls, status: int, **fields: Any) -> Fault:
+        """The reply is an error with this status. Raises `ValidationError` of pydantic for wrong fields."""
+        return cls(kind="status", status=status, **fields)
+
+    @classmethod
+    def parse(cls, spec: str) -> Fault:
+        """A kind or a status, then its fields: `429,hint=seconds,after_s=2,request=1`.
+
+        Raises:
+            InvalidInput: it is none.
+        """
+        head, *rest = spec.split(",")
+        fields = dict(part.partition("=")[::2] for part in rest)
+        what = {"kind": "status", "status": head} if head.isdigit() else {"kind": head}
+        try:
+            return cls.model_validate({**fields, **what})
+        except ValidationError as error:
+            wrong = first_problem(error) if head.isdigit() or head in KINDS else f"there is no kind {head!r}"
+            hint = (
+                f"Write a status or one of {', '.join(KINDS)}, then name=value: 429,hint=seconds,request=1."
+            )
+            raise InvalidInput(f"{spec!r} is no fault: {wrong}", hint=hint) from None
+
+    def fits(self, number: int, provider: str, payload: object) -> bool:
+        """Whether it is meant for this request."""
+        if self.request is not None and self.request != number:
+            return False
+        if self.provider is not None and self.provider != provider:
+            return False
+        return self.contains is None or any(self.contains in text for text in strings(payload))
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first of pydantic's complaints, with its place."""
+    found = error.errors()[0]
+    place = ".".join(map(str, found["loc"]))
+    return f"{place}: {found['msg']}" if place else found["msg"]
+
+
+def strings(payload: object) -> Iterator[str]:
+    """Every string value of a JSON document."""
+    if isinstance(payload, str):
+        yield payload
+    elif isinstance(payload, dict):
+        for value in payload.values():
+            yield from strings(value)
+    elif isinstance(payload, list):
+        for value in payload:
+            yield from strings(value)

@@ -1,0 +1,148 @@
+"""The server on a loopback port, in the caller's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from agentctx.errors import InvalidInput, NotFound
+from agentctx.fake_provider.app import FakeProviderApp
+from agentctx.fake_provider.delivery import TRANSPORT
+from agentctx.fake_provider.dialects.catalog import DIALECTS
+from agentctx.fake_provider.faults import Fault
+from agentctx.fake_provider.gate import Gate
+from agentctx.fake_provider.script import Script, Seen
+from agentctx.times import wall_clock
+
+_KEEP_ALIVE_S = 75
+
+
+class FakeProviderServer:
+    """Every provider behind one port; see `agentctx.fake_provider.app` for how other processes steer it.
+
+    Args:
+        host, port: where it listens; port 0 takes a free one.
+        dimension: length of every model's vectors; None is what the real models give.
+        key: the only key that is accepted; None accepts any that is not empty.
+        faults: what goes wrong from the start.
+        clock: milliseconds since the epoch, for dates in replies.
+    """
+
+    def __init__(
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        dimension: int | None = None,
+        key: str | None = None,
+        faults: Sequence[Fault] = (),
+        clock: Callable[[], int] = wall_clock,
+    ) -> None:
+        self._script = Script(faults)
+        self._gate = Gate()
+        app = FakeProviderApp(self._script, self._gate, dimension=dimension, key=key, clock=clock)
+        self._config = uvicorn.Config(app.asgi, http=_Connection, lifespan="off", log_config=None, ws="none")
+        self._config.timeout_keep_alive = _KEEP_ALIVE_S
+        self._address = (host, port)
+        self._state = ServerState()
+        self._listening: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        """Listen. Raises `InvalidInput` when the address cannot be had."""
+        self._config.load()
+        host, port = self._address
+        try:
+            self._listening = await asyncio.get_running_loop().create_server(self._connection, host, port)
+        except (OSError, OverflowError) as error:
+            hint = "Name another port, or 0 for any that is free."
+            raise InvalidInput(f"Cannot listen on {host} port {port}: {error}", hint=hint) from error
+        self._address = (host, _port_of(self._listening.sockets))
+
+    async def aclose(self) -> None:
+        """Stop listening and cut every connection, also those whose reply waits. Idempotent."""
+        if self._listening is None:
+            return
+        self._listening.close()
+        connections = [each for each in self._state.connections if isinstance(each, _Connection)]
+        for connection in connections:
+            connection.transport.abort()
+        for connection in connections:
+            await connection.lost.wait()
+        while self._state.tasks:
+            await asyncio.wait(self._state.tasks)
+        self._listening = None
+
+    @property
+    def url(self) -> str:
+        """`http://127.0.0.1:PORT`, from which all paths count."""
+        host, port = self._address
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    def base_url(self, provider: str) -> str:
+        """What a client of this provider takes as its base URL. Raises `NotFound` for an unknown one."""
+        if provider not in DIALECTS:
+            raise NotFound(f"no fake of {provider!r}", hint=f"There are {', '.join(DIALECTS)}.")
+        return self.url + DIALECTS[provider].base_path
+
+    @property
+    def requests(self) -> list[Seen]:
+        """What came in, oldest first; the last 1,000."""
+        return list(self._script.seen)
+
+    def script(self, *faults: Fault) -> None:
+        """From now on these happen, the first that fits; requests are counted from 1 again."""
+        self._script.set(faults)
+
+    def reset(self) -> None:
+        """No faults, nothing came in, nothing waits."""
+        self._script.reset()
+        self._gate.release()
+
+    def release(self) -> int:
+        """Let the slow replies go on that wait now; how many these were."""
+        return self._gate.release()
+
+    async def wait_until_held(self, count: int = 1) -> None:
+        """Return when so many slow replies wait."""
+        await self._gate.wait_until_held(count)
+
+    def _connection(self) -> asyncio.Protocol:
+        return _Connection(config=self._config, server_state=self._state, app_state={})
+
+
+@contextlib.asynccontextmanager
+async def running(**options: Any) -> AsyncIterator[FakeProviderServer]:
+    """A started server, closed in the end. `options` are those of `FakeProviderServer`."""
+    server = FakeProviderServer(**options)
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.aclose()
+
+
+class _Connection(HttpToolsProtocol):
+    """uvicorn's, whose requests know the transport: a reset is below what ASGI can say."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.lost = asyncio.Event()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.scope["state"][TRANSPORT] = self.transport
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.lost.set()
+
+
+def _port_of(sockets: Sequence[socket.socket]) -> int:
+    return int(sockets[0].getsockname()[1])

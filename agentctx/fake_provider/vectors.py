@@ -1,0 +1,67 @@
+"""The vectors: those of `FakeProvider`, with the lengths that real models have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agentctx.embedding_providers.base import Vectors
+from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.errors import ProviderFailed
+from agentctx.fake_provider.asked import EmbedAsked, Refusal, Refused
+from agentctx.fake_provider.rows import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """Of a model's vectors: the one it gives by itself, and the largest that may be asked for."""
+
+    default: int
+    largest: int
+
+
+_KNOWN = {
+    "text-embedding-3-large": 3_072,
+    "text-embedding-3-small": 1_536,
+    "text-embedding-ada-002": 1_536,
+    "gemini-embedding": 3_072,
+    "embed-v": 1_536,
+    "nomic-embed-text": 768,
+    "embeddinggemma": 768,
+    "all-minilm": 384,
+}
+_OTHERS = 1_024
+
+
+def lengths(model: str, dimension: int | None = None) -> Lengths:
+    """The lengths of a model, by how its name begins; a model nobody knows gives 1,024.
+    `dimension` is the server's own setting and holds for every model.
+    """
+    if dimension is not None:
+        return Lengths(dimension, dimension)
+    if model.startswith("voyage"):
+        return Lengths(1_024, 2_048)
+    known = next((length for name, length in _KNOWN.items() if model.startswith(name)), _OTHERS)
+    return Lengths(known, known)
+
+
+async def embed(asked: EmbedAsked, dimension: int | None = None) -> list[Row]:
+    """A row for each text. A shorter vector is the beginning of the longest: scaled to length 1 again
+    where the provider does that (`asked.unit_length`), else as it is cut.
+
+    Raises:
+        Refused: a length that the model does not give, or a text that is no Unicode.
+    """
+    possible = lengths(asked.model, dimension)
+    wanted = possible.default if asked.dimension is None else asked.dimension
+    if not 1 <= wanted <= possible.largest:
+        raise Refused(Refusal(400, f"dimensions must be from 1 to {possible.largest}, not {wanted}"))
+    try:
+        vectors = await _vectors(asked, wanted if asked.unit_length else possible.largest)
+    except ProviderFailed as failed:
+        raise Refused(Refusal(400, failed.message)) from failed
+    return [Row(index, row[:wanted]) for index, row in enumerate(vectors)]
+
+
+async def _vectors(asked: EmbedAsked, length: int) -> Vectors:
+    # The numbers of a word are one stream, so a shorter vector has the direction of a longer one's beginning.
+    return await FakeProvider(length, model=asked.model).embed(asked.texts)

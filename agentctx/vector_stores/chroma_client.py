@@ -1,0 +1,160 @@
+"""Chroma's clients: the one place that imports `chromadb`, opens clients and translates their errors."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from agentctx.errors import AgentctxError, ConfigInvalid, InvalidInput, StorageFailed, TooLarge
+
+if TYPE_CHECKING:
+    from chromadb.api import ClientAPI
+    from chromadb.api.models.Collection import Collection
+
+INSTALL_HINT = 'Install it with: pip install "agentctx-daemon[chroma]"'
+
+_SEARCH_EFFORT = {"space": "cosine", "ef_construction": 200, "ef_search": 200}
+"""Chroma's own index, asked to look at twice as many neighbours as by default."""
+
+
+def import_chromadb() -> ModuleType:
+    """The module; it takes more than a second, so it belongs in a thread.
+
+    Raises:
+        ConfigInvalid: the package is not installed.
+    """
+    try:
+        import_module("chromadb.errors")
+        return import_module("chromadb")
+    except ImportError as error:
+        message = "the vector store chroma needs the package chromadb"
+        raise ConfigInvalid(message, hint=INSTALL_HINT) from error
+
+
+def open_persistent(path: Path) -> ClientAPI:
+    """Chroma in this process, with its data in the folder `path`."""
+    chromadb = import_chromadb()
+    with translated_errors(chromadb):
+        path.mkdir(parents=True, exist_ok=True)
+        return chromadb.PersistentClient(path=path, settings=_settings(chromadb))
+
+
+def open_http(host: str, port: int, *, ssl: bool, headers: Mapping[str, str] | None) -> ClientAPI:
+    """A client of a running Chroma server."""
+    chromadb = import_chromadb()
+    with translated_errors(chromadb):
+        return chromadb.HttpClient(
+            host=host, port=port, ssl=ssl, headers=dict(headers or {}), settings=_settings(chromadb)
+        )
+
+
+def parse_url(url: str) -> tuple[str, int, bool]:
+    """Host, port and whether it is TLS. The port is 8000, Chroma's own, or 443 with `https`.
+
+    Raises:
+        InvalidInput: not `http(s)://host[:port]`.
+    """
+    hint = "Give it as http://host:port; a token goes into headers."
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise InvalidInput("the address of the Chroma server is no URL", hint=hint) from error
+    extras = parts.username, parts.password, parts.path.strip("/"), parts.query, parts.fragment
+    if parts.scheme not in {"http", "https"} or not parts.hostname or any(extras):
+        raise InvalidInput("the address of the Chroma server is not http(s)://host:port", hint=hint)
+    is_tls = parts.scheme == "https"
+    return parts.hostname, port or (443 if is_tls else 8000), is_tls
+
+
+def require_blocking_client(client: object) -> None:
+    """Pass for one of Chroma's blocking clients.
+
+    Raises:
+        InvalidInput: it is Chroma's async client, or no client.
+    """
+    method = getattr(client, "get_or_create_collection", None)
+    if method is None or inspect.iscoroutinefunction(method):
+        raise InvalidInput(
+            "the client is not one of Chroma's blocking clients",
+            hint="Pass chromadb.HttpClient, PersistentClient or EphemeralClient; calls are made in threads.",
+        )
+
+
+def open_collection(client: ClientAPI, name: str) -> Collection:
+    """Chroma's collection of this name, made if it is not there.
+
+    Raises:
+        InvalidInput: it is there, but does not rank by cosine distance.
+    """
+    # Without None Chroma would load an embedding model of its own.
+    collection = client.get_or_create_collection(
+        name, embedding_function=None, configuration={"hnsw": dict(_SEARCH_EFFORT)}
+    )
+    # Not `configuration`, which warns of collections without an embedding model.
+    configuration = collection.configuration_json
+    index = configuration.get("hnsw") or configuration.get("spann") or {}
+    if index.get("space") != "cosine":
+        raise InvalidInput(
+            f"the Chroma collection {name!r} ranks by {index.get('space')}, not by cosine distance",
+            hint="Give agentctx a Chroma collection of its own.",
+        )
+    return collection
+
+
+def close(client: ClientAPI) -> None:
+    """Free what the client holds."""
+    # Chroma's own close leaves the connections of its HTTP clients open, of which there are two.
+    owners = (client, getattr(client, "_admin_client", None))
+    sessions = [getattr(getattr(owner, "_server", None), "_session", None) for owner in owners]
+    client.close()
+    for session in sessions:
+        if session is not None:
+            session.close()
+
+
+def is_gone(error: Exception) -> bool:
+    """Whether a Chroma error says that a collection, or a part of it during its deletion, is not there."""
+    return type(error).__name__ == "NotFoundError" or str(error).startswith("Missing field")
+
+
+@contextmanager
+def translated_errors(chromadb: ModuleType) -> Iterator[None]:
+    """Turn what Chroma raises into this project's errors, without its own text: that may hold content."""
+    try:
+        yield
+    except AgentctxError:
+        raise
+    # Chroma raises a bare `Exception` for an unknown reply, ValueError for a server that does not answer.
+    except Exception as error:
+        raise _translated(chromadb.errors, error) from error
+
+
+def _translated(errors: Any, error: Exception) -> AgentctxError:
+    match error:
+        case errors.InvalidArgumentError() | errors.InvalidDimensionException():
+            return InvalidInput(
+                "Chroma refused the vectors",
+                hint="Most often they have another length than those stored in its collection.",
+            )
+        case errors.BatchSizeExceededError() | errors.QuotaError():
+            return TooLarge("Chroma refused the request: it is over a limit of the server")
+        case errors.ChromaAuthError() | errors.AuthorizationError():
+            return StorageFailed("Chroma refused the credentials", hint="Give the token in headers.")
+        case errors.ChromaError():
+            return StorageFailed(f"Chroma failed with {type(error).__name__}")
+        case _:
+            return StorageFailed(
+                f"Chroma did not answer as it should ({type(error).__name__})",
+                hint="Is the Chroma server running there? Is the folder in use with other settings?",
+            )
+
+
+def _settings(chromadb: ModuleType) -> Any:
+    return chromadb.config.Settings(anonymized_telemetry=False)

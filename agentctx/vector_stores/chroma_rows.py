@@ -1,0 +1,161 @@
+"""How a record looks in Chroma, and how it is read back. No I/O, no Chroma.
+
+Chroma's metadata is flat. Of each record it has `collection`, `doc_id`, `start` and `end` by themselves, the
+whole metadata as JSON under `metadata`, which is what is read back, and under `terms` a list with one text
+for each scalar in it, which is what `where` looks for. A list, because Chroma merges the keys of a replaced
+record with the old ones and would go on finding it by values it no longer has; texts, because Chroma knows
+no null.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agentctx.chunking.base import PositionAwareChunk
+from agentctx.errors import InvalidInput, StorageFailed
+from agentctx.vector_stores.arguments import Where
+from agentctx.vector_stores.base import Vector, VectorHit
+
+MAX_REQUEST_BYTES: Final = 8 * 2**20
+"""A request's estimated size; Chroma's server takes 40 MiB."""
+
+_ANY_RECORD: Final = "*"
+"""A term of every record: Chroma takes no empty list."""
+_LONGEST_TERM: Final = 256
+_BYTES_PER_NUMBER: Final = 24
+_BYTES_PER_CHARACTER: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class ChromaRow:
+    """One record as Chroma stores it."""
+
+    id: str
+    embedding: Vector
+    document: str
+    metadata: Mapping[str, Any]
+
+    @property
+    def request_bytes(self) -> int:
+        """About what it adds to a request, never less."""
+        texts = len(self.id) + len(self.document) + len(self.metadata["metadata"])
+        terms = sum(map(len, self.metadata["terms"]))
+        return _BYTES_PER_NUMBER * self.embedding.size + _BYTES_PER_CHARACTER * (texts + terms)
+
+
+def row_id(collection: str, chunk_id: str) -> str:
+    """The identity as one text: never empty, and different for different pairs."""
+    return json.dumps([collection, chunk_id], ensure_ascii=False)
+
+
+def row_of(collection: str, chunk: PositionAwareChunk, vector: Vector) -> ChromaRow:
+    """The row of a chunk.
+
+    Raises:
+        InvalidInput: metadata that is not JSON, or half of a surrogate pair in a text.
+    """
+    metadata = _as_json(chunk.metadata)
+    require_unicode(collection, chunk.id, chunk.content, chunk.doc_id, metadata)
+    return ChromaRow(
+        row_id(collection, chunk.id),
+        vector,
+        chunk.content,
+        {
+            "collection": collection,
+            "doc_id": chunk.doc_id,
+            "start": chunk.start,
+            "end": chunk.end,
+            "metadata": metadata,
+            "terms": [_ANY_RECORD, *_terms_of(json.loads(metadata))],
+        },
+    )
+
+
+def hit_of(
+    stored_id: str, document: str | None, metadata: Mapping[str, Any] | None, distance: float
+) -> VectorHit:
+    """The hit of a stored row.
+
+    Raises:
+        StorageFailed: the row was not written by this store.
+    """
+    try:
+        row = dict(metadata or {})
+        collection, chunk_id = json.loads(stored_id)
+        return VectorHit(
+            chunk_id,
+            document or "",
+            row["doc_id"],
+            row["start"],
+            row["end"],
+            json.loads(row["metadata"]),
+            collection=collection,
+            distance=min(max(distance, 0.0), 2.0),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise StorageFailed(
+            "the Chroma collection holds records that were not written by agentctx",
+            hint="Give agentctx a Chroma collection of its own.",
+        ) from error
+
+
+def filter_of(collection: str | None, where: Where) -> dict[str, Any] | None:
+    """Chroma's `where`: None for everything.
+
+    Raises:
+        InvalidInput: half of a surrogate pair in a text.
+    """
+    conditions: list[dict[str, Any]] = [] if collection is None else [{"collection": collection}]
+    conditions += [{"terms": {"$contains": _term(key, value)}} for key, value in where.items()]
+    require_unicode(*(collection or "", *(json.dumps(pair, ensure_ascii=False) for pair in where.items())))
+    if len(conditions) > 1:
+        return {"$and": conditions}
+    return conditions[0] if conditions else None
+
+
+def batches_of(rows: Iterable[ChromaRow], *, max_rows: int, max_bytes: int) -> Iterator[list[ChromaRow]]:
+    """The rows in order, cut so that a batch keeps both limits; a row over `max_bytes` is sent alone."""
+    batch: list[ChromaRow] = []
+    size = 0
+    for row in rows:
+        if batch and (len(batch) == max_rows or size + row.request_bytes > max_bytes):
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += row.request_bytes
+    if batch:
+        yield batch
+
+
+def require_unicode(*texts: str) -> None:
+    """Pass if every text can be written as UTF-8, else raise InvalidInput."""
+    try:
+        for text in texts:
+            text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput("a text has a lone surrogate, which is no character") from error
+
+
+def _as_json(metadata: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput("metadata holds JSON values only: text, finite numbers, lists, objects") from error
+
+
+def _terms_of(metadata: Mapping[str, Any]) -> list[str]:
+    return [_term(key, value) for key, value in metadata.items() if not isinstance(value, list | dict)]
+
+
+def _term(key: str, value: object) -> str:
+    """One text for a key and a scalar. Equal numbers have one term, and `true` is not 1."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    term = json.dumps([key, value], ensure_ascii=False)
+    if len(term) <= _LONGEST_TERM:
+        return term
+    return hashlib.sha256(term.encode(errors="surrogatepass")).hexdigest()

@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import traceback
+
+import pytest
+
+from agentctx.embedding_providers.remote.provider import RemoteProvider
+from agentctx.errors import Disposition, ProviderFailed
+from tests.embedding_providers.remote.conftest import MakeProvider
+from tests.embedding_providers.remote.loopback import Loopback, http, loopback, replies
+from tests.embedding_providers.remote.wire_answers import ANSWERS, DIMENSION, KEY
+
+ONES = [1.0] * DIMENSION
+GOOD = json.dumps({"data": [{"embedding": ONES}, {"embedding": ONES}]}).encode()
+PRIVATE = "the secret of the cat"
+
+
+async def failure(provider: RemoteProvider) -> ProviderFailed:
+    with pytest.raises(ProviderFailed) as caught:
+        await provider.embed([PRIVATE, "dog"])
+    return caught.value
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_a_redirect_stops_and_sends_nothing_elsewhere(
+    server: Loopback, connect: MakeProvider, status: int
+) -> None:
+    async with loopback(ANSWERS["openai"]) as elsewhere:
+        server.answer = lambda _: http(status, b"", location=elsewhere.base_url + "/v1/embeddings")
+        failed = await failure(connect())
+    assert failed.disposition is Disposition.STOP
+    assert "another address" in failed.message
+    assert elsewhere.received == []
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\ncontent-le",
+        b"not HTTP at all\r\n\r\n",
+        http(200, b'{"data": [', length=10_000),
+        http(200, b'{"data": [{"index": 0, "emb'),
+        http(200, b"\xff\xfe"),
+        http(200, b"[" * 100_000),
+        http(200, b"<html>", content_type="text/html"),
+        http(200, GOOD, content_type="text/plain"),
+        http(204, b""),
+        replies({"error": "so sorry"}),
+        replies([]),
+    ],
+)
+async def test_broken_replies_are_tried_again(
+    server: Loopback, connect: MakeProvider, response: bytes
+) -> None:
+    server.answer = lambda _: response
+    assert (await failure(connect())).disposition is Disposition.RETRY
+
+
+async def test_a_good_reply_passes_where_broken_ones_do_not(server: Loopback, connect: MakeProvider) -> None:
+    server.answer = lambda _: http(200, GOOD, content_type="application/vnd.v2+json; charset=utf-8")
+    assert (await connect().embed(["cat", "dog"])).shape == (2, DIMENSION)
+
+
+async def test_nobody_there_is_tried_again(server: Loopback, connect: MakeProvider) -> None:
+    async with loopback(ANSWERS["openai"]) as gone:
+        pass
+    failed = await failure(connect(base_url=gone.base_url))
+    assert failed.disposition is Disposition.RETRY
+    assert "cannot be reached" in failed.message
+
+
+async def test_a_silent_provider_is_given_up_after_the_call_timeout(
+    server: Loopback, connect: MakeProvider
+) -> None:
+    server.hangs = lambda _: True
+    failed = await failure(connect(queue={"call_timeout_s": 0.05}))
+    assert failed.disposition is Disposition.RETRY
+    assert "0.05 s" in failed.message
+
+
+async def test_an_endless_reply_is_cut_at_its_cap(server: Loopback, connect: MakeProvider) -> None:
+    server.answer = lambda _: http(200, b"", length=10**12)
+    server.endless = True
+    failed = await failure(connect())
+    assert failed.disposition is Disposition.RETRY
+    assert f"larger than {2**20 + 2 * 2**18} bytes" in failed.message
+
+
+async def test_an_endless_refusal_is_still_understood(server: Loopback, connect: MakeProvider) -> None:
+    server.answer = lambda _: http(401, b"", length=10**12)
+    server.endless = True
+    assert (await failure(connect())).disposition is Disposition.STOP
+
+
+async def test_a_pause_asked_for_is_passed_on(server: Loopback, connect: MakeProvider) -> None:
+    server.answer = lambda _: replies({}, 429, retry_after="7")
+    failed = await failure(connect())
+    assert (failed.disposition, failed.retry_after_s) == (Disposition.LATER, 7)
+
+
+async def test_proxies_of_the_environment_are_used_only_when_configured(
+    server: Loopback, connect: MakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with loopback(lambda _: replies({}, 403)) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.base_url)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        monkeypatch.delenv("no_proxy", raising=False)
+        await connect().embed_query("cat")
+        assert proxy.received == []
+        await failure(connect(use_environment_proxies=True))
+        assert len(proxy.received) == 1
+
+
+def told(error: BaseException) -> str:
+    """All that a log could print of an error: its chain, and the locals of every frame but the tests'."""
+    captured = traceback.TracebackException.from_exception(error, capture_locals=True)
+    captured.stack[:] = [frame for frame in captured.stack if "/tests/" not in frame.filename]
+    parts = ["".join(captured.format())]
+    link: BaseException | None = error
+    while link is not None:
+        parts += [str(link), repr(link), repr(vars(link))]
+        link = link.__cause__ or link.__context__
+    return "\n".join(parts)
+
+
+@pytest.mark.parametrize("service", list(ANSWERS))
+@pytest.mark.parametrize(
+    "response",
+    [
+        b"",
+        b"garbage",
+        http(307, b"", location="http://127.0.0.1:9/elsewhere"),
+        replies({"error": {"message": f"Incorrect API key: {KEY}", "code": KEY, "type": KEY}}, 401),
+        replies({"error": {"message": PRIVATE, "code": "secret"}}, 400),
+        http(500, f"{KEY} {PRIVATE}".encode(), content_type="text/plain"),
+        http(200, json.dumps({"data": 7, "embeddings": 7}).encode()),
+    ],
+)
+async def test_the_key_is_in_no_error_log_repr_or_traceback(
+    server: Loopback,
+    connect: MakeProvider,
+    caplog: pytest.LogCaptureFixture,
+    service: str,
+    response: bytes,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    server.answer = lambda _: response
+    provider = connect(service)
+    failed = await failure(provider)
+    sent = server.received[0].headers
+    assert KEY in sent.get("authorization", "") + sent.get("x-goog-api-key", "")
+    of_us = (
+        f"{provider!r} {vars(provider)} {vars(provider._http)} {dict(provider.fingerprint)} {provider.name}"
+    )
+    logged = "\n".join(record.getMessage() for record in caplog.records if record.name != "asyncio")
+    for place in (failed.message, failed.hint, told(failed), of_us, logged):
+        assert KEY not in place
+    assert PRIVATE not in failed.message + failed.hint
+    assert "secret" not in failed.message
+
+
+async def test_the_key_of_a_failed_connection_is_nowhere(server: Loopback, connect: MakeProvider) -> None:
+    async with loopback(ANSWERS["openai"]) as gone:
+        pass
+    failed = await failure(connect(base_url=gone.base_url))
+    assert KEY not in told(failed)
+    assert failed.__context__ is None
+
+
+async def test_a_cancelled_request_gives_its_connection_back(server: Loopback, connect: MakeProvider) -> None:
+    provider = connect()
+    server.hangs = lambda request: request.body["input"] == ["slow"]
+    for _ in range(30):  # more than there are connections
+        call = asyncio.create_task(provider.embed_query("slow"))
+        await server.arrived.acquire()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+    await provider.embed_query("cat")
+
+
+async def test_closing_leaves_no_socket_behind(server: Loopback, connect: MakeProvider) -> None:
+    provider = connect()
+    await provider.embed_query("cat")
+    await provider.aclose()
+    del provider
+    gc.collect()  # a forgotten socket is a ResourceWarning, which fails the test

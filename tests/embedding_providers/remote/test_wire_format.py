@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agentctx.embedding_providers.remote.wire_format import by_index, list_in, matrix
+from agentctx.errors import Disposition, ProviderFailed
+
+# The machine may be busy; how long an example takes says nothing.
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+finite = st.floats(width=32, allow_nan=False, allow_infinity=False)
+
+
+def encoded(numbers: list[float]) -> str:
+    return base64.b64encode(np.asarray(numbers, "<f4").tobytes()).decode()
+
+
+@UNHURRIED
+@given(st.integers(1, 5).flatmap(lambda n: st.lists(st.lists(finite, min_size=n, max_size=n), min_size=1)))
+def test_lists_and_base64_give_the_same_vectors(rows: list[list[float]]) -> None:
+    assert np.array_equal(matrix(rows), matrix([encoded(row) for row in rows]))
+    assert matrix(rows).dtype == np.float32
+
+
+def test_no_rows() -> None:
+    assert matrix([]).shape == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "row", ["no base64!", "AAA=", 7, None, {}, ["1", "2"], [True], [[1.0]], [10**400], "é" * 8]
+)
+def test_what_is_no_vector_is_tried_again(row: Any) -> None:
+    with pytest.raises(ProviderFailed) as caught:
+        matrix([row])
+    assert caught.value.disposition is Disposition.RETRY
+
+
+@pytest.mark.parametrize("rows", [[[]], [""], [[1.0], []], [[1.0], [1.0, 2.0]]])
+def test_an_empty_or_unequal_vector_splits(rows: list[Any]) -> None:
+    with pytest.raises(ProviderFailed) as caught:
+        matrix(rows)
+    assert caught.value.disposition is Disposition.SPLIT
+
+
+def test_what_is_not_finite_stays_so_that_it_is_refused_later() -> None:
+    assert not np.isfinite(matrix([[None, 1e300, -1e300, float("nan")]])).any()
+
+
+@UNHURRIED
+@given(st.permutations(range(6)))
+def test_items_are_sorted_by_their_index(order: list[int]) -> None:
+    assert [item["index"] for item in by_index([{"index": place} for place in order])] == list(range(6))
+
+
+def test_items_without_an_index_stay_as_they_are() -> None:
+    assert by_index([{"embedding": 2}, {"embedding": 1}]) == [{"embedding": 2}, {"embedding": 1}]
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [{"index": 0}, {"index": 0}],
+        [{"index": 1}, {"index": 2}],
+        [{"index": -1}, {"index": 0}],
+        [{"index": 0}, {}],
+        [{"index": "0"}],
+        [{"index": True}, {"index": 0}],
+        [{"index": None}],
+        ["x"],
+    ],
+)
+def test_wrong_indexes_are_tried_again(items: list[Any]) -> None:
+    with pytest.raises(ProviderFailed) as caught:
+        by_index(items)
+    assert caught.value.disposition is Disposition.RETRY
+
+
+@pytest.mark.parametrize("reply", [None, [], "x", {}, {"a": []}, {"a": {"b": {}}}, {"a": {"c": []}}])
+def test_a_list_that_is_not_there(reply: Any) -> None:
+    with pytest.raises(ProviderFailed, match=r"'a\.b'"):
+        list_in(reply, "a", "b")
+
+
+def test_a_list_that_is() -> None:
+    assert list_in({"a": {"b": [1]}}, "a", "b") == [1]

@@ -1,0 +1,56 @@
+import numpy as np
+import pytest
+
+from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.fake_provider.asked import EmbedAsked, Refused
+from agentctx.fake_provider.rows import Row
+from agentctx.fake_provider.vectors import embed, lengths
+
+
+def matrix(rows: list[Row]) -> np.ndarray:
+    return np.stack([row.values for row in rows])
+
+
+async def test_they_are_those_of_the_fake_in_process() -> None:
+    rows = await embed(EmbedAsked("m", ("the cat sat", "a dog")), dimension=16)
+    expected = await FakeProvider(16, model="m").embed(["the cat sat", "a dog"])
+    np.testing.assert_array_equal(matrix(rows), expected)
+
+
+async def test_a_shorter_vector_is_the_beginning_and_scaled_as_the_provider_does() -> None:
+    texts = ("the cat sat",)
+    whole = matrix(await embed(EmbedAsked("m", texts), 64))
+    cut = matrix(await embed(EmbedAsked("m", texts, 16, unit_length=False), 64))
+    scaled = matrix(await embed(EmbedAsked("m", texts, 16), 64))
+    np.testing.assert_array_equal(cut, whole[:, :16])
+    assert np.linalg.norm(cut) < 0.9
+    np.testing.assert_allclose(scaled, cut / np.linalg.norm(cut), rtol=1e-5)
+
+
+async def test_no_texts_are_no_rows() -> None:
+    assert await embed(EmbedAsked("m", ())) == []
+
+
+@pytest.mark.parametrize(
+    ("model", "default", "largest"),
+    [
+        ("text-embedding-3-small", 1_536, 1_536),
+        ("gemini-embedding-001", 3_072, 3_072),
+        ("voyage-4-lite", 1_024, 2_048),
+        ("something-new", 1_024, 1_024),
+    ],
+)
+def test_lengths_are_those_of_the_real_models(model: str, default: int, largest: int) -> None:
+    assert (lengths(model).default, lengths(model).largest) == (default, largest)
+    assert lengths(model, 8).largest == 8
+
+
+@pytest.mark.parametrize("dimension", [0, -1, 17])
+async def test_a_length_the_model_does_not_give_is_refused(dimension: int) -> None:
+    with pytest.raises(Refused, match="from 1 to 16"):
+        await embed(EmbedAsked("m", ("x",), dimension), 16)
+
+
+async def test_half_a_surrogate_pair_is_refused() -> None:
+    with pytest.raises(Refused, match="surrogate"):
+        await embed(EmbedAsked("m", ("\ud800",)), 16)

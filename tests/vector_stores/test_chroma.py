@@ -1,0 +1,346 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import chromadb
+import httpx
+import pytest
+
+from agentctx.chunking.base import PositionAwareChunk
+from agentctx.errors import InvalidInput, StorageClosed, StorageFailed
+from agentctx.vector_stores.chroma import ChromaVectorStore
+from agentctx.vector_stores.chroma_client import close, parse_url
+from tests.vector_stores.conformance import (
+    DIMENSION,
+    EAST,
+    NORTH,
+    SOUTH,
+    VectorStoreConformance,
+    ids,
+    record,
+)
+
+START_TIMEOUT_S = 60
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_until_it_answers(server: subprocess.Popen[bytes], port: int) -> None:
+    """Ask for its heartbeat until it answers; what is waited for between is its death."""
+    for _ in range(START_TIMEOUT_S * 20):
+        try:
+            httpx.get(f"http://127.0.0.1:{port}/api/v2/heartbeat", trust_env=False).raise_for_status()
+            return
+        except httpx.TransportError:
+            try:
+                server.wait(0.05)
+            except subprocess.TimeoutExpired:
+                continue
+            break
+    raise AssertionError("chroma run did not start")
+
+
+@contextmanager
+def own_client(port: int) -> Iterator[Any]:
+    client = chromadb.HttpClient(host="127.0.0.1", port=port)
+    try:
+        yield client
+    finally:
+        close(client)
+
+
+@pytest.fixture(scope="session")
+def chroma_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port of a Chroma server in a process of its own, one for all tests."""
+    folder, port = tmp_path_factory.mktemp("chroma-server"), free_port()
+    command = [sys.executable, "-c", "from chromadb.cli.cli import app; app()", "run"]
+    command += ["--path", str(folder), "--host", "127.0.0.1", "--port", str(port)]
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen(
+            command,
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+            env={**os.environ, "ANONYMIZED_TELEMETRY": "False"},
+        )
+    try:
+        wait_until_it_answers(server, port)
+        yield port
+    finally:
+        server.kill()
+        server.wait()
+
+
+class TestServer(VectorStoreConformance):
+    @pytest.fixture
+    async def store(self, chroma_port: int) -> AsyncIterator[ChromaVectorStore]:
+        store = await ChromaVectorStore.open(
+            url=f"http://127.0.0.1:{chroma_port}", chroma_collection="conformance", dimension=DIMENSION
+        )
+        yield store
+        await store.clear()
+        await store.aclose()
+
+
+class TestEmbedded(VectorStoreConformance):
+    @pytest.fixture
+    async def store(self, tmp_path: Path) -> AsyncIterator[ChromaVectorStore]:
+        store = await ChromaVectorStore.open(path=tmp_path / "chroma", dimension=DIMENSION)
+        yield store
+        await store.aclose()
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[ChromaVectorStore]:
+    store = await ChromaVectorStore.open(path=tmp_path / "chroma")
+    yield store
+    await store.aclose()
+
+
+class TestOpening:
+    async def test_what_was_stored_is_there_after_opening_again(self, tmp_path: Path) -> None:
+        for _ in range(2):
+            store = await ChromaVectorStore.open(path=tmp_path, dimension=DIMENSION)
+            await store.upsert([record("a", NORTH, tag="x")])
+            await store.aclose()
+        store = await ChromaVectorStore.open(path=tmp_path)
+        assert store.dimension == DIMENSION
+        assert ids(await store.search(NORTH, where={"tag": "x"})) == ["a"]
+        await store.aclose()
+
+    async def test_another_dimension_is_refused(self, tmp_path: Path) -> None:
+        store = await ChromaVectorStore.open(path=tmp_path)
+        await store.upsert([record("a", NORTH)])
+        await store.aclose()
+        with pytest.raises(InvalidInput, match="length 8, not 3"):
+            await ChromaVectorStore.open(path=tmp_path, dimension=3)
+
+    async def test_the_dimension_is_that_of_the_first_record(self, store: ChromaVectorStore) -> None:
+        assert await store.search([1.0, 2.0]) == []
+        with pytest.raises(InvalidInput):
+            await store.upsert([record("a", [1.0, 2.0]), record("b", [1.0, 2.0, 3.0])])
+        assert store.dimension is None
+        await store.upsert([record("a", NORTH)])
+        with pytest.raises(InvalidInput):
+            await store.search([1.0, 2.0])
+
+    async def test_stores_with_other_chroma_collections_share_nothing(self, chroma_port: int) -> None:
+        one, other = [
+            await ChromaVectorStore.open(host="127.0.0.1", port=chroma_port, chroma_collection=name)
+            for name in ("one-of-two", "other-of-two")
+        ]
+        await one.upsert([record("a", NORTH)])
+        await other.upsert([record("b", [1.0, 2.0])])
+        assert ids(await one.search(NORTH)) == ["a"]
+        await other.clear()
+        assert ids(await one.search(NORTH)) == ["a"]
+        await one.aclose()
+        await other.aclose()
+
+    async def test_a_passed_client_stays_open(self, chroma_port: int) -> None:
+        with own_client(chroma_port) as client:
+            store = await ChromaVectorStore.open(client=client, chroma_collection="passed")
+            await store.upsert([record("a", NORTH)])
+            await store.aclose()
+            assert client.get_collection("passed").count() == 1
+
+    async def test_an_async_client_is_refused(self) -> None:
+        class Client:
+            async def get_or_create_collection(self) -> None: ...
+
+        with pytest.raises(InvalidInput, match="blocking"):
+            await ChromaVectorStore.open(client=Client())
+
+    @pytest.mark.parametrize("places", [{}, {"path": "a", "url": "http://b"}, {"host": "a", "client": 1}])
+    async def test_exactly_one_place_is_named(self, places: dict[str, Any]) -> None:
+        with pytest.raises(InvalidInput, match="exactly one"):
+            await ChromaVectorStore.open(**places)
+
+    async def test_a_collection_ranked_otherwise_is_refused(self, chroma_port: int) -> None:
+        with own_client(chroma_port) as client:
+            client.get_or_create_collection("by-l2", embedding_function=None)
+            with pytest.raises(InvalidInput, match="l2"):
+                await ChromaVectorStore.open(client=client, chroma_collection="by-l2")
+
+    async def test_a_server_that_is_not_there(self) -> None:
+        with pytest.raises(StorageFailed) as caught:
+            await ChromaVectorStore.open(url=f"http://127.0.0.1:{free_port()}", headers={"x-token": "s3cret"})
+        assert "running" in caught.value.hint
+        assert "s3cret" not in str(caught.value) + repr(caught.value.__cause__)
+
+    async def test_closed_is_closed(self, tmp_path: Path) -> None:
+        store = await ChromaVectorStore.open(path=tmp_path)
+        await store.aclose()
+        await store.aclose()
+        for call in (store.search(NORTH), store.upsert([record("a", NORTH)]), store.clear()):
+            with pytest.raises(StorageClosed):
+                await call
+
+    async def test_telemetry_is_off(self, store: ChromaVectorStore) -> None:
+        assert store._client.get_settings().anonymized_telemetry is False
+
+    @pytest.mark.parametrize(
+        ("url", "parts"),
+        [
+            ("http://chroma", ("chroma", 8000, False)),
+            ("http://127.0.0.1:9/", ("127.0.0.1", 9, False)),
+            ("https://c.example", ("c.example", 443, True)),
+        ],
+    )
+    def test_an_address_says_where_the_server_is(self, url: str, parts: tuple[str, int, bool]) -> None:
+        assert parse_url(url) == parts
+
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "",
+            "chroma:8000",
+            "ftp://a",
+            "http://",
+            "http://u:s3cret@a",
+            "http://a/b",
+            "http://a:x",
+            "http://[a",
+        ],
+    )
+    def test_other_addresses_are_refused_and_not_repeated(self, url: str) -> None:
+        with pytest.raises(InvalidInput) as caught:
+            parse_url(url)
+        assert "s3cret" not in caught.value.message
+
+
+class TestRecords:
+    async def test_positions_are_in_chromas_metadata(self, chroma_port: int) -> None:
+        with own_client(chroma_port) as client:
+            store = await ChromaVectorStore.open(client=client, chroma_collection="positions")
+            await store.add([PositionAwareChunk("c", "x", "doc.md", 10, 50)], [NORTH])
+            (metadata,) = client.get_collection("positions").get()["metadatas"]
+        assert (metadata["start"], metadata["end"], metadata["doc_id"]) == (10, 50, "doc.md")
+
+    async def test_half_a_surrogate_pair_is_refused_and_nothing_changed(
+        self, store: ChromaVectorStore
+    ) -> None:
+        await store.upsert([record("a", NORTH)])
+        for bad in (
+            record("\ud800", EAST),
+            record("b", EAST, key="\ud800"),
+            record("b", EAST, collection="\ud800"),
+        ):
+            with pytest.raises(InvalidInput, match="surrogate"):
+                await store.upsert([record("before", EAST), bad])
+        for call in (
+            store.delete("default", ["\ud800"]),
+            store.clear("\ud800"),
+            store.search(NORTH, collection="\ud800"),
+            store.search(NORTH, where={"k": "\ud800" * 300}),
+        ):
+            with pytest.raises(InvalidInput, match="surrogate"):
+                await call
+        assert ids(await store.search(NORTH)) == ["a"]
+
+    @pytest.mark.parametrize("value", [float("nan"), object(), b"x"])
+    async def test_metadata_that_is_not_json_is_refused(self, store: ChromaVectorStore, value: Any) -> None:
+        with pytest.raises(InvalidInput, match="JSON"):
+            await store.upsert([record("a", NORTH), record("b", NORTH, key=value)])
+        assert await store.search(NORTH) == []
+
+    async def test_names_of_its_own_fields_are_free_in_metadata(self, store: ChromaVectorStore) -> None:
+        metadata = dict.fromkeys(("doc_id", "start", "end", "metadata", "terms", "$and"), "mine")
+        await store.upsert([record("a", NORTH, **metadata), record("b", NORTH)])
+        (hit,) = await store.search(NORTH, where={"start": "mine", "$and": "mine"})
+        assert (hit.id, hit.start, dict(hit.metadata)) == ("a", 10, metadata)
+
+    async def test_an_upsert_larger_than_a_request_is_several(self, store: ChromaVectorStore) -> None:
+        store._max_rows = 7
+        await store.upsert([record(str(number), NORTH) for number in range(20)])
+        assert len(await store.search(NORTH, 50)) == 20
+        await store.delete("default", [str(number) for number in range(15)])
+        assert sorted(ids(await store.search(NORTH, 50))) == ["15", "16", "17", "18", "19"]
+
+    async def test_records_of_somebody_else_are_no_answer(self, chroma_port: int) -> None:
+        with own_client(chroma_port) as client:
+            store = await ChromaVectorStore.open(client=client, chroma_collection="foreign")
+            client.get_collection("foreign").add(ids=["x"], embeddings=[NORTH], documents=["text"])
+            with pytest.raises(StorageFailed, match="not written by agentctx"):
+                await store.search(NORTH)
+
+    async def test_equal_distances_are_in_order_of_the_id_for_every_k(self, store: ChromaVectorStore) -> None:
+        numbers = [7, 3, 11, 0, 5, 9, 1, 10, 2, 8, 4, 6]
+        await store.upsert([record(f"{number:02}", NORTH) for number in numbers])
+        await store.upsert([record("far", EAST)])
+        for k in (1, 7, 11, 12):
+            assert ids(await store.search(NORTH, k)) == [f"{number:02}" for number in range(k)]
+
+
+class TestTwoStores:
+    async def test_a_store_goes_on_when_another_has_cleared_the_collection(self, chroma_port: int) -> None:
+        one, other = [
+            await ChromaVectorStore.open(host="127.0.0.1", port=chroma_port, chroma_collection="shared")
+            for _ in range(2)
+        ]
+        await one.upsert([record("a", NORTH)])
+        assert ids(await other.search(NORTH)) == ["a"]
+        await other.clear()
+        assert await one.search(NORTH) == []
+        await one.upsert([record("b", SOUTH)])
+        assert ids(await other.search(NORTH)) == ["b"]
+        await one.aclose()
+        await other.aclose()
+
+    async def test_searches_while_everything_is_cleared(self, chroma_port: int) -> None:
+        store = await ChromaVectorStore.open(host="127.0.0.1", port=chroma_port, chroma_collection="cleared")
+        await store.upsert([record("a", NORTH)])
+        await asyncio.gather(*(store.search(NORTH) for _ in range(8)), store.clear())
+        assert await store.search(NORTH) == []
+        await store.aclose()
+
+
+WITHOUT_CHROMADB = """
+import asyncio, sys, tempfile
+sys.modules["chromadb"] = None
+from agentctx.chunking.base import PositionAwareChunk
+from agentctx.errors import ConfigInvalid
+from agentctx.vector_stores.registry import create_vector_store
+from pathlib import Path
+
+async def use(store):
+    await store.add([PositionAwareChunk("a", "x", "d", 0, 1)], [[1.0, 0.0]])
+    assert [hit.id for hit in await store.search([1.0, 0.0])] == ["a"]
+
+async def main(folder):
+    try:
+        await create_vector_store("chroma", path=folder)
+    except ConfigInvalid as error:
+        assert 'pip install "agentctx-daemon[chroma]"' in error.hint, error.hint
+    else:
+        raise AssertionError("chroma opened")
+    await use(await create_vector_store("memory"))
+    sqlite = await create_vector_store("sqlite-vec", dimension=2, path=folder / "a.db")
+    await use(sqlite)
+    await sqlite.close()
+
+with tempfile.TemporaryDirectory() as folder:
+    asyncio.run(main(Path(folder)))
+"""
+
+
+def test_without_chromadb_the_error_says_how_to_install_it_and_the_other_stores_work() -> None:
+    subprocess.run([sys.executable, "-c", WITHOUT_CHROMADB], check=True, timeout=60)
+
+
+def test_importing_the_store_does_not_import_chromadb() -> None:
+    program = "import sys, agentctx.vector_stores.chroma; assert 'chromadb' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
