@@ -84,7 +84,8 @@ class EmbeddingSettings(Section):
 
     provider: str = Field(
         "embedded",
-        description="embedded (in process, no network, no key), fake (for tests) or none (words only)",
+        description="embedded (in process, no network, no key), openai, google, ollama (or local), "
+        "openai-compatible, cohere, voyage, fake (for tests) or none (words only)",
     )
     model: str = Field(
         "", description="model name or, for embedded, a path to an ONNX file with its tokenizer.json"
@@ -94,9 +95,32 @@ class EmbeddingSettings(Section):
     )
     base_url: str = Field("", description="address of the provider; empty is the provider's own")
     api_key: SecretStr | None = Field(None, description="key of the provider; better as a systemd credential")
+    query_prefix: str = Field("", description="put before every question; providers over HTTP only")
+    document_prefix: str = Field("", description="put before every saved text; providers over HTTP only")
+    use_environment_proxies: bool = Field(
+        False, description="reach the provider through the proxies that HTTPS_PROXY and the like name"
+    )
     threads: PositiveInt = Field(1, description="threads of one embedding call of the embedded model")
     rag: RagSettings = RagSettings()
     queue: QueueSettings = QueueSettings()
+
+
+class RerankSettings(Section):
+    """Whether a second model reads what was found and puts it into a better order."""
+
+    provider: str = Field(
+        "none",
+        description="none, cohere (texts leave this machine; needs the extra agentctx-daemon[cohere]) or "
+        "cross-encoder",
+    )
+    model: str = Field(
+        "",
+        description="model name or, for cross-encoder, a path to an ONNX file with its tokenizer.json",
+    )
+    api_key: SecretStr | None = Field(None, description="key of the reranker; better as a systemd credential")
+    base_url: str = Field("", description="address of the reranker; empty is the provider's own")
+    candidates: PositiveInt = Field(20, description="passages the reranker reads for one question")
+    deadline_s: PositiveFloat = Field(1.0, description="after that an answer keeps the order it has")
 
 
 class CollectionSettings(Section):
@@ -162,6 +186,7 @@ class Settings(Section):
     server: ServerSettings = ServerSettings()
     limits: LimitSettings = LimitSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
+    rerank: RerankSettings = RerankSettings()
     storage: StorageSettings = StorageSettings()
     log: LogSettings = LogSettings()
     telemetry: TelemetrySettings = TelemetrySettings()

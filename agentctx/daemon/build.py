@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentctx.config.paths import default_data_dir, default_socket
-from agentctx.config.schema import Settings
+from agentctx.config.schema import RerankSettings, Settings
 from agentctx.daemon.parts import Parts
 from agentctx.daemon.service import DaemonService
 from agentctx.daemon.telemetry import Listeners, open_telemetry
@@ -18,6 +18,8 @@ from agentctx.embedding_queue.space_keeper import SpaceKeeper
 from agentctx.embedding_queue.timing import LoopTimer
 from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.rag.service import RAGService, Serving
+from agentctx.rerankers.base import Reranker
+from agentctx.rerankers.registry import create_reranker
 from agentctx.storage.records import Clock
 from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
 from agentctx.stores.registry import Stores
@@ -67,10 +69,13 @@ async def open_core(
 
     Raises:
         SchemaTooNew, DriverUnsuitable, StorageFailed: the database cannot be used.
-        UnknownProvider, ConfigInvalid: the settings of embedding or telemetry cannot be used.
+        UnknownProvider, ConfigInvalid: the settings of embedding, rerank or telemetry cannot be used.
     """
     provider = provider or create_provider(settings.embedding)
-    async with open_telemetry(settings.telemetry, provider) as listeners:
+    async with (
+        open_telemetry(settings.telemetry, provider) as listeners,
+        _open_reranker(settings.rerank) as reranker,
+    ):
         storage = await SqliteStorage.open(
             places.database,
             readers=settings.storage.readers,
@@ -82,7 +87,9 @@ async def open_core(
             queue, keeper = await _embedding(settings, storage, provider, clock, listeners.telemetry)
             yield Core(
                 storage=storage,
-                service=_service(settings, places, storage, queue, keeper, not_ready, clock, listeners),
+                service=_service(
+                    settings, places, storage, queue, keeper, reranker, not_ready, clock, listeners
+                ),
                 queue=queue,
                 keeper=keeper,
                 telemetry=listeners.telemetry,
@@ -91,6 +98,16 @@ async def open_core(
             if provider is not None:
                 await provider.aclose()
             await storage.close()
+
+
+@asynccontextmanager
+async def _open_reranker(settings: RerankSettings) -> AsyncIterator[Reranker | None]:
+    reranker = await create_reranker(settings)
+    try:
+        yield reranker
+    finally:
+        if reranker is not None:
+            await reranker.aclose()
 
 
 async def _embedding(
@@ -118,6 +135,7 @@ def _service(
     storage: SqliteStorage,
     queue: EmbeddingQueue | None,
     keeper: SpaceKeeper | None,
+    reranker: Reranker | None,
     not_ready: Callable[[], str | None],
     clock: Clock,
     listeners: Listeners,
@@ -142,6 +160,8 @@ def _service(
                 serving,
                 settings.embedding.rag,
                 listeners.telemetry,
+                reranker,
+                settings.rerank,
             ),
             queue=queue,
             keeper=keeper,

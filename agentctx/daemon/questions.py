@@ -17,7 +17,9 @@ class Questions(PartsHolder):
 
     async def search(self, request: SearchRequest, peer: Peer) -> SearchReply:  # noqa: ARG002
         answer = await self._parts.rag.retrieve(self._question(request))
-        return SearchReply(results=[passage(hit) for hit in answer.hits], degraded=answer.degraded)
+        return SearchReply(
+            results=[passage(hit) for hit in answer.hits], degraded=answer.degraded, rerank=answer.rerank
+        )
 
     async def context(self, request: ContextRequest, peer: Peer) -> ContextReply:  # noqa: ARG002
         budget = request.budget_tokens
@@ -36,6 +38,7 @@ class Questions(PartsHolder):
             tokens=context.tokens,
             results=[passage(hit) for hit in context.hits],
             degraded=context.degraded,
+            rerank=context.rerank,
         )
 
     def _question(self, request: SearchRequest) -> Question:

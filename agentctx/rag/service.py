@@ -10,13 +10,15 @@ from typing import Protocol, TypeAlias
 
 import structlog
 
-from agentctx.config.schema import RagSettings
+from agentctx.config.schema import RagSettings, RerankSettings
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import DeadlineExceeded, ProviderFailed, StorageFailed
 from agentctx.rag.budget import estimate_tokens, fit
 from agentctx.rag.fuse import Candidate, fuse, merge, order_by_distance
 from agentctx.rag.render import EMPTY_FRAME, BlockPassage, render, render_passage
+from agentctx.rag.rerank import Reranking, can_matter
 from agentctx.rag.select import distinct_texts, select
+from agentctx.rerankers.base import Reranker
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Filter, ResolvedChunk, VectorHit, WordHit
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
@@ -75,10 +77,14 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The hits in the order asked for. `degraded` says why meaning had no part; None when it had."""
+    """The hits in the order asked for. `degraded` says why meaning had no part; None when it had.
+
+    `rerank` says why the reranker had no part; None when it had, or when there is none to ask.
+    """
 
     hits: tuple[Hit, ...]
     degraded: str | None = None
+    rerank: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +95,7 @@ class Context:
     tokens: int
     hits: tuple[Hit, ...]
     degraded: str | None = None
+    rerank: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +113,9 @@ class _Degraded(Exception):
 class RAGService:
     """Embeds a question, searches the collections, resolves what it finds and orders it.
 
-    Always answers: without an embedder, while it is down or slow, by words alone and marked so.
+    Always answers: without an embedder, while it is down or slow, by words alone and marked so. A reranker
+    reads the best candidates and chooses among them; with `order="distance"` it chooses, the distances sort.
+    While it is down or slow, the fused order chooses, and the answer says so.
     """
 
     def __init__(
@@ -116,12 +125,18 @@ class RAGService:
         serving: Callable[[], Serving],
         settings: RagSettings | None = None,
         telemetry: Telemetry = NO_TELEMETRY,
+        reranker: Reranker | None = None,
+        rerank_settings: RerankSettings | None = None,
     ) -> None:
         self._storage = storage
         self._telemetry = telemetry
         self._embedder = embedder
         self._serving = serving
         self._settings = settings or RagSettings()
+        self._reranking = (
+            Reranking(reranker, rerank_settings or RerankSettings(), telemetry) if reranker else None
+        )
+        self._candidates = self._reranking.settings.candidates if self._reranking else 0
         self._secret: bytes | None = None
         self._vectors: OrderedDict[tuple[int, str], Vectors] = OrderedDict()
 
@@ -147,7 +162,7 @@ class RAGService:
         if self._secret is None:
             self._secret = await self._storage.secret()
         block = render([block_passage(hit) for hit in hits], secret=self._secret)
-        return Context(block, estimate_tokens(block), tuple(hits), answer.degraded)
+        return Context(block, estimate_tokens(block), tuple(hits), answer.degraded, answer.rerank)
 
     async def _answer(self, question: Question) -> Answer:
         words = asyncio.ensure_future(self._words(question))
@@ -156,12 +171,17 @@ class RAGService:
             ranked = self._fused(await words, meaning)
         finally:
             words.cancel()
-        hits = await self._resolved(question, ranked, is_measured=degraded is None)
-        return Answer(tuple(hits), degraded)
+        candidates, found = await self._resolved(question, ranked, is_measured=degraded is None)
+        chosen, rerank = await self._chosen(question, candidates, found)
+        ordered = order_by_distance(chosen) if question.order == "distance" else chosen
+        return Answer(tuple(Hit(found[c.chunk], c.distance, c.score) for c in ordered), degraded, rerank)
 
     async def _words(self, question: Question) -> list[WordHit]:
         with self._telemetry.stage("words"):
-            return await self._storage.search_words(question.text, question.wanted, pool(question.limit))
+            return await self._storage.search_words(question.text, question.wanted, self._pool(question))
+
+    def _pool(self, question: Question) -> int:
+        return max(pool(question.limit), self._candidates)
 
     def _fused(self, words: Sequence[WordHit], meaning: _Meaning) -> list[Candidate]:
         with self._telemetry.stage("fuse"):
@@ -195,7 +215,7 @@ class RAGService:
 
     async def _vectors_near(self, space: int, query: Vectors, question: Question) -> list[VectorHit]:
         with self._telemetry.stage("vectors"):
-            return await self._storage.search_vectors(space, query, question.wanted, pool(question.limit))
+            return await self._storage.search_vectors(space, query, question.wanted, self._pool(question))
 
     async def _measured(self, space: int, query: Vectors, words: Words) -> dict[int, float]:
         """Distances of what the words found, looked up while the vectors are searched."""
@@ -220,10 +240,11 @@ class RAGService:
 
     async def _resolved(
         self, question: Question, ranked: Sequence[Candidate], *, is_measured: bool
-    ) -> list[Hit]:
+    ) -> tuple[list[Candidate], Mapping[int, ResolvedChunk]]:
+        """The candidates that may be in the answer, in fused order, with their present texts."""
         selected = select(
             ranked,
-            limit=question.limit + SPARE,
+            limit=max(question.limit, self._candidates) + SPARE,
             max_per_entry=self._settings.max_per_entry,
             max_distance=question.max_distance,
             keep_unmeasured=not is_measured,
@@ -232,9 +253,16 @@ class RAGService:
             found = await self._storage.resolve([candidate.chunk for candidate in selected], question.wanted)
         present = [candidate for candidate in selected if candidate.chunk in found]
         texts = {chunk: resolved.content for chunk, resolved in found.items()}
-        chosen = distinct_texts(present, texts)[: question.limit]
-        ordered = order_by_distance(chosen) if question.order == "distance" else chosen
-        return [Hit(found[c.chunk], c.distance, c.score) for c in ordered]
+        return distinct_texts(present, texts), found
+
+    async def _chosen(
+        self, question: Question, candidates: Sequence[Candidate], found: Mapping[int, ResolvedChunk]
+    ) -> tuple[list[Candidate], str | None]:
+        """Those in the answer; and why the reranker did not choose them, if it should have."""
+        rerank = None
+        if self._reranking and can_matter(len(candidates), question.limit, question.order):
+            candidates, rerank = await self._reranking.order(question.text, candidates, found, question.limit)
+        return list(candidates[: question.limit]), rerank
 
 
 def pool(limit: int) -> int:

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Literal, Protocol, Self, TypeAlias
 
-Stage: TypeAlias = Literal["words", "vectors", "distances", "fuse", "resolve"]
+Stage: TypeAlias = Literal["words", "vectors", "distances", "fuse", "resolve", "rerank"]
 """A part of answering a question. Embedding it is told with `Telemetry.embedding`."""
 EmbedKind: TypeAlias = Literal["batch", "query", "probe"]
 """Why the provider is called: to embed saved texts, to embed a question, to see whether it answers."""

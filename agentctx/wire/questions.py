@@ -94,6 +94,8 @@ class SearchReply:
     results: list[Passage]
     degraded: str | None
     """Why meaning took no part; null when it did."""
+    rerank: str | None = None
+    """Why the configured reranker took no part; null when it did, or none is configured."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,3 +108,4 @@ class ContextReply:
     """An estimate."""
     results: list[Passage]
     degraded: str | None
+    rerank: str | None = None

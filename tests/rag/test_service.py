@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentctx.config.schema import RagSettings
+from agentctx.chunking.base import PositionAwareChunk
+from agentctx.config.schema import RagSettings, RerankSettings
 from agentctx.daemon.build import Core
 from agentctx.embedding_providers.fake import FakeProvider, Fault
-from agentctx.errors import Disposition
+from agentctx.errors import Disposition, ProviderFailed
 from agentctx.rag.render import HEADING, parse
 from agentctx.rag.service import Answer, Question, RAGService, Serving
 from agentctx.storage.records import Filter
@@ -284,3 +286,92 @@ async def test_the_block_keeps_to_its_budget(core: Core) -> None:
     assert len(whole.hits) == 5
     assert 0 < len(part.hits) < 5
     assert part.tokens <= 300
+
+
+class LastFirst:
+    """A reranker that turns the order around, or does what it is told."""
+
+    name = "last-first"
+
+    def __init__(self, error: Exception | None = None, *, hangs: bool = False, invents: bool = False) -> None:
+        self.error, self.hangs, self.invents = error, hangs, invents
+        self.read: list[int] = []
+
+    async def rerank(
+        self, query: str, chunks: Sequence[PositionAwareChunk], top_k: int | None = None
+    ) -> list[PositionAwareChunk]:
+        self.read.append(len(chunks))
+        if self.hangs:
+            await asyncio.Event().wait()
+        if self.error:
+            raise self.error
+        turned = list(chunks)[::-1][:top_k]
+        return [replace(chunk, id="0") for chunk in turned] if self.invents else turned
+
+
+def reranked(core: Core, reranker: LastFirst, **settings: Any) -> RAGService:
+    rerank = RerankSettings(**settings)
+    return RAGService(core.storage, None, lambda: Serving(None), reranker=reranker, rerank_settings=rerank)
+
+
+async def save_numbered(core: Core, count: int = 8) -> None:
+    for number in range(count):
+        await save(core, key=f"k{number}", content="red " * (count - number) + f"thing{number}")
+
+
+async def test_the_reranker_orders_the_candidates_it_reads(core: Core) -> None:
+    await save_numbered(core)
+    plain = await service(core).retrieve(asked("red", order="relevance", limit=8))
+    reranker = LastFirst()
+    answer = await reranked(core, reranker, candidates=6).retrieve(asked("red", order="relevance", limit=3))
+    assert reranker.read == [6]
+    assert contents(answer) == contents(plain)[5:2:-1]
+    assert answer.rerank is None
+
+
+async def test_what_the_reranker_does_not_read_comes_after(core: Core) -> None:
+    await save_numbered(core)
+    plain = contents(await service(core).retrieve(asked("red", order="relevance", limit=8)))
+    answer = await reranked(core, LastFirst(), candidates=2).retrieve(
+        asked("red", order="relevance", limit=4)
+    )
+    assert contents(answer) == [plain[1], plain[0], plain[2], plain[3]]
+
+
+@pytest.mark.parametrize(
+    ("reranker", "reason"),
+    [
+        (LastFirst(ProviderFailed("told to fail")), "provider_failed: told to fail"),
+        (LastFirst(KeyError("bug")), "provider_failed: KeyError"),
+        (LastFirst(invents=True), "provider_failed: the reranker returned chunks"),
+        (LastFirst(hangs=True), "deadline: it took longer than 0.01 s"),
+    ],
+)
+async def test_a_reranker_that_fails_leaves_the_fused_order(
+    core: Core, reranker: LastFirst, reason: str
+) -> None:
+    await save_numbered(core)
+    question = asked("red", order="relevance", limit=3)
+    plain = await RAGService(core.storage, None, lambda: Serving(None)).retrieve(question)
+    answer = await reranked(core, reranker, deadline_s=0.01).retrieve(question)
+    assert answer.hits == plain.hits
+    assert answer.rerank is not None
+    assert answer.rerank.startswith(reason)
+
+
+async def test_by_distance_the_reranker_selects_and_the_distances_sort(core: Core) -> None:
+    await save_numbered(core)
+    await embedded(core)
+    assert core.keeper is not None
+    keeper, reranker = core.keeper, LastFirst()
+    rag = RAGService(
+        core.storage, keeper.provider, lambda: Serving(keeper.searched, keeper.reason), reranker=reranker
+    )
+    by_relevance = await rag.retrieve(asked("red", order="relevance", limit=3))
+    answer = await rag.retrieve(asked("red", limit=3))
+    assert set(contents(answer)) == set(contents(by_relevance))
+    distances = [hit.distance for hit in answer.hits if hit.distance is not None]
+    assert distances == sorted(distances)
+    assert len(distances) == 3
+    await rag.retrieve(asked("red", limit=8))
+    assert reranker.read == [8, 8], "it is not asked when its choice would change nothing"

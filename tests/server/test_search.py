@@ -12,7 +12,7 @@ async def test_a_question_reaches_the_service_with_its_filters() -> None:
     async with running() as daemon:
         question = {"query": "how", "collections": ["learning"], "limit": 3, "max_distance": 1}
         reply = await daemon.http.post("/v1/search", json=question)
-    assert (reply.status_code, reply.json()) == (200, {"results": [], "degraded": None})
+    assert (reply.status_code, reply.json()) == (200, {"results": [], "degraded": None, "rerank": None})
     expected = SearchRequest(query="how", collections=["learning"], limit=3, max_distance=1.0)
     assert daemon.service.calls == [("search", (expected,), {})]
 

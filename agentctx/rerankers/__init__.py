@@ -1,0 +1,1 @@
+"""Putting what was found into a better order."""

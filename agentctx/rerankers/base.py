@@ -1,0 +1,68 @@
+"""What a reranker is, and how scores become an order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+from agentctx.chunking.base import PositionAwareChunk
+from agentctx.errors import InvalidInput, ProviderFailed
+
+
+class Reranker(Protocol):
+    """The spec's reranker: reads the question together with each chunk, and puts the best chunks first."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def rerank(
+        self, query: str, chunks: Sequence[PositionAwareChunk], top_k: int | None = None
+    ) -> list[PositionAwareChunk]:
+        """At most `top_k` of the given chunks, the most relevant first. Default: all of them.
+
+        Chunks of equal relevance keep the order they came in. No chunk is made up, none comes back more often
+        than it was given. Without chunks, or with a `top_k` of 0, nobody is asked.
+
+        Raises:
+            InvalidInput: `top_k` is negative.
+            ProviderFailed: the chunks could not be scored; the given order is as good as it gets.
+        """
+        ...
+
+
+class ClosableReranker(Reranker, Protocol):
+    """A reranker that the daemon can own."""
+
+    async def aclose(self) -> None:
+        """Free what it holds; idempotent."""
+        ...
+
+
+def places_wanted(count: int, top_k: int | None) -> int:
+    """How many of `count` chunks are asked for.
+
+    Raises:
+        InvalidInput: `top_k` is negative.
+    """
+    if top_k is None:
+        return count
+    if top_k < 0:
+        raise InvalidInput(f"top_k is {top_k}", hint="Ask for 0 chunks or more, or leave it out for all.")
+    return min(top_k, count)
+
+
+def best_first(
+    chunks: Sequence[PositionAwareChunk], scores: Sequence[float], wanted: int
+) -> list[PositionAwareChunk]:
+    """The `wanted` chunks with the highest scores; equal scores keep their order.
+
+    Raises:
+        ProviderFailed: there is not one finite score for each chunk (a NaN would leave the order to chance).
+    """
+    if len(scores) != len(chunks):
+        raise ProviderFailed(f"{len(chunks)} chunks were sent to be scored, {len(scores)} scores came back")
+    if not all(math.isfinite(score) for score in scores):
+        raise ProviderFailed("the reranker returned a score that is not finite")
+    order = sorted(range(len(chunks)), key=lambda at: -scores[at])
+    return [chunks[at] for at in order[:wanted]]

@@ -1,0 +1,167 @@
+"""`CohereReranker`: Cohere's rerank API through its own package, which is imported here alone and late."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import Any, Protocol
+
+from agentctx.chunking.base import PositionAwareChunk
+from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
+from agentctx.rerankers.base import best_first, places_wanted
+
+DEFAULT_MODEL = "rerank-v4.0-pro"
+MAX_DOCUMENTS = 1000
+"""Documents of one request; more are sent in several. A score depends on its own document only."""
+KEY_VARIABLES = ("CO_API_KEY", "COHERE_API_KEY")
+"""Where Cohere's package looks for the key."""
+INSTALL_HINT = 'Install it with: pip install "agentctx-daemon[cohere]"'
+_REFUSALS = {
+    400: "Look at the model's limits.",
+    401: "Look at the API key: rerank.api_key, or CO_API_KEY.",
+    403: "Look at what the API key may do.",
+    404: "Look at the name of the model and the address.",
+    429: "Ask less often, or for fewer candidates; trial keys allow few calls a minute.",
+}
+
+
+class RerankClient(Protocol):
+    """What is needed of a client: `rerank` of `cohere.AsyncClientV2`, `cohere.ClientV2` or a like one."""
+
+    @property
+    def rerank(self) -> Any: ...
+
+
+class CohereReranker:
+    """Orders chunks by Cohere's relevance scores. Questions and chunks leave this machine.
+
+    Args:
+        client: a client of Cohere's package, asynchronous or not; who passes it closes it.
+        model: default `rerank-v4.0-pro`.
+    """
+
+    def __init__(self, client: RerankClient, *, model: str = DEFAULT_MODEL) -> None:
+        self._client = client
+        self._owned: Any = None
+        self._closed = False
+        self.model = model
+
+    @classmethod
+    async def create(
+        cls,
+        model: str = DEFAULT_MODEL,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        max_retries: int | None = None,
+    ) -> CohereReranker:
+        """A reranker with a client of its own.
+
+        The key comes from CO_API_KEY and the address from CO_API_URL unless they are given. `max_retries`
+        of a failed request are the package's own unless given.
+
+        Raises:
+            ConfigInvalid: the package is not installed, or there is no key.
+        """
+        package = await asyncio.to_thread(_import_cohere)
+        if api_key is None and not any(os.environ.get(name) for name in KEY_VARIABLES):
+            raise ConfigInvalid(
+                "Cohere's reranker needs an API key", hint="Set rerank.api_key, or the variable CO_API_KEY."
+            )
+        given = {"api_key": api_key, "base_url": base_url, "max_retries": max_retries}
+        # An explicit None for the address would hide CO_API_URL.
+        client = package.AsyncClientV2(**{name: value for name, value in given.items() if value is not None})
+        reranker = cls(client, model=model)
+        reranker._owned = client
+        return reranker
+
+    @property
+    def name(self) -> str:
+        return f"cohere/{self.model}"
+
+    async def rerank(
+        self, query: str, chunks: Sequence[PositionAwareChunk], top_k: int | None = None
+    ) -> list[PositionAwareChunk]:
+        """At most `top_k` of the chunks by descending relevance score; see `Reranker`.
+
+        Raises:
+            InvalidInput: `top_k` is negative.
+            ProviderFailed: Cohere refused (stop), was busy (later) or not there (retry), or its reply does
+                not score every chunk exactly once.
+        """
+        wanted = places_wanted(len(chunks), top_k)
+        if not wanted:
+            return []
+        if self._closed:
+            raise ProviderFailed("the Cohere reranker is closed", hint="Make a new one.")
+        scores: list[float] = []
+        for start in range(0, len(chunks), MAX_DOCUMENTS):
+            scores += await self._scores(query, [chunk.content for chunk in chunks[start:][:MAX_DOCUMENTS]])
+        return best_first(chunks, scores, wanted)
+
+    async def aclose(self) -> None:
+        """Close the client if `create` made it; idempotent."""
+        owned, self._owned = self._owned, None
+        if owned is not None:
+            self._closed = True
+            await owned.__aexit__(None, None, None)
+
+    async def _scores(self, query: str, documents: list[str]) -> list[float]:
+        # All scores are asked for, no `top_n`: which of two equal ones is cut must not be Cohere's choice.
+        try:
+            reply = await self._call(model=self.model, query=query, documents=documents)
+            results = [(item.index, item.relevance_score) for item in reply.results]
+        except Exception as error:  # a passed client may raise anything
+            raise _failure(error) from error
+        return scores_in_order(results, len(documents))
+
+    async def _call(self, **arguments: Any) -> Any:
+        rerank = self._client.rerank
+        if inspect.iscoroutinefunction(rerank):
+            return await rerank(**arguments)
+        reply = await asyncio.to_thread(rerank, **arguments)
+        # A decorated asynchronous client looks like a synchronous one.
+        return await reply if inspect.isawaitable(reply) else reply
+
+
+def scores_in_order(results: Iterable[tuple[int, float]], count: int) -> list[float]:
+    """The scores of a reply, given as pairs of index and score, by index.
+
+    Raises:
+        ProviderFailed: not every index from 0 to `count` has exactly one score.
+    """
+    pairs = list(results)
+    if sorted(index for index, _ in pairs) != list(range(count)):
+        raise ProviderFailed(f"Cohere's reply does not score each of the {count} chunks exactly once")
+    return [score for _, score in sorted(pairs)]
+
+
+def _import_cohere() -> Any:
+    try:
+        return import_module("cohere")
+    except ImportError as error:
+        raise ConfigInvalid(
+            f"Cohere's reranker needs the package cohere, which cannot be imported: {error}",
+            hint=INSTALL_HINT,
+        ) from error
+
+
+def _failure(error: Exception) -> ProviderFailed:
+    """The error of a client as one of ours. Its text stays out: it may quote the question or the headers."""
+    status = getattr(error, "status_code", None)
+    if not isinstance(status, int):
+        return ProviderFailed(f"Cohere could not be asked: {type(error).__name__}")
+    return ProviderFailed(
+        f"Cohere answered with HTTP status {status}",
+        disposition=_disposition(status),
+        hint=_REFUSALS.get(status, "Look at the status page of Cohere."),
+    )
+
+
+def _disposition(status: int) -> Disposition:
+    if status == 429:
+        return Disposition.LATER
+    return Disposition.STOP if 400 <= status < 500 and status not in {408, 409} else Disposition.RETRY

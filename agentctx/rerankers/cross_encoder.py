@@ -1,0 +1,181 @@
+"""`CrossEncoderReranker`: an ONNX model in this process that reads question and passage together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from agentctx.chunking.base import PositionAwareChunk
+from agentctx.embedding_providers.embedded.lane import Lane, Stopped
+from agentctx.embedding_providers.embedded.model import input_types
+from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
+from agentctx.rerankers.base import best_first, places_wanted
+from agentctx.rerankers.pairs import PairTokenizer, TokenPair
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+LOGITS = "logits"
+
+
+class CrossEncoderReranker:
+    """Orders chunks by the scores of a cross-encoder. Nothing leaves this process.
+
+    Making one touches nothing heavy; the first call loads the model. One thread of its own does all calls in
+    turn, one pair a run: padded batches are no faster on a CPU. A cancelled call stops after the pair that
+    it is at.
+
+    Args:
+        model_path: a folder with model.onnx and tokenizer.json, or an .onnx file beside its tokenizer.json.
+        threads: threads of one run. Default: 1.
+        window: most tokens of a pair. Default: what tokenizer.json says, else 512. What is beyond is cut from
+            the end of the passage.
+
+    Raises:
+        ConfigInvalid: a file is missing at `model_path`.
+    """
+
+    def __init__(self, model_path: Path, *, threads: int = 1, window: int | None = None) -> None:
+        self._files = find_model(model_path)
+        self._threads = threads
+        self._window = window
+        self._lane = Lane("rerank")
+        self._model: PairModel | None = None
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        path = self._files[0]
+        return path.parent.name if path.name == "model.onnx" else path.stem
+
+    async def rerank(
+        self, query: str, chunks: Sequence[PositionAwareChunk], top_k: int | None = None
+    ) -> list[PositionAwareChunk]:
+        """At most `top_k` of the chunks by descending score; see `Reranker`.
+
+        Raises:
+            InvalidInput: `top_k` is negative.
+            ProviderFailed: the files are no cross-encoder (stop), or the model failed on a pair.
+        """
+        wanted = places_wanted(len(chunks), top_k)
+        if not wanted:
+            return []
+        if self._closed:
+            raise ProviderFailed("the cross-encoder is closed", hint="Make a new one.")
+        texts = [chunk.content for chunk in chunks]
+        scores = await self._lane.run(lambda stopped: self._score(query, texts, stopped))
+        return best_first(chunks, scores, wanted)
+
+    async def aclose(self) -> None:
+        """Stop after the pair under way, end the thread and free the model; idempotent."""
+        self._closed = True
+        await self._lane.aclose()
+        self._model = None
+
+    def _score(self, query: str, texts: Sequence[str], stopped: Stopped) -> list[float]:
+        """In the lane's thread, which alone touches the model."""
+        if self._model is None:
+            self._model = self._load()
+        shortened = self._model.tokens.shorten(query)
+        scores: list[float] = []
+        for text in texts:
+            if stopped():
+                raise ProviderFailed("the cross-encoder was closed during the call")
+            scores.append(self._model.score(shortened, text))
+        return scores
+
+    def _load(self) -> PairModel:
+        try:
+            return load_model(*self._files, threads=self._threads, window=self._window)
+        except ConfigInvalid as error:
+            raise ProviderFailed(error.message, disposition=Disposition.STOP, hint=error.hint) from error
+
+
+class PairModel:
+    """A session and its tokenizer: from question and passage to one number, higher for more relevant."""
+
+    def __init__(self, session: InferenceSession, tokens: PairTokenizer) -> None:
+        self.tokens = tokens
+        self._session = session
+        self._input_types = input_types({one.name: one.type for one in session.get_inputs()})
+        outputs = [one.name for one in session.get_outputs()]
+        self._output = LOGITS if LOGITS in outputs else outputs[0]
+
+    def score(self, query: str, passage: str) -> float:
+        """Raises `ProviderFailed` when the model fails on the pair, or answers with no score."""
+        pair = self.tokens.encode(query, passage)
+        try:
+            [logits] = self._session.run([self._output], self._feed(pair))
+        except Exception as error:  # the errors of onnxruntime have no base of their own
+            raise ProviderFailed(
+                f"the cross-encoder failed on a pair of {len(pair.ids)} tokens: {type(error).__name__}",
+                disposition=Disposition.SPLIT,
+            ) from error
+        return relevance(logits)
+
+    def _feed(self, pair: TokenPair) -> dict[str, np.ndarray[Any, Any]]:
+        values = {"input_ids": pair.ids, "attention_mask": pair.mask, "token_type_ids": pair.types}
+        return {name: np.array([values[name]], dtype=kind) for name, kind in self._input_types.items()}
+
+
+def find_model(path: Path) -> tuple[Path, Path]:
+    """The ONNX file and the tokenizer at `path`, a folder or the file itself.
+
+    Raises:
+        ConfigInvalid: one of them is missing.
+    """
+    path = path.expanduser()
+    model = (path / "model.onnx" if path.is_dir() else path).absolute()
+    tokenizer = model.with_name("tokenizer.json")
+    for needed in (model, tokenizer):
+        if not needed.is_file():
+            raise ConfigInvalid(
+                f"the cross-encoder needs {needed}, which does not exist",
+                hint="Name a folder that has model.onnx and tokenizer.json as rerank.model.",
+            )
+    return model, tokenizer
+
+
+def load_model(model: Path, tokenizer: Path, *, threads: int, window: int | None) -> PairModel:
+    """Read both files.
+
+    Raises:
+        ConfigInvalid: a file is not what it should be, or the graph takes other inputs than a text encoder.
+    """
+    import onnxruntime
+
+    tokens = PairTokenizer.load(tokenizer, window)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # A pattern would be kept for every length of pair that was ever seen.
+    options.enable_mem_pattern = False
+    options.log_severity_level = 4
+    try:
+        session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the errors of onnxruntime have no base of their own
+        raise ConfigInvalid(
+            f"{model} cannot be loaded as an ONNX model: {error}", hint="Export the cross-encoder again."
+        ) from error
+    return PairModel(session, tokens)
+
+
+def relevance(logits: np.ndarray[Any, Any]) -> float:
+    """The score of one pair: the one logit, or of two (irrelevant, relevant) by how much the second leads.
+
+    Raises:
+        ProviderFailed: the output is neither (1, 1) nor (1, 2).
+    """
+    if logits.shape in {(1,), (1, 1)}:
+        return float(logits.reshape(-1)[0])
+    if logits.shape == (1, 2):
+        return float(logits[0, 1]) - float(logits[0, 0])
+    raise ProviderFailed(
+        f"the ONNX model answers one pair with an array of shape {logits.shape}",
+        disposition=Disposition.STOP,
+        hint="A cross-encoder answers with one or two logits a pair: (n, 1) or (n, 2).",
+    )

@@ -1,0 +1,65 @@
+"""Which reranker the config means. The only place that names implementations, imported when they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from agentctx.config.schema import RerankSettings
+from agentctx.errors import ConfigInvalid, UnknownProvider
+from agentctx.rerankers.base import ClosableReranker
+
+NONE = "none"
+
+
+async def create_reranker(settings: RerankSettings) -> ClosableReranker | None:
+    """The reranker of the config, or `None` for `none`: then answers keep their fused order.
+
+    Raises:
+        UnknownProvider: no reranker has this id; the message lists those there are.
+        ConfigInvalid: the settings do not fit the reranker, or its package is not installed.
+    """
+    if settings.provider == NONE:
+        return None
+    create = _RERANKERS.get(settings.provider)
+    if create is None:
+        raise UnknownProvider(
+            f"there is no reranker {settings.provider!r}, only {', '.join(known_rerankers())}",
+            hint="Set rerank.provider to one of these.",
+        )
+    return await create(settings)
+
+
+def known_rerankers() -> tuple[str, ...]:
+    """Every id that `rerank.provider` may have, the default first."""
+    return (NONE, *_RERANKERS)
+
+
+async def _cohere(settings: RerankSettings) -> ClosableReranker:
+    from agentctx.rerankers.cohere import DEFAULT_MODEL, CohereReranker
+
+    return await CohereReranker.create(
+        settings.model or DEFAULT_MODEL,
+        api_key=settings.api_key.get_secret_value() if settings.api_key else None,
+        base_url=settings.base_url or None,
+        # The package waits a second or more before it tries again: the deadline would be over, and the answer
+        # would say so instead of what is wrong.
+        max_retries=0,
+    )
+
+
+async def _cross_encoder(settings: RerankSettings) -> ClosableReranker:
+    from agentctx.rerankers.cross_encoder import CrossEncoderReranker
+
+    if not settings.model:
+        raise ConfigInvalid(
+            "rerank.model is empty",
+            hint="Set it to the folder that has model.onnx and tokenizer.json of the cross-encoder.",
+        )
+    return CrossEncoderReranker(Path(settings.model))
+
+
+_RERANKERS: dict[str, Callable[[RerankSettings], Awaitable[ClosableReranker]]] = {
+    "cohere": _cohere,
+    "cross-encoder": _cross_encoder,
+}

@@ -1,0 +1,165 @@
+"""Every provider over HTTP against the fake server: faults are classified right, nothing bad gets by."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agentctx.config.schema import EmbeddingSettings, Settings
+from agentctx.embedding_providers.base import EmbeddingProvider
+from agentctx.embedding_providers.registry import create_provider
+from agentctx.errors import Disposition, ProviderFailed
+from agentctx.fake_provider.dialects.catalog import DIALECTS
+from agentctx.fake_provider.faults import Fault, Hint
+from agentctx.fake_provider.serving import FakeProviderServer, running
+from agentctx.wire import SearchRequest
+from tests.running_core import ME, running_core, save
+
+DIMENSION = 8
+KEY = "sk-canary-4711"
+RETRY, LATER, SPLIT, STOP = Disposition.RETRY, Disposition.LATER, Disposition.SPLIT, Disposition.STOP
+ONE_TEXT = frozenset({SPLIT, Disposition.BURY})
+
+CLASSES: dict[str, tuple[Fault, frozenset[Disposition]]] = {
+    "400": (Fault.refuses(400), ONE_TEXT),
+    "401": (Fault.refuses(401), frozenset({STOP})),
+    "403": (Fault.refuses(403), frozenset({STOP})),
+    "404": (Fault.refuses(404), frozenset({STOP})),
+    "408": (Fault.refuses(408), frozenset({RETRY})),
+    "409": (Fault.refuses(409), frozenset({RETRY})),
+    "413": (Fault.refuses(413), ONE_TEXT),
+    "429": (Fault.refuses(429), frozenset({RETRY, LATER})),
+    "500": (Fault.refuses(500), frozenset({RETRY})),
+    "502": (Fault.refuses(502), frozenset({RETRY})),
+    "503": (Fault.refuses(503), frozenset({RETRY, LATER})),
+    "529": (Fault.refuses(529), frozenset({RETRY, LATER})),
+    "refuse": (Fault(kind="refuse"), frozenset({RETRY})),
+    "reset": (Fault(kind="reset"), frozenset({RETRY})),
+    "endless_body": (Fault(kind="endless_body"), frozenset({RETRY, SPLIT})),
+    "truncated_json": (Fault(kind="truncated_json"), frozenset({RETRY})),
+    "wrong_content_type": (Fault(kind="wrong_content_type"), frozenset({RETRY})),
+    "too_few": (Fault(kind="too_few"), frozenset({RETRY})),
+    "too_many": (Fault(kind="too_many"), frozenset({RETRY})),
+    "empty": (Fault(kind="empty"), frozenset({RETRY})),
+    "wrong_dimension": (Fault(kind="wrong_dimension"), frozenset({STOP})),
+    "nan": (Fault(kind="nan"), frozenset({SPLIT, RETRY})),
+    "zeros": (Fault(kind="zeros"), frozenset({SPLIT})),
+    "redirect": (Fault(kind="redirect"), frozenset({STOP})),
+}
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeProviderServer]:
+    async with running(dimension=DIMENSION, key=KEY) as fake:
+        yield fake
+
+
+def embedding_settings(service: str, server: FakeProviderServer) -> EmbeddingSettings:
+    return EmbeddingSettings.model_validate(
+        {
+            "provider": service,
+            "model": "" if service != "openai-compatible" else "some-model",
+            "dimensions": 0 if service == "openai-compatible" else DIMENSION,
+            "base_url": server.base_url(service),
+            "api_key": KEY,
+        }
+    )
+
+
+@pytest.fixture(params=list(DIALECTS))
+async def provider(
+    request: pytest.FixtureRequest, server: FakeProviderServer
+) -> AsyncIterator[EmbeddingProvider]:
+    made = create_provider(embedding_settings(request.param, server))
+    assert made is not None
+    yield made
+    await made.aclose()
+
+
+async def test_texts_become_unit_vectors_in_their_order(provider: EmbeddingProvider) -> None:
+    texts = ["the red apple", "a blue boat", "the red apple"]
+    vectors = await provider.embed(texts)
+    assert vectors.shape == (3, DIMENSION)
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    assert np.array_equal(vectors[0], vectors[2])
+    assert np.array_equal(vectors[1], await provider.embed_query("a blue boat"))
+
+
+async def test_the_order_is_that_of_the_index(
+    provider: EmbeddingProvider, server: FakeProviderServer
+) -> None:
+    straight = await provider.embed(["one", "two", "three"])
+    server.script(Fault(kind="wrong_order"))
+    assert np.array_equal(await provider.embed(["one", "two", "three"]), straight)
+
+
+@pytest.mark.parametrize("name", list(CLASSES))
+async def test_a_fault_is_classified_and_the_key_is_in_no_error(
+    provider: EmbeddingProvider, server: FakeProviderServer, name: str
+) -> None:
+    fault, wanted = CLASSES[name]
+    await provider.embed(["what is right"])
+    server.script(fault)
+    with pytest.raises(ProviderFailed) as failure:
+        await provider.embed(["one", "two"])
+    assert failure.value.disposition in wanted
+    told: BaseException | None = failure.value
+    while told is not None:
+        assert KEY not in f"{told!r} {told}"
+        told = told.__cause__ or told.__context__
+    server.reset()
+    assert (await provider.embed(["right again"])).shape == (1, DIMENSION)
+
+
+@pytest.mark.parametrize("hint", ["seconds", "date", "milliseconds"])
+async def test_a_pause_that_is_asked_for_is_kept(
+    provider: EmbeddingProvider, server: FakeProviderServer, hint: Hint
+) -> None:
+    server.script(Fault.refuses(429, hint=hint, after_s=90))
+    with pytest.raises(ProviderFailed) as failure:
+        await provider.embed(["one"])
+    assert failure.value.disposition is LATER
+    assert failure.value.retry_after_s == pytest.approx(90, abs=3)
+
+
+async def test_a_redirect_never_gets_the_key(provider: EmbeddingProvider, server: FakeProviderServer) -> None:
+    server.script(Fault(kind="redirect"))
+    with pytest.raises(ProviderFailed):
+        await provider.embed(["one"])
+    assert len(server.requests) == 1
+
+
+async def test_a_daemon_embeds_all_but_the_poisoned_text(
+    provider: EmbeddingProvider, server: FakeProviderServer, tmp_path: Path
+) -> None:
+    """Every second call fails in another way, one text always: nothing is lost, no neighbour is taken."""
+    faults = [
+        Fault.refuses(400, contains="poison"),
+        Fault.refuses(500, request=2),
+        Fault(kind="reset", request=3),
+        Fault(kind="truncated_json", request=4),
+        Fault(kind="too_few", request=5),
+        Fault(kind="zeros", request=7),
+    ]
+    settings = Settings.model_validate(
+        {"embedding": {"queue": {"batch_size": 4, "backoff_base_s": 0.01, "backoff_max_s": 0.02}}}
+    )
+    async with running_core(tmp_path / "data", provider, settings=settings) as core:
+        assert core.queue is not None
+        assert core.keeper is not None
+        await core.keeper.served()
+        server.script(*faults)
+        texts = [f"text {number}" for number in range(11)] + ["the poison"]
+        await asyncio.gather(*(save(core, key=text, content=text) for text in texts))
+        async with asyncio.timeout(60):
+            while (await core.storage.depth()).pending:
+                await core.queue.idle()
+        depth, census = await core.storage.depth(), await core.storage.census()
+        assert (depth.pending, depth.buried) == (0, 1)
+        assert (census.vectors, census.violations) == (11, 0)
+        reply = await core.service.search(SearchRequest(query="poison"), ME)
+        assert reply.results[0].content == "the poison"

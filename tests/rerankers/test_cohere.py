@@ -1,0 +1,134 @@
+"""With Cohere's own package, over HTTP, against a server on this machine."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+
+import cohere
+import pytest
+
+from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
+from agentctx.rerankers.base import Reranker
+from agentctx.rerankers.cohere import CohereReranker, scores_in_order
+from tests.rerankers.cohere_server import CohereServer, cohere_server
+from tests.rerankers.conformance import RerankerConformance, chunks_of
+
+
+@pytest.fixture
+def server() -> Iterator[CohereServer]:
+    with cohere_server() as running:
+        yield running
+
+
+async def created(server: CohereServer) -> CohereReranker:
+    return await CohereReranker.create("m", api_key="secret", base_url=server.url, max_retries=0)
+
+
+class TestConformance(RerankerConformance):
+    @pytest.fixture
+    async def reranker(self, server: CohereServer) -> AsyncIterator[Reranker]:
+        reranker = await created(server)
+        yield reranker
+        await reranker.aclose()
+
+
+async def test_a_passed_synchronous_client_works_and_stays_open(server: CohereServer) -> None:
+    with cohere.ClientV2("k", base_url=server.url) as client:
+        reranker = CohereReranker(client)
+        one, two = chunks_of(["the dog", "a cat"])
+        assert await reranker.rerank("cat", [one, two], 1) == [two]
+        await reranker.aclose()
+        assert await reranker.rerank("cat", [one, two], 1) == [two]
+
+
+async def test_the_request_is_what_cohere_documents(server: CohereServer) -> None:
+    reranker = await created(server)
+    await reranker.rerank("cat", chunks_of(["a cat"]), 1)
+    await reranker.rerank("cat", [])
+    await reranker.aclose()
+    assert server.asked == [{"path": "/v2/rerank", "model": "m", "query": "cat", "documents": ["a cat"]}]
+    assert server.keys == ["Bearer secret"]
+
+
+async def test_environment_credentials(server: CohereServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CO_API_KEY", "from-environment")
+    reranker = await CohereReranker.create(base_url=server.url)
+    await reranker.rerank("cat", chunks_of(["a cat"]))
+    await reranker.aclose()
+    assert server.keys == ["Bearer from-environment"]
+
+
+async def test_without_a_key_it_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CO_API_KEY", raising=False)
+    monkeypatch.delenv("COHERE_API_KEY", raising=False)
+    with pytest.raises(ConfigInvalid, match="API key"):
+        await CohereReranker.create()
+
+
+async def test_many_chunks_take_several_requests(
+    server: CohereServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentctx.rerankers.cohere.MAX_DOCUMENTS", 2)
+    reranker = await created(server)
+    chunks = chunks_of(["the dog", "a cat", "the mat", "the dog", "cat mat"])
+    best = await reranker.rerank("cat mat", chunks, 3)
+    await reranker.aclose()
+    assert best == [chunks[4], chunks[1], chunks[2]]
+    assert [len(asked["documents"]) for asked in server.asked] == [2, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("status", "disposition"),
+    [(401, Disposition.STOP), (429, Disposition.LATER), (500, Disposition.RETRY)],
+)
+async def test_a_refusal_is_one_error_of_ours(
+    server: CohereServer, status: int, disposition: Disposition
+) -> None:
+    server.status = status
+    reranker = await created(server)
+    with pytest.raises(ProviderFailed, match=str(status)) as caught:
+        await reranker.rerank("cat", chunks_of(["a cat"]))
+    await reranker.aclose()
+    assert caught.value.disposition is disposition
+    assert "secret" not in caught.value.message + caught.value.hint
+
+
+@pytest.mark.parametrize("indexes", [[], [0], [0, 0], [0, 1, 1], [0, 2], [-1, 0]])
+async def test_a_reply_that_does_not_fit_is_refused(server: CohereServer, indexes: list[int]) -> None:
+    server.results = [{"index": at, "relevance_score": 0.5} for at in indexes]
+    reranker = await created(server)
+    with pytest.raises(ProviderFailed, match="exactly once"):
+        await reranker.rerank("cat", chunks_of(["a cat", "a dog"]))
+    await reranker.aclose()
+
+
+async def test_nobody_there(server: CohereServer) -> None:
+    reranker = await CohereReranker.create(api_key="k", base_url="http://127.0.0.1:9", max_retries=0)
+    with pytest.raises(ProviderFailed, match="could not be asked"):
+        await reranker.rerank("cat", chunks_of(["a cat"]))
+    await reranker.aclose()
+
+
+def test_scores_are_put_where_their_chunks_are() -> None:
+    assert scores_in_order([(1, 0.9), (0, 0.1)], 2) == [0.1, 0.9]
+
+
+def test_without_the_package_everything_else_works() -> None:
+    program = """
+import asyncio, sys
+sys.modules["cohere"] = None
+from agentctx.rerankers.cohere import CohereReranker
+from agentctx.config.schema import Settings
+from agentctx.daemon import build
+from agentctx.errors import ConfigInvalid
+from agentctx.rerankers.registry import create_reranker
+assert asyncio.run(create_reranker(Settings().rerank)) is None
+try:
+    asyncio.run(CohereReranker.create(api_key="k"))
+except ConfigInvalid as error:
+    print(error.hint)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert 'pip install "agentctx-daemon[cohere]"' in done.stdout
