@@ -73,6 +73,7 @@ def search(
     if not reply.results:
         note("nothing was found")
     _tell_degraded(reply.degraded)
+    _tell_rerank(reply.rerank)
 
 
 def context(
@@ -118,6 +119,7 @@ def context(
     else:
         note("nothing is relevant: the block is empty")
     _tell_degraded(reply.degraded)
+    _tell_rerank(reply.rerank)
 
 
 def passage_lines(passages: list[Passage], limit: int | None) -> list[str]:
@@ -138,6 +140,11 @@ def _row(passage: Passage) -> tuple[str, str, str, str]:
     distance = "-" if passage.distance is None else f"{passage.distance:.3f}"
     source = place(passage.location) if passage.location else passage.source_id
     return distance, f"{passage.score:.3f}", passage.collection, one_line(source, None)
+
+
+def _tell_rerank(reason: str | None) -> None:
+    if reason:
+        note(f"not reranked: {reason}")
 
 
 def _tell_degraded(reason: str | None) -> None:

@@ -104,7 +104,7 @@ def test_passages_are_aligned_and_nothing_is_cut_off_a_terminal(
     assert captured.err == ""
 
 
-def test_json_of_a_search_has_results_and_degraded_only(
+def test_json_of_a_search_is_the_reply(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("POST", "/v1/search", (200, found(passage(content="日本"), degraded="no model")))
@@ -112,7 +112,11 @@ def test_json_of_a_search_has_results_and_degraded_only(
     assert agentctx("search", "when?", "--json") == 0
 
     captured = capsys.readouterr()
-    assert json.loads(captured.out) == {"results": [asdict(passage(content="日本"))], "degraded": "no model"}
+    assert json.loads(captured.out) == {
+        "results": [asdict(passage(content="日本"))],
+        "degraded": "no model",
+        "rerank": None,
+    }
     assert "日本" in captured.out
     assert captured.err == ""
 
@@ -127,6 +131,16 @@ def test_an_answer_without_meaning_says_why(
         "",
         "note: nothing was found\nnote: answered by words alone: the provider is down\n",
     )
+
+
+def test_an_answer_that_was_not_reranked_says_why(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reply = SearchReply(results=[passage()], degraded=None, rerank="deadline: it took longer than 1 s")
+    daemon.answer("POST", "/v1/search", (200, reply))
+
+    assert agentctx("search", "when?") == 0
+    assert capsys.readouterr().err == "note: not reranked: deadline: it took longer than 1 s\n"
 
 
 def test_a_terminal_gets_colour_and_its_width(

@@ -11,14 +11,16 @@ import pytest
 
 from agentctx.chunking import PositionAwareChunk
 from agentctx.config.load import load_settings
-from agentctx.config.schema import Settings
+from agentctx.config.schema import EmbeddingSettings, Settings
 from agentctx.daemon.build import Core
 from agentctx.doctor.catalog import CHECK_IDS
 from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.embedding_providers.registry import create_provider
 from agentctx.errors import UnknownProvider
+from agentctx.fake_provider.serving import running
 from agentctx.rag.service import Question, RAGService, Serving
+from agentctx.server.service import Examination
 from agentctx.storage.records import Filter, Job
 from agentctx.stores.knowledge import KnowledgeStore
 from agentctx.stores.learning import LearningStore
@@ -77,6 +79,36 @@ async def test_req_emb_001_embedding_provider_interface() -> None:
     assert provider.id == "fake"
     assert vectors.dtype == np.float32
     assert vectors.shape == (2, provider.dimension)
+
+
+async def embedded_by(service: str, settings: dict[str, object]) -> Vectors:
+    """Two texts, by the provider of the registry over the fake server."""
+    async with running(dimension=8) as server:
+        section = {"provider": service, "base_url": server.base_url(service), **settings}
+        provider = create_provider(EmbeddingSettings.model_validate(section))
+        assert provider is not None
+        try:
+            return await provider.embed(["hello", "world"])
+        finally:
+            await provider.aclose()
+
+
+async def test_req_emb_001_embedding_provider_interface__openai() -> None:
+    vectors = await embedded_by("openai", {"api_key": "key", "dimensions": 8})
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (2, 8)
+
+
+async def test_req_emb_001_embedding_provider_interface__google() -> None:
+    vectors = await embedded_by("google", {"api_key": "key", "dimensions": 8})
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (2, 8)
+
+
+async def test_req_emb_001_embedding_provider_interface__local_ollama() -> None:
+    vectors = await embedded_by("ollama", {})
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (2, 8)
 
 
 def test_req_emb_001_embedding_provider_interface__unknown_provider_type() -> None:
@@ -245,8 +277,6 @@ def test_req_emb_008_configuration(tmp_path: Path) -> None:
 
 
 async def test_req_emb_009_doctor_check(core: Core) -> None:
-    from agentctx.server.service import Examination
-
     assert {"embedding.provider", "embedding.key"} <= set(CHECK_IDS)
     reply = await core.service.doctor(Examination(only=("embedding",), offline=False), ME)
     found = {check.id: check.status for check in reply.checks}
