@@ -6,8 +6,7 @@ For use in programs; the daemon's `openai` provider speaks HTTP itself.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from email.utils import parsedate_to_datetime
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from time import time
 from types import ModuleType
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from agentctx.embedding_providers.base import ProviderLimits, Vectors, check_reply
+from agentctx.embedding_providers.remote.retry_after import retry_after_s
 from agentctx.embedding_providers.texts import require_unicode
 from agentctx.errors import ConfigInvalid, Disposition, InvalidInput, ProviderFailed
 
@@ -191,29 +191,17 @@ def _refusal(status: int, code: str | None, headers: Any, count: int) -> Provide
         )
     if status in {400, 413, 422}:
         return ProviderFailed(message, disposition=Disposition.SPLIT if count > 1 else Disposition.BURY)
-    pause_s = _retry_after_s(headers)
+    pause_s = _retry_after_s(status, headers)
     if status == 429 or pause_s is not None:
         return ProviderFailed(message, disposition=Disposition.LATER, retry_after_s=pause_s)
     return ProviderFailed(message)
 
 
-def _retry_after_s(headers: Any) -> float | None:
-    """The pause asked for: `retry-after-ms`, or `retry-after` in seconds or as a date; None without."""
-    if (milliseconds := _number(headers.get("retry-after-ms"))) is not None:
-        return milliseconds / 1_000
-    value = headers.get("retry-after")
-    seconds = _number(value)
-    if seconds is None and value:
-        try:
-            seconds = max(0.0, parsedate_to_datetime(value).timestamp() - time())
-        except ValueError:
-            return None
-    return seconds
+def _retry_after_s(status: int, headers: Mapping[str, str]) -> float | None:
+    """The pause asked for, in seconds.
 
-
-def _number(value: str | None) -> float | None:
-    try:
-        number = float(value or "")
-    except ValueError:
-        return None
-    return number if 0 <= number < float("inf") else None
+    Every reply says when the limits are renewed; only a 429 means that one has to wait for it.
+    """
+    said = ((name.lower(), value) for name, value in headers.items())
+    counts = {name: value for name, value in said if status == 429 or name.startswith("retry-after")}
+    return retry_after_s(counts, time())

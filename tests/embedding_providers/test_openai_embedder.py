@@ -18,6 +18,8 @@ import pytest
 
 from agentctx.embedding_providers.openai_embedder import LIMITS, OpenAIEmbedder, _batches
 from agentctx.errors import ConfigInvalid, Disposition, InvalidInput, ProviderFailed
+from agentctx.fake_provider.faults import Fault
+from agentctx.fake_provider.serving import running
 
 KEY = "sk-s3cret"
 MODEL = "tiny"
@@ -330,3 +332,17 @@ def test_without_openai_the_error_says_how_to_install_it_and_other_providers_wor
 def test_importing_the_embedder_does_not_import_openai() -> None:
     program = "import sys, agentctx.embedding_providers.openai_embedder; assert 'openai' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(("status", "disposition"), [(429, Disposition.LATER), (500, Disposition.RETRY)])
+async def test_the_reset_of_the_limits_is_a_pause_only_for_who_has_used_them_up(
+    status: int, disposition: Disposition
+) -> None:
+    async with running(dimension=8) as server:
+        server.script(Fault.refuses(status, headers={"x-ratelimit-reset-requests": "1m30s"}))
+        base_url = server.base_url("openai")
+        async with openai.AsyncOpenAI(api_key="key", base_url=base_url, max_retries=0) as client:
+            with pytest.raises(ProviderFailed) as failure:
+                await OpenAIEmbedder(client, dimensions=8).embed(["one"])
+    assert failure.value.disposition is disposition
+    assert failure.value.retry_after_s == (90 if status == 429 else None)
