@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -44,6 +44,20 @@ class Removal(StrEnum):
     KEEP = "keep"
 
 
+RemoveMissing: TypeAlias = Annotated[
+    bool, typer.Option("--remove-missing", help="Forget files that are gone or left out now; do not ask.")
+]
+KeepMissing: TypeAlias = Annotated[
+    bool, typer.Option("--keep-missing", help="Keep them; do not ask, not even with --watch.")
+]
+Watch: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--watch", help="Stay and keep the folders in step: files that are removed there are forgotten here."
+    ),
+]
+
+
 def ingest(
     ctx: typer.Context,
     paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Files and folders.")],
@@ -59,12 +73,8 @@ def ingest(
         bool, typer.Option("--no-ignore", help="Also what .gitignore and .agentctxignore leave out.")
     ] = False,
     max_size: Annotated[str, typer.Option(metavar="SIZE", help="No files larger than that.")] = "10MB",
-    remove_missing: Annotated[
-        bool, typer.Option("--remove-missing", help="Forget files that are gone or left out now; do not ask.")
-    ] = False,
-    keep_missing: Annotated[
-        bool, typer.Option("--keep-missing", help="Keep them; do not ask, not even with --watch.")
-    ] = False,
+    remove_missing: RemoveMissing = False,
+    keep_missing: KeepMissing = False,
     collection: Annotated[
         str,
         typer.Option("--collection", "-c", autocompletion=complete_collection, help="Where the files go."),
@@ -79,13 +89,7 @@ def ingest(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would happen; change nothing.")
     ] = False,
-    watch: Annotated[
-        bool,
-        typer.Option(
-            "--watch",
-            help="Stay and keep the folders in step: files that are removed there are forgotten here.",
-        ),
-    ] = False,
+    watch: Watch = False,
     wait: Annotated[bool, typer.Option("--wait", help="Return when all can be found by meaning.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: AsJson = False,
