@@ -52,6 +52,7 @@ INNER_GROUPS: tuple[Group, ...] = (
             "embedding.space",
             "embedding.canary",
             "rag.settings",
+            "rerank.answers",
         ),
     ),
 )

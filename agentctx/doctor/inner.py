@@ -10,6 +10,7 @@ from agentctx.doctor.database import LookAgain, Opened, database_checks
 from agentctx.doctor.provider import Embedding, Probe, provider_checks
 from agentctx.doctor.queue import queue_checks
 from agentctx.doctor.rag import rag_check
+from agentctx.doctor.rerank import rerank_check
 from agentctx.doctor.space import space_checks
 from agentctx.storage.records import Clock
 
@@ -46,4 +47,5 @@ def inner_checks(inside: Inside) -> list[Check]:
         *provider_checks(inside.embedding, probe),
         *space_checks(inside.opened, inside.embedding, probe),
         rag_check(inside.settings),
+        rerank_check(inside.settings.rerank, offline=inside.embedding.offline),
     ]

@@ -30,6 +30,11 @@ async def create_reranker(settings: RerankSettings) -> ClosableReranker | None:
     return await create(settings)
 
 
+def is_remote(provider: str) -> bool:
+    """Whether texts leave this machine."""
+    return provider == "cohere"
+
+
 def known_rerankers() -> tuple[str, ...]:
     """Every id that `rerank.provider` may have, the default first."""
     return (NONE, *_RERANKERS)
