@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from time import sleep
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
@@ -20,6 +21,7 @@ from agentctx.vector_stores.base import DEFAULT_COLLECTION, DEFAULT_K, VectorHit
 from agentctx.vector_stores.chroma_rows import (
     MAX_REQUEST_BYTES,
     ChromaRow,
+    RowVanishing,
     batches_of,
     filter_of,
     require_unicode,
@@ -37,7 +39,9 @@ T = TypeVar("T")
 DEFAULT_PORT: Final = 8000
 DEFAULT_CHROMA_COLLECTION: Final = "agentctx"
 
-_ATTEMPTS: Final = 4
+_ATTEMPTS: Final = 7
+_FIRST_PAUSE_S: Final = 0.005
+"""Doubled before each further attempt: Chroma takes some milliseconds to delete a collection."""
 
 
 class ChromaVectorStore:
@@ -230,12 +234,15 @@ class ChromaVectorStore:
         """The result of the action, done again on the new collection if the old one is cleared meanwhile."""
 
         def attempt() -> T:
-            for _ in range(_ATTEMPTS - 1):
+            for number in range(_ATTEMPTS - 1):
                 try:
                     return action(self._collection)
+                except RowVanishing:
+                    pass
                 except self._chromadb.errors.ChromaError as error:
                     if not chroma_client.is_gone(error):
                         raise
+                sleep(_FIRST_PAUSE_S * 2**number)
                 self._collection = self._open_collection()
             return action(self._collection)
 

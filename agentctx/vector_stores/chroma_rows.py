@@ -75,17 +75,24 @@ def row_of(collection: str, chunk: PositionAwareChunk, vector: Vector) -> Chroma
     )
 
 
+class RowVanishing(StorageFailed):
+    """A row of ours that has lost its metadata: Chroma is deleting its collection."""
+
+
 def hit_of(
     stored_id: str, document: str | None, metadata: Mapping[str, Any] | None, distance: float
 ) -> VectorHit:
     """The hit of a stored row.
 
     Raises:
+        RowVanishing: it is being deleted.
         StorageFailed: the row was not written by this store.
     """
     try:
-        row = dict(metadata or {})
         collection, chunk_id = json.loads(stored_id)
+        if not metadata:
+            raise RowVanishing("the Chroma collection is being deleted", hint="Ask again.")
+        row = dict(metadata)
         return VectorHit(
             chunk_id,
             document or "",

@@ -76,7 +76,7 @@ def test_long_values_are_cut_to_the_terminal_and_changes_stand_out(
     monkeypatch.setenv("COLUMNS", "200")
     assert run(["config", "show"]) == 0
     lines = terminal.written().splitlines()
-    [changed] = [line for line in lines if "base_url" in line]
+    [changed] = [line for line in lines if "embedding.base_url" in line]
     assert changed.startswith("\x1b[1membedding.base_url")
     assert "…" in changed
     assert max(map(len, lines)) <= 200 + len("\x1b[1m\x1b[0m")

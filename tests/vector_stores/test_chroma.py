@@ -18,6 +18,7 @@ from agentctx.chunking.base import PositionAwareChunk
 from agentctx.errors import InvalidInput, StorageClosed, StorageFailed
 from agentctx.vector_stores.chroma import ChromaVectorStore
 from agentctx.vector_stores.chroma_client import close, parse_url
+from agentctx.vector_stores.chroma_rows import RowVanishing, hit_of
 from tests.vector_stores.conformance import (
     DIMENSION,
     EAST,
@@ -306,6 +307,14 @@ class TestTwoStores:
         await asyncio.gather(*(store.search(NORTH) for _ in range(8)), store.clear())
         assert await store.search(NORTH) == []
         await store.aclose()
+
+
+def test_a_row_without_its_metadata_is_vanishing_and_a_foreign_one_is_not_ours() -> None:
+    with pytest.raises(RowVanishing):
+        hit_of('["knowledge", "a"]', "text", None, 0.1)
+    for stored_id, metadata in (("x", None), ('["knowledge", "a"]', {"other": 1})):
+        with pytest.raises(StorageFailed, match="not written by agentctx"):
+            hit_of(stored_id, "text", metadata, 0.1)
 
 
 WITHOUT_CHROMADB = """
