@@ -33,6 +33,7 @@ class DaemonProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._reader: threading.Thread | None = None
         self._ready = threading.Event()
+        self._logged = threading.Condition()
 
     @property
     def pid(self) -> int:
@@ -82,11 +83,18 @@ class DaemonProcess:
     def events(self) -> list[str]:
         return [str(line.get("event")) for line in self.log]
 
+    def wait_for(self, event: str) -> None:
+        """Wait until the log has a line of this event."""
+        with self._logged:
+            assert self._logged.wait_for(lambda: event in self.events(), READY_S), self.log
+
     def _read_log(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stderr is not None
         with process.stderr as stream:
             for line in stream:
-                self.log.append(_parsed(line))
+                with self._logged:
+                    self.log.append(_parsed(line))
+                    self._logged.notify_all()
                 if self.log[-1].get("event") == "ready":
                     self._ready.set()
         self._ready.set()

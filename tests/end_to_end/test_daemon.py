@@ -119,9 +119,8 @@ def test_a_signal_drains_and_exits_0(make_daemon: MakeDaemon, number: int) -> No
 def test_what_was_queued_is_embedded_before_the_exit(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(config="[embedding.queue]\nbatch_wait_ms = 60000").start()
     with daemon.client() as client:
-        client.save_observation("s", "The first text makes sure that the model is loaded.")
-        while client.status().provider.state != "ok":
-            pass
+        client.save_observation("s", "It waits for its batch, and the stop does not wait with it.")
+    daemon.wait_for("space_ready")
     assert daemon.stop() == 0
     with make_daemon(config=HELD).start().client() as client:
         status = client.status()
