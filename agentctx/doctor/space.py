@@ -24,9 +24,10 @@ def space_checks(opened: Opened, embedding: Embedding, probe: Probe) -> list[Che
         return [] if opened.storage is None else await opened.storage.spaces()
 
     async def own() -> Space | None:
-        if embedding.provider is None:
+        if embedding.provider is None or opened.storage is None:
             return None
-        return own_space(space_fingerprint(embedding.provider), await stored())
+        fingerprint = space_fingerprint(embedding.provider)
+        return own_space(fingerprint, await stored(), opened.storage.vector_store)
 
     async def dimension() -> Finding:
         vector = (await probe.answer()).vector
@@ -39,7 +40,8 @@ def space_checks(opened: Opened, embedding: Embedding, probe: Probe) -> list[Che
             return skipped(opened.reason)
         if embedding.provider is None:
             return skipped(OFF if embedding.problem is None else "there is no provider to compare with")
-        return judge_space(space_fingerprint(embedding.provider), await stored())
+        fingerprint = space_fingerprint(embedding.provider)
+        return judge_space(fingerprint, await stored(), opened.storage.vector_store)
 
     async def canary() -> Finding:
         vector = (await probe.answer()).vector
@@ -53,12 +55,15 @@ def space_checks(opened: Opened, embedding: Embedding, probe: Probe) -> list[Che
     ]
 
 
-def own_space(fingerprint: Mapping[str, str | int], spaces: Sequence[Space]) -> Space | None:
-    """The newest living space of a fingerprint."""
+def own_space(
+    fingerprint: Mapping[str, str | int], spaces: Sequence[Space], vector_store: str
+) -> Space | None:
+    """The newest living space of a fingerprint in a vector store."""
+    wanted = dict(fingerprint), vector_store
     ours = [
         space
         for space in spaces
-        if space.state is not SpaceState.RETIRED and dict(space.fingerprint) == dict(fingerprint)
+        if space.state is not SpaceState.RETIRED and (dict(space.fingerprint), space.vector_store) == wanted
     ]
     return max(ours, key=lambda space: space.generation, default=None)
 
@@ -75,16 +80,21 @@ def judge_dimension(configured: int, answered: int, own: Space | None) -> Findin
     return passed(f"{answered} dimensions")
 
 
-def judge_space(fingerprint: Mapping[str, str | int], spaces: Sequence[Space]) -> Finding:
+def judge_space(
+    fingerprint: Mapping[str, str | int], spaces: Sequence[Space], vector_store: str
+) -> Finding:
     living = [space for space in spaces if space.state is not SpaceState.RETIRED]
     if not living:
         return skipped("nothing was embedded yet")
-    own = own_space(fingerprint, living)
+    own = own_space(fingerprint, living, vector_store)
     if own is None:
         other = max(living, key=lambda space: (space.state is SpaceState.ACTIVE, space.id))
         return warned(
-            "the vectors are of another model than the configured one",
-            detail=differences(other.fingerprint, fingerprint),
+            "the vectors are of another model, or in another store, than the configured one",
+            detail=differences(
+                {**other.fingerprint, "vectors.store": other.vector_store},
+                {**fingerprint, "vectors.store": vector_store},
+            ),
             hint="At its next start the daemon embeds everything again, while answers are found by words. "
             "If that is not wanted, set the former model again.",
         )

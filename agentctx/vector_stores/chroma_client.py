@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 INSTALL_HINT = 'Install it with: pip install "agentctx-daemon[chroma]"'
 
+DEFAULT_TIMEOUT_S = 60.0
+
 _SEARCH_EFFORT = {"space": "cosine", "ef_construction": 200, "ef_search": 200}
 """Chroma's own index, asked to look at twice as many neighbours as by default."""
 
@@ -45,13 +47,39 @@ def open_persistent(path: Path) -> ClientAPI:
         return chromadb.PersistentClient(path=path, settings=_settings(chromadb))
 
 
-def open_http(host: str, port: int, *, ssl: bool, headers: Mapping[str, str] | None) -> ClientAPI:
-    """A client of a running Chroma server."""
+def open_http(
+    host: str,
+    port: int,
+    *,
+    ssl: bool,
+    headers: Mapping[str, str] | None,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+) -> ClientAPI:
+    """A client of a running Chroma server, which may take `timeout_s` for one request."""
     chromadb = import_chromadb()
     with translated_errors(chromadb):
-        return chromadb.HttpClient(
+        _require_answer(f"{'https' if ssl else 'http'}://{host}:{port}", headers, timeout_s)
+        client = chromadb.HttpClient(
             host=host, port=port, ssl=ssl, headers=dict(headers or {}), settings=_settings(chromadb)
         )
+        for session in _sessions(client):
+            session.timeout = timeout_s
+        return client
+
+
+def _require_answer(address: str, headers: Mapping[str, str] | None, timeout_s: float) -> None:
+    """Chroma's client waits without end for the first answer, and for every other until told otherwise."""
+    import httpx
+
+    path = "/api/v2/heartbeat"
+    httpx.get(address + path, headers=dict(headers or {}), timeout=timeout_s).raise_for_status()
+
+
+def _sessions(client: ClientAPI) -> list[Any]:
+    """The HTTP sessions of a client, of which there are two; none of an embedded one."""
+    owners = (client, getattr(client, "_admin_client", None))
+    found = [getattr(getattr(owner, "_server", None), "_session", None) for owner in owners]
+    return [session for session in found if session is not None]
 
 
 def parse_url(url: str) -> tuple[str, int, bool]:
@@ -110,13 +138,11 @@ def open_collection(client: ClientAPI, name: str) -> Collection:
 
 def close(client: ClientAPI) -> None:
     """Free what the client holds."""
-    # Chroma's own close leaves the connections of its HTTP clients open, of which there are two.
-    owners = (client, getattr(client, "_admin_client", None))
-    sessions = [getattr(getattr(owner, "_server", None), "_session", None) for owner in owners]
+    # Chroma's own close leaves the connections of its HTTP clients open.
+    sessions = _sessions(client)
     client.close()
     for session in sessions:
-        if session is not None:
-            session.close()
+        session.close()
 
 
 def is_gone(error: Exception) -> bool:

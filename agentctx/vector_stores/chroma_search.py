@@ -31,7 +31,7 @@ def nearest(query: Vector, k: int, condition: Condition, collection: Collection)
     while True:
         hits = _by_index(query, asked, condition, collection)
         if len(hits) < asked:
-            if _has_more(collection, condition, len(hits)):
+            if has_more(collection, condition, len(hits)):
                 hits = _by_all_vectors(query, k, condition, collection)
             break
         if hits[k - 1].distance != hits[-1].distance or asked >= _MAX_RANKED:
@@ -51,13 +51,16 @@ def _by_index(query: Vector, count: int, condition: Condition, collection: Colle
     return [hit_of(*row) for row in zip(*columns, strict=True)]
 
 
-def _has_more(collection: Collection, condition: Condition, count: int) -> bool:
-    return len(collection.get(where=condition, limit=count + 1, include=[])["ids"]) > count
+def has_more(
+    collection: Collection, condition: Condition, count: int, *, ids: list[str] | None = None
+) -> bool:
+    """Whether more than `count` records fit, `ids` being the only ones that may."""
+    return len(collection.get(ids=ids, where=condition, limit=count + 1, include=[])["ids"]) > count
 
 
 def _by_all_vectors(query: Vector, k: int, condition: Condition, collection: Collection) -> list[VectorHit]:
     stored = collection.get(where=condition, include=["embeddings"])
-    distances = _distances(query, stored["embeddings"])
+    distances = distances_of(query, stored["embeddings"])
     ranked = sorted(zip(distances.tolist(), stored["ids"], strict=True))[:k]
     distance_of = {row_id: distance for distance, row_id in ranked}
     found = collection.get(ids=list(distance_of), include=["documents", "metadatas"])
@@ -65,8 +68,9 @@ def _by_all_vectors(query: Vector, k: int, condition: Condition, collection: Col
     return [hit_of(row_id, text, metadata, distance_of[row_id]) for row_id, text, metadata in columns]
 
 
-def _distances(query: Vector, embeddings: Sequence[Any]) -> NDArray[np.float32]:
-    if not len(embeddings):
+def distances_of(query: Vector, embeddings: Sequence[Any] | None) -> NDArray[np.float32]:
+    """Exact cosine distances of unit vectors, `(len(embeddings),)`."""
+    if embeddings is None or not len(embeddings):
         return np.empty(0, np.float32)
     # Rounded to float32 after the sum, so that equal vectors have equal distances wherever they stand.
     products = np.asarray(embeddings, np.float64) @ query.astype(np.float64)

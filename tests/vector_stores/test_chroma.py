@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -11,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import chromadb
-import httpx
 import pytest
 
 from agentctx.chunking.base import PositionAwareChunk
@@ -19,6 +16,7 @@ from agentctx.errors import InvalidInput, StorageClosed, StorageFailed
 from agentctx.vector_stores.chroma import ChromaVectorStore
 from agentctx.vector_stores.chroma_client import close, parse_url
 from agentctx.vector_stores.chroma_rows import RowVanishing, hit_of
+from tests import chroma_server
 from tests.vector_stores.conformance import (
     DIMENSION,
     EAST,
@@ -29,30 +27,6 @@ from tests.vector_stores.conformance import (
     record,
 )
 
-START_TIMEOUT_S = 60
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-def wait_until_it_answers(server: subprocess.Popen[bytes], port: int) -> None:
-    """Ask for its heartbeat until it answers; what is waited for between is its death."""
-    for _ in range(START_TIMEOUT_S * 20):
-        try:
-            httpx.get(f"http://127.0.0.1:{port}/api/v2/heartbeat", trust_env=False).raise_for_status()
-            return
-        except httpx.TransportError:
-            try:
-                server.wait(0.05)
-            except subprocess.TimeoutExpired:
-                continue
-            break
-    raise AssertionError("chroma run did not start")
-
 
 @contextmanager
 def own_client(port: int) -> Iterator[Any]:
@@ -61,28 +35,6 @@ def own_client(port: int) -> Iterator[Any]:
         yield client
     finally:
         close(client)
-
-
-@pytest.fixture(scope="session")
-def chroma_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """The port of a Chroma server in a process of its own, one for all tests."""
-    folder, port = tmp_path_factory.mktemp("chroma-server"), free_port()
-    command = [sys.executable, "-c", "from chromadb.cli.cli import app; app()", "run"]
-    command += ["--path", str(folder), "--host", "127.0.0.1", "--port", str(port)]
-    with (folder / "log").open("wb") as log:
-        server = subprocess.Popen(
-            command,
-            stdout=log,
-            stderr=log,
-            cwd=folder,
-            env={**os.environ, "ANONYMIZED_TELEMETRY": "False"},
-        )
-    try:
-        wait_until_it_answers(server, port)
-        yield port
-    finally:
-        server.kill()
-        server.wait()
 
 
 class TestServer(VectorStoreConformance):
@@ -178,7 +130,8 @@ class TestOpening:
 
     async def test_a_server_that_is_not_there(self) -> None:
         with pytest.raises(StorageFailed) as caught:
-            await ChromaVectorStore.open(url=f"http://127.0.0.1:{free_port()}", headers={"x-token": "s3cret"})
+            port = chroma_server.free_port()
+            await ChromaVectorStore.open(url=f"http://127.0.0.1:{port}", headers={"x-token": "s3cret"})
         assert "running" in caught.value.hint
         assert "s3cret" not in str(caught.value) + repr(caught.value.__cause__)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import Census
 from agentctx.storage.sqlite import spaces, word_index
-from agentctx.storage.sqlite.space_index import SpaceIndex
 
 _LIVE = "SELECT chunks.id FROM chunks JOIN entries ON entries.seq = chunks.entry AND entries.live = 1"
 
@@ -14,7 +13,7 @@ def take(conn: Connection) -> Census:
     """All counts from one snapshot. A table of vectors that is missing holds none."""
     chunks = _ids(conn, "SELECT id FROM chunks")
     live = _ids(conn, _LIVE)
-    vectors = {space: set(SpaceIndex(space).chunk_ids(conn)) for space in spaces.prepared_ids(conn)}
+    vectors = {index.space: set(index.chunk_ids(conn)) for index in spaces.prepared(conn)}
     words = word_index.indexed(conn)
     return Census(
         entries=_count(conn, "SELECT COUNT(*) FROM entries WHERE live = 1"),

@@ -10,7 +10,6 @@ from agentctx.sqlite.driver import Connection
 from agentctx.storage.embedding_text import embedding_text, text_hash
 from agentctx.storage.records import Draft, Job
 from agentctx.storage.sqlite import spaces, word_index
-from agentctx.storage.sqlite.space_index import SpaceIndex
 from agentctx.storage.words import index_terms
 
 
@@ -134,5 +133,5 @@ def _forget_words(conn: Connection, rows: Sequence[_Row], labels: str, scope: st
 
 
 def _forget_vectors(conn: Connection, chunk_ids: Sequence[int]) -> None:
-    for space in spaces.prepared_ids(conn):
-        SpaceIndex(space).delete(conn, chunk_ids)
+    for index in spaces.prepared(conn):
+        index.delete(conn, chunk_ids)

@@ -10,7 +10,8 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.embedding_text import embedding_text
 from agentctx.storage.records import BuriedRow, Job, QueueDepth
-from agentctx.storage.sqlite.space_index import ChunkVector, SpaceIndex
+from agentctx.storage.sqlite import spaces
+from agentctx.vector_stores.outside import ChunkVector
 
 
 def claim(conn: Connection, limit: int, *, now: int, lease_until: int, exclude: Collection[int]) -> list[Job]:
@@ -54,7 +55,7 @@ def complete(conn: Connection, jobs: Sequence[Job], vectors: Vectors) -> int:
             namespace, collection, session = _place(conn, job.chunk)
             owed[job.space].append(ChunkVector(job.chunk, namespace, collection, session, vector))
     for space, found in owed.items():
-        SpaceIndex(space).insert(conn, found)
+        spaces.index(conn, space).insert(conn, found)
     return sum(len(found) for found in owed.values())
 
 

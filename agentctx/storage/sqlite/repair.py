@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite import spaces, word_index
-from agentctx.storage.sqlite.space_index import SpaceIndex
 
 VECTORS_A_STEP: Final = 10_000
 ROWS_A_STEP: Final = 10_000
@@ -36,10 +35,9 @@ def remove_orphan_vectors(conn: Connection, limit: int = VECTORS_A_STEP) -> int:
     """Remove vectors whose chunk is not live. A damaged table is left alone: it has to be rebuilt."""
     live = {row[0] for row in conn.execute(f"SELECT chunks.id FROM {_LIVE_CHUNKS}")}  # noqa: S608 - constant
     removed = 0
-    for space in spaces.prepared_ids(conn):
-        index = SpaceIndex(space)
+    for index in spaces.prepared(conn):
         orphans = [chunk for chunk in index.chunk_ids(conn) if chunk not in live][: limit - removed]
-        dimension = spaces.get(conn, space).dimension
+        dimension = spaces.get(conn, index.space).dimension
         if orphans and dimension and not index.faults(conn, dimension):
             index.delete(conn, orphans)
             removed += len(orphans)
@@ -106,7 +104,7 @@ def remake_vectors(conn: Connection, space_id: int, *, now: int) -> int:
     space = spaces.get(conn, space_id)
     if space.dimension is None or space.state is SpaceState.RETIRED:
         return 0
-    index = SpaceIndex(space_id)
+    index = spaces.index(conn, space_id)
     index.drop(conn)
     index.create(conn, space.dimension)
     return _owe_all(conn, space_id, now=now) if space.enabled else 0

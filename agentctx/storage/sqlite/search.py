@@ -48,10 +48,7 @@ def by_vector(
 ) -> list[VectorHit]:
     """The nearest chunks. Filters that the index does not know are resolved to ids first."""
     index = SpaceIndex(space)
-    among: list[int] | None = None
-    if filters.is_narrow(wanted):
-        condition = filters.entry_condition(wanted, now=now)
-        among = [row[0] for row in conn.execute(_CHUNK_IDS + condition.sql, condition.parameters)]
+    among = narrowed(conn, wanted, now=now)
     if among is not None and len(among) <= FEW_CHUNKS:
         exact = index.distances(conn, query, among)
         nearest = sorted(exact.items(), key=lambda item: (item[1], item[0]))[:limit]
@@ -65,8 +62,21 @@ def by_vector(
             session=wanted.session,
             among=among,
         )
+    return with_entries(conn, nearest)
+
+
+def narrowed(conn: Connection, wanted: Filter, *, now: int) -> list[int] | None:
+    """The chunks that a filter leaves; None when it holds nothing that an index of vectors does not know."""
+    if not filters.is_narrow(wanted):
+        return None
+    condition = filters.entry_condition(wanted, now=now)
+    return [row[0] for row in conn.execute(_CHUNK_IDS + condition.sql, condition.parameters)]
+
+
+def with_entries(conn: Connection, nearest: Sequence[tuple[int, float]]) -> list[VectorHit]:
+    """The hits of those chunks that are there, in the order given."""
     entries = _entry_ids(conn, [chunk for chunk, _ in nearest])
-    return [VectorHit(chunk, entries[chunk], distance) for chunk, distance in nearest]
+    return [VectorHit(chunk, entries[chunk], distance) for chunk, distance in nearest if chunk in entries]
 
 
 def resolve(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int) -> dict[int, ResolvedChunk]:

@@ -12,6 +12,7 @@ from typing import Final
 from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
 from agentctx.vector_stores import vec0, vec0_shadow
+from agentctx.vector_stores.outside import ChunkVector
 
 _STRAYS: Final = """
 SELECT COUNT(*) FROM {table} AS vectors
@@ -19,18 +20,6 @@ CROSS JOIN chunks ON chunks.id = vectors.id CROSS JOIN entries ON entries.seq = 
 WHERE (vectors.namespace, vectors.collection, vectors.session)
    <> (entries.namespace, entries.collection, entries.session)
 """
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkVector:
-    """A vector to store, with what narrows a search."""
-
-    chunk: int
-    namespace: str
-    collection: str
-    session: str
-    vector: Vectors
-    """Unit length, `(dimension,)`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import NotFound
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import Space, SpaceState
-from agentctx.storage.sqlite.space_index import SpaceIndex
+from agentctx.storage.sqlite.vector_index import IN_THE_FILE, VectorIndex, index_of
 
-_SELECT = "SELECT id, fingerprint, generation, state, enabled, dimension, canary FROM spaces "
+_SELECT = "SELECT id, fingerprint, generation, state, enabled, dimension, canary, vector_store FROM spaces "
 
 
 def enabled_ids(conn: Connection) -> tuple[int, ...]:
@@ -22,15 +22,18 @@ def enabled_ids(conn: Connection) -> tuple[int, ...]:
     return tuple(row[0] for row in conn.execute("SELECT id FROM spaces WHERE enabled = 1"))
 
 
-def prepared_ids(conn: Connection) -> tuple[int, ...]:
-    """Spaces that have a vec0 table, and have it whole: one whose table is damaged has to be rebuilt."""
-    rows = conn.execute("SELECT id FROM spaces WHERE dimension IS NOT NULL AND state <> 'retired'").fetchall()
-    return tuple(row[0] for row in rows if SpaceIndex(row[0]).exists(conn))
+def prepared(conn: Connection) -> tuple[VectorIndex, ...]:
+    """Indexes that are there, and whole: one that is damaged has to be rebuilt."""
+    rows = conn.execute(
+        "SELECT id, vector_store FROM spaces WHERE dimension IS NOT NULL AND state <> 'retired'"
+    ).fetchall()
+    indexes = (index_of(space, vector_store) for space, vector_store in rows)
+    return tuple(index for index in indexes if index.exists(conn))
 
 
-def enabled_prepared_ids(conn: Connection) -> tuple[int, ...]:
-    """Enabled spaces that have a vec0 table."""
-    return tuple(set(enabled_ids(conn)) & set(prepared_ids(conn)))
+def index(conn: Connection, space_id: int) -> VectorIndex:
+    """The index of a space. Raises `NotFound`."""
+    return index_of(space_id, get(conn, space_id).vector_store)
 
 
 def all_spaces(conn: Connection) -> list[Space]:
@@ -46,17 +49,24 @@ def get(conn: Connection, space_id: int) -> Space:
     return _space_of(row)
 
 
-def open_space(conn: Connection, fingerprint: Mapping[str, str | int], *, now: int) -> Space:
-    """The newest living space of the fingerprint, made if need be, and the only one enabled."""
+def open_space(
+    conn: Connection, fingerprint: Mapping[str, str | int], *, now: int, vector_store: str = IN_THE_FILE
+) -> Space:
+    """The newest living space of the fingerprint, made if need be, and the only one enabled.
+
+    One whose vectors are in another store is another space.
+    """
     text = _canonical(fingerprint)
     row = conn.execute(
         f"{_SELECT} WHERE fingerprint = ? ORDER BY generation DESC LIMIT 1",
         (text,),
     ).fetchone()
-    if row is None or _space_of(row).state is SpaceState.RETIRED:
-        space_id = _insert(conn, text, generation=row[2] + 1 if row else 1, now=now)
+    newest = None if row is None else _space_of(row)
+    if newest is None or newest.state is SpaceState.RETIRED or newest.vector_store != vector_store:
+        generation = 1 if newest is None else newest.generation + 1
+        space_id = _insert(conn, text, generation=generation, vector_store=vector_store, now=now)
     else:
-        space_id = row[0]
+        space_id = newest.id
     _enable_only(conn, space_id)
     return get(conn, space_id)
 
@@ -64,7 +74,13 @@ def open_space(conn: Connection, fingerprint: Mapping[str, str | int], *, now: i
 def renew(conn: Connection, space_id: int, *, now: int) -> Space:
     """The next generation of a space whose model changed without saying so."""
     old = get(conn, space_id)
-    new_id = _insert(conn, _canonical(old.fingerprint), generation=old.generation + 1, now=now)
+    new_id = _insert(
+        conn,
+        _canonical(old.fingerprint),
+        generation=old.generation + 1,
+        vector_store=old.vector_store,
+        now=now,
+    )
     _enable_only(conn, new_id)
     return get(conn, new_id)
 
@@ -78,20 +94,21 @@ def prepare(conn: Connection, space_id: int, canary: Vectors) -> Space:
             "UPDATE spaces SET dimension = ?, canary = ? WHERE id = ?",
             (dimension, canary.astype(np.float32).tobytes(), space_id),
         )
-        SpaceIndex(space_id).create(conn, dimension)
+        index_of(space_id, space.vector_store).create(conn, dimension)
     return get(conn, space_id)
 
 
 def activate(conn: Connection, space_id: int) -> Space:
     """Search this space from now on; the one searched so far is retired."""
     others = conn.execute(
-        "SELECT id, dimension FROM spaces WHERE state IN ('active', 'building') AND id <> ?", (space_id,)
+        "SELECT id, dimension, vector_store FROM spaces WHERE state IN ('active', 'building') AND id <> ?",
+        (space_id,),
     ).fetchall()
-    for other, dimension in others:
+    for other, dimension, vector_store in others:
         conn.execute("DELETE FROM jobs WHERE space = ?", (other,))
         conn.execute("UPDATE spaces SET state = 'retired', enabled = 0 WHERE id = ?", (other,))
         if dimension is not None:
-            SpaceIndex(other).drop(conn)
+            index_of(other, vector_store).drop(conn)
     conn.execute("UPDATE spaces SET state = 'active' WHERE id = ?", (space_id,))
     return get(conn, space_id)
 
@@ -114,8 +131,8 @@ def backfill(conn: Connection, space_id: int, *, now: int, limit: int) -> int:
 
 
 def _missing(conn: Connection, space_id: int) -> list[int]:
-    get(conn, space_id)
-    stored = set(SpaceIndex(space_id).chunk_ids(conn)) if space_id in prepared_ids(conn) else set()
+    own = index(conn, space_id)
+    stored = set(own.chunk_ids(conn)) if own in prepared(conn) else set()
     rows = conn.execute(
         """SELECT chunks.id FROM chunks JOIN entries ON entries.seq = chunks.entry AND entries.live = 1
            WHERE chunks.id NOT IN (SELECT chunk FROM jobs WHERE space = ?) ORDER BY chunks.id""",
@@ -124,11 +141,12 @@ def _missing(conn: Connection, space_id: int) -> list[int]:
     return [row[0] for row in rows if row[0] not in stored]
 
 
-def _insert(conn: Connection, fingerprint: str, *, generation: int, now: int) -> int:
+def _insert(conn: Connection, fingerprint: str, *, generation: int, vector_store: str, now: int) -> int:
     state = "building" if conn.execute("SELECT 1 FROM spaces WHERE state = 'active'").fetchone() else "active"
     space_id = conn.execute(
-        "INSERT INTO spaces (fingerprint, generation, state, enabled, created) VALUES (?, ?, ?, 0, ?)",
-        (fingerprint, generation, state, now),
+        """INSERT INTO spaces (fingerprint, generation, state, enabled, created, vector_store)
+           VALUES (?, ?, ?, 0, ?, ?)""",
+        (fingerprint, generation, state, now, vector_store),
     ).lastrowid
     assert space_id is not None  # noqa: S101 - an INSERT always has one; this is for the type checker
     return int(space_id)
@@ -154,4 +172,5 @@ def _space_of(row: Any) -> Space:
         enabled=bool(row[4]),
         dimension=row[5],
         canary=None if row[6] is None else np.frombuffer(row[6], dtype=np.float32),
+        vector_store=row[7],
     )

@@ -1,0 +1,58 @@
+"""A real Chroma server in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+START_TIMEOUT_S = 60
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_until_it_answers(server: subprocess.Popen[bytes], port: int) -> None:
+    """Ask for its heartbeat until it answers; what is waited for between is its death."""
+    for _ in range(START_TIMEOUT_S * 20):
+        try:
+            httpx.get(f"http://127.0.0.1:{port}/api/v2/heartbeat", trust_env=False).raise_for_status()
+            return
+        except httpx.TransportError:
+            try:
+                server.wait(0.05)
+            except subprocess.TimeoutExpired:
+                continue
+            break
+    raise AssertionError("chroma run did not start")
+
+
+@contextmanager
+def running(folder: Path, port: int) -> Iterator[None]:
+    """`chroma run` on the port, with its data in the folder, until the block ends."""
+    command = [sys.executable, "-c", "from chromadb.cli.cli import app; app()", "run"]
+    command += ["--path", str(folder), "--host", "127.0.0.1", "--port", str(port)]
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen(
+            command,
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+            env={**os.environ, "ANONYMIZED_TELEMETRY": "False"},
+        )
+    try:
+        wait_until_it_answers(server, port)
+        yield
+    finally:
+        server.kill()
+        server.wait()
