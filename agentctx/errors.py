@@ -20,6 +20,8 @@ AgentctxError                internal
 │   └── DriverUnsuitable     sqlite_unsuitable
 ├── AlreadyRunning           already_running
 ├── ProviderFailed           provider_failed
+├── ModelFailed              model_failed
+│   └── SpendCapReached      spend_cap_reached
 ├── DeadlineExceeded         deadline_exceeded
 ├── Unavailable              unavailable
 └── DaemonUnreachable        daemon_unreachable
@@ -194,6 +196,55 @@ class ProviderFailed(AgentctxError):
         super().__init__(message, hint=hint)
         self.disposition = disposition
         self.retry_after_s = retry_after_s
+
+
+class SpendCapReached(ProviderFailed):
+    """We do not call the provider any more today: the cap on what it may cost a day is reached.
+
+    No fault of the provider and none of a text: nothing is counted against either.
+    """
+
+    code = "spend_cap_reached"
+    default_hint = "Raise embedding.limits.usd_per_day and restart, or wait; nothing that is owed is lost."
+
+    def __init__(self, message: str, *, retry_after_s: float) -> None:
+        super().__init__(message, disposition=Disposition.LATER, retry_after_s=retry_after_s)
+
+
+class UpstreamFailed(AgentctxError):
+    """A vendor behind the proxy does not answer, or broke off its answer."""
+
+    code = "upstream_failed"
+
+
+class AccessDenied(AgentctxError):
+    """Who asks may not do that, or did not say who it is."""
+
+    code = "access_denied"
+
+
+class ModelFailed(AgentctxError):
+    """A call of an LLM failed.
+
+    `status` is the HTTP status of the refusal, None when no whole reply came; `retry_after_s` is the API's
+    own hint in seconds; `reply` is its answer as JSON, which may quote what was sent and so is in no message.
+    """
+
+    code = "model_failed"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after_s: float | None = None,
+        reply: object = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+        self.retry_after_s = retry_after_s
+        self.reply = reply
 
 
 class DeadlineExceeded(AgentctxError):

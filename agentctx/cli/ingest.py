@@ -16,6 +16,7 @@ import typer
 
 from agentctx.cli.completion import complete_collection, complete_knowledge_category
 from agentctx.cli.connection import connect
+from agentctx.cli.ingest_cost import CostGate
 from agentctx.cli.layout import columns, file_size, printable
 from agentctx.cli.options import Agent, AsJson, Namespace, Tags
 from agentctx.cli.output import note, paint, put, writes_unicode
@@ -90,6 +91,9 @@ def ingest(
         bool, typer.Option("--dry-run", help="Say what would happen; change nothing.")
     ] = False,
     watch: Watch = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Embed it without asking, whatever it costs.")
+    ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Return when all can be found by meaning.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: AsJson = False,
@@ -123,7 +127,14 @@ def ingest(
     if watch and (dry_run or wait):
         raise typer.BadParameter("goes neither with --dry-run nor with --wait", param_hint="--watch")
     with connect(ctx, timeout_s=TIMEOUT_S) as client:
-        command = _Command(client, task, choose_progress(sys.stderr, quiet=quiet), removal, as_json)
+        gate = CostGate(
+            client,
+            is_rehearsal=dry_run,
+            is_approved=yes,
+            may_ask=sys.stdin.isatty() and sys.stderr.isatty() and not as_json,
+            quiet=quiet,
+        )
+        command = _Command(client, task, choose_progress(sys.stderr, quiet=quiet), removal, gate, as_json)
         code = command.watch() if watch else command.once(wait=wait)
     raise typer.Exit(code)
 
@@ -132,12 +143,19 @@ class _Command:
     """One run, with what it shows."""
 
     def __init__(
-        self, client: Client, task: Task, progress: Progress, removal: Removal, as_json: bool
+        self,
+        client: Client,
+        task: Task,
+        progress: Progress,
+        removal: Removal,
+        gate: CostGate,
+        as_json: bool,
     ) -> None:
         self._client = client
         self._task = task
         self._progress = progress
         self._removal = removal
+        self._gate = gate
         self._as_json = as_json
 
     def once(self, *, wait: bool) -> int:
@@ -149,7 +167,14 @@ class _Command:
 
         report = Report()
         with _said_when_cut_short(report), stop_on_interrupt() as stop:
-            run_pass(self._client, self._task, report, self._progress, stop)
+            run_pass(
+                self._client,
+                self._task,
+                report,
+                self._progress,
+                stop,
+                before_sending=lambda size: self._gate.pass_with(size, report),
+            )
         if report.missing and not report.interrupted and self._may_remove(report):
             with _said_when_cut_short(report), stop_on_interrupt() as stop:
                 remove(self._client, report, stop)
@@ -180,8 +205,22 @@ class _Command:
         from agentctx.ingest.run import remove, run_pass
 
         report = Report()
+
+        def consent(size: int) -> None:
+            # Later passes follow single files, while nobody looks: the cap of a day is what bounds them.
+            if is_first:
+                self._gate.pass_with(size, report)
+
         try:
-            run_pass(self._client, self._task, report, self._progress, stop, scopes=scopes)
+            run_pass(
+                self._client,
+                self._task,
+                report,
+                self._progress,
+                stop,
+                scopes=scopes,
+                before_sending=consent,
+            )
             if self._removal is Removal.REMOVE:
                 remove(self._client, report, stop)
         finally:

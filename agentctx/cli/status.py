@@ -8,7 +8,8 @@ from agentctx.cli.connection import connect
 from agentctx.cli.layout import columns, duration, file_size, one_line
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import put, put_json
-from agentctx.wire import ProviderStatus, StatusReply
+from agentctx.embedding_providers.prices import shown_usd
+from agentctx.wire import ProviderCost, ProviderStatus, StatusReply
 
 
 def status(ctx: typer.Context, as_json: AsJson = False) -> None:
@@ -32,6 +33,7 @@ def status_lines(reply: StatusReply) -> list[str]:
         ("entries", entries),
         ("chunks", f"{reply.chunks}, {reply.vectors} vectors"),
         ("provider", _provider(reply.provider)),
+        *([("cost", _cost(reply.provider.cost))] if reply.provider.cost else []),
         ("queue", f"{queue.pending} pending, {queue.buried} buried, oldest {duration(queue.oldest_seconds)}"),
         ("database", database.path),
         ("", f"SQLite {database.sqlite}, {database.commits} commits"),
@@ -46,6 +48,16 @@ def _provider(provider: ProviderStatus) -> str:
     dimension = f", {provider.dimension} dimensions" if provider.dimension else ""
     reason = f": {provider.reason}" if provider.reason else ""
     return f"{provider.id}{model}{dimension}, {provider.state}{reason}"
+
+
+def _cost(cost: ProviderCost) -> str:
+    """What today cost; what could not be priced is counted in tokens."""
+    tokens = f"{cost.tokens_today:,} tokens"
+    if cost.usd_per_million_tokens is None:
+        return f"{tokens} today, no published price known"
+    cap = f" of {shown_usd(cost.usd_per_day)}" if cost.usd_per_day else ""
+    pause = "; the cap is reached, embedding pauses until 00:00 UTC" if cost.cap_reached else ""
+    return f"{shown_usd(cost.usd_today)}{cap} today, {tokens}{pause}"
 
 
 def _cpu(reply: StatusReply) -> str:

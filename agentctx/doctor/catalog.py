@@ -40,6 +40,7 @@ INNER_GROUPS: tuple[Group, ...] = (
             "database.wal",
         ),
     ),
+    Group("backup", "Backups", ("backup.age",)),
     Group("queue", "Queue", ("queue.backlog", "queue.buried", "queue.leases")),
     Group(
         "embedding",
@@ -51,6 +52,7 @@ INNER_GROUPS: tuple[Group, ...] = (
             "embedding.dimension",
             "embedding.space",
             "embedding.canary",
+            "embedding.spending",
             "rag.settings",
             "rerank.answers",
         ),

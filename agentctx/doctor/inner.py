@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agentctx.config.schema import Settings
+from agentctx.doctor.backup import backup_check
 from agentctx.doctor.check import Check
 from agentctx.doctor.database import LookAgain, Opened, database_checks
 from agentctx.doctor.provider import Embedding, Probe, provider_checks
@@ -12,6 +13,7 @@ from agentctx.doctor.queue import queue_checks
 from agentctx.doctor.rag import rag_check
 from agentctx.doctor.rerank import rerank_check
 from agentctx.doctor.space import space_checks
+from agentctx.doctor.spending import spending_check
 from agentctx.storage.records import Clock
 
 
@@ -37,6 +39,7 @@ def inner_checks(inside: Inside) -> list[Check]:
     probe = Probe(inside.embedding)
     return [
         *database_checks(inside.opened, inside.look_again),
+        backup_check(inside.opened.path.parent, inside.settings.backup, inside.clock),
         *queue_checks(
             inside.opened,
             inside.settings.embedding.queue,
@@ -46,6 +49,7 @@ def inner_checks(inside: Inside) -> list[Check]:
         ),
         *provider_checks(inside.embedding, probe),
         *space_checks(inside.opened, inside.embedding, probe),
+        spending_check(inside.embedding),
         rag_check(inside.settings),
         rerank_check(inside.settings.rerank, offline=inside.embedding.offline),
     ]

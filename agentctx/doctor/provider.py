@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from agentctx.config.schema import EmbeddingSettings
@@ -15,10 +16,13 @@ from agentctx.embedding_providers.registry import (
     ProviderKind,
     create_provider,
     describe_provider,
+    open_spending,
     provider_key,
 )
+from agentctx.embedding_providers.spending import Clock, Spending
 from agentctx.embedding_queue.space_keeper import embed_canary
 from agentctx.errors import AgentctxError, ProviderFailed, UnknownProvider
+from agentctx.times import wall_clock
 
 OFF: Final = "embedding is off: embedding.provider is none"
 KEY_HINT: Final = (
@@ -38,6 +42,8 @@ class Embedding:
     """None when embedding is off, or when it could not be made."""
     problem: AgentctxError | None = None
     """Why it could not be made."""
+    spending: Spending | None = None
+    """What it costs; None where nothing is asked over HTTP."""
     offline: bool = False
     """Ask no provider that is outside this process."""
 
@@ -53,10 +59,17 @@ class Embedding:
         return None
 
 
-def make_embedding(settings: EmbeddingSettings, *, offline: bool) -> Embedding:
-    """The configured provider, or why there can be none. Nothing is loaded or asked."""
+def make_embedding(
+    settings: EmbeddingSettings, *, offline: bool, folder: Path | None = None, clock: Clock = wall_clock
+) -> Embedding:
+    """The configured provider, or why there can be none. Nothing is loaded or asked.
+
+    What it costs is counted in the data folder, if there is one.
+    """
     try:
-        return Embedding(settings=settings, provider=create_provider(settings), offline=offline)
+        spending = open_spending(settings, folder, clock)
+        provider = create_provider(settings, spending)
+        return Embedding(settings=settings, provider=provider, spending=spending, offline=offline)
     except AgentctxError as error:
         return Embedding(settings=settings, provider=None, problem=error, offline=offline)
 

@@ -11,7 +11,10 @@ from pydantic import SecretStr
 
 from agentctx.config.schema import EmbeddingSettings
 from agentctx.embedding_providers.base import EmbeddingProvider
+from agentctx.embedding_providers.prices import Price, price_of
+from agentctx.embedding_providers.spending import Clock, Spending
 from agentctx.errors import ConfigInvalid, UnknownProvider
+from agentctx.times import wall_clock
 
 NONE = "none"
 
@@ -20,7 +23,7 @@ NONE = "none"
 class ProviderKind:
     """How a provider is made, and what can be said of it before that."""
 
-    create: Callable[[EmbeddingSettings], EmbeddingProvider]
+    create: Callable[[EmbeddingSettings, Spending], EmbeddingProvider]
     needs_key: bool = False
     """Whether it cannot work without `embedding.api_key`."""
     is_remote: bool = False
@@ -29,8 +32,23 @@ class ProviderKind:
     """Environment variables that hold its key where `embedding.api_key` is not set, the first first."""
 
 
-def create_provider(settings: EmbeddingSettings) -> EmbeddingProvider | None:
+def open_spending(settings: EmbeddingSettings, folder: Path | None, clock: Clock) -> Spending | None:
+    """What the configured provider costs, counted in a file of the folder; None when nothing leaves us.
+
+    Raises:
+        UnknownProvider: no provider has this id.
+    """
+    if settings.provider == NONE or not describe_provider(settings.provider).is_remote:
+        return None
+    return Spending(_price(settings), settings.limits.usd_per_day, folder=folder, clock=clock)
+
+
+def create_provider(
+    settings: EmbeddingSettings, spending: Spending | None = None
+) -> EmbeddingProvider | None:
     """The provider of the config, or `None` for `none`: then answers are found by words alone.
+
+    `spending` counts what it costs, and keeps the cap; None counts in memory.
 
     Raises:
         UnknownProvider: no provider has this id; the message lists those there are.
@@ -44,7 +62,12 @@ def create_provider(settings: EmbeddingSettings) -> EmbeddingProvider | None:
             f"embedding.query_prefix and document_prefix are set, {settings.provider} knows no prefixes",
             hint="Remove them, or choose a provider that is asked over HTTP.",
         )
-    return kind.create(settings)
+    if not kind.is_remote and settings.input_types:
+        raise ConfigInvalid(
+            f"embedding.input_types is set, {settings.provider} knows no types of input",
+            hint="Remove it, or choose cohere, voyage or google.",
+        )
+    return kind.create(settings, spending or open_spending(settings, None, wall_clock) or _free())
 
 
 def describe_provider(provider_id: str) -> ProviderKind:
@@ -75,12 +98,23 @@ def provider_key(settings: EmbeddingSettings) -> SecretStr | None:
     return _environment_key(kind) if kind else None
 
 
+def _price(settings: EmbeddingSettings) -> Price | None:
+    from agentctx.embedding_providers.remote.services import model_of
+
+    service_id = _ALIASES.get(settings.provider, settings.provider)
+    return price_of(service_id, model_of(service_id, settings), settings.limits.usd_per_million_tokens)
+
+
+def _free() -> Spending:
+    return Spending(clock=wall_clock)
+
+
 def _environment_key(kind: ProviderKind) -> SecretStr | None:
     values = (os.environ.get(variable, "") for variable in kind.key_variables)
     return next((SecretStr(value) for value in values if value), None)
 
 
-def _embedded(settings: EmbeddingSettings) -> EmbeddingProvider:
+def _embedded(settings: EmbeddingSettings, _: Spending) -> EmbeddingProvider:
     from agentctx.embedding_providers.embedded.provider import (
         DEFAULT_DIMENSION,
         DEFAULT_MODEL,
@@ -96,14 +130,14 @@ def _embedded(settings: EmbeddingSettings) -> EmbeddingProvider:
     return EmbeddedProvider(own, settings.threads, dimension=settings.dimensions)
 
 
-def _fake(settings: EmbeddingSettings) -> EmbeddingProvider:
+def _fake(settings: EmbeddingSettings, _: Spending) -> EmbeddingProvider:
     from agentctx.embedding_providers.fake import DEFAULT_DIMENSION, FakeProvider
 
     dimension = settings.dimensions or DEFAULT_DIMENSION
     return FakeProvider(dimension, model=settings.model) if settings.model else FakeProvider(dimension)
 
 
-def _remote(settings: EmbeddingSettings) -> EmbeddingProvider:
+def _remote(settings: EmbeddingSettings, spending: Spending) -> EmbeddingProvider:
     from agentctx.embedding_providers.remote.services import create_remote
 
     service_id = _ALIASES.get(settings.provider, settings.provider)
@@ -114,7 +148,7 @@ def _remote(settings: EmbeddingSettings) -> EmbeddingProvider:
             hint="Set AGENTCTX_EMBEDDING__API_KEY, a systemd credential named agentctx_embedding__api_key, "
             f"or {' or '.join(kind.key_variables)}.",
         )
-    return create_remote(service_id, settings, key)
+    return create_remote(service_id, settings, key, spending)
 
 
 _KINDS: dict[str, ProviderKind] = {

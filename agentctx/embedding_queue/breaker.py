@@ -78,9 +78,10 @@ class Breaker:
         if stop or self.is_probing or self._in_a_row >= self._failures:
             self._open(now, MISCONFIGURED if stop else OUTAGE)
 
-    def hold(self, until: int) -> None:
-        """The provider asked for a pause."""
+    def hold(self, until: int, reason: str | None = None) -> None:
+        """The provider, or a limit of our own, asks for a pause."""
         self.until = max(self.until, until)
+        self.reason = reason or self.reason
 
     def _open(self, now: int, cooling: Cooling) -> None:
         self.state = BreakerState.OPEN

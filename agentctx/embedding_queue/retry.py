@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentctx.embedding_queue.batch import Batch, halves
-from agentctx.errors import Disposition, ProviderFailed
+from agentctx.errors import Disposition, ProviderFailed, SpendCapReached
 from agentctx.storage.records import Job
 
 LONGEST_PAUSE_S = 86_400.0
@@ -23,6 +23,8 @@ class Failure:
     disposition: Disposition
     reason: str
     retry_after_s: float | None = None
+    is_ours: bool = False
+    """Whether a limit of our own forbids the call: neither the provider nor a text is to blame."""
 
 
 def failure_of(error: Exception) -> Failure:
@@ -30,6 +32,9 @@ def failure_of(error: Exception) -> Failure:
 
     The text of a foreign exception may quote what was sent, so only its class is kept.
     """
+    if isinstance(error, SpendCapReached):
+        reason = f"{error.code}: {error.message}"
+        return Failure(error.disposition, reason, error.retry_after_s, is_ours=True)
     if isinstance(error, ProviderFailed):
         return Failure(error.disposition, error.message, error.retry_after_s)
     return Failure(Disposition.RETRY, f"the provider raised {type(error).__name__}")
@@ -90,7 +95,14 @@ def decide(
 
     `trusted`: the provider is known to work, so a text refused alone is the culprit and is buried. Otherwise
     it is postponed: a misconfigured provider refuses everything, and that must not bury everything.
+
+    A limit of our own may have room for fewer jobs. When not even one fits, it holds the lane and leaves the
+    jobs as they are: once it is raised and the daemon started again, they are sent at once.
     """
+    if failure.is_ours:
+        if len(jobs) > 1:
+            return Verdict(parts=halves(jobs))
+        return Verdict(parts=(tuple(jobs),), hold_until=_earliest(failure, now))
     if failure.disposition in {Disposition.SPLIT, Disposition.BURY}:
         if len(jobs) > 1:
             return Verdict(parts=halves(jobs))

@@ -292,7 +292,7 @@ class EmbeddingQueue:
         reply = await call_provider(
             self._provider,
             [job.text for job in batch],
-            timeout_s=self._settings.call_timeout_s,
+            timeout_s=self._settings.call_timeout_s + self._provider.limits.longest_wait_s,
             timer=self._timer,
             telemetry=self._telemetry,
         )
@@ -318,11 +318,14 @@ class EmbeddingQueue:
         trusted = not self._breaker.is_probing
         verdict = decide(batch, failure, trusted=trusted, now=now, backoff=self._backoff, rng=self._rng)
         self._tally.failed_calls += 1
-        log.warning("batch_failed", disposition=failure.disposition, reason=failure.reason, jobs=len(batch))
+        if not failure.is_ours or verdict.hold_until is not None:
+            log.warning(
+                "batch_failed", disposition=failure.disposition, reason=failure.reason, jobs=len(batch)
+            )
         if verdict.is_fault:
             self._breaker.failed(now, failure.reason, stop=verdict.stop)
         if verdict.hold_until is not None:
-            self._breaker.hold(verdict.hold_until)
+            self._breaker.hold(verdict.hold_until, failure.reason)
         self._batcher.put_first(verdict.parts)
         if verdict.postpone:
             self._batcher.shrink(len(batch))

@@ -10,6 +10,19 @@ from types import FrameType
 
 
 @contextmanager
+def at_once() -> Iterator[None]:
+    """Inside, the first SIGINT raises KeyboardInterrupt: a question on the terminal waits for an answer."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
 def stop_on_interrupt() -> Iterator[threading.Event]:
     """An event that the first SIGINT sets. The second raises KeyboardInterrupt.
 

@@ -36,6 +36,15 @@ class Remark:
     remark: str
 
 
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What embedding was going to cost, estimated before it began. `usd` is None where no price is known."""
+
+    tokens: int
+    usd: float | None
+    model: str
+
+
 @dataclass(slots=True)
 class Report:
     """Counts are of files, but for `entries` and `bytes`: those saved."""
@@ -53,6 +62,8 @@ class Report:
     remarks: list[Remark] = field(default_factory=list)
     entries: int = 0
     bytes: int = 0
+    cost: Cost | None = None
+    """None where embedding costs nothing, or where there was nothing to send."""
     pending: int | None = None
     """Embeddings still owed at the end; None when nobody waited for them."""
     buried: int = 0
@@ -102,6 +113,7 @@ class Report:
             "skipped": [asdict(each) for each in self.skipped],
             "failed": [asdict(each) for each in self.failed],
             "remarks": [asdict(each) for each in self.remarks],
+            "cost": None if self.cost is None else asdict(self.cost),
             "embedding": None if self.pending is None else {"pending": self.pending, "buried": self.buried},
         }
 

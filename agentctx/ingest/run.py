@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Event
@@ -71,10 +71,12 @@ def run_pass(
     stop: Event,
     *,
     scopes: Sequence[str] | None = None,
+    before_sending: Callable[[int], None] | None = None,
 ) -> None:
     """Bring the memory in step with the arguments; `report` says what was done, also when this raises.
 
     With `scopes`, only those paths are looked at. Entries of missing files are not touched: `remove` does it.
+    `before_sending` is given the bytes of the files that have to be read; what it raises ends the pass.
 
     Raises:
         AgentctxError: the daemon cannot be reached, or takes nothing at the moment.
@@ -94,6 +96,8 @@ def run_pass(
         report.skip(left_out.path, left_out.reason)
     for unreadable in plan.unreadable:
         report.fail(unreadable.path, unreadable.problem)
+    if before_sending is not None:
+        before_sending(sum(candidate.found.size for candidate in plan.candidates))
     _deliver(memory, task, plan, report, progress, stop)
 
 

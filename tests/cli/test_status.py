@@ -1,11 +1,12 @@
 import json
 from collections.abc import Callable
 from dataclasses import asdict
+from typing import Any
 
 import pytest
 
 from agentctx.cli.status import status_lines
-from agentctx.wire import ProviderStatus
+from agentctx.wire import ProviderCost, ProviderStatus
 from tests.client.stub_daemon import StubDaemon, status_reply
 
 
@@ -38,3 +39,29 @@ def test_a_degraded_provider_says_why_and_an_empty_daemon_says_none() -> None:
 
     assert "provider  openai, degraded: 401" in lines
     assert "entries   none" in lines
+
+
+def _costing(**changes: object) -> list[str]:
+    fields: dict[str, Any] = {
+        "usd_per_million_tokens": 0.02,
+        "price_source": "published",
+        "usd_per_day": 0.0,
+        "confirm_usd": 1.0,
+        "tokens_today": 12_345,
+        "usd_today": 0.25,
+        "cap_reached": False,
+    }
+    cost = ProviderCost(**{**fields, **changes})
+    provider = ProviderStatus(id="openai", model="m", dimension=3, state="ok", reason=None, cost=cost)
+    return [line for line in status_lines(status_reply(provider=provider)) if line.startswith("cost")]
+
+
+def test_what_is_paid_has_a_line() -> None:
+    assert _costing() == ["cost      $0.25 today, 12,345 tokens"]
+    assert _costing(usd_per_day=2.0) == ["cost      $0.25 of $2.00 today, 12,345 tokens"]
+    assert _costing(usd_per_million_tokens=None) == [
+        "cost      12,345 tokens today, no published price known"
+    ]
+    assert _costing(usd_per_day=0.25, cap_reached=True) == [
+        "cost      $0.25 of $0.25 today, 12,345 tokens; the cap is reached, embedding pauses until 00:00 UTC"
+    ]

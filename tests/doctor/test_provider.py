@@ -12,6 +12,7 @@ from agentctx.embedding_providers import registry
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.embedding_providers.fake import FakeProvider, Fault
 from agentctx.embedding_providers.registry import ProviderKind
+from agentctx.embedding_providers.spending import Spending
 from agentctx.embedding_queue.space_keeper import CANARY
 from agentctx.errors import Disposition
 from agentctx.wire import CheckResult
@@ -19,7 +20,7 @@ from agentctx.wire import CheckResult
 KEY = "sk-secret"
 
 
-def fake(_: EmbeddingSettings) -> EmbeddingProvider:
+def fake(_: EmbeddingSettings, __: Spending) -> EmbeddingProvider:
     return FakeProvider()
 
 

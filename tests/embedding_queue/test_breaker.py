@@ -118,3 +118,11 @@ def test_an_hour_of_outage_costs_at_most_130_calls(seed: int, stop: bool) -> Non
 def test_it_is_never_open_for_ever(cooling: type, openings: int, seed: int) -> None:
     assert 0 < OUTAGE.duration_ms(openings, seeded(seed)) <= 60_000
     assert 0 < MISCONFIGURED.duration_ms(openings, seeded(seed)) <= 300_000
+
+
+def test_a_pause_that_is_nobodys_fault_says_why_and_ends_by_itself() -> None:
+    one = breaker()
+    one.hold(1_000, "enough for today")
+    assert (one.state, one.reason, one.until) == (BreakerState.CLOSED, "enough for today", 1_000)
+    assert one.is_degraded(999)
+    assert not one.is_degraded(1_000)

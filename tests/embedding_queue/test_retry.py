@@ -15,7 +15,7 @@ from agentctx.embedding_queue.retry import (
     failure_of,
     no_answer,
 )
-from agentctx.errors import Disposition, InvalidInput, ProviderFailed
+from agentctx.errors import Disposition, InvalidInput, ProviderFailed, SpendCapReached
 from tests.embedding_queue.memory_jobs import make_job
 from tests.embedding_queue.seeded import seeded
 
@@ -168,3 +168,16 @@ def test_jobs_that_failed_more_often_part_from_the_others() -> None:
         rng=seeded(1),
     )
     assert [[job.id for job in group.jobs] for group in verdict.postpone] == [[1, 3], [2]]
+
+
+def test_a_limit_of_our_own_blames_nobody_and_leaves_the_jobs_as_they_are() -> None:
+    failure = failure_of(SpendCapReached("enough for today", retry_after_s=3_600))
+    assert failure == Failure(Disposition.LATER, "spend_cap_reached: enough for today", 3_600, is_ours=True)
+    jobs = tuple(make_job(number) for number in range(3))
+    for trusted in (True, False):
+        several, alone = (
+            decide(some, failure, trusted=trusted, now=NOW, backoff=BACKOFF, rng=seeded(1))
+            for some in (jobs, jobs[:1])
+        )
+        assert several == Verdict(parts=(jobs[:2], jobs[2:]))
+        assert alone == Verdict(parts=(jobs[:1],), hold_until=NOW + 3_600_000)

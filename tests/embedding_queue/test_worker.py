@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from agentctx.config.schema import QueueSettings
-from agentctx.embedding_providers.base import Vectors
+from agentctx.embedding_providers.base import ProviderLimits, Vectors
 from agentctx.embedding_queue.settlements import Outcome
 from agentctx.embedding_queue.worker import EmbeddingQueue
-from agentctx.errors import Disposition, ProviderFailed, StorageFailed, StorageFull
+from agentctx.errors import Disposition, ProviderFailed, SpendCapReached, StorageFailed, StorageFull
 from tests.embedding_queue.conftest import MakeQueue
 from tests.embedding_queue.manual_timer import ManualTimer
 from tests.embedding_queue.memory_jobs import Failing, MemoryJobs
@@ -412,6 +412,83 @@ async def test_retry_after_holds_the_whole_lane(
     assert queue.status().until == limited + 600_000
     await timer.run(queue.idle(), limit_ms=100)
     assert len(storage.vectors) == 41
+
+
+async def test_a_reached_cap_pauses_the_lane_until_midnight_and_postpones_nothing(
+    make_queue: MakeQueue,
+    storage: MemoryJobs,
+    provider: ScriptedProvider,
+    timer: ManualTimer,
+    logs: list[MutableMapping[str, Any]],
+) -> None:
+    def enough(_: Sequence[str]) -> Vectors:
+        raise SpendCapReached("enough for today", retry_after_s=6 * 3_600)
+
+    queue = await started(make_queue(), timer)
+    provider.answer = enough
+    queue.enqueue(storage.save(*texts(40)))
+    await timer.until(lambda: len(provider.calls) == 6)
+    await timer.advance(6 * HOUR - 1_000)
+    assert provider.sizes == [32, 16, 8, 4, 2, 1]
+    status = queue.status()
+    assert (status.state, status.reason) == ("degraded", "spend_cap_reached: enough for today")
+    assert {row.job.attempts for row in storage.rows.values()} == {0}
+    assert [line["event"] for line in logs] == ["batch_failed"]
+    provider.answer = good_reply
+    await timer.until(lambda: not storage.rows)
+    assert sorted(provider.texts[63:]) == sorted(texts(40))
+    assert queue.status().state == "ok"
+    assert storage.buried_jobs == []
+
+
+async def test_what_still_fits_under_the_cap_is_embedded(
+    make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
+) -> None:
+    room = [13]
+
+    def limited(batch: Sequence[str]) -> Vectors:
+        if len(batch) > room[0]:
+            raise SpendCapReached("enough for today", retry_after_s=6 * 3_600)
+        room[0] -= len(batch)
+        return good_reply(batch)
+
+    queue = await started(make_queue(), timer)
+    provider.answer = limited
+    queue.enqueue(storage.save(*texts(32)))
+    await timer.until(lambda: queue.status().state == "degraded")
+    assert len(storage.vectors) == 13
+
+
+async def test_a_stop_at_a_reached_cap_returns_at_once_and_loses_nothing(
+    make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
+) -> None:
+    def enough(_: Sequence[str]) -> Vectors:
+        raise SpendCapReached("enough for today", retry_after_s=6 * 3_600)
+
+    queue = await started(make_queue(), timer)
+    provider.answer = enough
+    queue.enqueue(storage.save(*texts(3)))
+    await timer.until(lambda: queue.status().state == "degraded")
+    await timer.run(queue.stop(), limit_ms=0)
+    provider.answer = good_reply
+    again = make_queue()
+    again.start()
+    await timer.until(lambda: not storage.rows)
+    assert len(storage.vectors) == 3
+
+
+async def test_waiting_for_ones_turn_is_no_silence_of_the_provider(
+    make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
+) -> None:
+    provider.limits = ProviderLimits(max_inputs=2_048, longest_wait_s=300)
+    queue = await started(make_queue(call_timeout_s=60), timer)
+    provider.gate.clear()
+    queue.enqueue(storage.save("patience"))
+    await timer.until(lambda: provider.hanging == 1)
+    await timer.advance(350_000)
+    assert queue.status().failed_calls == 0
+    provider.gate.set()
+    await timer.until(lambda: not storage.rows)
 
 
 async def test_a_wrong_key_stops_the_calls_at_once_until_a_probe_succeeds(

@@ -15,11 +15,13 @@ from agentctx.embedding_providers.remote.wire_format import garbled, list_in, ma
 class GoogleFormat:
     """One request object for each text: several parts in one content become a single merged vector.
 
-    No `taskType`: texts and questions get one vector each, and gemini-embedding-2 ignores it anyway.
+    Without `input_types` there is no `taskType`: texts and questions get one vector each. gemini-embedding-2
+    ignores it anyway. The reply does not say how many tokens it was.
     """
 
     model: str
     dimensions: int = 0
+    input_types: bool = False
 
     @property
     def path(self) -> str:
@@ -29,13 +31,15 @@ class GoogleFormat:
     def _name(self) -> str:
         return self.model.removeprefix("models/")
 
-    def body(self, texts: Sequence[str]) -> dict[str, Any]:
-        return {"requests": [self._request(text) for text in texts]}
+    def body(self, texts: Sequence[str], *, is_question: bool = False) -> dict[str, Any]:
+        return {"requests": [self._request(text, is_question) for text in texts]}
 
-    def _request(self, text: str) -> dict[str, Any]:
+    def _request(self, text: str, is_question: bool) -> dict[str, Any]:
         request: dict[str, Any] = {"model": f"models/{self._name}", "content": {"parts": [{"text": text}]}}
         if self.dimensions:
             request["outputDimensionality"] = self.dimensions
+        if self.input_types:
+            request["taskType"] = "RETRIEVAL_QUERY" if is_question else "RETRIEVAL_DOCUMENT"
         return request
 
     def vectors(self, reply: Any) -> Vectors:
@@ -43,3 +47,6 @@ class GoogleFormat:
         if not all(isinstance(item, dict) and "values" in item for item in items):
             raise garbled("an item of 'embeddings' has no 'values'")
         return matrix([item["values"] for item in items])
+
+    def tokens(self, reply: Any) -> int | None:  # noqa: ARG002 - it never says
+        return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -44,6 +44,17 @@ class _Reply:
     body: bytes = field(repr=False)
 
 
+class _NoConnection(ProviderFailed):
+    """Nothing was sent."""
+
+
+_NOT_CONNECTED: Final = (httpx.ConnectTimeout, httpx.ConnectError, httpx.ProxyError, httpx.PoolTimeout)
+
+
+def _nobody_cares() -> None:
+    """What a request costs is not counted."""
+
+
 class HttpClient:
     """Posts JSON to one provider. The connections are opened when first needed and kept until `aclose`.
 
@@ -63,10 +74,20 @@ class HttpClient:
         if self._is_closed:
             raise ProviderFailed("the embedding provider is closed", hint="Make a new provider.")
 
-    async def post(self, path: str, body: Mapping[str, Any], *, texts: Sequence[str], max_bytes: int) -> Any:
+    async def post(
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        *,
+        texts: Sequence[str],
+        max_bytes: int,
+        when_unbilled: Callable[[], None] = _nobody_cares,
+    ) -> Any:
         """The JSON of the answer.
 
         `texts` is what `body` carries: no error repeats it. An answer over `max_bytes` is refused.
+        `when_unbilled` is called for a request that was refused or did not arrive. One whose answer is cut
+        off or too late may have been carried out, and billed.
 
         Raises:
             ProviderFailed: as `faults` classifies refusals; no answer, or none that can be read (retry).
@@ -76,8 +97,11 @@ class HttpClient:
         # Raised here, outside the handlers, so that no exception of httpx, whose request has the key in its
         # headers, is chained to it.
         if isinstance(outcome, ProviderFailed):
+            if isinstance(outcome, _NoConnection):
+                when_unbilled()
             raise outcome
         if not 200 <= outcome.status < 300:
+            when_unbilled()
             raise refusal(
                 outcome.status, outcome.headers, outcome.body, now=time.time(), withheld=self._withheld(texts)
             )
@@ -97,7 +121,8 @@ class HttpClient:
             async with asyncio.timeout(self._timeout_s), client.stream("POST", url, json=body) as response:
                 return await _read(response, max_bytes)
         except (TimeoutError, httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
-            return ProviderFailed(_unanswered(error, self._timeout_s), hint=_UNANSWERED_HINT)
+            kind = _NoConnection if isinstance(error, _NOT_CONNECTED) else ProviderFailed
+            return kind(_unanswered(error, self._timeout_s), hint=_UNANSWERED_HINT)
 
     def _open(self) -> httpx.AsyncClient:
         return httpx.AsyncClient(

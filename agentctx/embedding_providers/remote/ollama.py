@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentctx.embedding_providers.base import Vectors
-from agentctx.embedding_providers.remote.wire_format import list_in, matrix
+from agentctx.embedding_providers.remote.wire_format import count_in, list_in, matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class OllamaFormat:
     dimensions: int = 0
     path: str = "/api/embed"
 
-    def body(self, texts: Sequence[str]) -> dict[str, Any]:
+    def body(self, texts: Sequence[str], *, is_question: bool = False) -> dict[str, Any]:  # noqa: ARG002 - it has no types
         body: dict[str, Any] = {"model": self.model, "input": list(texts), "truncate": False}
         if self.dimensions:
             body["dimensions"] = self.dimensions
@@ -26,3 +26,6 @@ class OllamaFormat:
 
     def vectors(self, reply: Any) -> Vectors:
         return matrix(list_in(reply, "embeddings"))
+
+    def tokens(self, reply: Any) -> int | None:
+        return count_in(reply, "prompt_eval_count")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentctx.embedding_providers.base import Vectors
-from agentctx.embedding_providers.remote.wire_format import by_index, garbled, list_in, matrix
+from agentctx.embedding_providers.remote.wire_format import by_index, count_in, garbled, list_in, matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class OpenAIFormat:
     asks_base64: bool = False
     path: str = "/embeddings"
 
-    def body(self, texts: Sequence[str]) -> dict[str, Any]:
+    def body(self, texts: Sequence[str], *, is_question: bool = False) -> dict[str, Any]:  # noqa: ARG002 - it has no types
         body: dict[str, Any] = {"model": self.model, "input": list(texts)}
         if self.dimensions:
             body["dimensions"] = self.dimensions
@@ -36,3 +36,6 @@ class OpenAIFormat:
         if not all("embedding" in item for item in items):
             raise garbled("an item of 'data' has no 'embedding'")
         return matrix([item["embedding"] for item in items])
+
+    def tokens(self, reply: Any) -> int | None:
+        return count_in(reply, "usage", "total_tokens")

@@ -10,9 +10,12 @@ from typing import Final
 import numpy as np
 
 from agentctx.embedding_providers.base import ProviderLimits, Vectors, check_reply
+from agentctx.embedding_providers.pace import Pace
+from agentctx.embedding_providers.prices import estimate_tokens
 from agentctx.embedding_providers.remote.http import Address, HttpClient
 from agentctx.embedding_providers.remote.splitting import requests_within
 from agentctx.embedding_providers.remote.wire_format import WireFormat
+from agentctx.embedding_providers.spending import Spending
 from agentctx.embedding_providers.texts import require_unicode
 
 BATCH_LANES: Final = 4
@@ -42,7 +45,10 @@ class RemoteProvider:
         address: of the service.
         limits: of one request; longer lists are sent in several.
         timeout_s: of one request with its answer.
+        pace: at which requests are sent.
+        spending: counts what they cost, and may refuse them.
         prefixes: none by default.
+        input_types: whether the wire format tells questions from texts; part of the fingerprint.
     """
 
     cpu_seconds = 0.0
@@ -57,7 +63,10 @@ class RemoteProvider:
         address: Address,
         limits: ProviderLimits,
         timeout_s: float,
+        pace: Pace,
+        spending: Spending,
         prefixes: Prefixes | None = None,
+        input_types: bool = False,
     ) -> None:
         self._id = provider_id
         self._model = model
@@ -66,7 +75,10 @@ class RemoteProvider:
         self._wire_format = wire_format
         self._base_url = address.base_url
         self._limits = limits
+        self._pace = pace
+        self._spending = spending
         self._prefixes = prefixes or Prefixes()
+        self._input_types = input_types
         self._http = HttpClient(address, timeout_s=timeout_s)
         self._batch_lanes = asyncio.Semaphore(BATCH_LANES)
 
@@ -92,7 +104,11 @@ class RemoteProvider:
 
     @property
     def fingerprint(self) -> Mapping[str, str | int]:
-        """`dimension` is what is asked for, so that the fingerprint is the same before and after a reply."""
+        """`dimension` is what is asked for, so that the fingerprint is the same before and after a reply.
+
+        `input_types` is in it only when it is on: spaces from before there was the option stay valid.
+        """
+        types = {"input_types": 1} if self._input_types else {}
         return {
             "provider": self._id,
             "base_url": self._base_url,
@@ -100,6 +116,7 @@ class RemoteProvider:
             "dimension": self._asked_dimension,
             "query_prefix": self._prefixes.query,
             "document_prefix": self._prefixes.document,
+            **types,
         }
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
@@ -107,6 +124,7 @@ class RemoteProvider:
 
         Raises:
             ProviderFailed: the service refused or failed, also when only one of several requests did.
+            SpendCapReached: a request would cost more than is left for today.
         """
         self._http.require_open()
         if not texts:
@@ -117,9 +135,14 @@ class RemoteProvider:
             return np.concatenate([await self._ask(part) for part in requests_within(sent, self._limits)])
 
     async def embed_query(self, text: str) -> Vectors:
-        """One vector `(dimension,)`, on a connection of its own. Raises `ProviderFailed`."""
+        """One vector `(dimension,)`, on a connection and a share of the limits of its own.
+
+        Raises:
+            ProviderFailed, SpendCapReached: as with `embed`.
+        """
+        self._http.require_open()
         require_unicode([text])
-        vectors = await self._ask(_with_prefix(self._prefixes.query, [text]))
+        vectors = await self._ask(_with_prefix(self._prefixes.query, [text]), is_question=True)
         row: Vectors = vectors[0]
         return row
 
@@ -127,13 +150,18 @@ class RemoteProvider:
         """Close the connections and refuse every later call; idempotent."""
         await self._http.aclose()
 
-    async def _ask(self, texts: Sequence[str]) -> Vectors:
-        reply = await self._http.post(
-            self._wire_format.path,
-            self._wire_format.body(texts),
-            texts=texts,
-            max_bytes=min(_MAX_REPLY_BYTES, _REPLY_BYTES + _REPLY_BYTES_PER_TEXT * len(texts)),
-        )
+    async def _ask(self, texts: Sequence[str], *, is_question: bool = False) -> Vectors:
+        tokens = sum(estimate_tokens(len(text.encode())) for text in texts)
+        await self._pace.turn(tokens, is_question=is_question)
+        with self._spending.call(tokens) as charge:
+            reply = await self._http.post(
+                self._wire_format.path,
+                self._wire_format.body(texts, is_question=is_question),
+                texts=texts,
+                max_bytes=min(_MAX_REPLY_BYTES, _REPLY_BYTES + _REPLY_BYTES_PER_TEXT * len(texts)),
+                when_unbilled=charge.void,
+            )
+            charge.tokens = self._wire_format.tokens(reply) or tokens
         vectors = check_reply(self._wire_format.vectors(reply), count=len(texts), dimension=self._dimension)
         self._dimension = vectors.shape[1]
         return vectors

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from agentctx.config.schema import EmbeddingSettings
+from agentctx.config.schema import EmbeddingLimitSettings, EmbeddingSettings
 from agentctx.embedding_providers.base import ProviderLimits
+from agentctx.embedding_providers.pace import Pace
 from agentctx.embedding_providers.remote.cohere import CohereFormat
 from agentctx.embedding_providers.remote.google import GoogleFormat
 from agentctx.embedding_providers.remote.http import Address
@@ -18,6 +20,7 @@ from agentctx.embedding_providers.remote.openai import OpenAIFormat
 from agentctx.embedding_providers.remote.provider import Prefixes, RemoteProvider
 from agentctx.embedding_providers.remote.voyage import VoyageFormat
 from agentctx.embedding_providers.remote.wire_format import WireFormat
+from agentctx.embedding_providers.spending import Spending
 from agentctx.errors import ConfigInvalid
 
 
@@ -33,6 +36,8 @@ class Service:
     model: str = ""
     """The model unless `embedding.model` names one; empty where that must name it."""
     key_header: str = "authorization"
+    typed_format: Callable[[str, int], WireFormat] | None = None
+    """Makes the format that tells questions from texts; None where the service has no such types."""
 
 
 def _openai(model: str, dimensions: int) -> WireFormat:
@@ -52,6 +57,7 @@ SERVICES: dict[str, Service] = {
         base_url="https://generativelanguage.googleapis.com/v1beta",
         model="gemini-embedding-2",
         key_header="x-goog-api-key",
+        typed_format=partial(GoogleFormat, input_types=True),
     ),
     "ollama": Service(
         wire_format=OllamaFormat,
@@ -66,6 +72,7 @@ SERVICES: dict[str, Service] = {
         limits=ProviderLimits(max_inputs=96),
         base_url="https://api.cohere.com",
         model="embed-v4.0",
+        typed_format=partial(CohereFormat, input_types=True),
     ),
     # The tokens are those of the models with the narrowest limit. 1,000 inputs are allowed; the answer
     # to so many would take long to parse.
@@ -74,37 +81,82 @@ SERVICES: dict[str, Service] = {
         limits=ProviderLimits(max_inputs=128, max_tokens=120_000),
         base_url="https://api.voyageai.com/v1",
         model="voyage-4",
+        typed_format=partial(VoyageFormat, input_types=True),
     ),
 }
 
 
-def create_remote(service_id: str, settings: EmbeddingSettings, key: SecretStr | None) -> RemoteProvider:
+def model_of(service_id: str, settings: EmbeddingSettings) -> str:
+    """The configured model, else the service's own; empty where neither names one."""
+    service = SERVICES.get(service_id)
+    return settings.model or (service.model if service else "")
+
+
+def create_remote(
+    service_id: str, settings: EmbeddingSettings, key: SecretStr | None, spending: Spending
+) -> RemoteProvider:
     """The provider of a service in `SERVICES`, made without asking it anything.
 
     Raises:
-        ConfigInvalid: address or model is missing, or address or key cannot be used.
+        ConfigInvalid: address or model is missing, address or key cannot be used, the service has no types of
+            input, or a cap is set and the price is not known.
     """
     service = SERVICES[service_id]
-    model = settings.model or service.model
+    model = model_of(service_id, settings)
     if not model:
         raise ConfigInvalid(
             f"{service_id} needs the name of a model", hint="Set embedding.model to one that the server has."
         )
+    _require_price(model, settings.limits, spending)
+    pace = Pace(settings.limits.requests_per_minute, settings.limits.tokens_per_minute)
     return RemoteProvider(
         service_id,
         model,
         settings.dimensions,
-        wire_format=service.wire_format(model, settings.dimensions),
+        wire_format=_wire_format(service_id, model, settings),
         address=Address(
             base_url=_checked_url(service_id, settings.base_url or service.base_url),
             key=_checked_key(key),
             key_header=service.key_header,
             use_environment_proxies=settings.use_environment_proxies,
         ),
-        limits=service.limits,
+        limits=_limits(service.limits, pace, settings.queue.batch_size),
         timeout_s=settings.queue.call_timeout_s,
+        pace=pace,
+        spending=spending,
         prefixes=Prefixes(query=settings.query_prefix, document=settings.document_prefix),
+        input_types=settings.input_types,
     )
+
+
+def _require_price(model: str, limits: EmbeddingLimitSettings, spending: Spending) -> None:
+    if limits.usd_per_day and spending.price is None:
+        raise ConfigInvalid(
+            f"embedding.limits.usd_per_day is set, and no published price is known for {model}",
+            hint="Set embedding.limits.usd_per_million_tokens.",
+        )
+
+
+def _wire_format(service_id: str, model: str, settings: EmbeddingSettings) -> WireFormat:
+    service = SERVICES[service_id]
+    if not settings.input_types:
+        return service.wire_format(model, settings.dimensions)
+    if service.typed_format is None or model.removeprefix("models/").startswith(_UNTYPED_MODELS):
+        raise ConfigInvalid(
+            f"embedding.input_types is set, {service_id} {model} has no types of input",
+            hint="Set embedding.query_prefix and document_prefix to what the model's card says.",
+        )
+    return service.typed_format(model, settings.dimensions)
+
+
+_UNTYPED_MODELS = ("gemini-embedding-2",)
+"""Models that ignore the types which other models of their service know."""
+
+
+def _limits(limits: ProviderLimits, pace: Pace, batch_size: int) -> ProviderLimits:
+    """The service's limits, cut so that a request can get its turn."""
+    own = [most for most in (limits.max_tokens, pace.most_tokens) if most is not None]
+    return replace(limits, max_tokens=min(own, default=None), longest_wait_s=pace.longest_wait_s(batch_size))
 
 
 def _checked_url(service_id: str, url: str) -> str:

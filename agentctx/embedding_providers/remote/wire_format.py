@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import Disposition, ProviderFailed
+
+_MOST_TOKENS: Final = 10**9
+"""No request has so many; a larger number is nonsense."""
 
 
 class WireFormat(Protocol):
@@ -21,8 +25,12 @@ class WireFormat(Protocol):
         """Of the request, after the base URL; begins with a slash."""
         ...
 
-    def body(self, texts: Sequence[str]) -> dict[str, Any]:
-        """The JSON of a request. No text is empty."""
+    def body(self, texts: Sequence[str], *, is_question: bool = False) -> dict[str, Any]:
+        """The JSON of a request. No text is empty. Questions are told apart only where that is configured."""
+        ...
+
+    def tokens(self, reply: Any) -> int | None:
+        """How many tokens the reply says were billed; None when it does not."""
         ...
 
     def vectors(self, reply: Any) -> Vectors:
@@ -51,6 +59,15 @@ def list_in(reply: Any, *path: str) -> list[Any]:
     if not isinstance(value, list):
         raise garbled(f"it has no list {'.'.join(path)!r}")
     return value
+
+
+def count_in(reply: Any, *path: str) -> int | None:
+    """The positive number at the path of keys; None where there is none."""
+    value = reply
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    is_count = type(value) in {int, float} and 0 < value < _MOST_TOKENS
+    return math.ceil(value) if is_count else None
 
 
 def by_index(items: Sequence[Any]) -> list[Mapping[str, Any]]:

@@ -6,7 +6,10 @@ import pytest
 from pydantic import SecretStr
 
 from agentctx.config.schema import EmbeddingSettings
-from agentctx.embedding_providers.remote.services import SERVICES, create_remote
+from agentctx.embedding_providers.prices import price_of
+from agentctx.embedding_providers.remote.provider import RemoteProvider
+from agentctx.embedding_providers.remote.services import SERVICES, create_remote, model_of
+from agentctx.embedding_providers.spending import Spending
 from agentctx.errors import ConfigInvalid
 
 KEY = SecretStr("canary-key-0123456789")
@@ -16,9 +19,17 @@ def settings(**values: Any) -> EmbeddingSettings:
     return EmbeddingSettings.model_validate(values)
 
 
+def created(service: str, settings: EmbeddingSettings, key: SecretStr | None) -> RemoteProvider:
+    model = model_of(service, settings)
+    price = price_of(service, model, settings.limits.usd_per_million_tokens)
+    return create_remote(
+        service, settings, key, Spending(price, settings.limits.usd_per_day, clock=lambda: 0)
+    )
+
+
 @pytest.mark.parametrize("service", [name for name, known in SERVICES.items() if known.base_url])
 def test_defaults_are_enough(service: str) -> None:
-    provider = create_remote(service, settings(), KEY)
+    provider = created(service, settings(), KEY)
     assert provider.id == service
     assert provider.model == SERVICES[service].model
     assert provider.dimension == 0
@@ -33,21 +44,21 @@ def test_defaults_are_enough(service: str) -> None:
 
 
 def test_a_model_nobody_knows_passes() -> None:
-    assert create_remote("openai", settings(model="text-embedding-9"), KEY).model == "text-embedding-9"
+    assert created("openai", settings(model="text-embedding-9"), KEY).model == "text-embedding-9"
 
 
 def test_a_slash_at_the_end_makes_no_other_space() -> None:
-    one = create_remote("ollama", settings(base_url="http://box:11434/"), None)
-    other = create_remote("ollama", settings(base_url="http://box:11434"), None)
+    one = created("ollama", settings(base_url="http://box:11434/"), None)
+    other = created("ollama", settings(base_url="http://box:11434"), None)
     assert one.fingerprint == other.fingerprint
 
 
 def test_a_compatible_server_needs_address_and_model_but_no_key() -> None:
     with pytest.raises(ConfigInvalid, match="model"):
-        create_remote("openai-compatible", settings(base_url="http://127.0.0.1:8080/v1"), None)
+        created("openai-compatible", settings(base_url="http://127.0.0.1:8080/v1"), None)
     with pytest.raises(ConfigInvalid, match="address"):
-        create_remote("openai-compatible", settings(model="m"), None)
-    made = create_remote("openai-compatible", settings(model="m", base_url="http://[::1]:8080/v1"), None)
+        created("openai-compatible", settings(model="m"), None)
+    made = created("openai-compatible", settings(model="m", base_url="http://[::1]:8080/v1"), None)
     assert made.model == "m"
 
 
@@ -69,7 +80,7 @@ def test_a_compatible_server_needs_address_and_model_but_no_key() -> None:
 )
 def test_an_address_that_is_none_or_holds_a_secret(url: str) -> None:
     with pytest.raises(ConfigInvalid, match="base_url") as caught:
-        create_remote("ollama", settings(base_url=url), None)
+        created("ollama", settings(base_url=url), None)
     assert "hush" not in caught.value.message + caught.value.hint
 
 
@@ -78,5 +89,47 @@ def test_an_address_that_is_none_or_holds_a_secret(url: str) -> None:
 )
 def test_a_key_that_no_header_can_carry_is_refused_and_not_quoted(spoiled: str) -> None:
     with pytest.raises(ConfigInvalid, match="key") as caught:
-        create_remote("openai", settings(), SecretStr(spoiled))
+        created("openai", settings(), SecretStr(spoiled))
     assert "can" not in caught.value.message
+
+
+def test_a_cap_needs_a_price() -> None:
+    capped = {"limits": {"usd_per_day": 1.0}}
+    assert created("openai", settings(**capped), KEY).model == "text-embedding-3-small"
+    with pytest.raises(ConfigInvalid, match="no published price is known for nomic-embed-text") as caught:
+        created("ollama", settings(**capped), None)
+    assert caught.value.hint == "Set embedding.limits.usd_per_million_tokens."
+    priced = {"limits": {"usd_per_day": 1.0, "usd_per_million_tokens": 0.01}}
+    assert created("ollama", settings(**priced), None).model == "nomic-embed-text"
+
+
+@pytest.mark.parametrize("service", ["cohere", "voyage"])
+def test_types_of_input_make_another_space(service: str) -> None:
+    typed = created(service, settings(input_types=True), KEY)
+    assert typed.fingerprint["input_types"] == 1
+    assert {**created(service, settings(), KEY).fingerprint, "input_types": 1} == typed.fingerprint
+
+
+def test_a_google_model_that_knows_types_gets_them_and_one_that_ignores_them_is_refused() -> None:
+    assert created("google", settings(model="gemini-embedding-001", input_types=True), KEY).fingerprint[
+        "input_types"
+    ]
+    for ignoring in ("", "gemini-embedding-2", "models/gemini-embedding-2"):
+        with pytest.raises(ConfigInvalid, match="gemini-embedding-2 has no types of input") as caught:
+            created("google", settings(model=ignoring, input_types=True), KEY)
+        assert "query_prefix" in caught.value.hint
+
+
+@pytest.mark.parametrize("service", ["openai", "ollama", "openai-compatible"])
+def test_where_there_are_no_types_the_prefixes_are_named(service: str) -> None:
+    made = settings(input_types=True, model="m", base_url="http://127.0.0.1:8080/v1")
+    with pytest.raises(ConfigInvalid, match="input_types") as caught:
+        created(service, made, KEY)
+    assert "embedding.query_prefix and document_prefix" in caught.value.hint
+
+
+def test_a_request_is_no_larger_than_what_may_go_in_a_minute() -> None:
+    limited = created("openai", settings(limits={"tokens_per_minute": 10_000}), KEY)
+    assert limited.limits.max_tokens == 8_000
+    assert limited.limits.longest_wait_s > 0
+    assert created("openai", settings(), KEY).limits == SERVICES["openai"].limits

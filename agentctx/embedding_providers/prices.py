@@ -1,0 +1,76 @@
+"""What embedding costs: published prices, and estimates from sizes. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+BYTES_PER_TOKEN: Final = 3
+"""English has four and more UTF-8 bytes a token, Chinese about three: estimates are rather too high."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model costs, in USD for a million tokens. `source` says who says so, and as of when."""
+
+    usd_per_million_tokens: float
+    source: str
+
+    def usd(self, tokens: int) -> float:
+        """What so many tokens cost."""
+        return tokens * self.usd_per_million_tokens / 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class CostEstimate:
+    """About how many tokens something has and what embedding them costs; None where no price is known."""
+
+    tokens: int
+    usd: float | None
+
+
+def _published(usd_per_million_tokens: float, month: str) -> Price:
+    return Price(usd_per_million_tokens, f"published, as of {month}")
+
+
+PUBLISHED: Final[dict[tuple[str, str], Price]] = {
+    ("openai", "text-embedding-3-small"): _published(0.02, "2026-05"),
+    ("openai", "text-embedding-3-large"): _published(0.13, "2026-05"),
+    ("openai", "text-embedding-ada-002"): _published(0.10, "2026-05"),
+    ("google", "gemini-embedding-2"): _published(0.20, "2026-05"),
+    ("google", "gemini-embedding-001"): _published(0.15, "2026-05"),
+    ("cohere", "embed-v4.0"): _published(0.12, "2026-06"),
+    ("voyage", "voyage-4-large"): _published(0.12, "2026-07"),
+    ("voyage", "voyage-4"): _published(0.06, "2026-07"),
+    ("voyage", "voyage-4-lite"): _published(0.02, "2026-07"),
+    ("voyage", "voyage-3.5"): _published(0.06, "2026-05"),
+    ("voyage", "voyage-3-large"): _published(0.18, "2026-05"),
+}
+"""By provider id and model: the price of text at the vendor's standard rate, and the month of the source."""
+
+
+def price_of(provider_id: str, model: str, configured: float = 0.0) -> Price | None:
+    """The configured price (USD for a million tokens), else the published one; None where none is known."""
+    if configured > 0:
+        return Price(configured, "embedding.limits.usd_per_million_tokens")
+    return PUBLISHED.get((provider_id, model.removeprefix("models/")))
+
+
+def estimate_tokens(size: int) -> int:
+    """About how many tokens a text of so many UTF-8 bytes has; rather too many, and at least one."""
+    return max(1, -(-size // BYTES_PER_TOKEN))
+
+
+def estimate_cost(size: int, usd_per_million_tokens: float | None) -> CostEstimate:
+    """What embedding texts of so many UTF-8 bytes in all costs, before it is done. Nothing costs nothing."""
+    tokens = estimate_tokens(size) if size else 0
+    if usd_per_million_tokens is None:
+        return CostEstimate(tokens, None)
+    return CostEstimate(tokens, Price(usd_per_million_tokens, "").usd(tokens))
+
+
+def shown_usd(usd: float) -> str:
+    """An amount as people read it: `$12.35`, `$0.0042`, `$0.000025`, `$0.00`."""
+    if usd >= 0.1 or usd == 0:
+        return f"${usd:,.2f}"
+    return f"${usd:.4f}" if usd >= 0.001 else f"${max(usd, 1e-6):.6f}"

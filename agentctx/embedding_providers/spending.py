@@ -1,0 +1,165 @@
+"""What a provider was paid today, kept in a small file, and the cap that stops calls until midnight UTC.
+
+A file beside the database, not a table of it: what was spent stays spent when an older copy of the database
+is put back, and providers know nothing of storage. It is replaced after every call that was paid, so a kill
+loses the calls in flight and no more. It is not synced: a power cut may lose the last seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import structlog
+
+from agentctx.embedding_providers.prices import Price, shown_usd
+from agentctx.errors import SpendCapReached
+
+Clock: TypeAlias = Callable[[], int]
+"""Milliseconds since the epoch."""
+
+FILE_NAME: Final = "spending.json"
+_DAY_MS: Final = 86_400_000
+_DAYS_KEPT: Final = 31
+_MOST_BYTES: Final = 65_536
+
+log = structlog.get_logger("agentctx.spending")
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Tokens sent to a provider, and what they cost in USD as far as a price is known."""
+
+    tokens: int = 0
+    usd: float = 0.0
+
+    def plus(self, tokens: int, usd: float) -> Spent:
+        return Spent(self.tokens + tokens, self.usd + usd)
+
+
+@dataclass(slots=True)
+class Charge:
+    """What one call costs: the estimate, until the answer says it better."""
+
+    tokens: int
+
+    def void(self) -> None:
+        """Nobody bills this call: it was refused, or never arrived."""
+        self.tokens = 0
+
+
+class Spending:
+    """Counts what calls cost, by day of UTC, and refuses those that would exceed the cap.
+
+    Args:
+        price: None where none is known: tokens are counted, and no cap can be kept.
+        cap_usd: of a day; 0 is none.
+        folder: where the count is kept; None keeps it in memory.
+        clock: milliseconds since the epoch, by which days change.
+    """
+
+    def __init__(
+        self, price: Price | None = None, cap_usd: float = 0.0, *, folder: Path | None = None, clock: Clock
+    ) -> None:
+        self.price = price
+        self.cap_usd = cap_usd
+        self._clock = clock
+        self._path = folder / FILE_NAME if folder else None
+        self._days = _read(self._path) if self._path else {}
+        self._reserved_usd = 0.0
+        self._refused_on = ""
+        self.since_start = Spent()
+
+    def today(self) -> Spent:
+        """Since 00:00 UTC, calls in flight not included."""
+        return self._days.get(self._day(), Spent())
+
+    @property
+    def is_cap_reached(self) -> bool:
+        """Whether a call of today was refused, or nothing is left for any."""
+        return bool(self.cap_usd) and (self._refused_on == self._day() or self.today().usd >= self.cap_usd)
+
+    @contextmanager
+    def call(self, tokens: int) -> Iterator[Charge]:
+        """A call of about so many tokens, counted at its end, also when it fails, unless it was voided.
+
+        Raises:
+            SpendCapReached: it does not fit under the cap any more; `retry_after_s` lasts until midnight UTC.
+        """
+        reserved_usd = self._usd(tokens)
+        if self.cap_usd and self.today().usd + self._reserved_usd + reserved_usd > self.cap_usd:
+            raise self._refusal()
+        charge = Charge(tokens)
+        self._reserved_usd += reserved_usd
+        try:
+            yield charge
+        finally:
+            self._reserved_usd -= reserved_usd
+            self._count(charge.tokens)
+
+    def _count(self, tokens: int) -> None:
+        if not tokens:
+            return
+        usd = self._usd(tokens)
+        day = self._day()
+        # Written last, so that days are in the order of their last change whatever the clock does.
+        self._days[day] = self._days.pop(day, Spent()).plus(tokens, usd)
+        self.since_start = self.since_start.plus(tokens, usd)
+        for oldest in list(self._days)[:-_DAYS_KEPT]:
+            del self._days[oldest]
+        if self._path:
+            _write(self._path, self._days)
+
+    def _refusal(self) -> SpendCapReached:
+        self._refused_on = self._day()
+        return SpendCapReached(
+            f"the next call would exceed the cap of a day, {shown_usd(self.today().usd)} of "
+            f"{shown_usd(self.cap_usd)} are spent; embedding goes on at 00:00 UTC",
+            retry_after_s=(_DAY_MS - self._clock() % _DAY_MS) / 1_000,
+        )
+
+    def _usd(self, tokens: int) -> float:
+        return self.price.usd(tokens) if self.price else 0.0
+
+    def _day(self) -> str:
+        return datetime.fromtimestamp(self._clock() / 1_000, UTC).date().isoformat()
+
+
+def _read(path: Path) -> dict[str, Spent]:
+    """The days in a file; none when there is no file, or none that can be read."""
+    try:
+        with path.open("rb") as file:
+            days = json.loads(file.read(_MOST_BYTES))["days"]
+        return {str(day): _spent(row) for day, row in days.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        log.warning("spending_not_readable", path=str(path), reason=type(error).__name__)
+        return {}
+
+
+def _spent(row: Mapping[str, Any]) -> Spent:
+    tokens, usd = int(row["tokens"]), float(row["usd"])
+    if tokens < 0 or not (math.isfinite(usd) and usd >= 0):
+        raise ValueError("no amount")
+    return Spent(tokens, usd)
+
+
+def _write(path: Path, days: Mapping[str, Spent]) -> None:
+    """Replace the file at once. One that cannot be written is logged; the count goes on in memory."""
+    rows = {day: {"tokens": spent.tokens, "usd": round(spent.usd, 9)} for day, spent in days.items()}
+    new = path.with_name(f"{path.name}.new")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(new, flags, 0o600), "w", encoding="utf-8") as file:
+            json.dump({"days": rows}, file)
+        new.replace(path)
+    except OSError as error:
+        log.warning("spending_not_written", path=str(path), reason=error.strerror)

@@ -1,0 +1,176 @@
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentctx.cli.ingest_cost import cost_line, needs_consent
+from agentctx.embedding_providers.prices import CostEstimate
+from agentctx.wire import EntryPage, ProviderCost, ProviderStatus, SaveManyReply
+from tests.cli.terminal import Terminal
+from tests.client.stub_daemon import Reply, Seen, StubDaemon, save_result, status_reply
+
+Agentctx = Callable[..., int]
+
+
+def cost(usd_per_million_tokens: float | None = 0.02, confirm_usd: float = 1.0) -> ProviderCost:
+    return ProviderCost(
+        usd_per_million_tokens=usd_per_million_tokens,
+        price_source="published, as of 2026-05" if usd_per_million_tokens else "",
+        usd_per_day=0.0,
+        confirm_usd=confirm_usd,
+        tokens_today=0,
+        usd_today=0.0,
+        cap_reached=False,
+    )
+
+
+def provider(cost: ProviderCost | None) -> ProviderStatus:
+    return ProviderStatus(id="openai", model="m-small", dimension=8, state="ok", reason=None, cost=cost)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, daemon: StubDaemon) -> Path:
+    """A file of 3,000 bytes: about 1,000 tokens."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "a.md").write_text("word " * 600)
+    daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[], next=None)))
+    daemon.answer("POST", "/v1/entries", _saved)
+    return folder
+
+
+def _saved(seen: Seen) -> Reply:
+    return 200, SaveManyReply(results=[save_result() for _ in seen.body["entries"]])
+
+
+def costs(daemon: StubDaemon, told: ProviderCost | None) -> None:
+    daemon.answer("GET", "/v1/status", (200, status_reply(provider=provider(told))))
+
+
+def saves(daemon: StubDaemon) -> int:
+    return sum(seen.method == "POST" for seen in daemon.seen)
+
+
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch, answer: str) -> Terminal:
+    err = Terminal()
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    monkeypatch.setattr(sys, "stderr", err)
+    return err
+
+
+def test_what_is_cheap_is_said_and_sent(
+    agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    costs(daemon, cost())
+    assert agentctx("ingest", str(folder)) == 0
+    assert capsys.readouterr().err.splitlines()[0] == (
+        "note: about 1,000 tokens to embed with openai m-small, $0.000020 "
+        "($0.02 a million, published, as of 2026-05)"
+    )
+    assert saves(daemon) == 1
+
+
+def test_where_embedding_is_free_nothing_is_said(
+    agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    costs(daemon, None)
+    assert agentctx("ingest", str(folder)) == 0
+    assert "tokens" not in capsys.readouterr().err
+
+
+def test_a_model_without_a_price_is_no_obstacle(
+    agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    costs(daemon, cost(None))
+    assert agentctx("ingest", str(folder)) == 0
+    assert (
+        "no published price known for m-small; set embedding.limits.usd_per_million_tokens"
+        in capsys.readouterr().err
+    )
+
+
+def test_without_a_terminal_what_is_dear_is_refused(
+    agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    costs(daemon, cost(2_000.0))
+    assert agentctx("ingest", str(folder)) == 2
+    err = capsys.readouterr().err
+    assert "error: Embedding this costs about $2.00, more than $1.00; nothing was sent." in err
+    assert "hint: Say --yes" in err
+    assert saves(daemon) == 0
+
+
+@pytest.mark.parametrize("option", ["--yes", "-y", "--dry-run"])
+def test_consent_given_or_not_needed(
+    agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    costs(daemon, cost(2_000.0))
+    assert agentctx("ingest", option, str(folder)) == 0
+    assert "$2.00" in capsys.readouterr().err
+    assert saves(daemon) == (0 if option == "--dry-run" else 1)
+
+
+@pytest.mark.parametrize(("answer", "code", "sent"), [("y\n", 0, 1), ("n\n", 1, 0), ("\n", 1, 0)])
+def test_on_a_terminal_it_is_asked(
+    agentctx: Agentctx,
+    daemon: StubDaemon,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: str,
+    code: int,
+    sent: int,
+) -> None:
+    costs(daemon, cost(2_000.0))
+    err = on_a_terminal(monkeypatch, answer)
+    assert agentctx("ingest", str(folder)) == code
+    assert "Go on?" in err.written()
+    assert saves(daemon) == sent
+
+
+def test_control_c_at_the_question_sends_nothing(
+    agentctx: Agentctx, daemon: StubDaemon, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs(daemon, cost(2_000.0))
+    on_a_terminal(monkeypatch, "")
+
+    def interrupted(*_: object, **__: object) -> str:
+        os.kill(os.getpid(), signal.SIGINT)
+        raise AssertionError("the question went on waiting")
+
+    monkeypatch.setattr("typer._click.termui.visible_prompt_func", interrupted)
+    assert agentctx("ingest", str(folder)) == 130
+    assert saves(daemon) == 0
+
+
+def test_json_asks_nobody_and_holds_the_cost(
+    agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    costs(daemon, cost())
+    assert agentctx("ingest", "--json", str(folder)) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["cost"] == {"tokens": 1_000, "usd": pytest.approx(0.00002), "model": "m-small"}
+
+
+def test_quiet_says_only_what_matters(
+    agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    costs(daemon, cost())
+    assert agentctx("ingest", "--quiet", str(folder)) == 0
+    assert "tokens" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("usd", "confirm_usd", "needed"),
+    [(1.01, 1.0, True), (1.0, 1.0, False), (99.0, 0.0, False), (None, 1.0, False)],
+)
+def test_the_threshold(usd: float | None, confirm_usd: float, needed: bool) -> None:
+    assert needs_consent(CostEstimate(1, usd), confirm_usd) is needed
+
+
+def test_the_line_without_a_price() -> None:
+    line = cost_line(CostEstimate(7, None), provider(None), cost(None))
+    assert line.startswith("about 7 tokens to embed with openai m-small; no published price known")

@@ -1,0 +1,124 @@
+"""The cap of a day in a whole daemon, against the fake server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from agentctx.config.schema import Settings
+from agentctx.daemon.build import Core
+from agentctx.fake_provider.serving import FakeProviderServer, running
+from agentctx.server.service import Examination
+from agentctx.wire import ProviderCost, SearchRequest
+from tests.running_core import ME, embedded, running_core, save
+from tests.storage.drafts import HandClock
+from tests.telemetry.scraped import scraped
+
+DAY_MS = 86_400_000
+LONG = "The falcon nests on the tower of the old town hall. " * 10
+CAP_USD = 200.0
+"""Enough for the long text alone, and not for the canary and a short one before it."""
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeProviderServer]:
+    async with running(dimension=8) as fake:
+        yield fake
+
+
+def settings(server: FakeProviderServer, usd_per_day: float) -> Settings:
+    """A dollar a token."""
+    limits = {"usd_per_million_tokens": 1_000_000.0, "usd_per_day": usd_per_day}
+    return Settings.model_validate(
+        {
+            "embedding": {
+                "provider": "openai",
+                "base_url": server.base_url("openai"),
+                "api_key": "any",
+                "limits": limits,
+            }
+        }
+    )
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110 - what is waited for tells nobody
+            await asyncio.sleep(0)
+
+
+async def cost_of(core: Core) -> ProviderCost:
+    cost = (await core.service.status(ME)).provider.cost
+    assert cost is not None
+    return cost
+
+
+def reason(core: Core) -> str:
+    assert core.keeper is not None
+    return core.keeper.reason or ""
+
+
+async def paused(core: Core) -> None:
+    await until(lambda: reason(core).startswith("spend_cap_reached: "))
+
+
+async def test_a_reached_cap_pauses_and_says_so_everywhere(
+    server: FakeProviderServer, tmp_path: Path, clock: HandClock
+) -> None:
+    async with running_core(tmp_path, None, settings=settings(server, CAP_USD), clock=clock) as core:
+        await save(core, key="short", content="red apple")
+        await embedded(core)
+        await save(core, key="long", content=LONG)
+        await paused(core)
+        asked = len(server.requests)
+
+        answer = await core.service.search(SearchRequest(query="falcon"), ME)
+        assert "falcon" in answer.results[0].content
+        assert (answer.degraded or "").startswith("spend_cap_reached: ")
+        assert len(server.requests) == asked
+
+        status = await core.service.status(ME)
+        assert status.provider.state == "degraded"
+        assert status.provider.cost is not None
+        assert status.provider.cost.cap_reached
+        assert (status.queue.pending, status.queue.buried) == (1, 0)
+        assert core.service.degraded()["embeddings"].startswith("spend_cap_reached: ")
+        shown = scraped(await core.service.metrics())
+        assert 0 < shown["agentctx_provider_usd_today"] <= shown["agentctx_provider_usd_cap"] == CAP_USD
+        assert shown["agentctx_provider_tokens_total"] == status.provider.cost.tokens_today
+        assert shown['agentctx_degraded_answers_total{reason="spend_cap_reached"}'] == 1
+        report = await core.service.doctor(Examination(only=("embedding.spending",)), ME)
+        assert [check.status for check in report.checks] == ["warn"]
+
+        clock.now += DAY_MS
+        assert core.queue is not None
+        core.queue.look_again()
+        await embedded(core)
+        assert (await core.storage.census()).violations == 0
+        assert not (await cost_of(core)).cap_reached
+
+
+async def test_a_restart_does_not_reset_the_day_and_a_higher_cap_goes_on_at_once(
+    server: FakeProviderServer, tmp_path: Path, clock: HandClock
+) -> None:
+    async with running_core(tmp_path, None, settings=settings(server, CAP_USD), clock=clock) as core:
+        await save(core, key="short", content="red apple")
+        await embedded(core)
+        await save(core, key="long", content=LONG)
+        await paused(core)
+        spent = (await cost_of(core)).usd_today
+        assert spent > 0
+    async with running_core(tmp_path, None, settings=settings(server, spent), clock=clock) as core:
+        await paused(core)
+        assert (await cost_of(core)).usd_today == spent
+    async with running_core(tmp_path, None, settings=settings(server, 5_000.0), clock=clock) as core:
+        await embedded(core)
+        assert (await cost_of(core)).usd_today > spent

@@ -1,0 +1,58 @@
+"""A daemon without the packages of an extra saves, embeds and answers; what needs them says how to get them.
+
+How each says it is tested beside the module that needs the package.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
+PACKAGES = {
+    "documents": ("pypdf", "docx", "pptx", "openpyxl"),
+    "watch": ("watchfiles",),
+    "otel": ("opentelemetry",),
+    "openai": ("openai",),
+    "cohere": ("cohere",),
+    "chroma": ("chromadb",),
+}
+"""What the packages of an extra are imported as."""
+
+PROGRAM = """
+import asyncio, sys
+for package in sys.argv[2:]:
+    sys.modules[package] = None
+from pathlib import Path
+import agentctx.cli.app
+from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.wire import SearchRequest
+from tests.running_core import ME, embedded, running_core, save
+
+async def main():
+    async with running_core(Path(sys.argv[1]), FakeProvider()) as core:
+        await save(core, key="k", content="the red apple")
+        await embedded(core)
+        reply = await core.service.search(SearchRequest(query="apple"), ME)
+        assert (reply.results[0].content, reply.degraded) == ("the red apple", None)
+
+asyncio.run(main())
+"""
+
+
+def test_every_extra_is_known_here() -> None:
+    extras = tomllib.loads(PYPROJECT.read_text())["project"]["optional-dependencies"]
+    assert {name for name in extras if name not in {"dev", "build"}} == set(PACKAGES)
+
+
+@pytest.mark.parametrize("extra", list(PACKAGES))
+def test_without_an_extra_the_rest_works(extra: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path), *PACKAGES[extra]]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False, cwd=PYPROJECT.parent
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,124 @@
+"""The clock of the event loop is moved by hand: what waits is woken when its time has come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from agentctx.embedding_providers.pace import Pace
+
+
+@pytest.fixture
+async def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Moves the loop's clock ahead, in seconds."""
+    loop = asyncio.get_running_loop()
+    real, ahead = loop.time, [0.0]
+    monkeypatch.setattr(loop, "time", lambda: real() + ahead[0])
+
+    def move(seconds: float) -> None:
+        ahead[0] += seconds
+
+    return move
+
+
+async def turned() -> None:
+    """Let everything that can run do so."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def turn(pace: Pace, tokens: int = 1, *, is_question: bool = False) -> asyncio.Task[None]:
+    return asyncio.create_task(pace.turn(tokens, is_question=is_question))
+
+
+async def test_without_limits_nothing_waits() -> None:
+    pace = Pace()
+    await pace.turn(10**9, is_question=False)
+    assert (pace.most_tokens, pace.longest_wait_s(32)) == (None, 0.0)
+
+
+async def test_requests_of_documents_wait_for_their_minute(later: Callable[[float], None]) -> None:
+    pace = Pace(requests_per_minute=5)
+    for _ in range(4):
+        await pace.turn(1, is_question=False)
+    fifth = turn(pace)
+    await turned()
+    assert not fifth.done()
+    later(15)
+    await fifth
+
+
+async def test_tokens_of_documents_wait_for_their_minute(later: Callable[[float], None]) -> None:
+    pace = Pace(tokens_per_minute=1_000)
+    await pace.turn(800, is_question=False)
+    more = turn(pace, 400)
+    later(25)
+    await turned()
+    assert not more.done()
+    later(10)
+    await more
+
+
+async def test_a_question_passes_batches_that_wait() -> None:
+    pace = Pace(requests_per_minute=10, tokens_per_minute=1_000)
+    await pace.turn(800, is_question=False)
+    batch = turn(pace, 800)
+    await turned()
+    await pace.turn(20, is_question=True)
+    assert not batch.done()
+    batch.cancel()
+
+
+async def test_questions_keep_to_their_share_too(later: Callable[[float], None]) -> None:
+    pace = Pace(requests_per_minute=10)
+    await pace.turn(1, is_question=True)
+    await pace.turn(1, is_question=True)
+    third = turn(pace, is_question=True)
+    await turned()
+    assert not third.done()
+    later(30)
+    await third
+
+
+async def test_a_question_that_is_given_up_leaves_nothing_behind(later: Callable[[float], None]) -> None:
+    pace = Pace(tokens_per_minute=1_000)
+    await pace.turn(200, is_question=True)
+    for _ in range(100):
+        given_up = turn(pace, 200, is_question=True)
+        await turned()
+        given_up.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await given_up
+    later(60)
+    await pace.turn(200, is_question=True)
+
+
+async def test_a_text_over_the_limit_takes_the_whole_minute_and_is_not_refused(
+    later: Callable[[float], None],
+) -> None:
+    pace = Pace(tokens_per_minute=1_000)
+    await pace.turn(5_000, is_question=False)
+    next_one = turn(pace)
+    await turned()
+    assert not next_one.done()
+    later(1)
+    await next_one
+
+
+async def test_one_request_a_minute_is_possible(later: Callable[[float], None]) -> None:
+    pace = Pace(requests_per_minute=1)
+    await pace.turn(1, is_question=True)
+    second = turn(pace, is_question=True)
+    later(299)
+    await turned()
+    assert not second.done()
+    later(2)
+    await second
+
+
+def test_the_longest_wait_covers_a_batch() -> None:
+    pace = Pace(requests_per_minute=5, tokens_per_minute=1_000)
+    assert pace.most_tokens == 800
+    assert pace.longest_wait_s(4) >= 60 * (4 / 4 + 4 * 2_000 / 800)
