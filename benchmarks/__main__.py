@@ -11,7 +11,18 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeAlias
 
-from benchmarks import commits, footprint, found, ingest, relevance, roundtrip, saves, search
+from benchmarks import (
+    commits,
+    footprint,
+    found,
+    ingest,
+    injection_floor,
+    prompt_cache,
+    relevance,
+    roundtrip,
+    saves,
+    search,
+)
 from benchmarks.figures import Figure, as_json, has_failed, table
 from benchmarks.machine import machine
 from benchmarks.options import Options
@@ -25,8 +36,10 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "found": found.measure,
     "search": search.measure,
     "relevance": relevance.measure,
+    "injection_floor": injection_floor.measure,
     "footprint": footprint.measure,
     "roundtrip": roundtrip.measure,
+    "prompt_cache": prompt_cache.measure,
 }
 
 
@@ -46,13 +59,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(name: str, options: Options) -> list[Figure]:
-    if name == "relevance" and not (options.scifact or options.locomo):
-        print("\nrelevance  not measured: it needs --scifact or --locomo", flush=True)
+    if missing := _missing(name, options):
+        print(f"\n{name}  not measured: it needs {missing}", flush=True)
         return []
     started = perf_counter()
     figures = asyncio.run(BENCHMARKS[name](options))
     print(f"\n{name}  ({perf_counter() - started:.0f} s)\n{table(figures)}", flush=True)
     return figures
+
+
+def _missing(name: str, options: Options) -> str | None:
+    """Which retrieval sets a benchmark lacks."""
+    if name == "relevance" and not (options.scifact or options.locomo):
+        return "--scifact or --locomo"
+    if name == "injection_floor" and not (options.scifact and options.locomo):
+        return "--scifact and --locomo"
+    return None
 
 
 def _given(arguments: Sequence[str] | None) -> argparse.Namespace:

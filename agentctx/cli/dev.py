@@ -41,9 +41,10 @@ def fake_provider(
         ),
     ] = None,
 ) -> None:
-    """Run a server that speaks every embedding provider's format, until Ctrl-C.
+    """Run a server that speaks the formats of embedding, rerank and chat providers, until Ctrl-C.
 
-    Its vectors need no model: texts that share words are near each other. Any key is accepted.
+    Its vectors need no model: texts that share words are near each other. Chats are answered with an echo,
+    or with what they are told to say. Any key is accepted.
     """
     from agentctx.fake_provider.faults import Fault
     from agentctx.fake_provider.serving import FakeProviderServer
@@ -75,9 +76,9 @@ def announce(server: FakeProviderServer) -> None:
 
 def announcement(server: FakeProviderServer) -> list[str]:
     """The lines of `announce`."""
-    from agentctx.fake_provider.dialects.catalog import DIALECTS
+    from agentctx.fake_provider.dialects.catalog import ALL_DIALECTS, DIALECTS
 
-    addresses = [(name, server.base_url(name)) for name in DIALECTS]
+    addresses = [(name, server.base_url(name)) for name in ALL_DIALECTS]
     lines = [
         f"listening on {server.url}; Ctrl-C ends it",
         "",
@@ -95,12 +96,14 @@ def announcement(server: FakeProviderServer) -> list[str]:
         ]
         lines += ['api_key = "any"'] if dialect.keys else []
     example = """'{"faults": [{"kind": "status", "status": 429, "hint": "seconds", "request": 1}]}'"""
+    answer = """'{"answers": [{"text": "Hello.", "calls": [{"name": "now", "arguments": {}}]}]}'"""
     return [
         *lines,
         "",
         paint("Steering", "bold"),
         f"curl {server.url}/__requests",
         f"curl {server.url}/__script -d {example}",
+        f"curl {server.url}/__script -d {answer}",
         f"curl -X POST {server.url}/__release",
         f"curl -X POST {server.url}/__reset",
     ]

@@ -1,8 +1,9 @@
-"""A server that speaks the wire formats of embedding and rerank providers, for tests, benchmarks and users.
+"""A server that speaks the wire formats of embedding, rerank and chat providers, for tests and users.
 
 Its vectors are those of `FakeProvider`, so rankings mean something; it goes wrong exactly as it is told.
 
     async with running(dimension=64) as server:
         server.script(Fault.refuses(429, hint="seconds", after_s=2, request=1))
+        server.answer(Answer(text="Hello."))
         client = AsyncOpenAI(base_url=server.base_url("openai"), api_key="any")
 """

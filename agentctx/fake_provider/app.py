@@ -1,108 +1,129 @@
 """The application: the providers' endpoints, and those under `/__` that steer the server.
 
 POST /__script    {"faults": [{"kind": "status", "status": 429, "request": 1}]}  replace the faults
+                  {"answers": [{"text": "…", "calls": [{"name": "f"}], "contains": "…"}]}  and the answers
 GET  /__requests  what came in since the last reset
 POST /__release   let slow replies go on
 GET  /__held      answered when ?count=1 slow replies wait
-POST /__reset     no faults, nothing came in, nothing waits
+GET  /__aborted   answered when the clients of ?count=1 requests have left
+POST /__reset     no faults, no answers, nothing came in, nothing waits, caches are empty
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from agentctx.fake_provider.asked import Payload, Refusal, Refused, require
-from agentctx.fake_provider.delivery import Delivery
-from agentctx.fake_provider.dialects.base import Dialect, EmbedEndpoint, RerankEndpoint, bearer_key
-from agentctx.fake_provider.dialects.catalog import DIALECTS
+from agentctx.fake_provider.chat import Chat, digest
+from agentctx.fake_provider.delivery import Delivery, Reply
+from agentctx.fake_provider.dialects.base import (
+    ChatEndpoint,
+    Dialect,
+    EmbedEndpoint,
+    Endpoint,
+    PlainEndpoint,
+    RerankEndpoint,
+    bearer_key,
+)
+from agentctx.fake_provider.dialects.catalog import ALL_DIALECTS
 from agentctx.fake_provider.dialects.google import find_key
-from agentctx.fake_provider.faults import Fault, first_problem
+from agentctx.fake_provider.faults import Fault
 from agentctx.fake_provider.gate import Gate
 from agentctx.fake_provider.ranking import rank
 from agentctx.fake_provider.retry_hints import hint_headers
 from agentctx.fake_provider.rows import Row, spoil
-from agentctx.fake_provider.script import Script
+from agentctx.fake_provider.script import Script, Seen
+from agentctx.fake_provider.steering import ELSEWHERE, steering_routes
 from agentctx.fake_provider.vectors import embed
 
-ELSEWHERE = "/__elsewhere"
-"""Where a redirect leads unless it says otherwise."""
 _TEMPORARY_REDIRECT = 307
+_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
 class FakeProviderApp:
     """`asgi` is the application.
 
     Args:
-        script: which faults happen.
+        script: which faults happen, and what is said.
         gate: where slow replies wait.
+        chat: what answers chats.
         dimension: length of every model's vectors; None is what the real models give.
         key: the only key that is accepted; None accepts any.
         clock: milliseconds since the epoch, for dates in replies.
     """
 
     def __init__(
-        self, script: Script, gate: Gate, *, dimension: int | None, key: str | None, clock: Callable[[], int]
+        self,
+        script: Script,
+        gate: Gate,
+        chat: Chat,
+        *,
+        dimension: int | None,
+        key: str | None,
+        clock: Callable[[], int],
     ) -> None:
         self._script = script
         self._gate = gate
+        self._chat = chat
         self._dimension = dimension
         self._key = key
         self._clock = clock
-        self.asgi = Starlette(routes=[*self._provider_routes(), *self._own_routes()])
+        own = steering_routes(script, gate, chat, as_seen)
+        self.asgi = Starlette(routes=[*self._provider_routes(), *own, *self._other_routes()])
 
     def _provider_routes(self) -> list[Route]:
         return [
-            Route(prefix + endpoint.path, partial(self._provide, dialect, endpoint), methods=["POST"])
-            for dialect in DIALECTS.values()
+            Route(
+                prefix + endpoint.path, partial(self._provide, dialect, endpoint), methods=[_method(endpoint)]
+            )
+            for dialect in ALL_DIALECTS.values()
             for endpoint in dialect.endpoints
             for prefix in dialect.prefixes
         ]
 
-    def _own_routes(self) -> list[Route]:
+    def _other_routes(self) -> list[Route]:
+        """Whatever else is asked of a provider; without a prefix it was OpenAI."""
+        places = {prefix: dialect for dialect in ALL_DIALECTS.values() for prefix in dialect.prefixes}
+        places[""] = ALL_DIALECTS["openai"]
         return [
-            Route("/__script", self._set_script, methods=["POST"]),
-            Route("/__requests", self._list_requests, methods=["GET"]),
-            Route("/__release", self._release, methods=["POST"]),
-            Route("/__held", self._wait_until_held, methods=["GET"]),
-            Route("/__reset", self._reset, methods=["POST"]),
-            Route(ELSEWHERE + "{rest:path}", self._elsewhere, methods=["GET", "POST"]),
+            Route(prefix + "/{rest:path}", partial(self._provide, places[prefix], None), methods=_METHODS)
+            for prefix in sorted(places, key=len, reverse=True)
         ]
 
     async def _provide(
-        self, dialect: Dialect, endpoint: EmbedEndpoint | RerankEndpoint, request: Request
+        self, dialect: Dialect, endpoint: Endpoint | None, request: Request
     ) -> Delivery | Response:
         try:
-            payload = _as_json(await request.body())
+            seen = as_seen(dialect.provider, request, await request.body())
         except ClientDisconnect:
             return Response()  # nobody reads it
-        fault = self._script.take(dialect.provider, request.url.path, payload, has_key=_has_key(request))
+        fault = self._script.take(seen)
+        deliver = partial(Delivery, gate=self._gate, on_abort=partial(self._script.abort, seen))
         if fault and fault.kind == "status":
-            return self._refuse(dialect, fault)
+            return deliver(self._refused(dialect, fault), kind=None)
         if fault and fault.kind == "redirect":
             return _redirect(request, fault)
         try:
             self._require_key(dialect, request)
-            reply, status = await self._answer(endpoint, request, payload, fault), 200
+            reply = await self._answer(dialect, endpoint, request, seen, fault)
         except Refused as refused:
-            reply, status = dialect.refusal(refused.refusal), refused.refusal.status
-        kind, headers = (fault.kind, fault.headers) if fault else (None, {})
-        return Delivery(status, _encode(reply), self._gate, headers, kind)
+            reply = _as_json(dialect.refusal(refused.refusal), status=refused.refusal.status)
+        headers = {dialect.request_id_header: _request_id(seen), **(fault.headers if fault else {})}
+        return deliver(_with_headers(reply, headers), kind=fault.kind if fault else None)
 
-    def _refuse(self, dialect: Dialect, fault: Fault) -> Delivery:
-        retry_info_s = fault.after_s if fault.hint == "retry_info" else None
-        status = fault.status or 500
-        body = dialect.refusal(Refusal(status, fault.message, fault.code, retry_info_s=retry_info_s))
+    def _refused(self, dialect: Dialect, fault: Fault) -> Reply:
         headers = {**hint_headers(fault, now_ms=self._clock()), **fault.headers}
-        return Delivery(status, _encode(body), self._gate, headers)
+        body = dialect.refusal(_refusal_of(fault))
+        return _with_headers(_as_json(body, status=fault.status or 500), headers)
 
     def _require_key(self, dialect: Dialect, request: Request) -> None:
         if dialect.keys is None:
@@ -114,57 +135,84 @@ class FakeProviderApp:
             raise Refused(dialect.keys.wrong)
 
     async def _answer(
-        self,
-        endpoint: EmbedEndpoint | RerankEndpoint,
-        request: Request,
-        payload: object,
-        fault: Fault | None,
-    ) -> Payload:
-        require(isinstance(payload, dict), "We could not parse the JSON body of your request.")
-        body = payload if isinstance(payload, dict) else {}
+        self, dialect: Dialect, endpoint: Endpoint | None, request: Request, seen: Seen, fault: Fault | None
+    ) -> Reply:
+        if endpoint is None:
+            raise Refused(Refusal(404, f"Unknown request URL: {seen.method} {seen.path}."))
+        if isinstance(endpoint, ChatEndpoint | PlainEndpoint):
+            _require_headers(endpoint, request)
+        if isinstance(endpoint, PlainEndpoint) and endpoint.method == "GET":
+            return _as_json(endpoint.write({}))
+        body = _object(seen.payload)
+        if isinstance(endpoint, PlainEndpoint):
+            return _as_json(endpoint.write(body))
+        if isinstance(endpoint, ChatEndpoint):
+            return self._say(dialect, endpoint, request, seen, body, fault)
         model = str(request.path_params.get("model", ""))
+        return _as_json(await self._calculate(endpoint, body, model, fault))
+
+    async def _calculate(
+        self, endpoint: EmbedEndpoint | RerankEndpoint, body: Payload, model: str, fault: Fault | None
+    ) -> Payload:
         if isinstance(endpoint, EmbedEndpoint):
             asked = endpoint.read(body, model)
             return endpoint.write(asked, _spoiled(await embed(asked, self._dimension), fault))
         wanted = endpoint.read(body, model)
         return endpoint.write(wanted, _spoiled(rank(wanted), fault))
 
-    async def _set_script(self, request: Request) -> Response:
-        try:
-            wanted = _ScriptBody.model_validate_json(await request.body())
-        except ValidationError as error:
-            return JSONResponse({"error": first_problem(error)}, 400)
-        self._script.set(wanted.faults)
-        return Response(status_code=204)
-
-    async def _list_requests(self, _: Request) -> Response:
-        return JSONResponse({"requests": [asdict(seen) for seen in self._script.seen]})
-
-    async def _release(self, _: Request) -> Response:
-        return JSONResponse({"released": self._gate.release()})
-
-    async def _wait_until_held(self, request: Request) -> Response:
-        count = request.query_params.get("count", "1")
-        if not count.isdecimal():
-            return JSONResponse({"error": f"count: {count!r} is no number"}, 400)
-        await self._gate.wait_until_held(int(count))
-        return Response(status_code=204)
-
-    async def _reset(self, _: Request) -> Response:
-        self._script.reset()
-        self._gate.release()
-        return Response(status_code=204)
-
-    async def _elsewhere(self, request: Request) -> Response:
-        payload = _as_json(await request.body())
-        self._script.record_elsewhere(request.url.path, payload, has_key=_has_key(request))
-        return JSONResponse({"redirected": True})
+    def _say(
+        self,
+        dialect: Dialect,
+        endpoint: ChatEndpoint,
+        request: Request,
+        seen: Seen,
+        body: Payload,
+        fault: Fault | None,
+    ) -> Reply:
+        exchange = self._chat.exchange(
+            dialect.provider,
+            endpoint,
+            body,
+            model=str(request.path_params.get("model", "")),
+            query=dict(request.query_params),
+            choose=partial(self._script.answer, seen),
+        )
+        seen.usage = exchange.usage
+        if not exchange.asked.is_stream:
+            return _as_json(endpoint.write(exchange))
+        return Reply(
+            pieces=tuple(endpoint.stream(exchange)),
+            content_type=endpoint.stream_type if exchange.asked.is_sse else "application/json",
+            error_piece=endpoint.stream_error(dialect.refusal(_refusal_of(fault))) if fault else b"",
+        )
 
 
-class _ScriptBody(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+def as_seen(provider: str, request: Request, body: bytes) -> Seen:
+    """The request as it is recorded."""
+    return Seen(
+        provider=provider,
+        path=request.url.path,
+        has_key=bool(_key_of(request)),
+        payload=_parsed(body),
+        method=request.method,
+        query=request.url.query,
+        headers=tuple((name.lower(), value) for name, value in request.headers.items()),
+        body=body,
+    )
 
-    faults: list[Fault]
+
+def _method(endpoint: Endpoint) -> str:
+    return endpoint.method if isinstance(endpoint, PlainEndpoint) else "POST"
+
+
+def _require_headers(endpoint: ChatEndpoint | PlainEndpoint, request: Request) -> None:
+    for name in endpoint.required_headers:
+        require(request.headers.get(name), f"{name}: header is required")
+
+
+def _refusal_of(fault: Fault) -> Refusal:
+    retry_info_s = fault.after_s if fault.hint == "retry_info" else None
+    return Refusal(fault.status or 500, fault.message, fault.code, retry_info_s=retry_info_s)
 
 
 def _spoiled(rows: list[Row], fault: Fault | None) -> list[Row]:
@@ -178,16 +226,32 @@ def _redirect(request: Request, fault: Fault) -> Response:
     )
 
 
-def _as_json(body: bytes) -> object:
+def _object(payload: object) -> Payload:
+    require(isinstance(payload, dict), "We could not parse the JSON body of your request.")
+    return payload if isinstance(payload, dict) else {}
+
+
+def _parsed(body: bytes) -> object:
     try:
         return json.loads(body)
     except ValueError:
         return None
 
 
-def _encode(reply: Mapping[str, object]) -> bytes:
-    return json.dumps(reply, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+def _as_json(payload: Mapping[str, Any], *, status: int = 200) -> Reply:
+    body = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+    return Reply(status=status, body=body)
 
 
-def _has_key(request: Request) -> bool:
-    return bool(bearer_key(request) or find_key(request) or request.headers.get("authorization"))
+def _with_headers(reply: Reply, headers: Mapping[str, str]) -> Reply:
+    return replace(reply, headers=headers)
+
+
+def _request_id(seen: Seen) -> str:
+    return f"req_{digest({'number': seen.number, 'path': seen.path})}"
+
+
+def _key_of(request: Request) -> str:
+    headers = request.headers
+    found = bearer_key(request) or find_key(request)
+    return found or headers.get("x-api-key", "") or headers.get("authorization", "")

@@ -1,4 +1,4 @@
-"""How a reply leaves: whole, or broken in a way that only the connection can break it."""
+"""How a reply leaves: whole, in pieces, or broken in a way that only the connection can break it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import socket
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from starlette.types import Message, Receive, Scope, Send
 
@@ -17,37 +17,62 @@ from agentctx.fake_provider.gate import Gate
 
 TRANSPORT = "transport"
 """Key of the connection's transport in the request's state; `serving` puts it there."""
+JSON = "application/json"
 
 _ENDLESS_BEGIN = b'{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.25'
 _ENDLESS_MORE = b",0.25" * 10_000
 _PAGE = b"<!doctype html><title>Sign in</title><p>Please sign in to the network.</p>"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """What is delivered when nothing goes wrong. `pieces` are set for a stream, `body` for the rest."""
+
+    status: int = 200
+    body: bytes = b""
+    pieces: tuple[bytes, ...] = ()
+    content_type: str = JSON
+    headers: Mapping[str, str] = field(default_factory=dict)
+    error_piece: bytes = b""
+    """How a stream says that it failed."""
+
+    @property
+    def whole(self) -> bytes:
+        return b"".join(self.pieces) or self.body
+
+
 @dataclass(frozen=True)
 class Delivery:
-    """An ASGI reply: JSON `body` with `status`, delivered as the fault `kind` says."""
+    """An ASGI reply, delivered as the fault `kind` says. `on_abort` is called if the client leaves before."""
 
-    status: int
-    body: bytes
+    reply: Reply
     gate: Gate
-    headers: Mapping[str, str]
-    kind: Kind | None = None
+    kind: Kind | None
+    on_abort: Callable[[], Awaitable[None]]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with _watch(receive) as gone:
-            await _WAYS.get(self.kind, _whole)(self, _Wire(scope, send, gone))
+            try:
+                await _WAYS.get(self.kind, _whole)(self, _Wire(scope, send, gone))
+            except _ClientLeft:
+                await self.on_abort()
 
-    def head(self, length: int | None, content_type: str = "application/json") -> Message:
-        """The start of the reply; without a length it is chunked."""
-        fields = {"content-type": content_type, **self.headers}
-        if length is not None:
+    def head(self, length: int | None, content_type: str | None = None) -> Message:
+        """The start of the reply; without a length, and as the start of a stream, it is chunked."""
+        fields = {"content-type": content_type or self.reply.content_type, **self.reply.headers}
+        if length is not None and not self.reply.pieces:
             fields["content-length"] = str(length)
         raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in fields.items()]
-        return {"type": "http.response.start", "status": self.status, "headers": raw}
+        return {"type": "http.response.start", "status": self.reply.status, "headers": raw}
 
     @property
-    def half(self) -> int:
-        return len(self.body) // 2
+    def halves(self) -> tuple[bytes, bytes]:
+        whole = self.reply.whole
+        return whole[: len(whole) // 2], whole[len(whole) // 2 :]
+
+
+class _ClientLeft(Exception):
+    """The connection is gone."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +82,9 @@ class _Wire:
     gone: asyncio.Future[None]
 
     async def part(self, body: bytes, *, more: bool) -> None:
+        """Raises `_ClientLeft`."""
+        if self.gone.done():
+            raise _ClientLeft
         await self.send({"type": "http.response.body", "body": body, "more_body": more})
 
     async def reset(self) -> None:
@@ -71,8 +99,11 @@ class _Wire:
 
 
 async def _whole(delivery: Delivery, wire: _Wire) -> None:
-    await wire.send(delivery.head(len(delivery.body)))
-    await wire.part(delivery.body, more=False)
+    reply = delivery.reply
+    await wire.send(delivery.head(len(reply.body)))
+    for piece in reply.pieces:
+        await wire.part(piece, more=True)
+    await wire.part(reply.body, more=False)
 
 
 async def _refuse(_: Delivery, wire: _Wire) -> None:
@@ -80,8 +111,7 @@ async def _refuse(_: Delivery, wire: _Wire) -> None:
 
 
 async def _reset(delivery: Delivery, wire: _Wire) -> None:
-    await wire.send(delivery.head(len(delivery.body)))
-    await wire.part(delivery.body[: delivery.half], more=True)
+    await _begin(delivery, wire)
     await wire.reset()
 
 
@@ -91,23 +121,45 @@ async def _slow_headers(delivery: Delivery, wire: _Wire) -> None:
 
 
 async def _slow_body(delivery: Delivery, wire: _Wire) -> None:
-    await wire.send(delivery.head(len(delivery.body)))
-    await wire.part(delivery.body[: delivery.half], more=True)
+    await _begin(delivery, wire)
     await delivery.gate.hold(wire.gone)
-    await wire.part(delivery.body[delivery.half :], more=False)
+    await wire.part(delivery.halves[1], more=False)
+
+
+async def _slow_pieces(delivery: Delivery, wire: _Wire) -> None:
+    reply = delivery.reply
+    await wire.send(delivery.head(len(reply.body)))
+    for piece in reply.pieces or (reply.body,):
+        await delivery.gate.hold(wire.gone)
+        await wire.part(piece, more=True)
+    await wire.part(b"", more=False)
+
+
+async def _stream_error(delivery: Delivery, wire: _Wire) -> None:
+    pieces = delivery.reply.pieces
+    if not pieces:
+        await _whole(delivery, wire)
+        return
+    await wire.send(delivery.head(None))
+    for piece in pieces[: (len(pieces) + 1) // 2]:
+        await wire.part(piece, more=True)
+    await wire.part(delivery.reply.error_piece, more=False)
 
 
 async def _endless_body(delivery: Delivery, wire: _Wire) -> None:
+    pieces = delivery.reply.pieces
     await wire.send(delivery.head(None))
-    await wire.part(_ENDLESS_BEGIN, more=True)
-    while not wire.gone.done():
-        await wire.part(_ENDLESS_MORE, more=True)
+    await wire.part(pieces[0] if pieces else _ENDLESS_BEGIN, more=True)
+    more = pieces[len(pieces) // 2] if pieces else _ENDLESS_MORE
+    while True:
+        await wire.part(more, more=True)
         await asyncio.sleep(0)  # a reader that keeps up must not starve the server's other connections
 
 
 async def _truncated_json(delivery: Delivery, wire: _Wire) -> None:
-    await wire.send(delivery.head(delivery.half))
-    await wire.part(delivery.body[: delivery.half], more=False)
+    first, _ = delivery.halves
+    await wire.send(delivery.head(len(first)))
+    await wire.part(first, more=False)
 
 
 async def _wrong_content_type(delivery: Delivery, wire: _Wire) -> None:
@@ -115,13 +167,21 @@ async def _wrong_content_type(delivery: Delivery, wire: _Wire) -> None:
     await wire.part(_PAGE, more=False)
 
 
+async def _begin(delivery: Delivery, wire: _Wire) -> None:
+    """The head and the first half of the body."""
+    await wire.send(delivery.head(len(delivery.reply.whole)))
+    await wire.part(delivery.halves[0], more=True)
+
+
 _WAYS: Mapping[Kind | None, Callable[[Delivery, _Wire], Awaitable[None]]] = {
     "refuse": _refuse,
     "reset": _reset,
     "slow_headers": _slow_headers,
     "slow_body": _slow_body,
+    "slow_pieces": _slow_pieces,
     "endless_body": _endless_body,
     "truncated_json": _truncated_json,
+    "stream_error": _stream_error,
     "wrong_content_type": _wrong_content_type,
 }
 

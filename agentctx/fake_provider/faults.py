@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Literal, get_args
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    NonNegativeFloat,
-    PositiveInt,
-    ValidationError,
-    model_validator,
-)
+from pydantic import Field, NonNegativeFloat, ValidationError, model_validator
 
 from agentctx.errors import InvalidInput
+from agentctx.fake_provider.conditions import When
 
 Kind = Literal[
     "status",
@@ -24,8 +16,10 @@ Kind = Literal[
     "reset",
     "slow_headers",
     "slow_body",
+    "slow_pieces",
     "endless_body",
     "truncated_json",
+    "stream_error",
     "wrong_content_type",
     "too_few",
     "too_many",
@@ -40,7 +34,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 Hint = Literal["seconds", "date", "milliseconds", "reset_requests", "reset_tokens", "retry_info"]
 
 
-class Fault(BaseModel):
+class Fault(When):
     """What goes wrong (`kind`), and when: in request number `request`, in those that hold the text
     `contains`, in those to `provider`; without a condition in every one, at most `times` times.
 
@@ -49,8 +43,10 @@ class Fault(BaseModel):
         redirect: to `location`, by default to a path of this server that records what arrives there.
         refuse: the connection is reset before any reply; reset: in the middle of the body.
         slow_headers, slow_body: nothing, or the first half of the body, until it is released.
-        endless_body: a vector that never ends.
+        slow_pieces: each piece of a stream waits for a release of its own, the first one too.
+        endless_body: a vector that never ends, or a stream that says the same again and again.
         truncated_json: the first half of the body, as if it were whole.
+        stream_error: a stream ends after half its pieces with the provider's error; other replies are whole.
         wrong_content_type: a page of HTML with status 200, as a captive proxy sends it.
         too_few, too_many, empty: vectors are missing, one is there twice, none is there.
         wrong_order: the last comes first; its index says so. Providers without an index cannot send it
@@ -58,15 +54,7 @@ class Fault(BaseModel):
         wrong_dimension: every vector is one number short. nan, zeros: every number is that.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     kind: Kind
-    request: PositiveInt | None = None
-    """Which one since the script was set, from 1; all providers together."""
-    contains: str | None = None
-    """Any string of the request's body holds it."""
-    provider: str | None = None
-    times: PositiveInt | None = None
     status: int | None = Field(None, ge=300, le=599)
     message: str = "scripted fault"
     code: str | None = None
@@ -75,7 +63,7 @@ class Fault(BaseModel):
     """How the reply says when to come again: three forms of Retry-After, OpenAI's x-ratelimit-reset-…,
     or Google's RetryInfo, which is in the body."""
     after_s: NonNegativeFloat = 1.0
-    headers: dict[str, str] = {}
+    headers: dict[str, str] = Field(default_factory=dict)
     location: str | None = None
 
     @model_validator(mode="after")
@@ -110,29 +98,9 @@ class Fault(BaseModel):
             )
             raise InvalidInput(f"{spec!r} is no fault: {wrong}", hint=hint) from None
 
-    def fits(self, number: int, provider: str, payload: object) -> bool:
-        """Whether it is meant for this request."""
-        if self.request is not None and self.request != number:
-            return False
-        if self.provider is not None and self.provider != provider:
-            return False
-        return self.contains is None or any(self.contains in text for text in strings(payload))
-
 
 def first_problem(error: ValidationError) -> str:
     """The first of pydantic's complaints, with its place."""
     found = error.errors()[0]
     place = ".".join(map(str, found["loc"]))
     return f"{place}: {found['msg']}" if place else found["msg"]
-
-
-def strings(payload: object) -> Iterator[str]:
-    """Every string value of a JSON document."""
-    if isinstance(payload, str):
-        yield payload
-    elif isinstance(payload, dict):
-        for value in payload.values():
-            yield from strings(value)
-    elif isinstance(payload, list):
-        for value in payload:
-            yield from strings(value)

@@ -13,9 +13,11 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from agentctx.errors import InvalidInput, NotFound
+from agentctx.fake_provider.answers import Answer
 from agentctx.fake_provider.app import FakeProviderApp
+from agentctx.fake_provider.chat import Chat
 from agentctx.fake_provider.delivery import TRANSPORT
-from agentctx.fake_provider.dialects.catalog import DIALECTS
+from agentctx.fake_provider.dialects.catalog import ALL_DIALECTS
 from agentctx.fake_provider.faults import Fault
 from agentctx.fake_provider.gate import Gate
 from agentctx.fake_provider.script import Script, Seen
@@ -32,7 +34,7 @@ class FakeProviderServer:
         dimension: length of every model's vectors; None is what the real models give.
         key: the only key that is accepted; None accepts any that is not empty.
         faults: what goes wrong from the start.
-        clock: milliseconds since the epoch, for dates in replies.
+        clock: milliseconds since the epoch, for dates in replies and the age of what is cached.
     """
 
     def __init__(
@@ -47,7 +49,8 @@ class FakeProviderServer:
     ) -> None:
         self._script = Script(faults)
         self._gate = Gate()
-        app = FakeProviderApp(self._script, self._gate, dimension=dimension, key=key, clock=clock)
+        self._chat = Chat(clock)
+        app = FakeProviderApp(self._script, self._gate, self._chat, dimension=dimension, key=key, clock=clock)
         self._config = uvicorn.Config(app.asgi, http=_Connection, lifespan="off", log_config=None, ws="none")
         self._config.timeout_keep_alive = _KEEP_ALIVE_S
         self._address = (host, port)
@@ -87,9 +90,9 @@ class FakeProviderServer:
 
     def base_url(self, provider: str) -> str:
         """What a client of this provider takes as its base URL. Raises `NotFound` for an unknown one."""
-        if provider not in DIALECTS:
-            raise NotFound(f"no fake of {provider!r}", hint=f"There are {', '.join(DIALECTS)}.")
-        return self.url + DIALECTS[provider].base_path
+        if provider not in ALL_DIALECTS:
+            raise NotFound(f"no fake of {provider!r}", hint=f"There are {', '.join(ALL_DIALECTS)}.")
+        return self.url + ALL_DIALECTS[provider].base_path
 
     @property
     def requests(self) -> list[Seen]:
@@ -100,9 +103,14 @@ class FakeProviderServer:
         """From now on these happen, the first that fits; requests are counted from 1 again."""
         self._script.set(faults)
 
+    def answer(self, *answers: Answer) -> None:
+        """From now on chats are answered with these, the first that fits, else with an echo."""
+        self._script.set_answers(answers)
+
     def reset(self) -> None:
-        """No faults, nothing came in, nothing waits."""
+        """No faults, no answers, nothing came in, nothing waits, the prompt caches are empty."""
         self._script.reset()
+        self._chat.forget()
         self._gate.release()
 
     def release(self) -> int:
@@ -112,6 +120,10 @@ class FakeProviderServer:
     async def wait_until_held(self, count: int = 1) -> None:
         """Return when so many slow replies wait."""
         await self._gate.wait_until_held(count)
+
+    async def wait_until_aborted(self, count: int = 1) -> None:
+        """Return when the clients of so many recorded requests left before their reply was over."""
+        await self._script.wait_until_aborted(count)
 
     def _connection(self) -> asyncio.Protocol:
         return _Connection(config=self._config, server_state=self._state, app_state={})

@@ -1,9 +1,14 @@
+from agentctx.fake_provider.answers import Answer
 from agentctx.fake_provider.faults import Fault
-from agentctx.fake_provider.script import Script
+from agentctx.fake_provider.script import Script, Seen
+
+
+def asked(text: str) -> Seen:
+    return Seen(provider="openai", path="/v1/embeddings", has_key=True, payload={"input": text})
 
 
 def kinds(script: Script, *texts: str) -> list[str | None]:
-    taken = [script.take("openai", "/v1/embeddings", {"input": text}, has_key=True) for text in texts]
+    taken = [script.take(asked(text)) for text in texts]
     return [fault.kind if fault else None for fault in taken]
 
 
@@ -35,5 +40,19 @@ def test_a_new_script_counts_from_1_and_keeps_what_came_in() -> None:
 def test_only_the_last_requests_are_kept() -> None:
     script = Script(kept=2)
     kinds(script, "a", "b", "c")
-    script.record_elsewhere("/x", None, has_key=False)
+    script.record(Seen(provider="elsewhere", path="/x", has_key=False, payload=None))
     assert [(seen.provider, seen.number) for seen in script.seen] == [("openai", 3), ("elsewhere", 0)]
+
+
+def test_answers_are_chosen_as_faults_are() -> None:
+    script = Script()
+    script.set_answers([Answer(text="once", contains="b", times=1), Answer(text="else")])
+    said = []
+    for text in "abb":
+        seen = asked(text)
+        script.take(seen)
+        answer = script.answer(seen)
+        said.append(answer and answer.text)
+    assert said == ["else", "once", "else"]
+    script.reset()
+    assert script.answer(asked("a")) is None

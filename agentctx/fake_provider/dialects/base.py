@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from starlette.requests import Request
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.fake_provider.asked import EmbedAsked, Payload, Refusal, RerankAsked
+from agentctx.fake_provider.exchange import ChatAsked, Exchange
 from agentctx.fake_provider.rows import Row
 
 
@@ -29,6 +31,43 @@ class RerankEndpoint:
     path: str
     read: Callable[[Payload, str], RerankAsked]
     write: Callable[[RerankAsked, list[Row]], Payload]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatEndpoint:
+    """`read` gets the body, the model in the path and the query, and may raise `Refused`.
+
+    Args:
+        write, stream: the reply whole, and the pieces that a stream sends one by one.
+        stream_error: the piece that ends a stream with an error; it gets the body of the error.
+        stream_type: content type of a stream.
+        recall: the body with what the vendor has stored of the conversation, by id; may raise `Refused`.
+        remember: the id and the items to store.
+        required_headers: without them the request is refused.
+    """
+
+    path: str
+    read: Callable[[Payload, str, Mapping[str, str]], ChatAsked]
+    write: Callable[[Exchange], Payload]
+    stream: Callable[[Exchange], list[bytes]]
+    stream_error: Callable[[Payload], bytes]
+    stream_type: str
+    recall: Callable[[Payload, Mapping[str, Sequence[Payload]]], Payload] | None = None
+    remember: Callable[[Exchange], tuple[str, list[Payload]] | None] | None = None
+    required_headers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlainEndpoint:
+    """A reply that depends on the body alone; `write` may raise `Refused`."""
+
+    path: str
+    method: Literal["GET", "POST"]
+    write: Callable[[Payload], Payload]
+    required_headers: tuple[str, ...] = ()
+
+
+Endpoint: TypeAlias = EmbedEndpoint | RerankEndpoint | ChatEndpoint | PlainEndpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +91,10 @@ class Dialect:
     model: str
     """An example that the provider really has."""
     keys: Keys | None
-    endpoints: tuple[EmbedEndpoint | RerankEndpoint, ...]
+    endpoints: tuple[Endpoint, ...]
     refusal: Callable[[Refusal], Payload]
     """The body of an error."""
+    request_id_header: str = "x-request-id"
 
 
 def bearer_key(request: Request) -> str:

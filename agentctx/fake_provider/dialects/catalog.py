@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from agentctx.fake_provider.dialects.anthropic import ANTHROPIC
 from agentctx.fake_provider.dialects.base import Dialect
 from agentctx.fake_provider.dialects.cohere import COHERE
 from agentctx.fake_provider.dialects.google import GOOGLE
@@ -14,3 +15,5 @@ from agentctx.fake_provider.dialects.voyage import VOYAGE
 DIALECTS: Mapping[str, Dialect] = {
     dialect.provider: dialect for dialect in (OPENAI, COMPATIBLE, GOOGLE, OLLAMA, COHERE, VOYAGE)
 }
+"""Those that embed or rerank."""
+ALL_DIALECTS: Mapping[str, Dialect] = {**DIALECTS, ANTHROPIC.provider: ANTHROPIC}

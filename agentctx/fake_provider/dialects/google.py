@@ -6,6 +6,7 @@ from starlette.requests import Request
 
 from agentctx.fake_provider.asked import EmbedAsked, Payload, Refusal, number_field, require
 from agentctx.fake_provider.dialects.base import Dialect, EmbedEndpoint, Keys, code_of, numbers
+from agentctx.fake_provider.dialects.google_chat import GEMINI_ENDPOINTS
 from agentctx.fake_provider.rows import Row
 
 MAX_REQUESTS = 100
@@ -100,7 +101,7 @@ def _in_order(rows: list[Row]) -> list[Row]:
 
 GOOGLE = Dialect(
     "google",
-    ("/google",),
+    ("/google", ""),
     "/google/v1beta",
     "gemini-embedding-001",
     Keys(
@@ -116,6 +117,7 @@ GOOGLE = Dialect(
     (
         EmbedEndpoint("/v1beta/models/{model}:batchEmbedContents", read_batch, write_batch),
         EmbedEndpoint("/v1beta/models/{model}:embedContent", read_single, write_single),
+        *GEMINI_ENDPOINTS,
     ),
     refusal,
 )

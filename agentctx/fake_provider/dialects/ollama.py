@@ -13,6 +13,7 @@ from agentctx.fake_provider.asked import (
     texts_field,
 )
 from agentctx.fake_provider.dialects.base import Dialect, EmbedEndpoint, numbers
+from agentctx.fake_provider.dialects.ollama_chat import OLLAMA_ENDPOINTS
 from agentctx.fake_provider.rows import Row
 
 MAX_INPUT_TOKENS = 8_192
@@ -55,13 +56,14 @@ def refusal(refused: Refusal) -> Payload:
 
 OLLAMA = Dialect(
     "ollama",
-    ("/ollama",),
+    ("/ollama", ""),
     "/ollama",
     "nomic-embed-text",
     None,
     (
         EmbedEndpoint("/api/embed", read, write),
         EmbedEndpoint("/api/embeddings", read_old, write_old),
+        *OLLAMA_ENDPOINTS,
     ),
     refusal,
 )

@@ -13,9 +13,20 @@ from agentctx.fake_provider.asked import (
     require,
     text_field,
 )
-from agentctx.fake_provider.dialects.base import Dialect, EmbedEndpoint, Keys, bearer_key, code_of, numbers
+from agentctx.fake_provider.dialects.base import (
+    Dialect,
+    EmbedEndpoint,
+    Keys,
+    PlainEndpoint,
+    bearer_key,
+    code_of,
+    numbers,
+)
+from agentctx.fake_provider.dialects.openai_chat import CHAT_COMPLETIONS
+from agentctx.fake_provider.dialects.openai_responses import RESPONSES
 from agentctx.fake_provider.rows import Row
 
+MODELS = ("gpt-5.4-mini", "text-embedding-3-small")
 MAX_INPUTS = 2_048
 MAX_INPUT_TOKENS = 8_192
 MAX_REQUEST_TOKENS = 300_000
@@ -143,6 +154,12 @@ def _type(status: int, code: str | None) -> str:
     return "server_error" if status >= 500 else "invalid_request_error"
 
 
+def _models(_: Payload) -> Payload:
+    data = [{"id": name, "object": "model", "created": 0, "owned_by": "openai"} for name in MODELS]
+    return {"object": "list", "data": data}
+
+
+MODEL_LIST = PlainEndpoint("/v1/models", "GET", _models)
 OPENAI = Dialect(
     "openai",
     ("/openai", ""),
@@ -157,7 +174,7 @@ OPENAI = Dialect(
         ),
         wrong=Refusal(401, "Incorrect API key provided.", "invalid_api_key"),
     ),
-    (EmbedEndpoint("/v1/embeddings", read, write),),
+    (EmbedEndpoint("/v1/embeddings", read, write), CHAT_COMPLETIONS, RESPONSES, MODEL_LIST),
     refusal,
 )
 COMPATIBLE = Dialect(
@@ -166,6 +183,6 @@ COMPATIBLE = Dialect(
     "/compatible/v1",
     "bge-m3",
     None,
-    (EmbedEndpoint("/v1/embeddings", read_compatible, write),),
+    (EmbedEndpoint("/v1/embeddings", read_compatible, write), CHAT_COMPLETIONS, MODEL_LIST),
     refusal,
 )

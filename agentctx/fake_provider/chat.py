@@ -1,0 +1,93 @@
+"""Chats: what is said, what the vendor's prompt cache held, and which conversations the vendor stores."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+
+from agentctx.fake_provider.answers import Answer, echo
+from agentctx.fake_provider.asked import Payload
+from agentctx.fake_provider.dialects.base import ChatEndpoint
+from agentctx.fake_provider.exchange import ChatAsked, Exchange
+from agentctx.fake_provider.prompt_cache import AnthropicCache, PrefixCache, PromptUsage
+
+_ID_DIGITS = 24
+_KEPT_CONVERSATIONS = 1_000
+
+
+class Chat:
+    """The models' side of the server. `clock` gives milliseconds since the epoch."""
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self._clock = clock
+        self.forget()
+
+    def forget(self) -> None:
+        """Empty caches, no stored conversations."""
+        self._anthropic = AnthropicCache()
+        self._prefixes: dict[tuple[str, str, str], PrefixCache] = {}
+        self._stored: OrderedDict[str, list[Payload]] = OrderedDict()
+
+    def exchange(
+        self,
+        provider: str,
+        endpoint: ChatEndpoint,
+        body: Payload,
+        *,
+        model: str,
+        query: Mapping[str, str],
+        choose: Callable[[], Answer | None],
+    ) -> Exchange:
+        """The reply to a request. `choose` is asked for the scripted answer when the request is right.
+
+        Raises:
+            Refused: the vendor would refuse it.
+        """
+        whole = endpoint.recall(body, self._stored) if endpoint.recall else body
+        asked = endpoint.read(whole, model, query)
+        now_ms = self._clock()
+        usage = self._usage(provider, asked, now_ms)
+        request_id = digest(body)
+        answer = Answer() if asked.is_silent else choose() or echo(asked.last_text, asked.images)
+        exchange = Exchange(asked, _with_ids(answer, provider, request_id), usage, request_id, now_ms)
+        self._store(endpoint, exchange)
+        return exchange
+
+    def _usage(self, provider: str, asked: ChatAsked, now_ms: int) -> PromptUsage:
+        if provider == "anthropic":
+            return self._anthropic.ask(asked.model, asked.blocks, asked.marker, now_ms=now_ms)
+        place = (provider, asked.model, asked.cache_key)
+        if place not in self._prefixes:
+            self._prefixes[place] = _prefix_cache(provider, asked.model)
+        return self._prefixes[place].ask(asked.blocks, now_ms=now_ms)
+
+    def _store(self, endpoint: ChatEndpoint, exchange: Exchange) -> None:
+        kept = endpoint.remember(exchange) if endpoint.remember else None
+        if kept is None:
+            return
+        self._stored[kept[0]] = kept[1]
+        while len(self._stored) > _KEPT_CONVERSATIONS:
+            self._stored.popitem(last=False)
+
+
+def digest(body: Payload) -> str:
+    """What ids are made of: equal requests have equal ids."""
+    raw = json.dumps(body, ensure_ascii=True, separators=(",", ":")).encode()
+    return hashlib.sha256(raw).hexdigest()[:_ID_DIGITS]
+
+
+def _prefix_cache(provider: str, model: str) -> PrefixCache:
+    if provider == "google":
+        return PrefixCache.gemini(model)
+    return PrefixCache.ollama() if provider == "ollama" else PrefixCache.openai()
+
+
+def _with_ids(answer: Answer, provider: str, request_id: str) -> Answer:
+    prefix = "toolu_" if provider == "anthropic" else "call_"
+    calls = tuple(
+        call if call.id else call.model_copy(update={"id": f"{prefix}{request_id}{number}"})
+        for number, call in enumerate(answer.calls)
+    )
+    return answer.model_copy(update={"calls": calls})

@@ -1,0 +1,61 @@
+"""For which requests something is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict, PositiveInt
+
+
+class When(BaseModel):
+    """Conditions that add up; without any, every request fits."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    request: PositiveInt | None = None
+    """Which one since the script was set, from 1; all providers together."""
+    contains: str | None = None
+    """Any string of the request's body holds it."""
+    provider: str | None = None
+    times: PositiveInt | None = None
+
+    def fits(self, number: int, provider: str, payload: object) -> bool:
+        """Whether it is meant for this request."""
+        if self.request is not None and self.request != number:
+            return False
+        if self.provider is not None and self.provider != provider:
+            return False
+        return self.contains is None or any(self.contains in text for text in strings(payload))
+
+
+Rule = TypeVar("Rule", bound=When)
+
+
+class Rules(Generic[Rule]):
+    """Rules in order, of which the first that fits happens, each at most `times` times."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self.rules = tuple(rules)
+        self._happened = [0] * len(self.rules)
+
+    def choose(self, number: int, provider: str, payload: object) -> Rule | None:
+        """The rule for this request, which has happened once more then."""
+        for at, rule in enumerate(self.rules):
+            spent = rule.times is not None and self._happened[at] >= rule.times
+            if not spent and rule.fits(number, provider, payload):
+                self._happened[at] += 1
+                return rule
+        return None
+
+
+def strings(payload: object) -> Iterator[str]:
+    """Every string value of a JSON document."""
+    if isinstance(payload, str):
+        yield payload
+    elif isinstance(payload, dict):
+        for value in payload.values():
+            yield from strings(value)
+    elif isinstance(payload, list):
+        for value in payload:
+            yield from strings(value)

@@ -1,0 +1,110 @@
+"""How other processes steer the server: the routes under `/__`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from agentctx.fake_provider.answers import Answer
+from agentctx.fake_provider.chat import Chat
+from agentctx.fake_provider.faults import Fault, first_problem
+from agentctx.fake_provider.gate import Gate
+from agentctx.fake_provider.script import Script, Seen
+
+ELSEWHERE = "/__elsewhere"
+"""Where a redirect leads unless it says otherwise."""
+
+_KEY_HEADERS = frozenset({"authorization", "x-api-key", "x-goog-api-key", "cookie"})
+_KEY_IN_QUERY = re.compile(r"(?<![^&])key=[^&]*")
+
+
+def steering_routes(
+    script: Script, gate: Gate, chat: Chat, as_seen: Callable[[str, Request, bytes], Seen]
+) -> list[Route]:
+    """`as_seen` makes the record of a request that came for a provider."""
+    steering = _Steering(script, gate, chat, as_seen)
+    return [
+        Route("/__script", steering.set_script, methods=["POST"]),
+        Route("/__requests", steering.list_requests, methods=["GET"]),
+        Route("/__release", steering.release, methods=["POST"]),
+        Route("/__held", steering.wait_until_held, methods=["GET"]),
+        Route("/__aborted", steering.wait_until_aborted, methods=["GET"]),
+        Route("/__reset", steering.reset, methods=["POST"]),
+        Route(ELSEWHERE + "{rest:path}", steering.elsewhere, methods=["GET", "POST"]),
+    ]
+
+
+def without_keys(seen: Seen) -> dict[str, Any]:
+    """A record as it may be shown: its keys are gone, its body is text."""
+    headers = [(name, "…" if name in _KEY_HEADERS else value) for name, value in seen.headers]
+    return {
+        **asdict(seen),
+        "headers": headers,
+        "query": _KEY_IN_QUERY.sub("key=…", seen.query),
+        "body": seen.body.decode(errors="replace"),
+    }
+
+
+class _Steering:
+    def __init__(
+        self, script: Script, gate: Gate, chat: Chat, as_seen: Callable[[str, Request, bytes], Seen]
+    ) -> None:
+        self._script = script
+        self._gate = gate
+        self._chat = chat
+        self._as_seen = as_seen
+
+    async def set_script(self, request: Request) -> Response:
+        try:
+            wanted = _ScriptBody.model_validate_json(await request.body())
+        except ValidationError as error:
+            return JSONResponse({"error": first_problem(error)}, 400)
+        if wanted.faults is not None:
+            self._script.set(wanted.faults)
+        if wanted.answers is not None:
+            self._script.set_answers(wanted.answers)
+        return Response(status_code=204)
+
+    async def list_requests(self, _: Request) -> Response:
+        return JSONResponse({"requests": [without_keys(seen) for seen in self._script.seen]})
+
+    async def release(self, _: Request) -> Response:
+        return JSONResponse({"released": self._gate.release()})
+
+    async def wait_until_held(self, request: Request) -> Response:
+        return await _waited(request, self._gate.wait_until_held)
+
+    async def wait_until_aborted(self, request: Request) -> Response:
+        return await _waited(request, self._script.wait_until_aborted)
+
+    async def reset(self, _: Request) -> Response:
+        self._script.reset()
+        self._chat.forget()
+        self._gate.release()
+        return Response(status_code=204)
+
+    async def elsewhere(self, request: Request) -> Response:
+        self._script.record(self._as_seen("elsewhere", request, await request.body()))
+        return JSONResponse({"redirected": True})
+
+
+class _ScriptBody(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    faults: list[Fault] | None = None
+    answers: list[Answer] | None = None
+
+
+async def _waited(request: Request, until: Callable[[int], Any]) -> Response:
+    count = request.query_params.get("count", "1")
+    if not count.isdecimal():
+        return JSONResponse({"error": f"count: {count!r} is no number"}, 400)
+    await until(int(count))
+    return Response(status_code=204)
