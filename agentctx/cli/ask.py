@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from agentctx.cli.connection import connect
 from agentctx.cli.layout import GAP, columns, cut_left, one_line, printable, width
 from agentctx.cli.options import (
     AsJson,
+    Budget,
     ByAgent,
     ByCategory,
     ByTags,
@@ -19,6 +18,7 @@ from agentctx.cli.options import (
     Namespace,
     OptionalSession,
     OrderOption,
+    PositionOption,
     Query,
     Since,
     Until,
@@ -91,7 +91,8 @@ def context(
     limit: Limit = None,
     order: OrderOption = "relevance",
     max_distance: MaxDistance = None,
-    budget: Annotated[int | None, typer.Option(min=1, help="Most tokens of the block.")] = None,
+    budget: Budget = None,
+    position: PositionOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the context block, as an LLM call would get it."""
@@ -110,6 +111,7 @@ def context(
             order=order,
             max_distance=max_distance,
             budget_tokens=budget,
+            position=position,
         )
     if as_json:
         put_json(reply)

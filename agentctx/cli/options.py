@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from agentctx.cli.completion import complete_category, complete_collection
-from agentctx.wire import Order, Origin
+from agentctx.wire import InjectionPosition, Order, Origin
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 ConfigFile: TypeAlias = Annotated[
@@ -65,4 +65,11 @@ Limit: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Most results.
 OrderOption: TypeAlias = Annotated[Order, typer.Option("--order", help="What comes first.")]
 MaxDistance: TypeAlias = Annotated[
     float | None, typer.Option(min=0, max=2, help="Drop passages farther than this cosine distance.")
+]
+Budget: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Most tokens of the block.")]
+PositionOption: TypeAlias = Annotated[
+    InjectionPosition | None,
+    typer.Option(
+        "--position", help="As an LLM call would get it there: what is not close enough is left out."
+    ),
 ]

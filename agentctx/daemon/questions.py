@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+
 from agentctx.daemon.parts import PartsHolder
+from agentctx.daemon.receipts import make_receipt, question_hash
 from agentctx.errors import InvalidInput, TooLarge
-from agentctx.rag.service import Question
+from agentctx.rag.service import Context, Question
 from agentctx.server.service import Peer
 from agentctx.server.views import passage
+from agentctx.storage.injections import Receipt
 from agentctx.storage.records import Filter
 from agentctx.times import parse_time
 from agentctx.wire import ContextReply, ContextRequest, SearchReply, SearchRequest
+
+MEANING_SHARE = 0.75
+"""Of the deadline of an injection: what is left is for the search by words and the way back."""
 
 
 class Questions(PartsHolder):
@@ -21,25 +29,55 @@ class Questions(PartsHolder):
             results=[passage(hit) for hit in answer.hits], degraded=answer.degraded, rerank=answer.rerank
         )
 
-    async def context(self, request: ContextRequest, peer: Peer) -> ContextReply:  # noqa: ARG002
-        budget = request.budget_tokens
-        if budget is not None and budget <= 0:
-            raise InvalidInput("budget_tokens must be positive")
-        if not self._parts.settings.embedding.rag.enabled:
-            return ContextReply(
-                block="", tokens=0, results=[], degraded="off: embedding.rag.enabled is false"
-            )
-        context = await self._parts.rag.context(
-            self._question(request),
-            budget_tokens=budget or self._parts.settings.embedding.rag.budget_tokens,
-        )
+    async def context(self, request: ContextRequest, peer: Peer) -> ContextReply:
+        started = time.perf_counter()
+        context = await self._context(request)
+        injection_id = None
+        if request.position is not None:
+            took_s = time.perf_counter() - started
+            injection_id = self._parts.receipts.new_id()
+            self._parts.receipts.add(await self._receipt(injection_id, request, context, peer, took_s))
         return ContextReply(
             block=context.block,
             tokens=context.tokens,
             results=[passage(hit) for hit in context.hits],
             degraded=context.degraded,
             rerank=context.rerank,
+            injection_id=injection_id,
         )
+
+    async def _context(self, request: ContextRequest) -> Context:
+        question, budget_tokens = self._context_question(request), self._budget(request)
+        if not self._parts.settings.embedding.rag.enabled:
+            return Context("", 0, (), degraded="off: embedding.rag.enabled is false")
+        return await self._parts.rag.context(question, budget_tokens=budget_tokens)
+
+    async def _receipt(
+        self, injection_id: str, request: ContextRequest, context: Context, peer: Peer, took_s: float
+    ) -> Receipt:
+        assert request.position is not None  # noqa: S101 - the caller has looked
+        stores_prompts = self._parts.settings.injection.store_prompts
+        return make_receipt(
+            context,
+            injection_id=injection_id,
+            created=self._parts.clock(),
+            namespace=request.namespace,
+            session=request.session or "",
+            agent=request.agent or "",
+            principal=peer.uid,
+            position=request.position,
+            question_hash=question_hash(request.query, await self._parts.rag.secret()),
+            question=request.query if stores_prompts else None,
+            floor=self._parts.rag.floor,
+            budget_tokens=self._budget(request),
+            took_s=took_s,
+        )
+
+    def _budget(self, request: ContextRequest) -> int:
+        budget = request.budget_tokens
+        if budget is not None and budget <= 0:
+            raise InvalidInput("budget_tokens must be positive")
+        return budget or self._parts.settings.embedding.rag.budget_tokens
 
     def _question(self, request: SearchRequest) -> Question:
         limits, rag = self._parts.settings.limits, self._parts.settings.embedding.rag
@@ -61,6 +99,20 @@ class Questions(PartsHolder):
             order=request.order,
             max_distance=distance,
         )
+
+    def _context_question(self, request: ContextRequest) -> Question:
+        most = self._parts.settings.limits.max_present_chars
+        present = request.present or []
+        if (size := sum(map(len, present))) > most:
+            raise TooLarge(
+                f"present has {size} characters, at most {most} are compared",
+                hint="Send the latest texts of the conversation only.",
+            )
+        question = replace(self._question(request), present=present, position=request.position)
+        if request.position is None:
+            return question
+        deadline_s = MEANING_SHARE * self._parts.settings.injection.deadline_ms / 1_000
+        return replace(question, deadline_s=deadline_s)
 
     def _filter(self, request: SearchRequest) -> Filter:
         stores, now = self._parts.stores, self._parts.clock()

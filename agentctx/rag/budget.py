@@ -8,10 +8,11 @@ from typing import TypeVar
 
 PassageT = TypeVar("PassageT")
 
-# Scripts that tokenizers cut at about one token a character.
-_DENSE = re.compile(
-    "[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"
+DENSE_CHARACTERS = (
+    "\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
 )
+"""Scripts that tokenizers cut at about one token a character, as the inside of a character class."""
+_DENSE = re.compile(f"[{DENSE_CHARACTERS}]")
 # In tenths of a byte, so that sums stay exact: a token is 3.6 bytes, a dense character has 3 and costs one.
 _TENTHS_PER_TOKEN = 36
 _DENSE_SURCHARGE = 6

@@ -27,6 +27,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
+import sys
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,6 +51,7 @@ _BLOCK = re.compile(
 )
 _PASSAGE_HEADER = re.compile(r'### \[([^ ]*)\] "([^"]*)" ([^ ]*) trust=([^ ]*)')
 _MARGIN = ">"
+_QUOTED = re.compile(r"^>(?: |$)")
 
 # What begins a control token of some chat template, or a tag that names a role, a tool or our fence:
 # <|im_start|> (also with the fullwidth bar U+FF5C), </s>, <start_of_turn>, <<SYS>>, <!--, </memory>, [/INST].
@@ -107,6 +109,15 @@ def render_passage(passage: BlockPassage) -> str:
     return "\n".join([header, *map(_quoted, _escaped(passage.content, _IN_CONTENT).split("\n")), ""])
 
 
+def unquoted(text: str) -> str:
+    """The text with the margins and escapes of a block taken off, wherever they stand.
+
+    For looking up passages in a text that holds blocks; what is no block may change too.
+    """
+    lines = (_QUOTED.sub("", line) for line in text.split("\n"))
+    return _ESCAPE.sub(_character, "\n".join(lines))
+
+
 def parse(block: str) -> list[BlockPassage]:
     """The passages of a block: the inverse of `render`.
 
@@ -159,6 +170,11 @@ def _escape(char: str) -> str:
 def _is_hidden(char: str) -> bool:
     category = unicodedata.category(char)
     return category[0] == "C" or category in {"Zl", "Zp"} or _INVISIBLE.match(char) is not None
+
+
+def _character(match: re.Match[str]) -> str:
+    code = int(match[1], 16)
+    return chr(code) if code <= sys.maxunicode else match[0]
 
 
 def _unescaped(text: str) -> str:

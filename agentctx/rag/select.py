@@ -22,16 +22,26 @@ def select(
     vector passes a floor: it should in a degraded answer, where nothing can be measured, and not where the
     others were. One entry fills at most `max_per_entry` places.
     """
+    near = within_floor(candidates, max_distance, keep_unmeasured=keep_unmeasured)
+    return shared_out(near, max_per_entry)[:limit]
+
+
+def within_floor(
+    candidates: Sequence[Candidate], max_distance: float, *, keep_unmeasured: bool
+) -> list[Candidate]:
+    """Those no farther than `max_distance` (cosine); 0 keeps all."""
+    return [c for c in candidates if _is_within(c, max_distance, keep_unmeasured=keep_unmeasured)]
+
+
+def shared_out(candidates: Sequence[Candidate], max_per_entry: int) -> list[Candidate]:
+    """The first `max_per_entry` of each entry."""
     taken: Counter[str] = Counter()
-    selected: list[Candidate] = []
+    kept: list[Candidate] = []
     for candidate in candidates:
-        if len(selected) >= limit:
-            break
-        is_near = _is_within(candidate, max_distance, keep_unmeasured=keep_unmeasured)
-        if is_near and taken[candidate.entry] < max_per_entry:
+        if taken[candidate.entry] < max_per_entry:
             taken[candidate.entry] += 1
-            selected.append(candidate)
-    return selected
+            kept.append(candidate)
+    return kept
 
 
 def distinct_texts(candidates: Sequence[Candidate], texts: Mapping[int, str]) -> list[Candidate]:

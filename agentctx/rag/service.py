@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
 import structlog
@@ -14,17 +14,23 @@ from agentctx.config.schema import RagSettings, RerankSettings
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import DeadlineExceeded, ProviderFailed, StorageFailed
 from agentctx.rag.budget import estimate_tokens, fit
+from agentctx.rag.duplicates import Conversation
+from agentctx.rag.explain import Places, places
+from agentctx.rag.floor import Floor
 from agentctx.rag.fuse import Candidate, fuse, merge, order_by_distance
+from agentctx.rag.injection import SPARE as SPARE_OF_INJECTION
+from agentctx.rag.injection import InjectionRules, worth_reading, worth_telling
 from agentctx.rag.render import EMPTY_FRAME, BlockPassage, render, render_passage
 from agentctx.rag.rerank import Reranking, can_matter
 from agentctx.rag.select import distinct_texts, select
+from agentctx.rag.trace import Considered, Trace
 from agentctx.rerankers.base import Reranker
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Filter, ResolvedChunk, VectorHit, WordHit
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.telemetry.labels import degradation
 from agentctx.times import format_date
-from agentctx.wire import Order
+from agentctx.wire import InjectionPosition, Order, Trust
 
 _log = structlog.get_logger("agentctx.rag")
 
@@ -33,8 +39,12 @@ Words: TypeAlias = asyncio.Future[list[WordHit]]
 LEAST_POOL = 40
 """Candidates each side brings at least: 30 to 100 measure alike, and fewer cost less."""
 POOL_PER_RESULT = 4
+LOOKED_AT = 1_000
+"""How far down each search is looked through for one entry."""
 SPARE = 4
 """Candidates resolved beyond the limit, for those that overlap or have just gone stale."""
+TRUST_OF_SYSTEM: tuple[Trust, ...] = ("agent", "operator")
+"""What a system prompt may carry: an LLM obeys what stands there."""
 
 
 class QueryEmbedder(Protocol):
@@ -53,13 +63,21 @@ class Serving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked. `max_distance` 0 keeps all; the deadline is for the meaning, in seconds."""
+    """What is asked. `max_distance` 0 keeps all; the deadline is for the meaning, in seconds.
+
+    With a `position` the answer goes into an LLM call, and what is not worth its place there is left out.
+    `present` are texts that the conversation holds already.
+    """
 
     text: str
     wanted: Filter
     limit: int
     order: Order = "distance"
     max_distance: float = 0.0
+    position: InjectionPosition | None = None
+    present: Sequence[str] = ()
+    deadline_s: float | None = None
+    """None: that of the settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +107,17 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The block for a prompt, its estimated tokens, and the hits that are in it."""
+    """The block for a prompt, its estimated tokens, and the hits that are in it.
+
+    `considered` is every candidate of an injection with what became of it, in fused order.
+    """
 
     block: str
     tokens: int
     hits: tuple[Hit, ...]
     degraded: str | None = None
     rerank: str | None = None
+    considered: tuple[Considered, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +149,7 @@ class RAGService:
         telemetry: Telemetry = NO_TELEMETRY,
         reranker: Reranker | None = None,
         rerank_settings: RerankSettings | None = None,
+        floor: Floor | None = None,
     ) -> None:
         self._storage = storage
         self._telemetry = telemetry
@@ -136,6 +159,7 @@ class RAGService:
         self._reranking = (
             Reranking(reranker, rerank_settings or RerankSettings(), telemetry) if reranker else None
         )
+        self.floor = floor
         self._candidates = self._reranking.settings.candidates if self._reranking else 0
         self._secret: bytes | None = None
         self._vectors: OrderedDict[tuple[int, str], Vectors] = OrderedDict()
@@ -155,26 +179,83 @@ class RAGService:
         return answer
 
     async def context(self, question: Question, *, budget_tokens: int) -> Context:
-        """The block that an LLM call would get, within the budget; empty when nothing was found."""
-        answer = await self.retrieve(question)
+        """The block that an LLM call would get, within the budget; empty when nothing was found.
+
+        A question with a `position` is an injection: `InjectionRules` say what may be in it.
+
+        Raises:
+            StorageFailed, DeadlineExceeded: the database could not be read.
+        """
+        if not question.text.strip():
+            return Context("", 0, ())
+        trace: Trace | None = None
+        if question.position is None and not question.present:
+            answer = await self.retrieve(question)
+        else:
+            answer, trace = await self._injection(allowed(question))
         left = budget_tokens - estimate_tokens(EMPTY_FRAME)
         hits = fit(answer.hits, left, lambda hit: estimate_tokens(render_passage(block_passage(hit))))
+        block = render([block_passage(hit) for hit in hits], secret=await self.secret())
+        considered: tuple[Considered, ...] = ()
+        if trace is not None:
+            trace.left_out(
+                "budget", {hit.chunk.chunk for hit in answer.hits} - {hit.chunk.chunk for hit in hits}
+            )
+            considered = trace.considered()
+        return Context(block, estimate_tokens(block), tuple(hits), answer.degraded, answer.rerank, considered)
+
+    async def secret(self) -> bytes:
+        """That of the installation, read once."""
         if self._secret is None:
             self._secret = await self._storage.secret()
-        block = render([block_passage(hit) for hit in hits], secret=self._secret)
-        return Context(block, estimate_tokens(block), tuple(hits), answer.degraded, answer.rerank)
+        return self._secret
 
-    async def _answer(self, question: Question) -> Answer:
+    async def places(self, question: Question, entry: str) -> Places:
+        """Where an entry stands among all that a question finds."""
+        question = allowed(replace(question, limit=-(-LOOKED_AT // POOL_PER_RESULT)))
         words = asyncio.ensure_future(self._words(question))
         try:
             meaning, degraded = await self._meaning(question, words)
-            ranked = self._fused(await words, meaning)
+            return places(entry, await words, meaning.hits, LOOKED_AT, degraded)
         finally:
             words.cancel()
+
+    async def _answer(self, question: Question) -> Answer:
+        ranked, degraded = await self._ranked(question)
         candidates, found = await self._resolved(question, ranked, is_measured=degraded is None)
         chosen, rerank = await self._chosen(question, candidates, found)
-        ordered = order_by_distance(chosen) if question.order == "distance" else chosen
-        return Answer(tuple(Hit(found[c.chunk], c.distance, c.score) for c in ordered), degraded, rerank)
+        return _answer(question, chosen[: question.limit], found, degraded, rerank)
+
+    async def _injection(self, question: Question) -> tuple[Answer, Trace]:
+        """What is worth a place in an LLM call, and what became of the other candidates."""
+        rules = InjectionRules(
+            floor=self.floor if question.position else None,
+            max_distance=question.max_distance,
+            conversation=Conversation(question.present),
+        )
+        with self._telemetry.asking(question.limit) as asking:
+            ranked, degraded = await self._ranked(question)
+            trace = Trace(ranked)
+            most = max(question.limit, self._candidates) + SPARE_OF_INJECTION
+            read = worth_reading(ranked, rules, trace, max_per_entry=self._settings.max_per_entry, most=most)
+            found = await self._read(question, read)
+            candidates = worth_telling(read, found, question.text, rules, trace)
+            chosen, rerank = await self._chosen(question, candidates, found)
+            if self._reranking and rerank is None:
+                trace.reranked(chosen)
+            kept = trace.kept("limit", chosen, chosen[: question.limit])
+            if degraded is not None:
+                asking.ended(degradation(degraded))
+        return _answer(question, kept, found, degraded, rerank), trace
+
+    async def _ranked(self, question: Question) -> tuple[list[Candidate], str | None]:
+        """All candidates in fused order; and why meaning had no part, if it had none."""
+        words = asyncio.ensure_future(self._words(question))
+        try:
+            meaning, degraded = await self._meaning(question, words)
+            return self._fused(await words, meaning), degraded
+        finally:
+            words.cancel()
 
     async def _words(self, question: Question) -> list[WordHit]:
         with self._telemetry.stage("words"):
@@ -189,15 +270,16 @@ class RAGService:
 
     async def _meaning(self, question: Question, words: Words) -> tuple[_Meaning, str | None]:
         """Meaning's part of the answer; or nothing, and why."""
+        deadline_s = min(self._settings.deadline_s, question.deadline_s or self._settings.deadline_s)
         try:
-            async with asyncio.timeout(self._settings.deadline_s):
+            async with asyncio.timeout(deadline_s):
                 return await self._nearest(question, words), None
         except _Degraded as reason:
             return _Meaning(), str(reason)
         except ProviderFailed as error:
             return _Meaning(), f"provider_failed: {error.message}"
         except TimeoutError:
-            return _Meaning(), f"deadline: it took longer than {self._settings.deadline_s:g} s"
+            return _Meaning(), f"deadline: it took longer than {deadline_s:g} s"
         except (StorageFailed, DeadlineExceeded) as error:
             _log.warning("vector_search_failed", code=error.code, problem=error.message)
             return _Meaning(), f"{error.code}: {error.message}"
@@ -249,20 +331,42 @@ class RAGService:
             max_distance=question.max_distance,
             keep_unmeasured=not is_measured,
         )
-        with self._telemetry.stage("resolve"):
-            found = await self._storage.resolve([candidate.chunk for candidate in selected], question.wanted)
+        found = await self._read(question, selected)
         present = [candidate for candidate in selected if candidate.chunk in found]
         texts = {chunk: resolved.content for chunk, resolved in found.items()}
         return distinct_texts(present, texts), found
 
+    async def _read(self, question: Question, candidates: Sequence[Candidate]) -> Mapping[int, ResolvedChunk]:
+        with self._telemetry.stage("resolve"):
+            return await self._storage.resolve([each.chunk for each in candidates], question.wanted)
+
     async def _chosen(
         self, question: Question, candidates: Sequence[Candidate], found: Mapping[int, ResolvedChunk]
     ) -> tuple[list[Candidate], str | None]:
-        """Those in the answer; and why the reranker did not choose them, if it should have."""
+        """The candidates, the best in front; and why the reranker did not order them, if it should have."""
         rerank = None
         if self._reranking and can_matter(len(candidates), question.limit, question.order):
             candidates, rerank = await self._reranking.order(question.text, candidates, found, question.limit)
-        return list(candidates[: question.limit]), rerank
+        return list(candidates), rerank
+
+
+def _answer(
+    question: Question,
+    chosen: Sequence[Candidate],
+    found: Mapping[int, ResolvedChunk],
+    degraded: str | None,
+    rerank: str | None,
+) -> Answer:
+    ordered = order_by_distance(chosen) if question.order == "distance" else chosen
+    return Answer(tuple(Hit(found[c.chunk], c.distance, c.score) for c in ordered), degraded, rerank)
+
+
+def allowed(question: Question) -> Question:
+    """The question with what its position may carry: in the system prompt, nothing of unknown origin."""
+    if question.position != "system":
+        return question
+    trust = tuple(each for each in question.wanted.trust if each in TRUST_OF_SYSTEM)
+    return replace(question, wanted=replace(question.wanted, trust=trust))
 
 
 def pool(limit: int) -> int:

@@ -10,9 +10,9 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from agentctx.wire import doctor, entries, failures, operations, questions
+from agentctx.wire import doctor, entries, failures, injections, operations, questions
 
-_MODULES = (doctor, entries, failures, operations, questions)
+_MODULES = (doctor, entries, failures, injections, operations, questions)
 
 
 def describe_fields(app: FastAPI) -> Callable[[], dict[str, Any]]:

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from agentctx.rag.explain import Explanation, Places
 from agentctx.rag.service import Hit
+from agentctx.rag.word_match import WordMatch
+from agentctx.storage.injections import CandidateFigures, Receipt
 from agentctx.storage.records import Change, Entry
 from agentctx.stores.base import StoreResult
 from agentctx.times import format_time
-from agentctx.wire import EmbeddingState, EntryView, Passage, SaveResult
+from agentctx.wire import (
+    EmbeddingState,
+    EntryView,
+    ExplainReply,
+    InjectionCandidate,
+    InjectionSummary,
+    InjectionView,
+    Passage,
+    SaveResult,
+)
 
 
 def embedding_state(*, embedded: bool, pending: bool) -> EmbeddingState:
@@ -71,3 +87,59 @@ def passage(hit: Hit) -> Passage:
         attributes={name: value for name, value in entry.attributes.items() if name != "file"},
         location=hit.chunk.location,
     )
+
+
+def injection_summary(receipt: Receipt) -> InjectionSummary:
+    return InjectionSummary(**_summary(receipt))
+
+
+def injection_view(receipt: Receipt, entries: Mapping[str, Entry]) -> InjectionView:
+    """`entries` are those that are still there, by id."""
+    candidates = [injection_candidate(each, entries.get(each.entry)) for each in receipt.candidates]
+    return InjectionView(**_summary(receipt), candidates=candidates)
+
+
+def injection_candidate(figures: CandidateFigures, entry: Entry | None = None) -> InjectionCandidate:
+    return InjectionCandidate(
+        **figures._asdict(),
+        collection=entry.collection if entry else None,
+        source_id=(entry.key or entry.id) if entry else None,
+    )
+
+
+def explained(
+    entry_id: str,
+    explanation: Explanation,
+    where: Places | None = None,
+    *,
+    candidates: Sequence[CandidateFigures] = (),
+    fused_rank: int | None = None,
+    words: WordMatch | None = None,
+    max_distance: float | None = None,
+) -> ExplainReply:
+    return ExplainReply(
+        entry=entry_id,
+        verdict=explanation.verdict,
+        message=explanation.message,
+        word_rank=where.word if where else None,
+        distance_rank=where.distance if where else None,
+        fused_rank=fused_rank,
+        words_matched=words.matched if words else None,
+        words_wanted=words.wanted if words else None,
+        max_distance=None if max_distance is None else round(max_distance, 6),
+        degraded=where.degraded if where else None,
+        candidates=[injection_candidate(each) for each in candidates],
+    )
+
+
+def _summary(receipt: Receipt) -> dict[str, Any]:
+    """The fields of a summary."""
+    same = (field.name for field in fields(InjectionSummary) if hasattr(receipt, field.name))
+    return {
+        **{name: getattr(receipt, name) for name in same},
+        "created": format_time(receipt.created),
+        "session": receipt.session or None,
+        "agent": receipt.agent or None,
+        "fates": dict(receipt.fates),
+        "injected": receipt.fates.get("injected", 0),
+    }

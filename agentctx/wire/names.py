@@ -15,6 +15,11 @@ COLLECTIONS = ("knowledge", "observation", "reflection", "learning")
 Origin = Literal["user", "agent", "tool", "document", "import", "capture"]
 Trust = Literal["operator", "agent", "external"]
 Order = Literal["distance", "relevance"]
+InjectionPosition = Literal["system", "tail"]
+Fate = Literal["injected", "floor", "share", "limit", "stale", "present", "duplicate", "budget"]
+"""What becomes of a passage that was found for an injection."""
+Verdict = Literal[Fate, "not_found", "expired", "namespace", "filter", "trust", "no_vector", "no_match"]
+"""Why an entry is in an injection, or not."""
 EmbeddingState = Literal["pending", "done", "off"]
 PlaceUnit = Literal["line", "page", "slide", "sheet", "cell"]
 CheckStatus = Literal["pass", "warn", "fail", "skip"]

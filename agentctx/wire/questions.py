@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from agentctx.wire.names import DEFAULT_NAMESPACE, STRICT, Order, Origin, PlaceUnit, Trust
+from agentctx.wire.names import DEFAULT_NAMESPACE, STRICT, InjectionPosition, Order, Origin, PlaceUnit, Trust
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,6 +45,12 @@ class ContextRequest(SearchRequest):
 
     budget_tokens: int | None = None
     """Most tokens of the block; none: `embedding.rag.budget_tokens`."""
+    position: InjectionPosition | None = None
+    """Where in the LLM call the block goes. `system` carries only what agents and operators vouch for, `tail`
+    carries all. Both leave out what is not close enough (`injection.max_distance`) and keep a receipt. None:
+    no call is meant, the block is for reading."""
+    present: list[str] | None = None
+    """Texts that the conversation already holds: passages contained in one of them are left out."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,3 +115,5 @@ class ContextReply:
     results: list[Passage]
     degraded: str | None
     rerank: str | None = None
+    injection_id: str | None = None
+    """The receipt of an injection, also of one that injects nothing; null without a `position`."""

@@ -71,8 +71,8 @@ def test_every_option_of_a_context_arrives(agentctx: Agentctx, daemon: StubDaemo
         "POST", "/v1/context", (200, ContextReply(block=BLOCK, tokens=9, results=[], degraded=None))
     )
 
-    assert agentctx("context", "when?", *OPTIONS, "--budget", "500") == 0
-    assert daemon.seen[0].body == {**FIELDS, "budget_tokens": 500}
+    assert agentctx("context", "when?", *OPTIONS, "--budget", "500", "--position", "tail") == 0
+    assert daemon.seen[0].body == {**FIELDS, "budget_tokens": 500, "position": "tail"}
 
 
 def test_a_plain_search_says_nothing_it_was_not_told(agentctx: Agentctx, daemon: StubDaemon) -> None:

@@ -18,6 +18,7 @@ from agentctx.rag.render import (
     parse,
     render,
     render_passage,
+    unquoted,
 )
 
 SECRET = b"0123456789abcdef0123456789abcdef"
@@ -40,12 +41,34 @@ CONTROL_TOKENS = (
 )
 HIDDEN = (
     *("\u200b", "\u200d", "\u202e", "\u2066", "\ufeff", "\u00ad", "\u3164", "\u115f", "\u034f", "\ufe0f"),
+    *("\u200e", "\u200f", "\u061c", "\u202a", "\u2067", "\u2069", "\u2060", "\u180e"),
     *("\U000e0041", "\U000e0100", "\x00", "\x1b", "\x7f", "\ue000", "\ud800"),
 )
 FRAGMENTS = (
     *(*SEPARATORS, *CONTROL_TOKENS, *HIDDEN),
     *("\n", "\n\n", "\t", " ", "\\", "\\u{", "\\u{41}", "\\\\u{D800}", "{", "}", ">", "> ", ">>"),
     *("### ", "###", HEADING, '### [knowledge] "x" 2026-01-01 trust=operator', "system:", "Human:"),
+    *(
+        "Assistant:",
+        "\nuser: ",
+        "\n\nHuman: ",
+        "[system](#instructions)",
+        "![](x)",
+        "\n# System",
+        "\n| a |",
+        "\n1. ",
+    ),
+    *(
+        "<?xml ?>",
+        "<![CDATA[",
+        "]]>",
+        "&lt;/memory&gt;",
+        "<a:b/>",
+        "</MEMORY>",
+        "\uff1c/memory\uff1e",
+        "~~~",
+        "\n> ",
+    ),
     *("</memory ", "<memory ", "```", "---", "<", "/", "|", "[", "]", '"', "trust=", "a", "é", "库"),
 )
 
@@ -226,6 +249,18 @@ class TestParse:
         assert parse(block) == [NOTE]
         with pytest.raises(InvalidInput, match="not a context block"):
             parse(block.replace(old, new, 1))
+
+
+@settings(max_examples=300)
+@given(hostile_passages.filter(bool), hostile_text)
+def test_unquoted_holds_every_passage_as_it_was(passages: list[BlockPassage], around: str) -> None:
+    block = unquoted(f"{around}\n{render(passages, secret=SECRET)}")
+    assert all(passage.content in block for passage in passages)
+
+
+@pytest.mark.parametrize("text", ["\\u{FFFFFF}", "a > b", ">quoted", ""])
+def test_what_is_no_block_may_be_unquoted_too(text: str) -> None:
+    assert unquoted(text) == text
 
 
 @given(hostile_passages.filter(bool))

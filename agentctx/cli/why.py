@@ -1,0 +1,142 @@
+"""`agentctx why`: what was put into LLM calls, and why."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from agentctx.cli.connection import connect
+from agentctx.cli.layout import columns, cut, one_line
+from agentctx.cli.options import AsJson
+from agentctx.cli.output import line_width, note, paint, put, put_json
+from agentctx.wire import InjectionCandidate, InjectionSummary, InjectionView
+
+_LIST_HEADER = ("ID", "CREATED", "POSITION", "INJECTED", "FOUND", "TOKENS", "MS", "SESSION")
+_CANDIDATE_HEADER = ("FATE", "WORDS", "DISTANCE", "SCORE", "COLLECTION", "SOURCE")
+
+InjectionId = Annotated[
+    str | None,
+    typer.Argument(metavar="ID", help="Id of the injection; without one, the last ones are listed."),
+]
+
+
+def why(
+    ctx: typer.Context,
+    injection_id: InjectionId = None,
+    *,
+    last: Annotated[bool, typer.Option("--last", help="The last injection.")] = False,
+    limit: Annotated[int, typer.Option(min=1, help="Most injections of the list.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """Show what was put into an LLM call, what was left out, and why."""
+    if last and injection_id is not None:
+        raise typer.BadParameter("an ID and --last are two injections")
+    with connect(ctx) as client:
+        if injection_id is None:
+            listed = client.injections(1 if last else limit)
+            if not last:
+                _show_list(listed.injections, as_json, listed)
+                return
+            if not listed.injections:
+                note("nothing was asked for an LLM call yet")
+                raise typer.Exit(1)
+            injection_id = listed.injections[0].id
+        view = client.injection(injection_id)
+    if as_json:
+        put_json(view)
+        return
+    for line in injection_lines(view, line_width()):
+        put(line)
+
+
+def _show_list(injections: list[InjectionSummary], as_json: bool, reply: object) -> None:
+    if as_json:
+        put_json(reply)
+        return
+    for line in list_lines(injections, line_width()):
+        put(line)
+    if not injections:
+        note("nothing was asked for an LLM call yet")
+
+
+def list_lines(injections: list[InjectionSummary], limit: int | None) -> list[str]:
+    """One line for each injection, newest first."""
+    if not injections:
+        return []
+    rows = [_LIST_HEADER, *map(_list_row, injections)]
+    header, *lines = (cut(line, limit) for line in columns(rows, right={3, 4, 5, 6}))
+    return [paint(header, "dim"), *lines]
+
+
+def _list_row(injection: InjectionSummary) -> tuple[str, ...]:
+    return (
+        injection.id,
+        injection.created,
+        injection.position,
+        str(injection.injected),
+        str(sum(injection.fates.values())),
+        str(injection.tokens),
+        f"{injection.milliseconds:.1f}",
+        one_line(injection.session or "-", None),
+    )
+
+
+def injection_lines(view: InjectionView, limit: int | None) -> list[str]:
+    """The facts of an injection, then one line for each candidate, in fused order."""
+    facts = [(name, one_line(value, None)) for name, value in _facts(view) if value]
+    lines = [cut(line, limit) for line in columns(facts)]
+    if not view.candidates:
+        return lines
+    rows = [_CANDIDATE_HEADER, *map(_candidate_row, view.candidates)]
+    header, *candidates = (cut(line, limit) for line in columns(rows, right={1, 2, 3}))
+    return [*lines, "", paint(header, "dim"), *candidates]
+
+
+def _facts(view: InjectionView) -> list[tuple[str, str | None]]:
+    scope = [view.namespace, f"session {view.session}" if view.session else "", view.agent or ""]
+    return [
+        ("injection", view.id),
+        ("created", view.created),
+        ("position", view.position),
+        ("asked by", ", ".join(part for part in [*scope, _uid(view.principal)] if part)),
+        ("question", view.question or f"{view.question_hash} (fingerprint)"),
+        ("found", _counted(view)),
+        ("floor", _floor(view)),
+        ("tokens", f"{view.tokens} of {view.budget_tokens}"),
+        ("took", f"{view.milliseconds:.1f} ms"),
+        ("block", view.block_hash or "empty: nothing was injected"),
+        ("degraded", view.degraded),
+        ("not reranked", view.rerank),
+    ]
+
+
+def _uid(principal: int | None) -> str:
+    return "" if principal is None else f"uid {principal}"
+
+
+def _counted(view: InjectionView) -> str:
+    fates = ", ".join(f"{count} {fate}" for fate, count in view.fates.items())
+    return f"{sum(view.fates.values())} passages: {fates}" if fates else "no passages"
+
+
+def _floor(view: InjectionView) -> str:
+    if view.max_distance is None:
+        return "none"
+    if not view.words_worth:
+        return f"{view.max_distance:g}"
+    without = view.max_distance - view.words_worth
+    return f"{view.max_distance:g} with all of the question's words, {without:g} with none"
+
+
+def _candidate_row(candidate: InjectionCandidate) -> tuple[str, ...]:
+    of = f" of {candidate.duplicate_of}" if candidate.duplicate_of else ""
+    reranked = f" (reranked {candidate.reranked})" if candidate.reranked else ""
+    return (
+        candidate.fate + reranked,
+        "-" if candidate.word_score is None else f"{candidate.word_score:.2f}",
+        "-" if candidate.distance is None else f"{candidate.distance:.3f}",
+        f"{candidate.score:.3f}",
+        candidate.collection or "gone",
+        one_line((candidate.source_id or candidate.entry) + of, None),
+    )

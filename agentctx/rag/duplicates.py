@@ -1,0 +1,123 @@
+"""What need not be said: texts that say the same, and what the conversation holds already. No I/O."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from agentctx.rag.budget import DENSE_CHARACTERS
+from agentctx.rag.fuse import Candidate
+from agentctx.rag.render import HEADING, unquoted
+
+NEAR = 0.9
+"""Share of their shingles that two texts must have in common to be nearly equal."""
+SHINGLE_WORDS = 3
+
+_WORD = re.compile(rf"[{DENSE_CHARACTERS}]|[^\W{DENSE_CHARACTERS}]+")
+_HAS_DIGIT = re.compile(r"\d")
+_NEGATION = re.compile(r"\b(?:not?|never|none|nothing|cannot|without)\b|n['\u2019]t\b", re.IGNORECASE)
+
+
+def normalised(text: str) -> str:
+    """The text with every run of white space as one space, and none at its ends. Case is kept."""
+    return " ".join(text.split())
+
+
+class Conversation:
+    """The texts that a conversation holds already, to look passages up in.
+
+    A text that holds context blocks of earlier calls counts with the passages as they were before they were
+    quoted.
+    """
+
+    def __init__(self, texts: Sequence[str] = ()) -> None:
+        self._texts = texts
+
+    @cached_property
+    def _haystack(self) -> str:
+        shown = [*self._texts, *(unquoted(text) for text in self._texts if HEADING in text)]
+        # No normalised text has a line break, so nothing is found across two of them.
+        return "\n".join(map(normalised, shown))
+
+    def holds(self, text: str) -> bool:
+        """Whether the text, its white space aside, is contained in one of the conversation's."""
+        return bool(self._haystack) and normalised(text) in self._haystack
+
+
+class Distinct(NamedTuple):
+    """Candidates without duplicates. `of` names the chunk that stays for each one left out."""
+
+    kept: list[Candidate]
+    of: Mapping[int, int]
+
+
+def without_duplicates(candidates: Sequence[Candidate], texts: Mapping[int, str]) -> Distinct:
+    """Of texts that say the same only one stays, at the place of the better one.
+
+    Of two where one contains the other, the longer stays; of two that are nearly equal, the better. `texts`
+    has the content of every candidate.
+    """
+    kept: list[_Wording] = []
+    of: dict[int, int] = {}
+    for candidate in candidates:
+        wording = _Wording(candidate, texts[candidate.chunk])
+        covering = next((other for other in kept if other.covers(wording)), None)
+        if covering is not None:
+            of[candidate.chunk] = covering.candidate.chunk
+            continue
+        covered = [at for at, other in enumerate(kept) if other.text in wording.text]
+        of |= {kept[at].candidate.chunk: candidate.chunk for at in covered}
+        if covered:
+            kept[covered[0]] = wording
+            kept = [each for at, each in enumerate(kept) if at not in covered[1:]]
+        else:
+            kept.append(wording)
+    return Distinct([wording.candidate for wording in kept], _followed(of))
+
+
+class _Wording:
+    """A candidate's text as it is compared; its shingles are made when they are asked for."""
+
+    def __init__(self, candidate: Candidate, content: str) -> None:
+        self.candidate = candidate
+        self.text = normalised(content)
+
+    @cached_property
+    def words(self) -> list[str]:
+        return _WORD.findall(self.text.casefold())
+
+    @cached_property
+    def shingles(self) -> frozenset[tuple[str, ...]]:
+        shifted = [self.words[at:] for at in range(SHINGLE_WORDS)]
+        return frozenset(zip(*shifted, strict=False)) or frozenset([tuple(self.words)])
+
+    @cached_property
+    def particulars(self) -> Counter[str]:
+        """What makes another statement of the same words: numbers and negations."""
+        numbers = [word for word in self.words if _HAS_DIGIT.search(word)]
+        return Counter([*numbers, *("not" for _ in _NEGATION.findall(self.text))])
+
+    def covers(self, other: _Wording) -> bool:
+        """Whether it says all that the other does."""
+        if other.text in self.text:
+            return True
+        fewer, more = sorted((len(self.words), len(other.words)))
+        # Texts of very different lengths cannot have so much in common, and most pairs are told apart by it.
+        if fewer < NEAR * more - SHINGLE_WORDS:
+            return False
+        both = len(self.shingles & other.shingles)
+        either = len(self.shingles) + len(other.shingles) - both
+        return both >= NEAR * either and self.particulars == other.particulars
+
+
+def _followed(of: Mapping[int, int]) -> dict[int, int]:
+    """Each chunk with the one that stays in the end."""
+    ends: dict[int, int] = {}
+    for chunk, other in of.items():
+        while other in of:
+            other = of[other]  # noqa: PLW2901 - one chain is followed to its end
+        ends[chunk] = other
+    return ends

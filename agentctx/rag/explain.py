@@ -1,0 +1,132 @@
+"""Why an entry is in an injection, or not. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from agentctx.rag.floor import LEAST_COVERAGE, LEAST_WORDS, Floor
+from agentctx.rag.trace import Considered
+from agentctx.rag.word_match import WordMatch
+from agentctx.storage.records import Entry, Filter, VectorHit, WordHit
+from agentctx.wire import Fate, Verdict
+
+
+class Explanation(NamedTuple):
+    """A verdict, and the sentence that says it with the figures that decided."""
+
+    verdict: Verdict
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where an entry's best passages stand among all, by words and by distance, from 1.
+
+    None: no word matches; no distance, or farther than the `looked_at` nearest. `degraded` says why meaning
+    had no part.
+    """
+
+    word: int | None
+    distance: int | None
+    looked_at: int
+    degraded: str | None = None
+
+
+def places(
+    entry: str, words: Sequence[WordHit], near: Sequence[VectorHit], looked_at: int, degraded: str | None
+) -> Places:
+    """The places of an entry in both searches."""
+    return Places(
+        word=next((at for at, hit in enumerate(words, start=1) if hit.entry == entry), None),
+        distance=next((at for at, hit in enumerate(near, start=1) if hit.entry == entry), None),
+        looked_at=looked_at,
+        degraded=degraded,
+    )
+
+
+def outside(entry: Entry, wanted: Filter) -> Explanation | None:
+    """Why a question cannot find a live entry, whatever its words; None when it can."""
+    if entry.namespace != wanted.namespace:
+        return Explanation(
+            "namespace",
+            f"it is in the namespace {entry.namespace!r}, the question asks in {wanted.namespace!r}",
+        )
+    if narrowed := _narrowed(entry, wanted):
+        return Explanation("filter", f"the question is narrowed to {narrowed}")
+    if entry.trust not in wanted.trust:
+        return Explanation(
+            "trust", f"its trust is {entry.trust}, a system prompt carries agent and operator only"
+        )
+    return None
+
+
+def _narrowed(entry: Entry, wanted: Filter) -> str | None:
+    """What of the filter the entry does not meet, the first of it."""
+    missing = [tag for tag in wanted.tags if tag not in (entry.attributes.get("tags") or ())]
+    collections, category = wanted.collections, entry.attributes.get("category")
+    unmet = {
+        f"the collections {', '.join(collections or ())}; it is in {entry.collection}": (
+            collections is not None and entry.collection not in collections
+        ),
+        f"the session {wanted.session!r}; it is of {entry.session!r}": (
+            wanted.session is not None and entry.session not in {wanted.session, ""}
+        ),
+        f"the agent {wanted.agent!r}": wanted.agent not in {None, entry.agent},
+        f"the category {wanted.category!r}": wanted.category not in {None, category},
+        f"the tag {', '.join(missing)!r}": bool(missing),
+        "what is newer": wanted.since is not None and entry.updated < wanted.since,
+        "what is older": wanted.until is not None and entry.updated >= wanted.until,
+    }
+    return next((condition for condition, is_unmet in unmet.items() if is_unmet), None)
+
+
+_ORDER: tuple[Fate, ...] = (
+    "injected", "budget", "limit", "duplicate", "present", "share", "floor", "stale"
+)  # fmt: skip
+
+
+def best_of(considered: Sequence[Considered]) -> Considered | None:
+    """The passage that came farthest."""
+    return min(considered, key=lambda each: _ORDER.index(each.fate), default=None)
+
+
+def unfound(entry: Entry, where: Places) -> Explanation:
+    """Why none of an entry's passages was a candidate."""
+    if where.word is None and entry.pending:
+        return Explanation("no_vector", "it is not embedded yet, and it has none of the question's words")
+    if where.word is None and where.distance is None:
+        by_distance = where.degraded or f"it is not among the {where.looked_at} nearest"
+        return Explanation("no_match", f"it has none of the question's words; {by_distance}")
+    ranks = {"words": where.word, "distance": where.distance}
+    told = " and ".join(f"{rank}. by {name}" for name, rank in ranks.items() if rank is not None)
+    return Explanation("limit", f"others are better: it is {told}")
+
+
+def fate_of(
+    best: Considered, *, fused_rank: int, limit: int, words: WordMatch, floor: Floor | None, share: int
+) -> Explanation:
+    """The sentence for the fate of an entry's best passage."""
+    messages: dict[Fate, str] = {
+        "injected": "it is in the block",
+        "floor": _below(best.candidate.distance, words, floor),
+        "share": f"better passages of the same entry take its {share} places (embedding.rag.max_per_entry)",
+        "limit": f"others are better: it is {fused_rank}. of those found, and {limit} are taken",
+        "stale": "it changed or went away between search and reading; ask again",
+        "present": "the conversation holds its text already",
+        "duplicate": f"entry {best.duplicate_of} says the same",
+        "budget": "the block has no room left for it (embedding.rag.budget_tokens)",
+    }
+    return Explanation(best.fate, messages[best.fate])
+
+
+def _below(distance: float | None, words: WordMatch, floor: Floor | None) -> str:
+    has = f"it has {words.matched} of the question's {words.wanted} words"
+    if distance is None:
+        return (
+            f"{has} and no distance; it needs {LEAST_WORDS} and {LEAST_COVERAGE:.0%} of them, or all of two"
+        )
+    if floor is None or floor.passes(distance, words):
+        return f"its distance is {distance:.3f}, more than the question allows (embedding.rag.max_distance)"
+    return f"its distance is {distance:.3f}; {has}, so it may be at most {floor.farthest(words):.3f}"

@@ -1,0 +1,66 @@
+"""What became of every candidate of an injection. No I/O."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from agentctx.rag.fuse import Candidate
+from agentctx.wire import Fate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Considered:
+    """A candidate and its fate. `duplicate_of` is the entry that says the same; `reranked` counts from 1."""
+
+    candidate: Candidate
+    fate: Fate
+    duplicate_of: str | None = None
+    reranked: int | None = None
+
+
+class Trace:
+    """The candidates of one question in fused order; each step tells which of them it left out."""
+
+    def __init__(self, ranked: Sequence[Candidate]) -> None:
+        self._ranked = ranked
+        self._fates: dict[int, Fate] = {}
+        self._duplicate_of: dict[int, str] = {}
+        self._reranked: dict[int, int] = {}
+
+    def left_out(self, fate: Fate, chunks: Iterable[int]) -> None:
+        """These were left out."""
+        self._fates.update((chunk, fate) for chunk in chunks)
+
+    def kept(self, fate: Fate, before: Sequence[Candidate], after: Sequence[Candidate]) -> list[Candidate]:
+        """Those after a step; the others have their fate."""
+        staying = {candidate.chunk for candidate in after}
+        self.left_out(fate, (c.chunk for c in before if c.chunk not in staying))
+        return list(after)
+
+    def duplicates(self, of: Mapping[int, int]) -> None:
+        """Which chunk says what each of these says."""
+        entries = {candidate.chunk: candidate.entry for candidate in self._ranked}
+        self._duplicate_of.update((chunk, entries[other]) for chunk, other in of.items())
+
+    def reranked(self, order: Sequence[Candidate]) -> None:
+        """The order that the reranker gave."""
+        self._reranked = {candidate.chunk: at for at, candidate in enumerate(order, start=1)}
+
+    def considered(self) -> tuple[Considered, ...]:
+        """Every candidate, in fused order; what no step left out was injected."""
+        return tuple(
+            Considered(
+                candidate=candidate,
+                fate=self._fates.get(candidate.chunk, "injected"),
+                duplicate_of=self._duplicate_of.get(candidate.chunk),
+                reranked=self._reranked.get(candidate.chunk),
+            )
+            for candidate in self._ranked
+        )
+
+
+def count_fates(considered: Sequence[Considered]) -> dict[Fate, int]:
+    """How many had each fate."""
+    return dict(Counter(each.fate for each in considered))

@@ -1,0 +1,100 @@
+"""Receipts of injections: what was put into an LLM call, from what, and why the rest was left out.
+
+Ids and figures only. What an entry says never gets here, so forgetting an entry leaves nothing of it behind.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from agentctx.wire import Fate, InjectionPosition
+
+_DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
+"""Crockford's: none that is taken for another one when it is read aloud."""
+_TIME_DIGITS, _RANDOM_DIGITS = 9, 3
+
+
+class CandidateFigures(NamedTuple):
+    """One candidate. `reranked` is its place by the reranker, from 1."""
+
+    entry: str
+    chunk: int
+    word_score: float | None
+    distance: float | None
+    score: float
+    fate: Fate
+    duplicate_of: str | None = None
+    reranked: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """One injection, also one of nothing: then `tokens` is 0 and there is no `block_hash`.
+
+    `question` is there only if the operator wants prompts stored. `max_distance` is None without a floor.
+    """
+
+    id: str
+    created: int
+    namespace: str
+    session: str
+    agent: str
+    principal: int | None
+    position: InjectionPosition
+    question_hash: str
+    question: str | None
+    max_distance: float | None
+    words_worth: float | None
+    degraded: str | None
+    rerank: str | None
+    candidates: tuple[CandidateFigures, ...]
+    fates: Mapping[Fate, int]
+    """How many of all candidates, those that are not kept here too."""
+    budget_tokens: int
+    tokens: int
+    milliseconds: float
+    block_hash: str | None
+    """SHA-256 of the block's bytes."""
+
+
+class InjectionStorage(Protocol):
+    """Where receipts are kept."""
+
+    async def add(self, receipts: Sequence[Receipt]) -> None:
+        """Keep them; one with an id that is there already is left out."""
+        ...
+
+    async def find(self, injection_id: str) -> Receipt | None: ...
+
+    async def last(self, limit: int) -> list[Receipt]:
+        """The newest, newest first."""
+        ...
+
+    async def sweep(self, *, before: int, keep: int) -> int:
+        """Remove those made before then, and all but the newest `keep`; returns how many went."""
+        ...
+
+    async def expired(self, entry_id: str) -> bool:
+        """Whether an entry is still there but past its time."""
+        ...
+
+
+class InjectionIds:
+    """Ids of 12 characters that sort by the time they were made, also within a millisecond."""
+
+    def __init__(self) -> None:
+        self._last = -1
+
+    def new(self, now_ms: int) -> str:
+        random_bits = 5 * _RANDOM_DIGITS
+        self._last = max(self._last + 1, now_ms << random_bits | secrets.randbits(random_bits - 1))
+        return _encoded(self._last)
+
+
+def _encoded(number: int) -> str:
+    return "".join(
+        _DIGITS[number >> 5 * place & 31] for place in reversed(range(_TIME_DIGITS + _RANDOM_DIGITS))
+    )

@@ -1,0 +1,89 @@
+"""The table of receipts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields
+from functools import partial
+from typing import Any
+
+from agentctx.sqlite.driver import Connection
+from agentctx.sqlite.readers import Readers
+from agentctx.sqlite.writer import Writer
+from agentctx.storage.injections import CandidateFigures, Receipt
+from agentctx.storage.records import Clock
+
+_COLUMNS = tuple(field.name for field in fields(Receipt))
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM injections"  # noqa: S608 - the fields of a dataclass
+_INSERT = (
+    f"INSERT INTO injections ({', '.join(_COLUMNS)}) "  # noqa: S608 - the fields of a dataclass
+    f"VALUES ({', '.join('?' * len(_COLUMNS))}) ON CONFLICT (id) DO NOTHING"
+)
+
+
+class SqliteInjections:
+    """Implements `InjectionStorage`."""
+
+    def __init__(self, writer: Writer, readers: Readers, clock: Clock) -> None:
+        self._writer = writer
+        self._readers = readers
+        self._clock = clock
+
+    async def add(self, receipts: Sequence[Receipt]) -> None:
+        await self._writer.run(partial(_add, rows=[_row(receipt) for receipt in receipts]))
+
+    async def find(self, injection_id: str) -> Receipt | None:
+        return await self._readers.run(partial(_find, injection_id=injection_id))
+
+    async def last(self, limit: int) -> list[Receipt]:
+        return await self._readers.run(partial(_last, limit=limit))
+
+    async def sweep(self, *, before: int, keep: int) -> int:
+        return await self._writer.run(partial(_sweep, before=before, keep=keep))
+
+    async def expired(self, entry_id: str) -> bool:
+        return await self._readers.run(partial(_expired, entry_id=entry_id, now=self._clock()))
+
+
+def _add(conn: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
+    conn.executemany(_INSERT, rows)
+
+
+def _find(conn: Connection, injection_id: str) -> Receipt | None:
+    row = conn.execute(f"{_SELECT} WHERE id = ?", (injection_id,)).fetchone()
+    return _receipt(row) if row else None
+
+
+def _last(conn: Connection, limit: int) -> list[Receipt]:
+    return [_receipt(row) for row in conn.execute(f"{_SELECT} ORDER BY id DESC LIMIT ?", (limit,))]
+
+
+def _sweep(conn: Connection, before: int, keep: int) -> int:
+    old = conn.execute("DELETE FROM injections WHERE created < ?", (before,)).rowcount
+    beyond = conn.execute(
+        "DELETE FROM injections WHERE id <= (SELECT id FROM injections ORDER BY id DESC LIMIT 1 OFFSET ?)",
+        (keep,),
+    ).rowcount
+    return int(old + beyond)
+
+
+def _expired(conn: Connection, entry_id: str, now: int) -> bool:
+    row = conn.execute(
+        "SELECT EXISTS (SELECT 1 FROM entries WHERE id = ? AND live = 1 AND expires <= ?)", (entry_id, now)
+    ).fetchone()
+    return bool(row[0])
+
+
+def _row(receipt: Receipt) -> tuple[Any, ...]:
+    values = {name: getattr(receipt, name) for name in _COLUMNS}
+    values["candidates"] = json.dumps(receipt.candidates, separators=(",", ":"))
+    values["fates"] = json.dumps(dict(receipt.fates), separators=(",", ":"))
+    return tuple(values.values())
+
+
+def _receipt(row: Sequence[Any]) -> Receipt:
+    values = dict(zip(_COLUMNS, row, strict=True))
+    values["candidates"] = tuple(CandidateFigures(*figures) for figures in json.loads(values["candidates"]))
+    values["fates"] = json.loads(values["fates"])
+    return Receipt(**values)

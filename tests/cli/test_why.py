@@ -1,0 +1,203 @@
+import json
+from collections.abc import Callable
+from dataclasses import asdict, fields
+from typing import Any
+
+import pytest
+
+from agentctx.wire import (
+    ExplainReply,
+    InjectionCandidate,
+    InjectionList,
+    InjectionSummary,
+    InjectionView,
+)
+from tests.client.stub_daemon import ID, StubDaemon
+
+Agentctx = Callable[..., int]
+
+CANDIDATES = [
+    InjectionCandidate(
+        entry=ID,
+        chunk=7,
+        word_score=1.5,
+        distance=0.312,
+        score=0.875,
+        fate="injected",
+        collection="knowledge",
+        source_id="deploy-window",
+    ),
+    InjectionCandidate(
+        entry=ID, chunk=9, word_score=None, distance=None, score=0.1, fate="duplicate", duplicate_of="e1"
+    ),
+]
+
+
+def view(**changes: Any) -> InjectionView:
+    values: dict[str, Any] = {
+        "id": "01k5v8m2qabc",
+        "created": "2026-11-22T05:00:00.000Z",
+        "namespace": "team",
+        "session": "s1",
+        "agent": None,
+        "principal": 1000,
+        "position": "tail",
+        "question_hash": "ab12",
+        "question": None,
+        "injected": 1,
+        "fates": {"injected": 1, "duplicate": 1, "floor": 12},
+        "max_distance": 0.9,
+        "words_worth": 0.5,
+        "budget_tokens": 1500,
+        "tokens": 87,
+        "milliseconds": 6.25,
+        "block_hash": "cd34",
+        "degraded": None,
+        "rerank": None,
+        "candidates": CANDIDATES,
+    }
+    return InjectionView(**{**values, **changes})
+
+
+def listed(*views: InjectionView) -> InjectionList:
+    names = [field.name for field in fields(InjectionSummary)]
+    return InjectionList(
+        injections=[InjectionSummary(**{name: getattr(each, name) for name in names}) for each in views]
+    )
+
+
+def test_a_receipt_is_shown_readably(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answer("GET", "/v1/injections/01k5v8m2qabc", (200, view()))
+    assert agentctx("why", "01k5v8m2qabc") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "injection  01k5v8m2qabc",
+        "created    2026-11-22T05:00:00.000Z",
+        "position   tail",
+        "asked by   team, session s1, uid 1000",
+        "question   ab12 (fingerprint)",
+        "found      14 passages: 1 injected, 1 duplicate, 12 floor",
+        "floor      0.9 with all of the question's words, 0.4 with none",
+        "tokens     87 of 1500",
+        "took       6.2 ms",
+        "block      cd34",
+        "",
+        "FATE       WORDS  DISTANCE  SCORE  COLLECTION  SOURCE",
+        "injected    1.50     0.312  0.875  knowledge   deploy-window",
+        f"duplicate      -         -  0.100  gone        {ID} of e1",
+    ]
+
+
+def test_nothing_injected_says_so_and_why(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nothing = view(
+        injected=0, tokens=0, block_hash=None, candidates=[], fates={}, max_distance=None, degraded="down"
+    )
+    daemon.answer("GET", "/v1/injections", (200, listed(nothing)))
+    daemon.answer("GET", "/v1/injections/01k5v8m2qabc", (200, nothing))
+    assert agentctx("why", "--last") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "found      no passages" in lines
+    assert "floor      none" in lines
+    assert "block      empty: nothing was injected" in lines
+    assert "degraded   down" in lines
+    assert daemon.seen[0].query == {"limit": ["1"]}
+
+
+def test_without_an_id_the_last_ones_are_listed(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answer("GET", "/v1/injections", (200, listed(view(), view(session=None))))
+    assert agentctx("why", "--limit", "2") == 0
+    assert daemon.seen[0].query == {"limit": ["2"]}
+    assert capsys.readouterr().out.splitlines() == [
+        "ID            CREATED                   POSITION  INJECTED  FOUND  TOKENS   MS  SESSION",
+        "01k5v8m2qabc  2026-11-22T05:00:00.000Z  tail             1     14      87  6.2  s1",
+        "01k5v8m2qabc  2026-11-22T05:00:00.000Z  tail             1     14      87  6.2  -",
+    ]
+
+
+def test_before_the_first_injection_there_is_nothing(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answer("GET", "/v1/injections", (200, listed()), (200, listed()))
+    assert agentctx("why") == 0
+    assert agentctx("why", "--last") == 1
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err.count("nothing was asked")) == ("", 2)
+
+
+def test_json_is_the_reply(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answer("GET", "/v1/injections/01k5v8m2qabc", (200, view()))
+    daemon.answer("GET", "/v1/injections", (200, listed(view())))
+    assert agentctx("why", "01k5v8m2qabc", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == asdict(view())
+    assert agentctx("why", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == asdict(listed(view()))
+
+
+def test_an_id_and_the_last_are_two(agentctx: Agentctx) -> None:
+    assert agentctx("why", "01k5v8m2qabc", "--last") == 2
+
+
+REPLY = ExplainReply(
+    entry=ID,
+    verdict="floor",
+    message="its distance is 0.912",
+    word_rank=3,
+    distance_rank=None,
+    fused_rank=4,
+    words_matched=1,
+    words_wanted=5,
+    max_distance=0.5,
+    candidates=[
+        InjectionCandidate(entry=ID, chunk=7, word_score=1.5, distance=0.912, score=0.1, fate="floor")
+    ],
+)
+
+
+def test_why_not_says_what_decided(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answer("POST", "/v1/injections/explain", (200, REPLY))
+    options = ["--position", "system", "--tag", "a", "--limit", "3", "--budget", "90"]
+    assert agentctx("why-not", ID, "--query", "when?", *options) == 0
+    assert daemon.seen[0].body == {
+        "entry": ID,
+        "query": "when?",
+        "namespace": "default",
+        "tags": ["a"],
+        "limit": 3,
+        "order": "relevance",
+        "budget_tokens": 90,
+        "position": "system",
+    }
+    assert capsys.readouterr().out.splitlines() == [
+        "floor     its distance is 0.912",
+        "by words  3.",
+        "both      4.",
+        "words     1 of 5",
+        "distance  0.912",
+        "at most   0.500",
+    ]
+
+
+def test_why_not_as_json_and_degraded(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bare = ExplainReply(entry=ID, verdict="no_match", message="none", degraded="down", candidates=[])
+    daemon.answer("POST", "/v1/injections/explain", (200, REPLY), (200, bare))
+    assert agentctx("why-not", ID, "--query", "when?", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == asdict(REPLY)
+    assert agentctx("why-not", ID, "--query", "when?") == 0
+    captured = capsys.readouterr()
+    assert captured.out == "no_match  none\n"
+    assert captured.err == "note: answered by words alone: down\n"
+
+
+def test_a_question_is_needed(agentctx: Agentctx) -> None:
+    assert agentctx("why-not", ID) == 2

@@ -1,0 +1,251 @@
+"""Receipts and explanations of the daemon's core, on real storage."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentctx.daemon.build import Core
+from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.errors import NotFound, TooLarge
+from agentctx.wire import ContextReply, ContextRequest, ExplainReply, ExplainRequest, InjectionView
+from tests.running_core import ME, embedded, running_core, save
+from tests.storage.drafts import HandClock
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def provider() -> FakeProvider:
+    return FakeProvider(dimension=64)
+
+
+@pytest.fixture
+async def core(tmp_path: Path, clock: HandClock, provider: FakeProvider) -> AsyncIterator[Core]:
+    async with running_core(tmp_path, provider, clock=clock, injection={"max_distance": 0.6}) as running:
+        yield running
+
+
+async def inject(core: Core, query: str, **fields: Any) -> ContextReply:
+    request = ContextRequest(query=query, **{"position": "tail", **fields})
+    return await core.service.context(request, ME)
+
+
+async def receipt(core: Core, reply: ContextReply) -> InjectionView:
+    assert reply.injection_id is not None
+    return await core.service.injection(reply.injection_id, ME)
+
+
+async def why_not(core: Core, entry: str, query: str, **fields: Any) -> ExplainReply:
+    return await core.service.explain(ExplainRequest(entry=entry, query=query, **fields), ME)
+
+
+async def test_an_injection_has_a_receipt_with_its_figures(core: Core) -> None:
+    saved = await save(core, key="colour", content="red apple")
+    far = await save(core, key="far", content="red and many other words that lead far away from it all")
+    await embedded(core)
+    reply = await inject(core, "red apple", session="s", agent="planner-less")
+    assert reply.injection_id is not None
+    reply = await inject(core, "red apple", session="s")
+    view = await receipt(core, reply)
+    assert (view.position, view.session, view.agent, view.principal) == ("tail", "s", None, ME.uid)
+    assert (view.injected, view.fates) == (1, {"injected": 1, "floor": 1})
+    assert view.tokens == reply.tokens > 0
+    assert view.block_hash is not None
+    assert view.max_distance == 0.6
+    first, second = view.candidates
+    assert (first.entry, first.source_id, first.fate) == (saved.id, "colour", "injected")
+    assert (second.entry, second.fate) == (far.id, "floor")
+    assert first.distance is not None
+    assert first.word_score is not None
+
+
+async def test_an_injection_of_nothing_has_a_receipt_too(core: Core) -> None:
+    await save(core, key="k", content="red apple")
+    await embedded(core)
+    view = await receipt(core, await inject(core, "zebra"))
+    assert (view.injected, view.tokens, view.block_hash) == (0, 0, None)
+    assert view.fates == {"floor": 1}
+
+
+async def test_a_context_without_a_position_has_none(core: Core) -> None:
+    reply = await core.service.context(ContextRequest(query="red"), ME)
+    assert reply.injection_id is None
+    assert (await core.service.injections(5, ME)).injections == []
+
+
+async def test_the_last_ones_come_first(core: Core) -> None:
+    ids = [(await inject(core, f"red {number}")).injection_id for number in range(3)]
+    await core.receipts.flush()
+    ids.append((await inject(core, "red")).injection_id)
+    assert [each.id for each in (await core.service.injections(3, ME)).injections] == ids[:0:-1]
+
+
+async def test_a_receipt_survives_and_is_removed_in_time(core: Core, clock: HandClock) -> None:
+    reply = await inject(core, "red")
+    await core.receipts.flush()
+    assert (await receipt(core, reply)).id == reply.injection_id
+    clock.now += 8 * 86_400_000
+    assert await core.receipts.sweep() == 1
+    with pytest.raises(NotFound):
+        await receipt(core, reply)
+
+
+async def test_the_question_is_kept_only_when_that_is_wanted(core: Core, tmp_path: Path) -> None:
+    view = await receipt(core, await inject(core, "my secret question"))
+    again = await receipt(core, await inject(core, "my secret question"))
+    assert view.question is None
+    assert view.question_hash == again.question_hash
+    await core.receipts.flush()
+    assert not any(b"my secret" in path.read_bytes() for path in _copies(tmp_path))
+    async with running_core(tmp_path / "told", FakeProvider(), injection={"store_prompts": True}) as told:
+        assert (await receipt(told, await inject(told, "my question"))).question == "my question"
+
+
+def _copies(folder: Path) -> list[Path]:
+    """The database's files under other names: opening them by their own would drop the daemon's locks."""
+    copies = []
+    for path in folder.glob("agentctx.db*"):
+        copy = folder / f"copy-of-{path.name}"
+        copy.hardlink_to(path)
+        copies.append(copy)
+    return copies
+
+
+async def test_forgetting_an_entry_leaves_ids_and_figures(core: Core) -> None:
+    saved = await save(core, key="colour", content="red apple")
+    await embedded(core)
+    reply = await inject(core, "red apple")
+    await core.receipts.flush()
+    await core.service.forget(saved.id, ME)
+    (candidate,) = (await receipt(core, reply)).candidates
+    assert (candidate.entry, candidate.source_id, candidate.collection) == (saved.id, None, None)
+
+
+async def test_off_is_told_in_the_receipt(tmp_path: Path) -> None:
+    off = {"provider": "none", "rag": {"enabled": False}}
+    async with running_core(tmp_path, None, embedding=off) as core:
+        await save(core, key="k", content="red apple")
+        view = await receipt(core, await inject(core, "red apple"))
+    assert (view.degraded, view.injected) == ("off: embedding.rag.enabled is false", 0)
+
+
+async def test_a_conversation_has_a_bound(tmp_path: Path) -> None:
+    async with running_core(tmp_path, None, limits={"max_present_chars": 10}) as core:
+        await inject(core, "red", present=["12345", "67890"])
+        with pytest.raises(TooLarge, match="present has 11 characters, at most 10"):
+            await inject(core, "red", present=["12345", "678901"])
+
+
+class TestWhyNot:
+    async def test_it_is_in_the_block(self, core: Core) -> None:
+        saved = await save(core, key="k", content="red apple")
+        await embedded(core)
+        reply = await why_not(core, saved.id, "red apple")
+        assert (reply.verdict, reply.word_rank, reply.distance_rank, reply.fused_rank) == (
+            "injected",
+            1,
+            1,
+            1,
+        )
+        assert (reply.words_matched, reply.words_wanted) == (2, 2)
+        assert (await core.service.injections(5, ME)).injections == [], "asking why makes no receipt"
+
+    async def test_there_is_no_such_entry(self, core: Core) -> None:
+        saved = await save(core, key="k", content="red apple")
+        await core.service.forget(saved.id, ME)
+        assert (await why_not(core, saved.id, "red")).verdict == "not_found"
+
+    async def test_it_has_expired(self, core: Core, clock: HandClock) -> None:
+        saved = await save(core, key="k", content="red apple", ttl="1m")
+        clock.now += 60_000
+        assert (await why_not(core, saved.id, "red")).verdict == "expired"
+
+    async def test_it_is_in_another_namespace(self, core: Core) -> None:
+        saved = await save(core, key="k", content="red apple", namespace="team")
+        reply = await why_not(core, saved.id, "red")
+        assert reply.verdict == "namespace"
+        assert "'team'" in reply.message
+
+    @pytest.mark.parametrize(
+        ("narrowed", "message"),
+        [
+            ({"collections": ["learning"]}, "it is in knowledge"),
+            ({"agent": "planner"}, "the agent 'planner'"),
+            ({"category": "rule"}, "the category 'rule'"),
+            ({"tags": ["x", "y"]}, "the tag 'y'"),
+            ({"until": "1d"}, "what is older"),
+        ],
+    )
+    async def test_the_question_is_narrowed(self, core: Core, narrowed: Any, message: str) -> None:
+        saved = await save(core, key="k", content="red apple", tags=["x"])
+        reply = await why_not(core, saved.id, "red", **narrowed)
+        assert reply.verdict == "filter"
+        assert message in reply.message
+
+    async def test_it_is_of_another_session(self, core: Core) -> None:
+        saved = await save(core, "observation", session="one", content="red apple")
+        reply = await why_not(core, saved.id, "red", session="two")
+        assert (reply.verdict, "it is of 'one'" in reply.message) == ("filter", True)
+
+    async def test_it_is_older_than_asked(self, core: Core, clock: HandClock) -> None:
+        saved = await save(core, key="k", content="red apple")
+        clock.now += 2 * 86_400_000
+        assert (await why_not(core, saved.id, "red", since="1d")).message.endswith("what is newer")
+
+    async def test_a_system_prompt_does_not_trust_it(self, core: Core) -> None:
+        saved = await save(core, key="k", content="red apple", origin="document")
+        await embedded(core)
+        assert (await why_not(core, saved.id, "red", position="system")).verdict == "trust"
+        assert (await why_not(core, saved.id, "red apple", position="tail")).verdict == "injected"
+
+    async def test_it_has_no_vector_yet(self, core: Core, provider: FakeProvider) -> None:
+        await embedded(core)
+        provider.hold(queries=False)
+        saved = await save(core, key="k", content="red apple")
+        assert (await why_not(core, saved.id, "zebra")).verdict == "no_vector"
+        provider.release()
+
+    async def test_it_has_none_of_the_words(self, tmp_path: Path) -> None:
+        async with running_core(tmp_path, None) as core:
+            saved = await save(core, key="k", content="red apple")
+            reply = await why_not(core, saved.id, "zebra")
+        assert reply.verdict == "no_match"
+        assert reply.degraded is not None
+
+    async def test_it_is_below_the_floor(self, core: Core) -> None:
+        saved = await save(core, key="k", content="red apple")
+        await embedded(core)
+        reply = await why_not(core, saved.id, "zebra quagga")
+        assert reply.verdict == "floor"
+        assert reply.max_distance == 0.6
+        assert "0 of the question's 2 words, so it may be at most 0.600" in reply.message
+
+    async def test_others_crowd_it_out(self, core: Core) -> None:
+        for number in range(60):
+            await save(core, key=f"k{number}", content=f"red {number}")
+        saved = await save(core, key="k", content="red and many other words which lead away")
+        await embedded(core)
+        reply = await why_not(core, saved.id, "red", max_distance=0.0)
+        assert reply.verdict in {"limit", "floor"}
+        assert reply.word_rank is not None
+        assert reply.word_rank > 40
+
+    async def test_the_conversation_holds_it(self, core: Core) -> None:
+        saved = await save(core, key="k", content="red apple")
+        await embedded(core)
+        assert (await why_not(core, saved.id, "red apple", present=["red apple"])).verdict == "present"
+
+    async def test_another_entry_says_it(self, core: Core) -> None:
+        pair = [await save(core, key=key, content="red apple") for key in ("one", "two")]
+        await embedded(core)
+        verdicts = {saved.id: await why_not(core, saved.id, "red apple") for saved in pair}
+        (told,) = (entry for entry, reply in verdicts.items() if reply.verdict == "injected")
+        (other,) = (reply for reply in verdicts.values() if reply.verdict == "duplicate")
+        assert told in other.message

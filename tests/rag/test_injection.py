@@ -1,0 +1,218 @@
+"""What may be injected, on the real storage with the deterministic provider."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentctx.config.schema import RagSettings
+from agentctx.daemon.build import Core
+from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.rag.floor import NO_DISTANCE, Floor
+from agentctx.rag.service import Context, Question, RAGService, Serving
+from agentctx.rag.trace import count_fates
+from agentctx.storage.records import Filter
+from agentctx.wire import Fate
+from tests.running_core import embedded, running_core, save
+
+ALL = Filter(namespace="default")
+
+
+@pytest.fixture
+async def core(tmp_path: Path) -> AsyncIterator[Core]:
+    async with running_core(tmp_path, FakeProvider(dimension=64)) as running:
+        yield running
+
+
+async def ask(core: Core, text: str, *, floor: Floor | None = None, **changes: Any) -> Context:
+    """The context of an injection; `floor` None: none."""
+    assert core.keeper is not None
+    keeper = core.keeper
+    rag = RAGService(
+        core.storage,
+        keeper.provider,
+        lambda: Serving(keeper.searched, keeper.reason),
+        RagSettings(**changes.pop("settings", {})),
+        floor=floor,
+    )
+    budget = changes.pop("budget_tokens", 1_000)
+    question = Question(text=text, wanted=ALL, limit=5, order="relevance", position="tail")
+    return await rag.context(replace(question, **changes), budget_tokens=budget)
+
+
+def sources(context: Context) -> list[str]:
+    return [hit.source_id for hit in context.hits]
+
+
+def fates(context: Context) -> dict[Fate, int]:
+    return count_fates(context.considered)
+
+
+def rewrite_trust(folder: Path, key: str, trust: str) -> None:
+    # No save can give an entry the trust of an operator yet.
+    connection = sqlite3.connect(folder / "agentctx.db")
+    with connection:
+        connection.execute("UPDATE entries SET trust = ? WHERE key = ?", (trust, key))
+    connection.close()
+
+
+class TestTrust:
+    async def test_the_system_prompt_carries_nothing_external(self, core: Core, tmp_path: Path) -> None:
+        await save(core, key="mine", content="red apple")
+        await save(core, key="theirs", content="red pear", origin="document")
+        await save(core, key="operators", content="red plum")
+        rewrite_trust(tmp_path, "operators", "operator")
+        await embedded(core)
+        assert set(sources(await ask(core, "red", position="system"))) == {"mine", "operators"}
+        assert set(sources(await ask(core, "red", position="tail"))) == {"mine", "theirs", "operators"}
+
+    async def test_what_is_external_does_not_crowd_out_what_is_not(self, core: Core) -> None:
+        for number in range(60):
+            await save(core, key=f"k{number}", content=f"red red red {number}", origin="document")
+        await save(core, key="mine", content="red and a lot of other words that lead away from it all")
+        await embedded(core)
+        assert sources(await ask(core, "red", position="system")) == ["mine"]
+
+
+class TestPresent:
+    async def test_what_the_conversation_holds_is_left_out(self, core: Core) -> None:
+        await save(core, key="said", content="red apple")
+        await save(core, key="new", content="red pear")
+        await embedded(core)
+        context = await ask(core, "red", present=["You said: red\n   apple!"])
+        assert (sources(context), fates(context)) == (["new"], {"injected": 1, "present": 1})
+
+    async def test_its_own_earlier_block_is_not_repeated(self, core: Core) -> None:
+        await save(core, key="k", content="red apple\n\nred pear")
+        await embedded(core)
+        first = await ask(core, "red")
+        again = await ask(core, "red", present=[f"What about red?\n\n{first.block}"])
+        assert first.block
+        assert (again.block, fates(again)) == ("", {"present": 1})
+
+    async def test_it_holds_without_a_position_too(self, core: Core) -> None:
+        await save(core, key="said", content="red apple")
+        await embedded(core)
+        assert (await ask(core, "red", position=None, present=["red apple"])).block == ""
+
+    async def test_others_take_the_places_that_come_free(self, core: Core) -> None:
+        for number in range(9):
+            await save(core, key=f"k{number}", content=f"red {number}")
+        await embedded(core)
+        first = await ask(core, "red")
+        present = [hit.chunk.content for hit in first.hits]
+        then = await ask(core, "red", present=present)
+        assert len(then.hits) == 4
+        assert not set(sources(first)) & set(sources(then))
+
+
+class TestDuplicates:
+    async def test_two_entries_that_say_the_same_are_told_once(self, core: Core) -> None:
+        one = await save(core, key="one", content="red apple")
+        await save(core, key="two", content="red   apple")
+        await save(core, key="other", content="red pear")
+        await embedded(core)
+        context = await ask(core, "red apple")
+        assert len(sources(context)) == 2
+        (duplicate,) = (each for each in context.considered if each.fate == "duplicate")
+        assert one.id in {duplicate.duplicate_of, duplicate.candidate.entry}
+
+    async def test_an_edited_entry_is_told_once_and_as_it_is(self, core: Core) -> None:
+        await save(core, key="k", content="red apple")
+        await embedded(core)
+        await save(core, key="k", content="red pear")
+        context = await ask(core, "red apple pear")
+        assert [hit.chunk.content for hit in context.hits] == ["red pear"]
+
+
+class TestFloor:
+    async def test_nothing_relevant_is_nothing_injected(self, core: Core) -> None:
+        await save(core, key="k", content="red apple")
+        await embedded(core)
+        floor = Floor(0.5, words_worth=0.3)
+        context = await ask(core, "zebra quagga okapi", floor=floor)
+        assert (context.block, fates(context)) == ("", {"floor": 1})
+        assert sources(await ask(core, "red apple", floor=floor)) == ["k"]
+
+    async def test_a_context_without_a_position_has_no_floor(self, core: Core) -> None:
+        await save(core, key="k", content="red apple")
+        await embedded(core)
+        for present in ((), ("something else",)):
+            context = await ask(core, "zebra", floor=Floor(0.01), position=None, present=present)
+            assert sources(context) == ["k"]
+
+    async def test_the_distance_of_the_question_holds_too(self, core: Core) -> None:
+        await save(core, key="k", content="red apple")
+        await embedded(core)
+        context = await ask(core, "zebra", floor=NO_DISTANCE, max_distance=0.5)
+        assert (sources(context), fates(context)) == ([], {"floor": 1})
+
+    async def test_words_alone_have_a_floor(self, tmp_path: Path) -> None:
+        async with running_core(tmp_path, None) as core:
+            await save(core, key="runbook", content="deploys run from the main branch, ask Kim")
+            await save(core, key="noise", content="Kim had lunch")
+            rag = RAGService(core.storage, None, lambda: Serving(None), floor=NO_DISTANCE)
+            question = Question(
+                text="who runs deploys from which branch, Kim?", wanted=ALL, limit=5, position="tail"
+            )
+            context = await rag.context(question, budget_tokens=1_000)
+        assert (sources(context), fates(context)) == (["runbook"], {"injected": 1, "floor": 1})
+        assert context.degraded is not None
+
+    async def test_keys_and_tags_count_as_words(self, tmp_path: Path) -> None:
+        async with running_core(tmp_path, None) as core:
+            await save(core, key="deploy-window", content="Never on Fridays.", tags=["release"])
+            rag = RAGService(core.storage, None, lambda: Serving(None), floor=NO_DISTANCE)
+            question = Question(text="deploy window for the release", wanted=ALL, limit=5, position="tail")
+            assert sources(await rag.context(question, budget_tokens=1_000)) == ["deploy-window"]
+
+
+class TestTrace:
+    async def test_every_candidate_is_accounted_for(self, core: Core) -> None:
+        for number in range(12):
+            await save(core, key=f"k{number}", content=f"red {number} " + "word " * 60)
+        await save(core, key="long", content="\n\n".join(f"red {n} " + "x " * 300 for n in range(4)))
+        await embedded(core)
+        context = await ask(core, "red", budget_tokens=400)
+        counted = fates(context)
+        assert counted["injected"] == len(context.hits) > 0
+        assert sum(counted.values()) == len(context.considered)
+        assert {"limit", "budget", "share"} <= set(counted)
+        scores = [each.candidate.score for each in context.considered]
+        assert scores == sorted(scores, reverse=True)
+
+    async def test_what_goes_away_meanwhile_is_stale(
+        self, core: Core, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        gone = await save(core, key="gone", content="red apple")
+        await embedded(core)
+        resolve = type(core.storage).resolve
+
+        async def deleting(self: Any, *arguments: Any) -> Any:
+            await self.delete(gone.id)
+            return await resolve(self, *arguments)
+
+        monkeypatch.setattr(type(core.storage), "resolve", deleting)
+        assert fates(await ask(core, "red")) == {"stale": 1}
+
+    async def test_a_plain_context_has_no_trace(self, core: Core) -> None:
+        await save(core, key="k", content="red apple")
+        await embedded(core)
+        assert (await ask(core, "red", position=None)).considered == ()
+
+
+async def test_an_injection_waits_for_meaning_no_longer_than_it_is_told(tmp_path: Path) -> None:
+    provider = FakeProvider(dimension=64)
+    async with running_core(tmp_path, provider) as core:
+        await save(core, key="k", content="red apple")
+        await embedded(core)
+        provider.hold(batches=False)
+        context = await ask(core, "red apple", deadline_s=0.01)
+        provider.release()
+    assert context.degraded == "deadline: it took longer than 0.01 s"
+    assert sources(context) == ["k"]

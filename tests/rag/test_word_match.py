@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentctx.rag.word_match import ENOUGH_WORDS, QuestionWords, WordMatch
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "match"),
+    [
+        ("When did Caroline paint a sunrise?", "Caroline painted the sunrises.", (3, 3)),
+        ("how do deployments work", "We DEPLOYED it yesterday", (0, 2)),
+        ("deploying services", "the service was deployed", (2, 2)),
+        ("café crème", "CAFE creme", (2, 2)),
+        ("getUserName fails", "get the user's name", (3, 5)),
+        ("config.yaml", "see config.yaml", (2, 2)),
+        ("red", "Fred is bored", (0, 1)),
+        ("東京タワー", "東京タワーは高い", (4, 4)),
+        ("한국어 문서", "이 문서는 한국어로", (3, 3)),
+        ("what is it", "it is what it is", (3, 3)),
+        ("?!", "anything", (0, 0)),
+    ],
+)
+def test_words_are_compared_by_stem(question: str, text: str, match: tuple[int, int]) -> None:
+    assert QuestionWords(question).match([text]) == match
+
+
+def test_several_texts_count_together() -> None:
+    assert QuestionWords("deploy friday").match(["deploys", "no fridays"]) == (2, 2)
+
+
+def test_a_long_question_need_not_be_repeated() -> None:
+    assert WordMatch(ENOUGH_WORDS, 100).coverage == 1.0
+    assert WordMatch(ENOUGH_WORDS // 2, 100).coverage == 0.5
+    assert WordMatch(1, 4).coverage == 0.25
+    assert WordMatch(0, 0).coverage == 0.0
+
+
+@given(st.text(max_size=40), st.lists(st.text(max_size=40), max_size=3))
+def test_a_share_is_a_share_whatever_the_texts(question: str, texts: list[str]) -> None:
+    match = QuestionWords(question).match(texts)
+    assert 0 <= match.matched <= match.wanted
+    assert 0 <= match.coverage <= 1
