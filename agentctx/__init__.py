@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agentctx.client import AsyncClient, Client
+    from agentctx.model_adapters import ContextAwareModelAdapter
 
 __version__ = "0.1.0"
 
-__all__ = ["AsyncClient", "Client", "__version__"]
+__all__ = ["AsyncClient", "Client", "ContextAwareModelAdapter", "__version__"]
 
 # Imported when first asked for: the daemon and the command line need none of them to start.
 _HOMES = {
     "AsyncClient": "agentctx.client",
     "Client": "agentctx.client",
+    "ContextAwareModelAdapter": "agentctx.model_adapters",
 }
 
 

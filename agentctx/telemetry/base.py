@@ -16,6 +16,8 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Literal, Protocol, Self, TypeAlias
 
+from agentctx.wire.names import InjectionPosition
+
 Stage: TypeAlias = Literal["words", "vectors", "distances", "fuse", "resolve", "rerank"]
 """A part of answering a question. Embedding it is told with `Telemetry.embedding`."""
 EmbedKind: TypeAlias = Literal["batch", "query", "probe"]
@@ -67,6 +69,14 @@ class Telemetry(Protocol):
         """A call of the provider with so many texts. Ends with the disposition of its failure, or nothing."""
         ...
 
+    def injected(self, position: InjectionPosition, block: str) -> None:
+        """An LLM call got its context: a `new` block, or `again` only those of earlier calls."""
+        ...
+
+    def not_injected(self, reason: str) -> None:
+        """An LLM call went out without a block for its question; why, in one word of a bounded set."""
+        ...
+
     def committed(self, seconds: float, members: int) -> None:
         """A group of writes was committed together."""
         ...
@@ -114,6 +124,10 @@ class NoTelemetry:
 
     def embedding(self, kind: EmbedKind, texts: int) -> Operation:  # noqa: ARG002 - protocol
         return NO_OPERATION
+
+    def injected(self, position: InjectionPosition, block: str) -> None: ...
+
+    def not_injected(self, reason: str) -> None: ...
 
     def committed(self, seconds: float, members: int) -> None: ...
 

@@ -70,6 +70,12 @@ VECTORS_STALE = _counter(
     "agentctx_vectors_stale_total", "Vectors dropped because their entry had changed or gone meanwhile"
 )
 JOBS_BURIED = _counter("agentctx_jobs_buried_total", "Embeddings given up since the start")
+TOKENS_SENT = _counter(
+    "agentctx_provider_tokens_total", "Tokens sent to a provider over HTTP, as it counts them or estimated"
+)
+USD_SPENT = _counter("agentctx_provider_usd_total", "What those tokens cost, as far as a price is known")
+USD_TODAY = _gauge("agentctx_provider_usd_today", "The same since 00:00 UTC, also before the last start")
+USD_CAP = _gauge("agentctx_provider_usd_cap", "What a day may cost; 0 without a cap")
 EMBEDDINGS_READY = _gauge("agentctx_embeddings_ready", "1 when meaning takes part in answers, else 0")
 
 SEARCH_SECONDS = _histogram(
@@ -79,6 +85,20 @@ SEARCH_SECONDS = _histogram(
 )
 DEGRADED = _counter(
     "agentctx_degraded_answers_total", "Questions answered by words alone, by class", "reason"
+)
+
+INJECTIONS = _counter(
+    "agentctx_injections_total",
+    "LLM calls that got context: a new block, or again only those of earlier calls",
+    "position",
+    "block",
+)
+NOT_INJECTED = _counter(
+    "agentctx_injections_left_out_total", "LLM calls without a block for their question, by why", "reason"
+)
+
+RECEIPTS_DROPPED = _counter(
+    "agentctx_receipts_dropped_total", "Receipts of injections that could not be kept"
 )
 
 REQUESTS = _counter(
@@ -93,6 +113,12 @@ REQUEST_SECONDS = _histogram("agentctx_http_request_seconds", "Answering a reque
 DATABASE_READABLE = _gauge("agentctx_database_readable", "1 when the queue could be read just now, else 0")
 DATABASE_BYTES = _gauge("agentctx_database_bytes", "Size of the database file")
 WAL_BYTES = _gauge("agentctx_wal_bytes", "Size of the write-ahead log")
+
+BACKUP_MADE = _gauge(
+    "agentctx_backup_timestamp_seconds", "When the last verified backup was made, since 1970; 0: none was"
+)
+BACKUP_BYTES = _gauge("agentctx_backup_bytes", "Size of the last verified backup; 0: none was made")
+BACKUP_FAILING = _gauge("agentctx_backup_failing", "1 when a backup failed after the last verified one")
 
 LOOP_LAG = _histogram(
     "agentctx_loop_lag_seconds", "How late the event loop was for an alarm, once a second", buckets=_LAG

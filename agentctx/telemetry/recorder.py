@@ -14,7 +14,7 @@ from agentctx.telemetry.base import EmbedKind, Headers, Operation, Stage
 from agentctx.telemetry.labels import failure_code, provider_failure, status_class
 from agentctx.telemetry.recent import Recent
 from agentctx.telemetry.tally import Count, Labels, Samples, Spread
-from agentctx.wire import ActivityStatus
+from agentctx.wire import ActivityStatus, InjectionPosition
 
 Record: TypeAlias = Callable[[float, Labels, BaseException | None], None]
 """Takes the seconds, how the operation ended, and what ended it instead."""
@@ -40,6 +40,8 @@ class Recorder:
         self._provider_failures = Count(metrics.PROVIDER_FAILURES)
         self._search_seconds = Spread(metrics.SEARCH_SECONDS)
         self._degraded = Count(metrics.DEGRADED)
+        self._injections = Count(metrics.INJECTIONS)
+        self._not_injected = Count(metrics.NOT_INJECTED)
         self._requests = Count(metrics.REQUESTS)
         self._request_seconds = Spread(metrics.REQUEST_SECONDS)
         self._loop_lag = Spread(metrics.LOOP_LAG)
@@ -65,6 +67,12 @@ class Recorder:
 
     def embedding(self, kind: EmbedKind, texts: int) -> Operation:
         return _Timed(partial(self._called, kind, texts))
+
+    def injected(self, position: InjectionPosition, block: str) -> None:
+        self._injections.add((position, block))
+
+    def not_injected(self, reason: str) -> None:
+        self._not_injected.add((reason,))
 
     def committed(self, seconds: float, members: int) -> None:
         self._commit_seconds.add(seconds)

@@ -33,6 +33,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from agentctx.telemetry import conventions as names
 from agentctx.telemetry.base import EmbedKind, Headers, Operation, Stage, Telemetry
 from agentctx.telemetry.labels import failure_code, provider_failure
+from agentctx.wire import InjectionPosition
 
 Attributes: TypeAlias = Mapping[str, str | int]
 Describe: TypeAlias = Callable[[Span, tuple[str, ...]], None]
@@ -153,6 +154,12 @@ class Tracing:
         return _Traced(
             inner, self._tracer, name, attributes, describe, kind=SpanKind.CLIENT, failure=provider_failure
         )
+
+    def injected(self, position: InjectionPosition, block: str) -> None:
+        self._inner.injected(position, block)
+
+    def not_injected(self, reason: str) -> None:
+        self._inner.not_injected(reason)
 
     def committed(self, seconds: float, members: int) -> None:
         self._inner.committed(seconds, members)  # shared by many requests: the span of none

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from agentctx import ContextAwareModelAdapter
 from agentctx.chunking import PositionAwareChunk
 from agentctx.config.load import load_settings
-from agentctx.config.schema import EmbeddingSettings, Settings
+from agentctx.config.schema import EmbeddingSettings, RagSettings, Settings
 from agentctx.daemon.build import Core
 from agentctx.doctor.catalog import CHECK_IDS
 from agentctx.embedding_providers.base import Vectors
@@ -19,6 +20,7 @@ from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.embedding_providers.registry import create_provider
 from agentctx.errors import UnknownProvider
 from agentctx.fake_provider.serving import running
+from agentctx.model_adapters import FunctionModelAdapter, ServiceContextSource
 from agentctx.rag.service import Question, RAGService, Serving
 from agentctx.server.service import Examination
 from agentctx.storage.records import Filter, Job
@@ -244,6 +246,43 @@ async def test_req_emb_006_rag_service(core: Core, provider: Recording) -> None:
     assert {hit.chunk.entry.collection for hit in answer.hits} == {"knowledge"}
     distances = [hit.distance for hit in answer.hits if hit.distance is not None]
     assert distances == sorted(distances)
+
+
+# REQ-EMB-007
+
+
+async def test_req_emb_007_agent_context_injection(core: Core, provider: Recording) -> None:
+    await save(core, key="falcon", content="the falcon nests on the tower")
+    await embedded(core)
+    keeper = core.keeper
+    assert keeper is not None
+    service = RAGService(core.storage, provider, lambda: Serving(keeper.searched, keeper.reason))
+    calls: list[list[dict[str, str]]] = []
+
+    async def model(messages: list[dict[str, str]]) -> str:
+        calls.append(messages)
+        return "on the tower"
+
+    messages = [
+        {"role": "system", "content": "You know birds."},
+        {"role": "user", "content": "where does the falcon nest?"},
+    ]
+    for enabled in (True, False):
+        settings = RagSettings(enabled=enabled)
+        adapter = ContextAwareModelAdapter(
+            FunctionModelAdapter(model),
+            ServiceContextSource(service, settings),
+            enabled=settings.enabled,
+            deadline_s=30,
+        )
+        assert await adapter.complete(messages) == "on the tower"
+    given, untouched = calls
+    system = [message["content"] for message in given if message["role"] == "system"]
+    assert system[0] == "You know birds."
+    assert system[1].startswith("## Semantic Context (RAG)\n")
+    assert "> the falcon nests on the tower" in system[1]
+    assert given[-1] is messages[-1]
+    assert untouched is messages
 
 
 # REQ-EMB-008

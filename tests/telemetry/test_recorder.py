@@ -143,3 +143,15 @@ def test_nobody_needs_to_listen() -> None:
         raise StorageFailed("it goes on")
     NO_TELEMETRY.committed(1.0, 1)
     NO_TELEMETRY.lagged(1.0)
+
+
+def test_injections_are_counted_by_position_and_by_why_not(recorder: Recorder) -> None:
+    recorder.injected("tail", "new")
+    recorder.injected("tail", "again")
+    recorder.not_injected("nothing_relevant")
+    NO_TELEMETRY.injected("tail", "new")
+    NO_TELEMETRY.not_injected("off")
+    metrics = shown(recorder)
+    assert metrics['agentctx_injections_total{block="new",position="tail"}'] == 1
+    assert metrics['agentctx_injections_total{block="again",position="tail"}'] == 1
+    assert metrics['agentctx_injections_left_out_total{reason="nothing_relevant"}'] == 1

@@ -1,0 +1,144 @@
+"""`ContextAwareModelAdapter`: a model whose every call carries what agentctx knows."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from agentctx.errors import InvalidInput
+from agentctx.model_adapters.base import ModelAdapter, ModelRequest
+from agentctx.model_adapters.context_source import ContextSource
+from agentctx.model_adapters.conversation import ConversationMemory
+from agentctx.model_adapters.dialects.base import Dialect
+from agentctx.model_adapters.dialects.registry import find_dialect
+from agentctx.model_adapters.injector import DEADLINE_S, Injector, Prepared
+from agentctx.model_adapters.scope import NO_HEADERS, Scope, scope_of
+from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
+from agentctx.wire.names import InjectionPosition
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    request: ModelRequest
+    prepared: Prepared
+    scope: Scope
+
+
+class ContextAwareModelAdapter:
+    """A `ModelAdapter` around another: before each call, the section "Semantic Context (RAG)" is injected.
+
+    A call never fails and never waits longer than `deadline_s` because of it: when no context comes, the call
+    goes out unchanged, the reason is logged, told to `telemetry` and counted in `outcomes`.
+
+    Args:
+        model: what is called.
+        source: where the context comes from.
+        dialect: the format of the requests, or its name; by default the one that the model says it has.
+        position: `system`, the end of the system prompt, with what agents and operators vouch for; or `tail`,
+            the end of the last user turn, with everything, where it leaves the vendor's cache of the prompt
+            whole.
+        deadline_s: seconds that a call waits for its context.
+        enabled: False (`embedding.rag.enabled` of a config) passes every request on as it is; the source is
+            never asked.
+        conversations: where the blocks given are kept, to be given again; by default in this process.
+        telemetry: is told how each call ended.
+
+    Raises:
+        InvalidInput: the dialect is unknown, or neither the caller nor the model names one.
+    """
+
+    def __init__(
+        self,
+        model: ModelAdapter,
+        source: ContextSource,
+        *,
+        dialect: Dialect | str | None = None,
+        position: InjectionPosition = "system",
+        deadline_s: float = DEADLINE_S,
+        enabled: bool = True,
+        conversations: ConversationMemory | None = None,
+        telemetry: Telemetry = NO_TELEMETRY,
+    ) -> None:
+        if position not in {"system", "tail"}:
+            raise InvalidInput(f"{position!r} is no position", hint="There are system and tail.")
+        self._model = model
+        self.dialect = _dialect_of(model, dialect)
+        self._is_enabled = enabled
+        self._injector = Injector(
+            source,
+            position=position,
+            deadline_s=deadline_s,
+            conversations=conversations,
+            telemetry=telemetry,
+        )
+        self.outcomes: Mapping[str, int] = self._injector.outcomes
+        """How many calls ended how: `new`, `again`, or why there was no block (see `injector.py`)."""
+
+    async def complete(
+        self,
+        request: ModelRequest,
+        /,
+        *,
+        session: str | None = None,
+        agent: str | None = None,
+        namespace: str | None = None,
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> Any:
+        """The model's reply to the request with its context.
+
+        `session`, `agent` and `namespace` say whose call it is; `headers` may say it too
+        (`X-Agentctx-Session`, …), and `X-Agentctx-Inject: off`. What the model raises is raised.
+        """
+        call = await self._prepared(
+            request, scope_of(headers, session=session, agent=agent, namespace=namespace)
+        )
+        reply = await self._model.complete(call.request)
+        self._injector.replied(self.dialect, call.prepared, call.scope, reply)
+        return reply
+
+    async def stream(
+        self,
+        request: ModelRequest,
+        /,
+        *,
+        session: str | None = None,
+        agent: str | None = None,
+        namespace: str | None = None,
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> AsyncIterator[Any]:
+        """The pieces of the reply, each as soon as the model gives it. As `complete`."""
+        call = await self._prepared(
+            request, scope_of(headers, session=session, agent=agent, namespace=namespace)
+        )
+        events = self._model.stream(call.request)
+        async with AsyncExitStack() as stack:
+            if callable(aclose := getattr(events, "aclose", None)):
+                stack.push_async_callback(aclose)
+            is_noted = False
+            async for event in events:
+                is_noted = is_noted or self._injector.replied(self.dialect, call.prepared, call.scope, event)
+                yield event
+
+    async def _prepared(self, request: ModelRequest, scope: Scope) -> _Call:
+        is_bare = isinstance(request, list | tuple) and self.dialect.is_messages_alone
+        body = {"messages": request} if is_bare else request
+        if not self._is_enabled or not isinstance(body, Mapping):
+            return _Call(request, Prepared(body={}, outcome="off"), scope)
+        prepared = await self._injector.prepare(self.dialect, body, scope)
+        if prepared.body is body:
+            return _Call(request, prepared, scope)
+        return _Call(prepared.body["messages"] if is_bare else prepared.body, prepared, scope)
+
+
+def _dialect_of(model: ModelAdapter, named: Dialect | str | None) -> Dialect:
+    dialect = named if named is not None else getattr(model, "dialect", None)
+    if isinstance(dialect, Dialect):
+        return dialect
+    if isinstance(dialect, str):
+        return find_dialect(dialect)
+    raise InvalidInput(
+        "the model does not say in which format it takes requests",
+        hint='Name it, as in ContextAwareModelAdapter(..., dialect="openai_chat").',
+    )

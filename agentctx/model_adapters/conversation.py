@@ -1,0 +1,149 @@
+"""The blocks given in each conversation, to be given again at the same places. Bounded; no I/O."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from agentctx.model_adapters.dialects.base import Dialect, Reading
+from agentctx.model_adapters.dialects.content import Body
+from agentctx.model_adapters.scope import Scope
+
+MOST_CONVERSATIONS = 1_000
+MOST_BLOCKS = 256
+"""Of one conversation."""
+MOST_BYTES = 16 * 1024 * 1024
+"""Of all blocks, in UTF-8."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What was given so far. `blocks` are by the hash of the user turn they follow, oldest first."""
+
+    blocks: Mapping[str, str] = field(default_factory=dict)
+    latest: str | None = None
+    """The block given last, for a body that holds no user turn because the API keeps them."""
+
+
+class ConversationMemory(Protocol):
+    """Where blocks are kept between calls. Called from one event loop and never awaited.
+
+    One that also keeps them on disk writes behind: what is lost costs the vendor's cache, no call.
+    """
+
+    def recall(self, key: str) -> Conversation:
+        """The conversation of that key; an empty one if none is known."""
+        ...
+
+    def remember(self, key: str, turn: str, block: str) -> None:
+        """Keep the block of a user turn; an empty one takes it back."""
+        ...
+
+    def link(self, reply_key: str, key: str, turn: str | None) -> None:
+        """A conversation goes on under another key: the one of a reply, whose call answered that turn."""
+        ...
+
+
+def conversation_key(
+    dialect: Dialect, body: Body, scope: Scope, reading: Reading | None = None
+) -> str | None:
+    """Under which key a call's blocks are kept; None if the body has no conversation.
+
+    What names the conversation is, in this order: a session (argument or header), the client's own session,
+    the API's own state, the first messages. Namespace and agent are always part of it, so that no block ever
+    crosses a namespace.
+    """
+    named = f"session:{scope.conversation}" if scope.conversation else dialect.conversation_key(body, reading)
+    return None if named is None else _scoped(named, scope)
+
+
+def reply_key(dialect: Dialect, body: Body, scope: Scope, reply: object) -> str | None:
+    """The key of calls that go on from this reply; None unless only the API's own state names it."""
+    if scope.conversation:
+        return None
+    named = dialect.reply_key(body, reply)
+    return None if named is None else _scoped(named, scope)
+
+
+def _scoped(named: str, scope: Scope) -> str:
+    return repr((scope.namespace, scope.agent, named))
+
+
+@dataclass(slots=True)
+class _Kept:
+    blocks: OrderedDict[str, str]
+    latest: str | None = None
+
+
+class RecentConversations:
+    """A `ConversationMemory` that keeps the conversations used last, in this process.
+
+    Over a limit the conversation unused for longest goes as a whole: half a conversation's blocks are worth
+    nothing to a cache, which matches from the beginning. Within one, the oldest block goes.
+    """
+
+    def __init__(
+        self,
+        *,
+        most_conversations: int = MOST_CONVERSATIONS,
+        most_blocks: int = MOST_BLOCKS,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        self._most_conversations = most_conversations
+        self._most_blocks = most_blocks
+        self._most_bytes = most_bytes
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._links: OrderedDict[str, tuple[str, str | None]] = OrderedDict()
+        self.bytes = 0
+        """Of all blocks kept."""
+
+    def recall(self, key: str) -> Conversation:
+        key, turn = self._resolved(key)
+        kept = self._kept.get(key)
+        if kept is None:
+            return Conversation()
+        self._kept.move_to_end(key)
+        latest = kept.latest if turn is None else turn
+        return Conversation(dict(kept.blocks), None if latest is None else kept.blocks.get(latest))
+
+    def remember(self, key: str, turn: str, block: str) -> None:
+        key, _ = self._resolved(key)
+        if block:
+            self._keep(self._kept.setdefault(key, _Kept(OrderedDict())), turn, block)
+            self._kept.move_to_end(key)
+            self._shrink()
+        elif kept := self._kept.get(key):
+            self._drop(kept, turn)
+            kept.latest = turn
+
+    def link(self, reply_key: str, key: str, turn: str | None) -> None:
+        key, earlier = self._resolved(key)
+        self._links[reply_key] = key, earlier if turn is None else turn
+        self._links.move_to_end(reply_key)
+        while len(self._links) > self._most_conversations * 4:
+            self._links.popitem(last=False)
+
+    def _resolved(self, key: str) -> tuple[str, str | None]:
+        return self._links.get(key, (key, None))
+
+    def _keep(self, kept: _Kept, turn: str, block: str) -> None:
+        self._drop(kept, turn)
+        kept.blocks[turn] = block
+        kept.latest = turn
+        self.bytes += _size(block)
+        while len(kept.blocks) > self._most_blocks:
+            self._drop(kept, next(iter(kept.blocks)))
+
+    def _drop(self, kept: _Kept, turn: str) -> None:
+        self.bytes -= _size(kept.blocks.pop(turn, ""))
+
+    def _shrink(self) -> None:
+        while self._kept and (len(self._kept) > self._most_conversations or self.bytes > self._most_bytes):
+            _, dropped = self._kept.popitem(last=False)
+            self.bytes -= sum(map(_size, dropped.blocks.values()))
+
+
+def _size(block: str) -> int:
+    return len(block.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,126 @@
+"""Anthropic's Messages: `system` apart, `messages` of blocks, tool results in user turns, cache markers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentctx.model_adapters.dialects.base import Dialect, Role, Turn
+from agentctx.model_adapters.dialects.content import (
+    Body,
+    listed,
+    mapping,
+    part_texts,
+    replaced,
+    with_item,
+    with_part,
+    word,
+)
+
+MARKER = "cache_control"
+MOST_MARKERS = 4
+
+_TEXT = ("text",)
+_ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}
+_NEVER_CACHED = frozenset({"thinking", "redacted_thinking"})
+# Claude Code puts notes of its own into user turns, as texts beside results of tools: nobody said them.
+_REMINDER = re.compile(r"\s*(?:<system-reminder>.*?</system-reminder>\s*)+", re.DOTALL)
+
+
+class AnthropicMessages(Dialect):
+    """`POST /v1/messages`.
+
+    `cache_control` at the top of a body marks its last block. With a block of ours behind it, the marker
+    would stand on the block, so it is made explicit on the client's last one; their number stays the same.
+    """
+
+    name = "anthropic_messages"
+
+    def turns(self, body: Body) -> Sequence[Turn]:
+        return [_turn(index, mapping(message)) for index, message in enumerate(listed(body.get("messages")))]
+
+    def system_texts(self, body: Body) -> Sequence[str]:
+        return tuple(part_texts(body.get("system"), _TEXT))
+
+    def inject_system(self, body: Body, block: str) -> Body:
+        system = body.get("system")
+        if not block or not listed(body.get("messages")):
+            return body
+        if system is None or system in ("", [], ()):
+            return replaced(body, "system", [{"type": "text", "text": block}])
+        parts = with_part(system, block, "text")
+        if parts is None:
+            return body
+        return replaced(body, "system", _with_prefix_marked(body, parts))
+
+    def inject_after(self, body: Body, turn_index: int, block: str) -> Body:
+        messages = listed(body.get("messages"))
+        if not block or not 0 <= turn_index < len(messages):
+            return body
+        message = mapping(messages[turn_index])
+        content = with_part(message.get("content"), block, "text")
+        if content is None or message.get("role") != "user":
+            return body
+        marker = body.get(MARKER) if turn_index == len(messages) - 1 else None
+        kept = body
+        if isinstance(marker, Mapping):
+            content = _with_marker_before_block(content, marker)
+            kept = {name: value for name, value in body.items() if name != MARKER}
+        return replaced(kept, "messages", with_item(messages, turn_index, {**message, "content": content}))
+
+
+def _turn(index: int, message: Mapping[str, Any]) -> Turn:
+    content = message.get("content")
+    role = _ROLES.get(word(message.get("role")), "other")
+    kinds = [word(mapping(part).get("type")) for part in listed(content)]
+    results = [
+        part for part, kind in zip(listed(content), kinds, strict=True) if kind.endswith("tool_result")
+    ]
+    return Turn(
+        index=index,
+        role=role,
+        said=tuple(text for text in part_texts(content, _TEXT) if not _is_note(role, text)),
+        results=tuple(text for part in results for text in part_texts(part.get("content"), _TEXT)),
+        content=content,
+        has_results=bool(results),
+        calls_tools=role == "assistant" and any(kind.endswith("tool_use") for kind in kinds),
+        takes_block=role == "user" and with_part(content, "", "text") is not None,
+    )
+
+
+def _is_note(role: Role, text: str) -> bool:
+    return role == "user" and _REMINDER.fullmatch(text) is not None
+
+
+def _with_marker_before_block(parts: Sequence[Any], marker: Mapping[str, Any]) -> list[Any]:
+    """The parts with the marker on the last one before the block that can be cached."""
+    for index in range(len(parts) - 2, -1, -1):
+        part = parts[index]
+        if isinstance(part, Mapping) and _can_be_cached(part):
+            return list(parts) if MARKER in part else with_item(parts, index, {**part, MARKER: marker})
+    return list(parts)
+
+
+def _with_prefix_marked(body: Body, parts: Sequence[Any]) -> list[Any]:
+    """The system prompt with its own end marked, where the client leaves all marking to the API.
+
+    A block that changes would else take the cache of everything before it along. With markers of the client's
+    own nothing is added: their lifetimes must not increase from first to last.
+    """
+    marker = body.get(MARKER)
+    if not isinstance(marker, Mapping) or markers(body):
+        return list(parts)
+    return _with_marker_before_block(parts, marker)
+
+
+def markers(body: Body) -> int:
+    """How many explicit cache markers a body has in its tools, system prompt and messages."""
+    messages = [mapping(message).get("content") for message in listed(body.get("messages"))]
+    groups = [body.get("tools"), body.get("system"), *messages]
+    return sum(MARKER in mapping(part) for group in groups for part in listed(group))
+
+
+def _can_be_cached(part: Mapping[str, Any]) -> bool:
+    kind = word(part.get("type"))
+    return kind not in _NEVER_CACHED and (kind != "text" or bool(part.get("text")))

@@ -1,0 +1,98 @@
+"""Google's generateContent: `systemInstruction`, and `contents` of parts that have no type, only a field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from agentctx.model_adapters.dialects.base import Dialect, Role, Turn
+from agentctx.model_adapters.dialects.content import Body, listed, mapping, replaced, with_item, word
+
+_ROLES: dict[str, Role] = {
+    "user": "user",
+    "": "user",
+    "model": "assistant",
+    "function": "tool",
+    "system": "system",
+}
+_SYSTEM_FIELDS = ("systemInstruction", "system_instruction")
+_CACHE_FIELDS = ("cachedContent", "cached_content")
+_RESULT_FIELDS = ("functionResponse", "function_response")
+_CALL_FIELDS = ("functionCall", "function_call")
+
+
+class Gemini(Dialect):
+    """`POST /v1/models/MODEL:generateContent`, `:streamGenerateContent`. Names are in camel or snake case."""
+
+    name = "gemini"
+
+    def turns(self, body: Body) -> Sequence[Turn]:
+        return [_turn(index, mapping(content)) for index, content in enumerate(listed(body.get("contents")))]
+
+    def system_texts(self, body: Body) -> Sequence[str]:
+        return tuple(_texts(body.get(_system_field(body))))
+
+    def inject_system(self, body: Body, block: str) -> Body:
+        """A body that names a cache must not have a system instruction: it is left alone."""
+        if not block or not listed(body.get("contents")) or any(body.get(name) for name in _CACHE_FIELDS):
+            return body
+        field = _system_field(body)
+        present = body.get(field)
+        if present is None:
+            return replaced(body, field, {"parts": [{"text": block}]})
+        changed = _with_part(mapping(present), block)
+        return body if changed is None else replaced(body, field, changed)
+
+    def inject_after(self, body: Body, turn_index: int, block: str) -> Body:
+        contents = listed(body.get("contents"))
+        if not block or not 0 <= turn_index < len(contents):
+            return body
+        content = mapping(contents[turn_index])
+        changed = _with_part(content, block)
+        if changed is None or _role(content) != "user":
+            return body
+        return replaced(body, "contents", with_item(contents, turn_index, changed))
+
+
+def _system_field(body: Body) -> str:
+    return next((name for name in _SYSTEM_FIELDS if name in body), _SYSTEM_FIELDS[0])
+
+
+def _role(content: Mapping[str, Any]) -> Role:
+    role = content.get("role")
+    return _ROLES.get("" if role is None else word(role), "other")
+
+
+def _turn(index: int, content: Mapping[str, Any]) -> Turn:
+    role = _role(content)
+    parts = [mapping(part) for part in listed(content.get("parts"))]
+    results = [part[name] for part in parts for name in _RESULT_FIELDS if name in part]
+    return Turn(
+        index=index,
+        role=role,
+        said=tuple(_texts(content)),
+        results=tuple(text for result in results for text in _strings(mapping(result).get("response"))),
+        content=content.get("parts"),
+        has_results=bool(results),
+        calls_tools=any(name in part for part in parts for name in _CALL_FIELDS),
+        takes_block=role == "user" and _with_part(content, "") is not None,
+    )
+
+
+def _texts(content: Any) -> Iterator[str]:
+    for part in listed(mapping(content).get("parts")):
+        text = mapping(part).get("text")
+        if isinstance(text, str) and not mapping(part).get("thought"):
+            yield text
+
+
+def _strings(response: Any) -> Iterator[str]:
+    """The texts of a function's answer, one level deep: it is an object of the function's own making."""
+    for value in mapping(response).values():
+        if isinstance(value, str):
+            yield value
+
+
+def _with_part(content: Mapping[str, Any], block: str) -> dict[str, Any] | None:
+    parts = listed(content.get("parts"))
+    return {**content, "parts": [*parts, {"text": block}]} if parts else None

@@ -1,0 +1,124 @@
+"""OpenAI's Responses: `instructions`, and `input`, a string or items of many types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentctx.model_adapters.dialects.base import Dialect, Reading, Role, Turn
+from agentctx.model_adapters.dialects.content import (
+    Body,
+    appended,
+    inserted,
+    listed,
+    mapping,
+    part_texts,
+    replaced,
+    with_item,
+    with_part,
+    word,
+)
+from agentctx.model_adapters.dialects.openai_chat import leading_system_messages
+
+_TEXT_PARTS = ("input_text", "output_text", "text")
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+}
+
+
+class OpenAIResponses(Dialect):
+    """`POST /v1/responses`.
+
+    With `previous_response_id` or `conversation` the API keeps earlier input itself, so a body has only what
+    is new. `instructions` are never kept: a block among them is gone with the next call, which is why it goes
+    there and not into `input`.
+    """
+
+    name = "openai_responses"
+
+    def turns(self, body: Body) -> Sequence[Turn]:
+        given = body.get("input")
+        if isinstance(given, str):
+            return [Turn(index=0, role="user", said=(given,), content=given, takes_block=bool(given))]
+        return [_turn(index, mapping(item)) for index, item in enumerate(listed(given))]
+
+    def system_texts(self, body: Body) -> Sequence[str]:
+        instructions = body.get("instructions")
+        return (instructions,) if isinstance(instructions, str) else ()
+
+    def inject_system(self, body: Body, block: str) -> Body:
+        given, instructions = body.get("input"), body.get("instructions")
+        if not block or not isinstance(given, str | list | tuple) or not given:
+            return body
+        place = 0 if _is_kept(body) else leading_system_messages(self.turns(body))
+        if place and not isinstance(given, str):
+            return replaced(body, "input", inserted(given, place, _developer_message(block)))
+        if instructions is None or isinstance(instructions, str):
+            return replaced(body, "instructions", appended(instructions or "", block))
+        return body
+
+    def inject_after(self, body: Body, turn_index: int, block: str) -> Body:
+        given = body.get("input")
+        items = [{"role": "user", "content": given}] if isinstance(given, str) else listed(given)
+        if not block or not 0 <= turn_index < len(items):
+            return body
+        item = mapping(items[turn_index])
+        content = with_part(item.get("content"), block, "input_text")
+        if content is None or _role(item) != "user":
+            return body
+        return replaced(body, "input", with_item(items, turn_index, {**item, "content": content}))
+
+    def conversation_key(self, body: Body, reading: Reading | None = None) -> str | None:
+        """The API's own conversation, the chain of replies, or the first messages."""
+        if kept := _kept_conversation(body):
+            return f"conversation:{kept}"
+        previous = word(body.get("previous_response_id"))
+        return f"response:{previous}" if previous else super().conversation_key(body, reading)
+
+    def reply_key(self, body: Body, reply: Any) -> str | None:
+        """`reply` is a response, or an event that carries one (`response.created` is the first)."""
+        response = mapping(reply).get("response", reply)
+        reply_id = word(mapping(response).get("id"))
+        if not reply_id or mapping(response).get("object") != "response" or _kept_conversation(body):
+            return None
+        return self.conversation_key({**body, "previous_response_id": reply_id})
+
+
+def _is_kept(body: Body) -> bool:
+    return bool(body.get("previous_response_id") or body.get("conversation"))
+
+
+def _kept_conversation(body: Body) -> str:
+    conversation = body.get("conversation")
+    return word(conversation) or word(mapping(conversation).get("id"))
+
+
+def _developer_message(block: str) -> dict[str, Any]:
+    return {"role": "developer", "content": [{"type": "input_text", "text": block}]}
+
+
+def _role(item: Mapping[str, Any]) -> Role:
+    kind = word(item.get("type"))
+    if kind in {"", "message"}:
+        return _ROLES.get(word(item.get("role")), "other")
+    if kind.endswith("_output") or kind == "mcp_approval_response":
+        return "tool"
+    return "assistant" if kind.endswith("_call") or kind == "reasoning" else "other"
+
+
+def _turn(index: int, item: Mapping[str, Any]) -> Turn:
+    role = _role(item)
+    content = item.get("output") if role == "tool" else item.get("content")
+    texts = tuple(part_texts(content, _TEXT_PARTS))
+    return Turn(
+        index=index,
+        role=role,
+        said=() if role == "tool" else texts,
+        results=texts if role == "tool" else (),
+        content=content,
+        calls_tools=role == "assistant" and word(item.get("type")).endswith("_call"),
+        takes_block=role == "user" and with_part(content, "", "input_text") is not None,
+    )

@@ -1,0 +1,27 @@
+"""The dialects by their names."""
+
+from __future__ import annotations
+
+from agentctx.errors import InvalidInput
+from agentctx.model_adapters.dialects.anthropic_messages import AnthropicMessages
+from agentctx.model_adapters.dialects.base import Dialect
+from agentctx.model_adapters.dialects.gemini import Gemini
+from agentctx.model_adapters.dialects.ollama import Ollama
+from agentctx.model_adapters.dialects.openai_chat import OpenAIChat
+from agentctx.model_adapters.dialects.openai_responses import OpenAIResponses
+
+DIALECTS: dict[str, Dialect] = {
+    dialect.name: dialect
+    for dialect in (OpenAIChat(), OpenAIResponses(), AnthropicMessages(), Gemini(), Ollama())
+}
+
+
+def find_dialect(name: str) -> Dialect:
+    """The dialect of that name.
+
+    Raises:
+        InvalidInput: there is none.
+    """
+    if name not in DIALECTS:
+        raise InvalidInput(f"{name!r} is no dialect", hint=f"There are {', '.join(DIALECTS)}.")
+    return DIALECTS[name]

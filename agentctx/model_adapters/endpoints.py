@@ -1,0 +1,116 @@
+"""Where each API takes its calls, how it knows us, and how it streams. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import quote
+
+from agentctx.errors import InvalidInput
+from agentctx.model_adapters.dialects.base import Dialect
+from agentctx.model_adapters.dialects.content import Body
+from agentctx.model_adapters.dialects.registry import find_dialect
+from agentctx.model_adapters.event_stream import EventDecoder, JsonLines, ServerSentEvents
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One call as it goes out: where to, below the base URL, and with which body."""
+
+    path: str
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """One API of models."""
+
+    dialect: Dialect
+    base_url: str
+    """The vendor's own, without a slash at its end."""
+    target: Callable[[Body, bool], Target]
+    """Of a request; the second argument says whether the reply is to be streamed."""
+    decoder: Callable[[], EventDecoder]
+    key_header: str
+    key_variable: str
+    """Of the environment, where the key is when it is not given."""
+    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    def key_headers(self, key: str) -> dict[str, str]:
+        """The header that carries the key."""
+        return {self.key_header: f"Bearer {key}" if self.key_header == "authorization" else key}
+
+
+def _at(path: str) -> Callable[[Body, bool], Target]:
+    def target(request: Body, is_streamed: bool) -> Target:
+        return Target(path=path, body=_with_stream(request, is_streamed))
+
+    return target
+
+
+def _with_stream(request: Body, is_streamed: bool) -> Mapping[str, Any]:
+    """The body that says whether to stream; the same one if it says so already, or if silence says it."""
+    if bool(request.get("stream")) == is_streamed:
+        return request
+    return {**request, "stream": is_streamed}
+
+
+def _ollama_target(request: Body, is_streamed: bool) -> Target:
+    # Ollama streams unless it is told not to.
+    return Target(path="/api/chat", body={**request, "stream": is_streamed})
+
+
+def _gemini_target(request: Body, is_streamed: bool) -> Target:
+    model = request.get("model")
+    if not isinstance(model, str) or not model.strip("./ "):
+        raise InvalidInput(
+            "the request names no model", hint='Give it as "model": Gemini has it in the path.'
+        )
+    method = "streamGenerateContent?alt=sse" if is_streamed else "generateContent"
+    body = {name: value for name, value in request.items() if name not in {"model", "stream"}}
+    return Target(path=f"/models/{quote(model.removeprefix('models/'), safe='')}:{method}", body=body)
+
+
+OPENAI_CHAT = Endpoint(
+    dialect=find_dialect("openai_chat"),
+    base_url="https://api.openai.com/v1",
+    target=_at("/chat/completions"),
+    decoder=ServerSentEvents,
+    key_header="authorization",
+    key_variable="OPENAI_API_KEY",
+)
+OPENAI_RESPONSES = Endpoint(
+    dialect=find_dialect("openai_responses"),
+    base_url="https://api.openai.com/v1",
+    target=_at("/responses"),
+    decoder=ServerSentEvents,
+    key_header="authorization",
+    key_variable="OPENAI_API_KEY",
+)
+ANTHROPIC = Endpoint(
+    dialect=find_dialect("anthropic_messages"),
+    base_url="https://api.anthropic.com",
+    target=_at("/v1/messages"),
+    decoder=ServerSentEvents,
+    key_header="x-api-key",
+    key_variable="ANTHROPIC_API_KEY",
+    headers=MappingProxyType({"anthropic-version": "2023-06-01"}),
+)
+GEMINI = Endpoint(
+    dialect=find_dialect("gemini"),
+    base_url="https://generativelanguage.googleapis.com/v1beta",
+    target=_gemini_target,
+    decoder=ServerSentEvents,
+    key_header="x-goog-api-key",
+    key_variable="GEMINI_API_KEY",
+)
+OLLAMA = Endpoint(
+    dialect=find_dialect("ollama"),
+    base_url="http://localhost:11434",
+    target=_ollama_target,
+    decoder=JsonLines,
+    key_header="authorization",
+    key_variable="OLLAMA_API_KEY",
+)

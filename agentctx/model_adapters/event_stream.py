@@ -1,0 +1,100 @@
+"""Streamed replies: bytes in, JSON events out. Pure.
+
+Only a line feed ends a line: JSON may hold every other character that Python takes for a line end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from agentctx.errors import ModelFailed
+
+MOST_EVENT_BYTES = 64 * 1024 * 1024
+"""Pictures come as one event; what is larger is no reply."""
+_END = b"[DONE]"
+
+
+class EventDecoder(Protocol):
+    """Takes a stream in pieces of any size."""
+
+    def feed(self, data: bytes) -> Iterator[dict[str, Any]]:
+        """The events that are complete with these bytes.
+
+        Raises:
+            ModelFailed: what came is no JSON object, or larger than `MOST_EVENT_BYTES`.
+        """
+        ...
+
+    def finish(self) -> Iterator[dict[str, Any]]:
+        """What is left at the end of the stream, where the last line end may be missing."""
+        ...
+
+
+class _Lines:
+    """Splits bytes into lines without their ends."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        self._rest += data
+        if b"\n" not in data:
+            if len(self._rest) > MOST_EVENT_BYTES:
+                raise ModelFailed(f"the model's reply has an event of more than {MOST_EVENT_BYTES} bytes")
+            return []
+        *lines, rest = bytes(self._rest).split(b"\n")
+        self._rest = bytearray(rest)
+        return [line.removesuffix(b"\r") for line in lines]
+
+    def finish(self) -> list[bytes]:
+        rest, self._rest = bytes(self._rest), bytearray()
+        return [rest] if rest else []
+
+
+class ServerSentEvents:
+    """The `data` of server-sent events. `[DONE]` is no event; names and comments are passed over."""
+
+    def __init__(self) -> None:
+        self._lines = _Lines()
+        self._data: list[bytes] = []
+
+    def feed(self, data: bytes) -> Iterator[dict[str, Any]]:
+        for line in self._lines.feed(data):
+            yield from self._take(line)
+
+    def finish(self) -> Iterator[dict[str, Any]]:
+        for line in (*self._lines.finish(), b""):
+            yield from self._take(line)
+
+    def _take(self, line: bytes) -> Iterator[dict[str, Any]]:
+        if line.startswith(b"data:"):
+            self._data.append(line[5:].removeprefix(b" "))
+        elif not line and self._data:
+            data, self._data = b"\n".join(self._data), []
+            if data.strip() != _END:
+                yield _parsed(data)
+
+
+class JsonLines:
+    """One JSON object a line."""
+
+    def __init__(self) -> None:
+        self._lines = _Lines()
+
+    def feed(self, data: bytes) -> Iterator[dict[str, Any]]:
+        return (_parsed(line) for line in self._lines.feed(data) if line.strip())
+
+    def finish(self) -> Iterator[dict[str, Any]]:
+        return (_parsed(line) for line in self._lines.finish() if line.strip())
+
+
+def _parsed(data: bytes) -> dict[str, Any]:
+    try:
+        event = json.loads(data)
+    except (ValueError, RecursionError):
+        event = None
+    if not isinstance(event, dict):
+        raise ModelFailed("the model's reply holds something that is no JSON object")
+    return event

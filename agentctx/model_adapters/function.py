@@ -1,0 +1,52 @@
+"""A plain async function as a model."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
+
+from agentctx.errors import InvalidInput
+from agentctx.model_adapters.base import ModelRequest
+from agentctx.model_adapters.dialects.base import Dialect
+from agentctx.model_adapters.dialects.openai_chat import OpenAIChat
+
+
+class FunctionModelAdapter:
+    """A `ModelAdapter` that calls `await complete(messages, **parameters)`, with messages as in OpenAI's
+    chat.
+
+    A request is `{"messages": [...], ...}`, whose other fields are the parameters, or a bare list of
+    messages. The reply is whatever the function returns. `stream`, if there is one, is an async generator
+    function with the same arguments.
+    """
+
+    dialect: Dialect = OpenAIChat()
+
+    def __init__(
+        self,
+        complete: Callable[..., Awaitable[Any]],
+        stream: Callable[..., AsyncIterator[Any]] | None = None,
+    ) -> None:
+        self._complete = complete
+        self._stream = stream
+
+    async def complete(self, request: ModelRequest, /) -> Any:
+        messages, parameters = _arguments(request)
+        return await self._complete(messages, **parameters)
+
+    def stream(self, request: ModelRequest, /) -> AsyncIterator[Any]:
+        """Raises InvalidInput if there is no function that streams."""
+        if self._stream is None:
+            raise InvalidInput(
+                "this model does not stream", hint="Give FunctionModelAdapter a second function that does."
+            )
+        messages, parameters = _arguments(request)
+        return self._stream(messages, **parameters)
+
+
+def _arguments(request: ModelRequest) -> tuple[Any, dict[str, Any]]:
+    if not isinstance(request, Mapping):
+        return request, {}
+    if "messages" not in request:
+        raise InvalidInput("the request has no messages", hint='It is {"messages": [...], ...}.')
+    return request["messages"], {name: value for name, value in request.items() if name != "messages"}

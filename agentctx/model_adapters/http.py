@@ -1,0 +1,250 @@
+"""Models over HTTP: one pooled client for each, no redirects, keys in no message."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from types import TracebackType
+from typing import Any, ClassVar, Protocol, Self
+
+import httpx
+
+from agentctx.errors import InvalidInput, ModelFailed
+from agentctx.model_adapters import endpoints
+from agentctx.model_adapters.base import ModelEvent, ModelRequest
+from agentctx.model_adapters.dialects.base import Dialect
+from agentctx.model_adapters.endpoints import Endpoint, Target
+from agentctx.model_adapters.refusal import broken_off, refusal, unreadable
+
+TIMEOUT_S = 600.0
+CONNECT_S = 10.0
+_MOST_REFUSAL_BYTES = 65_536
+
+
+class Secret(Protocol):
+    """A text that shows itself to nobody who does not ask, like pydantic's `SecretStr`."""
+
+    def get_secret_value(self) -> str: ...
+
+
+class HttpModelAdapter:
+    """A `ModelAdapter` over one API. Use it with `async with`, or call `aclose` at the end.
+
+    Requests and replies are as the API has them: a request is the body of the call, a reply is its JSON.
+
+    Args:
+        api_key: the key; by default the environment's, as the vendor names it. None of it is in any `repr`,
+            log or error.
+        base_url: another address than the vendor's.
+        headers: sent with every call, such as `anthropic-beta`.
+        timeout_s: the longest silence of the API, in seconds; there is none for the whole of a reply.
+        client: one's own client of httpx, which stays open; redirects are not followed with it either.
+
+    Raises:
+        InvalidInput: key or base URL cannot be used.
+        ModelFailed: by every call, as `refusal` says; or when the API cannot be reached or breaks off.
+    """
+
+    endpoint: ClassVar[Endpoint]
+
+    def __init__(
+        self,
+        api_key: str | Secret | None = None,
+        *,
+        base_url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float = TIMEOUT_S,
+        client: httpx.AsyncClient | None = None,
+    ) -> None:
+        self.base_url = _checked_url(base_url or self.endpoint.base_url)
+        self._key = _checked_key(api_key, self.endpoint.key_variable)
+        self._headers = dict(headers or {})
+        self._timeout_s = timeout_s
+        self._client = client
+        self._is_ours = client is None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_url!r})"
+
+    @property
+    def dialect(self) -> Dialect:
+        """The format of the requests."""
+        return self.endpoint.dialect
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections; idempotent. A client that was given stays open."""
+        client = self._client
+        if client is not None and self._is_ours:
+            self._client = None
+            await client.aclose()
+
+    async def complete(self, request: ModelRequest, /) -> dict[str, Any]:
+        """The reply as the API has it."""
+        target = self.endpoint.target(request, False)
+        body, failure = b"", None
+        try:
+            async with self._answered(target) as response:
+                failure = await self._refusal(response)
+                body = b"" if failure else await response.aread()
+        except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
+            failure = _unanswered(error, self._timeout_s)
+        # Raised out here, so that no exception of httpx, whose request holds the key, is chained to it.
+        if failure is not None:
+            raise failure
+        return _parsed(body)
+
+    async def stream(self, request: ModelRequest, /) -> AsyncIterator[ModelEvent]:
+        """The events of the reply, each as soon as it is there. Ending the iteration ends the call.
+
+        Raises:
+            ModelFailed: also in the middle, when the API sends an error as an event or the connection ends.
+        """
+        target = self.endpoint.target(request, True)
+        failure: ModelFailed | None = None
+        async with AsyncExitStack() as stack:
+            try:
+                response = await stack.enter_async_context(self._answered(target))
+                failure = await self._refusal(response)
+                if failure is None:
+                    async for event in self._events(response):
+                        if failure := broken_off(event, key=self._key):
+                            break
+                        yield event
+            except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
+                failure = _unanswered(error, self._timeout_s)
+        if failure is not None:
+            raise failure
+
+    async def _events(self, response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
+        decoder = self.endpoint.decoder()
+        async for data in response.aiter_bytes():
+            for event in decoder.feed(data):
+                yield event
+        for event in decoder.finish():
+            yield event
+
+    @asynccontextmanager
+    async def _answered(self, target: Target) -> AsyncIterator[httpx.Response]:
+        client = self._client = self._client or _opened(self._timeout_s)
+        content = json.dumps(target.body, ensure_ascii=False, separators=(",", ":")).encode(
+            "utf-8", "replace"
+        )
+        headers = {
+            "content-type": "application/json",
+            **self.endpoint.headers,
+            **(self.endpoint.key_headers(self._key) if self._key else {}),
+            **self._headers,
+        }
+        async with client.stream(
+            "POST",
+            self.base_url + target.path,
+            content=content,
+            headers=headers,
+            follow_redirects=False,
+        ) as response:
+            yield response
+
+    async def _refusal(self, response: httpx.Response) -> ModelFailed | None:
+        if response.is_success:
+            return None
+        body = bytearray()
+        async for piece in response.aiter_bytes():
+            body += piece
+            if len(body) > _MOST_REFUSAL_BYTES:
+                break
+        return refusal(
+            response.status_code, dict(response.headers), bytes(body), now=time.time(), key=self._key
+        )
+
+
+class OpenAIChatAdapter(HttpModelAdapter):
+    """OpenAI's chat completions, and every service that copies them."""
+
+    endpoint = endpoints.OPENAI_CHAT
+
+
+class OpenAIResponsesAdapter(HttpModelAdapter):
+    """OpenAI's Responses."""
+
+    endpoint = endpoints.OPENAI_RESPONSES
+
+
+class AnthropicAdapter(HttpModelAdapter):
+    """Anthropic's Messages."""
+
+    endpoint = endpoints.ANTHROPIC
+
+
+class GeminiAdapter(HttpModelAdapter):
+    """Google's generateContent. The request names its `model`, which goes into the path."""
+
+    endpoint = endpoints.GEMINI
+
+
+class OllamaAdapter(HttpModelAdapter):
+    """Ollama's chat; it needs no key."""
+
+    endpoint = endpoints.OLLAMA
+
+
+def _opened(timeout_s: float) -> httpx.AsyncClient:
+    return httpx.AsyncClient(
+        timeout=httpx.Timeout(timeout_s, connect=min(CONNECT_S, timeout_s)), follow_redirects=False
+    )
+
+
+def _checked_url(url: str) -> str:
+    if not url.startswith(("http://", "https://")):
+        raise InvalidInput("the base URL begins with neither http:// nor https://")
+    return url.rstrip("/")
+
+
+def _checked_key(key: str | Secret | None, variable: str) -> str:
+    if key is None:
+        value = os.environ.get(variable, "")
+    else:
+        value = key if isinstance(key, str) else key.get_secret_value()
+    if not value.isascii() or not (value.isprintable() and value == value.strip()):
+        raise InvalidInput(
+            "the key holds characters that no key has",
+            hint=f"Is there a line end in it? It is an argument or {variable}.",
+        )
+    return value
+
+
+def _parsed(body: bytes) -> dict[str, Any]:
+    try:
+        reply = json.loads(body)
+    except (ValueError, RecursionError):
+        reply = None
+    if not isinstance(reply, dict):
+        raise unreadable()
+    return reply
+
+
+def _unanswered(error: Exception, timeout_s: float) -> ModelFailed:
+    """Why there is no reply. An exception's own text may quote what was sent: only its class counts."""
+    match error:
+        case httpx.ConnectTimeout() | httpx.ConnectError():
+            said, hint = "the API cannot be reached: no connection", "Check the base URL and the network."
+        case httpx.TimeoutException():
+            said, hint = (
+                f"the API was silent for {timeout_s:g} s",
+                "Try again, or give it more time (timeout_s).",
+            )
+        case httpx.NetworkError() | httpx.RemoteProtocolError():
+            said, hint = "the connection to the API broke off", "Try again."
+        case _:
+            said, hint = f"the API cannot be asked: {type(error).__name__}", "Check the base URL."
+    return ModelFailed(said, hint=hint)

@@ -1,0 +1,188 @@
+"""Gives a body its context within a deadline. Never fails: what goes wrong is told, the call goes out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from agentctx.errors import AgentctxError, DeadlineExceeded
+from agentctx.model_adapters.context_source import ContextQuestion, ContextSource, GivenContext
+from agentctx.model_adapters.conversation import (
+    Conversation,
+    ConversationMemory,
+    RecentConversations,
+    conversation_key,
+    reply_key,
+)
+from agentctx.model_adapters.dialects.base import Dialect
+from agentctx.model_adapters.dialects.content import Body
+from agentctx.model_adapters.injection import Plan, inject, plan, texts_present
+from agentctx.model_adapters.scope import Scope
+from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
+from agentctx.telemetry.labels import failure_code
+from agentctx.wire.names import InjectionPosition
+
+DEADLINE_S = 0.3
+
+NEW = "new"
+"""A block was retrieved for this call."""
+AGAIN = "again"
+"""Only blocks of earlier calls are in it."""
+OFF = "off"
+"""The call wanted no context."""
+NO_QUESTION = "no_question"
+"""The body asks nothing in words, or is none that can be read."""
+NOTHING_RELEVANT = "nothing_relevant"
+NO_PLACE = "no_place"
+"""The body has no place for a block, such as a system prompt in Gemini's cache."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A call that can go out."""
+
+    body: Body
+    """The very object that came in when nothing was injected."""
+    outcome: str
+    """`new`, `again`, or why this call's question has no block: a constant above, or an error code."""
+    context: GivenContext | None = None
+    """What was retrieved for this call."""
+    key: str | None = None
+    turn: str | None = None
+
+
+class Injector:
+    """What adapter and proxy do before each LLM call.
+
+    Args:
+        source: where blocks come from.
+        position: `system`, the end of the system prompt; or `tail`, the end of the last user turn.
+        deadline_s: a source that takes longer is not waited for.
+        conversations: where the blocks given are kept; by default in this process.
+        telemetry: is told how each call ended.
+    """
+
+    def __init__(
+        self,
+        source: ContextSource,
+        *,
+        position: InjectionPosition = "system",
+        deadline_s: float = DEADLINE_S,
+        conversations: ConversationMemory | None = None,
+        telemetry: Telemetry = NO_TELEMETRY,
+    ) -> None:
+        self._source = source
+        self._position = position
+        self._deadline_s = deadline_s
+        self._conversations = conversations or RecentConversations()
+        self._telemetry = telemetry
+        self._last_failure = ""
+        self.outcomes: Counter[str] = Counter()
+        """How many calls ended with each outcome."""
+
+    async def prepare(self, dialect: Dialect, body: Body, scope: Scope) -> Prepared:
+        """The call with its context. Raises nothing but the caller's own cancellation."""
+        try:
+            prepared = await self._given(dialect, body, scope)
+        except Exception as error:  # noqa: BLE001 - not even a bug of ours fails an LLM call
+            self._failed(error)
+            prepared = Prepared(body=body, outcome=failure_code(error))
+        self._tell(prepared.outcome)
+        return prepared
+
+    def replied(self, dialect: Dialect, prepared: Prepared, scope: Scope, reply: Any) -> bool:
+        """Note the reply of a call, or an event of its stream; True as soon as there is no more to note."""
+        if prepared.key is None:
+            return True
+        try:
+            key = reply_key(dialect, prepared.body, scope, reply)
+            if key is not None:
+                self._conversations.link(key, prepared.key, prepared.turn)
+        except Exception as error:  # noqa: BLE001 - the model has answered: nothing of ours may spoil it
+            self._failed(error)
+            return True
+        return key is not None
+
+    async def _given(self, dialect: Dialect, body: Body, scope: Scope) -> Prepared:
+        if scope.is_off:
+            return Prepared(body=body, outcome=OFF)
+        planned = plan(dialect, body)
+        key = conversation_key(dialect, body, scope, planned.reading)
+        given = Conversation() if key is None else self._conversations.recall(key)
+        context, failure = None, None
+        if planned.question is not None:
+            present = texts_present(planned, self._position, given)
+            question = ContextQuestion(
+                text=planned.question,
+                scope=scope,
+                position=self._position,
+                present=present,
+                deadline_s=self._deadline_s,
+            )
+            context, failure = await self._retrieved(question)
+        new = None if context is None else context.block
+        injected = inject(dialect, body, position=self._position, planned=planned, given=given, new=new)
+        if key is not None and planned.question is not None:
+            self._remember(key, planned, given, new)
+        return Prepared(
+            body=injected,
+            outcome=failure or _outcome(planned, new, is_changed=injected is not body),
+            context=context,
+            key=key,
+            turn=planned.turn_hash,
+        )
+
+    async def _retrieved(self, question: ContextQuestion) -> tuple[GivenContext | None, str | None]:
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                context = await self._source.context(question)
+        except TimeoutError:
+            error = DeadlineExceeded(f"no context came within {self._deadline_s:g} s")
+            self._failed(error)
+            return None, error.code
+        except Exception as error:  # noqa: BLE001 - whatever a source raises, the call goes out
+            self._failed(error)
+            return None, failure_code(error)
+        self._last_failure = ""
+        return context, None
+
+    def _remember(self, key: str, planned: Plan, given: Conversation, new: str | None) -> None:
+        if planned.turn is not None:
+            block = given.blocks.get(planned.turn.hash, "") if new is None else new
+            self._conversations.remember(key, planned.turn.hash, block)
+
+    def _tell(self, outcome: str) -> None:
+        self.outcomes[outcome] += 1
+        if outcome in {NEW, AGAIN}:
+            self._telemetry.injected(self._position, outcome)
+        else:
+            self._telemetry.not_injected(outcome)
+
+    def _failed(self, error: Exception) -> None:
+        """Log why a call has no context: once, until another reason comes or context does."""
+        reason = f"{failure_code(error)}: {type(error).__name__}"
+        if reason != self._last_failure:
+            self._last_failure = reason
+            _warn(failure_code(error), error)
+
+
+def _outcome(planned: Plan, new: str | None, *, is_changed: bool) -> str:
+    if planned.question is None:
+        return AGAIN if is_changed else NO_QUESTION
+    if not new:
+        return NOTHING_RELEVANT
+    return NEW if is_changed else NO_PLACE
+
+
+def _warn(reason: str, error: Exception) -> None:
+    # Errors of our own hold no texts; of others only the class is told.
+    said = error.message if isinstance(error, AgentctxError) else type(error).__name__
+    import structlog
+
+    if structlog.is_configured():
+        structlog.get_logger("agentctx.model_adapters").warning("context_left_out", reason=reason, error=said)
+    else:  # its default writes to stdout, which belongs to the program that we are part of
+        logging.getLogger("agentctx.model_adapters").warning("LLM calls go out without context: %s", said)

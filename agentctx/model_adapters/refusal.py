@@ -1,0 +1,89 @@
+"""What a refused or broken call of a model is told as. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agentctx.embedding_providers.remote.retry_after import retry_after_s, retry_delay_s
+from agentctx.errors import ModelFailed
+
+_CODE = re.compile(r"[A-Za-z]+(_[A-Za-z]+){0,7}")
+_LONGEST_CODE = 48
+_HINTS = {
+    400: "The API does not take this request; `reply` of the error has its own words.",
+    401: "Check the key: the API does not accept it.",
+    403: "The key may not use this model, or not from here.",
+    404: "Check the model's name and the base URL.",
+    413: "The request is too large for the API.",
+    429: "The API's limit is reached; try again after `retry_after_s` seconds.",
+    529: "The API is overloaded; try again later.",
+}
+_BROKEN_HINT = "Try again; if it stays so, check the model's name and the base URL."
+
+
+def refusal(status: int, headers: Mapping[str, str], body: bytes, *, now: float, key: str) -> ModelFailed:
+    """The error that a status other than 2xx is. `now` is in Unix seconds; `key` is shown nowhere."""
+    if 300 <= status < 400:
+        return ModelFailed(
+            f"the API answered {status} and sends us to another address; nothing was sent there",
+            status=status,
+            hint="Set the base URL to the final address.",
+        )
+    reply = _json_or_none(body)
+    hint = _HINTS.get(status, "The API failed; try again later." if status >= 500 else "")
+    return ModelFailed(
+        f"the API answered {status}{_codes_shown(reply, key)}",
+        status=status,
+        retry_after_s=_pause_s(status, headers, reply, now),
+        reply=reply,
+        hint=hint,
+    )
+
+
+def broken_off(event: Mapping[str, Any], *, key: str) -> ModelFailed | None:
+    """The error that an event of a stream is; None for every other."""
+    if not event.get("error") and event.get("type") != "error":
+        return None
+    return ModelFailed(
+        f"the API broke its reply off{_codes_shown(event, key)}",
+        reply=dict(event),
+        hint="What came before it is no whole reply; try again.",
+    )
+
+
+def unreadable() -> ModelFailed:
+    """The error for a success that holds no JSON object."""
+    return ModelFailed("the API answered with something that is no JSON object", hint=_BROKEN_HINT)
+
+
+def _pause_s(status: int, headers: Mapping[str, str], reply: Any, now: float) -> float | None:
+    if status not in {408, 429, 500, 502, 503, 504, 529}:
+        return None
+    said = headers if status == 429 else {k: v for k, v in headers.items() if not k.startswith("x-ratelimit")}
+    after = retry_after_s(said, now)
+    return retry_delay_s(reply) if after is None else after
+
+
+def _codes_shown(reply: Any, key: str) -> str:
+    codes = [code for code in dict.fromkeys(_codes(reply)) if not key or key not in code]
+    return f" ({', '.join(codes)})" if codes else ""
+
+
+def _codes(reply: Any) -> Iterator[str]:
+    """The API's own codes. Its prose may quote what was sent, and is left to `ModelFailed.reply`."""
+    error = reply.get("error", reply) if isinstance(reply, Mapping) else None
+    if not isinstance(error, Mapping):
+        return
+    for code in (error.get("type"), error.get("code"), error.get("status")):
+        if isinstance(code, str) and len(code) <= _LONGEST_CODE and _CODE.fullmatch(code):
+            yield code
+
+
+def _json_or_none(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None

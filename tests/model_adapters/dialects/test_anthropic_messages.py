@@ -1,0 +1,113 @@
+"""Cache markers, reminders and tool results in user turns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentctx.model_adapters.dialects.anthropic_messages import MOST_MARKERS, AnthropicMessages, markers
+
+DIALECT = AnthropicMessages()
+BLOCK = "## Semantic Context (RAG)"
+MARKER = {"type": "ephemeral"}
+
+
+def body(content: Any, **fields: Any) -> dict[str, Any]:
+    return {"model": "m", "messages": [{"role": "user", "content": content}], **fields}
+
+
+def test_a_marker_for_the_last_block_moves_to_the_clients_last_block() -> None:
+    injected = DIALECT.inject_after(body("hi", cache_control=MARKER), 0, BLOCK)
+    assert injected == body(
+        [{"type": "text", "text": "hi", "cache_control": MARKER}, {"type": "text", "text": BLOCK}]
+    )
+
+
+def test_a_part_that_is_never_cached_gets_no_marker() -> None:
+    parts = [{"type": "text", "text": "hi"}, {"type": "text", "text": ""}]
+    injected = DIALECT.inject_after(body(parts, cache_control=MARKER), 0, BLOCK)
+    assert [part.get("cache_control") for part in injected["messages"][0]["content"]] == [MARKER, None, None]
+
+
+def test_the_marker_stays_where_the_block_is_not_last() -> None:
+    asked = body("hi", cache_control=MARKER)
+    asked["messages"] += [{"role": "assistant", "content": "ho"}, {"role": "user", "content": "and?"}]
+    assert DIALECT.inject_after(asked, 0, BLOCK)["cache_control"] == MARKER
+
+
+def test_there_are_never_more_markers_than_before() -> None:
+    marked = [{"type": "text", "text": str(n), "cache_control": MARKER} for n in range(MOST_MARKERS)]
+    full = body(marked)
+    assert markers(DIALECT.inject_after(full, 0, BLOCK)) == MOST_MARKERS
+    # The one at the top would be the fifth, and stands on a block that has one already.
+    assert markers(DIALECT.inject_after({**full, "cache_control": MARKER}, 0, BLOCK)) == MOST_MARKERS
+
+
+def test_a_system_prompt_that_the_api_is_to_cache_keeps_its_cache() -> None:
+    injected = DIALECT.inject_system(body("hi", system="Be terse.", cache_control=MARKER), BLOCK)
+    assert injected["system"] == [
+        {"type": "text", "text": "Be terse.", "cache_control": MARKER},
+        {"type": "text", "text": BLOCK},
+    ]
+    assert injected["cache_control"] == MARKER
+
+
+def test_the_system_block_stands_behind_the_clients_markers() -> None:
+    system = [{"type": "text", "text": "Be terse.", "cache_control": MARKER}]
+    injected = DIALECT.inject_system(body("hi", system=system), BLOCK)
+    assert injected["system"] == [*system, {"type": "text", "text": BLOCK}]
+
+
+def test_an_empty_system_prompt_leaves_no_empty_block() -> None:
+    nothing: tuple[Any, ...] = ("", [], None)
+    for empty in nothing:
+        assert DIALECT.inject_system(body("hi", system=empty), BLOCK)["system"] == [
+            {"type": "text", "text": BLOCK}
+        ]
+
+
+def test_moving_markers_change_no_hash() -> None:
+    plain = DIALECT.user_turns(body([{"type": "text", "text": "hi"}]))
+    marked = DIALECT.user_turns(body([{"type": "text", "text": "hi", "cache_control": MARKER}]))
+    assert plain == marked
+
+
+def test_reminders_of_a_client_are_no_question() -> None:
+    reminder = {"type": "text", "text": "<system-reminder>\nThe todo list is empty.\n</system-reminder>\n"}
+    result = {"type": "tool_result", "tool_use_id": "a", "content": "found"}
+    assert DIALECT.question(body([reminder, {"type": "text", "text": "deploy?"}])) == "deploy?"
+    assert DIALECT.is_tool_round(body([result, reminder]))
+    assert DIALECT.question(body([result, reminder])) is None
+
+
+def test_a_text_beside_results_of_tools_is_a_question_and_the_block_follows_them() -> None:
+    result = {"type": "tool_result", "tool_use_id": "a", "content": "found"}
+    asked = body([result, {"type": "text", "text": "stop, do this"}])
+    assert DIALECT.question(asked) == "stop, do this"
+    content = DIALECT.inject_after(asked, 0, BLOCK)["messages"][0]["content"]
+    assert [part["type"] for part in content] == ["tool_result", "text", "text"]
+
+
+def test_the_beginning_of_the_answer_is_not_the_last_turn() -> None:
+    asked = body("hi")
+    asked["messages"].append({"role": "assistant", "content": "{"})
+    assert DIALECT.question(asked) == "hi"
+
+
+def test_a_system_message_after_the_user_is_not_the_last_turn() -> None:
+    asked = body("hi")
+    asked["messages"].append({"role": "system", "content": "Be terse."})
+    assert DIALECT.question(asked) == "hi"
+
+
+def test_a_paused_server_tool_goes_on_with_the_same_turn() -> None:
+    asked = body("hi")
+    asked["messages"].append({"role": "assistant", "content": [{"type": "server_tool_use", "id": "s"}]})
+    assert DIALECT.is_tool_round(asked)
+
+
+def test_markers_of_the_client_are_never_replaced_nor_added_to() -> None:
+    hour = {"type": "ephemeral", "ttl": "1h"}
+    marked = body([{"type": "text", "text": "hi", "cache_control": hour}], system="s", cache_control=MARKER)
+    content = DIALECT.inject_after(marked, 0, BLOCK)["messages"][0]["content"]
+    assert content[0]["cache_control"] == hour
+    assert DIALECT.inject_system(marked, BLOCK)["system"][0] == {"type": "text", "text": "s"}

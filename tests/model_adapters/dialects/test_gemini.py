@@ -1,0 +1,40 @@
+"""Names in two cases, caches, thoughts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentctx.model_adapters.dialects.gemini import Gemini
+
+DIALECT = Gemini()
+
+
+def body(**fields: Any) -> dict[str, Any]:
+    return {"contents": [{"role": "user", "parts": [{"text": "hi"}]}], **fields}
+
+
+def test_the_system_instruction_keeps_the_case_of_its_name() -> None:
+    for name in ("systemInstruction", "system_instruction"):
+        injected = DIALECT.inject_system(body(**{name: {"role": "user", "parts": [{"text": "s"}]}}), "block")
+        assert injected == body(**{name: {"role": "user", "parts": [{"text": "s"}, {"text": "block"}]}})
+
+
+def test_a_request_with_a_cache_must_not_have_a_system_instruction() -> None:
+    for name in ("cachedContent", "cached_content"):
+        asked = body(**{name: "cachedContents/1"})
+        assert DIALECT.inject_system(asked, "block") is asked
+        assert DIALECT.inject_after(asked, 0, "block") is not asked
+
+
+def test_function_responses_in_snake_case_are_a_tool_round() -> None:
+    asked = body()
+    asked["contents"].append(
+        {"role": "user", "parts": [{"function_response": {"name": "f", "response": {}}}]}
+    )
+    assert DIALECT.is_tool_round(asked)
+
+
+def test_thoughts_are_no_texts() -> None:
+    asked = body()
+    asked["contents"].insert(0, {"role": "model", "parts": [{"text": "hm", "thought": True}, {"text": "ho"}]})
+    assert DIALECT.texts(asked) == ["ho", "hi"]

@@ -1,0 +1,20 @@
+"""Strings only."""
+
+from __future__ import annotations
+
+from agentctx.model_adapters.dialects.ollama import Ollama
+
+DIALECT = Ollama()
+
+
+def test_the_block_joins_the_last_leading_system_message() -> None:
+    body = {"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "hi"}]}
+    assert DIALECT.inject_system(body, "block")["messages"][0] == {"role": "system", "content": "s\n\nblock"}
+
+
+def test_pictures_belong_to_the_turn() -> None:
+    def turn(*images: str) -> str:
+        body = {"messages": [{"role": "user", "content": "what?", "images": list(images)}]}
+        return DIALECT.user_turns(body)[0].hash
+
+    assert turn("AAAA") != turn("BBBB")

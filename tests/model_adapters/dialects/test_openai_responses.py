@@ -1,0 +1,58 @@
+"""Instructions, items, and conversations that the API keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentctx.model_adapters.dialects.openai_responses import OpenAIResponses
+
+DIALECT = OpenAIResponses()
+USER = {"role": "user", "content": "hi"}
+
+
+def test_leading_developer_items_are_followed_by_the_block() -> None:
+    body = {"input": [{"role": "developer", "content": "Be terse."}, USER]}
+    injected = DIALECT.inject_system(body, "block")
+    block = {"role": "developer", "content": [{"type": "input_text", "text": "block"}]}
+    assert injected == {"input": [body["input"][0], block, USER]}
+
+
+def test_where_the_api_keeps_the_input_the_block_is_an_instruction_that_it_does_not_keep() -> None:
+    body = {"previous_response_id": "r1", "input": [{"role": "developer", "content": "Be terse."}, USER]}
+    assert DIALECT.inject_system(body, "block") == {**body, "instructions": "block"}
+
+
+def test_a_chain_of_replies_goes_on_under_the_key_of_the_reply() -> None:
+    reply = {"id": "r1", "object": "response"}
+    key = DIALECT.reply_key({"input": "hi"}, reply)
+    assert key == DIALECT.conversation_key({"previous_response_id": "r1", "input": "and?"})
+    assert key == DIALECT.reply_key({"input": "hi"}, {"type": "response.created", "response": reply})
+
+
+def test_other_events_name_no_reply() -> None:
+    events: tuple[Any, ...] = (
+        {},
+        {"type": "response.output_text.delta", "delta": "x"},
+        {"id": "msg_1"},
+        None,
+        [],
+    )
+    for event in events:
+        assert DIALECT.reply_key({"input": "hi"}, event) is None
+
+
+def test_a_conversation_of_the_api_is_the_key() -> None:
+    by_name: dict[str, Any] = {"conversation": "c1", "input": "hi"}
+    by_object = {"conversation": {"id": "c1"}, "previous_response_id": "r1", "input": "ho"}
+    assert DIALECT.conversation_key(by_name) == DIALECT.conversation_key(by_object) == "conversation:c1"
+    assert DIALECT.reply_key(by_name, {"id": "r1", "object": "response"}) is None
+
+
+def test_results_of_any_kind_of_tool_are_a_tool_round() -> None:
+    for kind in ("function_call_output", "custom_tool_call_output", "computer_call_output"):
+        assert DIALECT.is_tool_round({"input": [{"type": kind, "output": "found"}]})
+
+
+def test_references_are_passed_over() -> None:
+    assert DIALECT.question({"input": [USER, {"type": "item_reference", "id": "m1"}]}) is None
+    assert DIALECT.question({"input": [{"type": "item_reference", "id": "m1"}, USER]}) == "hi"

@@ -1,0 +1,47 @@
+"""Sources of context for tests: one that answers what it is told, one that never does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from agentctx.model_adapters.context_source import ContextQuestion, GivenContext
+
+
+class Answering:
+    """Answers each question with `block(text)` and notes what it was asked."""
+
+    def __init__(self, block: Callable[[str], str] = "block for {}".format) -> None:
+        self._block = block
+        self.asked: list[ContextQuestion] = []
+
+    async def context(self, question: ContextQuestion, /) -> GivenContext:
+        self.asked.append(question)
+        await asyncio.sleep(0)  # lets concurrent calls meet
+        return GivenContext(block=self._block(question.text), tokens=3)
+
+
+class Failing:
+    """Raises."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    async def context(self, question: ContextQuestion, /) -> GivenContext:
+        raise self._error
+
+
+class Silent:
+    """Never answers. `asked` is set while it is waited for, `cancelled` when nobody waits any more."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.cancelled = asyncio.Event()
+
+    async def context(self, question: ContextQuestion, /) -> GivenContext:
+        self.asked.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.cancelled.set()
+        raise AssertionError

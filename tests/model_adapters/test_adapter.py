@@ -1,0 +1,329 @@
+"""A model whose every call carries context, and never suffers from it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import structlog
+
+from agentctx import ContextAwareModelAdapter
+from agentctx.errors import DaemonUnreachable, InvalidInput
+from agentctx.model_adapters import FunctionModelAdapter
+from agentctx.model_adapters.context_source import ContextSource
+from agentctx.model_adapters.dialects.openai_chat import OpenAIChat
+from agentctx.telemetry.prometheus import exposition
+from agentctx.telemetry.recorder import Recorder
+from tests.model_adapters.sources import Answering, Failing, Silent
+from tests.telemetry.scraped import scraped
+
+QUESTION = [{"role": "user", "content": "how do we deploy?"}]
+
+
+class Model:
+    """Notes each request; answers with how many it has seen."""
+
+    def __init__(self) -> None:
+        self.requests: list[Any] = []
+        self.closed = asyncio.Event()
+
+    async def complete(self, request: Any, /) -> Any:
+        self.requests.append(request)
+        return {"id": f"r{len(self.requests)}", "object": "response"}
+
+    async def stream(self, request: Any, /) -> AsyncIterator[Any]:
+        self.requests.append(request)
+        try:
+            yield {"type": "response.created", "response": {"id": "r1", "object": "response"}}
+            yield {"type": "response.completed"}
+        finally:
+            self.closed.set()
+
+
+def adapter_of(
+    model: Model, source: ContextSource, dialect: str = "openai_chat", **options: Any
+) -> ContextAwareModelAdapter:
+    return ContextAwareModelAdapter(model, source, dialect=dialect, **options)
+
+
+def chat(*texts: str) -> dict[str, Any]:
+    roles = ("user", "assistant")
+    return {"messages": [{"role": roles[n % 2], "content": text} for n, text in enumerate(texts)]}
+
+
+async def test_the_block_is_in_the_system_prompt_of_the_call() -> None:
+    model, source = Model(), Answering()
+    reply = await adapter_of(model, source).complete({"messages": QUESTION, "temperature": 0})
+    assert reply == {"id": "r1", "object": "response"}
+    assert model.requests == [
+        {
+            "messages": [{"role": "system", "content": "block for how do we deploy?"}, *QUESTION],
+            "temperature": 0,
+        }
+    ]
+
+
+async def test_switched_off_every_request_is_untouched_and_nobody_is_asked() -> None:
+    model, source = Model(), Answering()
+    request = {"messages": QUESTION}
+    adapter = adapter_of(model, source, enabled=False)
+    await adapter.complete(request)
+    _ = [event async for event in adapter.stream(request)]
+    assert all(seen is request for seen in model.requests)
+    assert not source.asked
+    assert not adapter.outcomes
+
+
+async def test_nothing_relevant_changes_no_byte() -> None:
+    model = Model()
+    request = {"messages": QUESTION}
+    adapter = adapter_of(model, Answering(lambda _: ""))
+    await adapter.complete(request)
+    assert model.requests[0] is request
+    assert adapter.outcomes == {"nothing_relevant": 1}
+
+
+async def test_a_bare_list_of_messages_stays_one() -> None:
+    model = Model()
+    await adapter_of(model, Answering()).complete(QUESTION)
+    assert model.requests[0][0]["role"] == "system"
+    await adapter_of(model, Answering(lambda _: "")).complete(QUESTION)
+    assert model.requests[1] is QUESTION
+
+
+async def test_requests_that_are_none_pass_through() -> None:
+    model = Model()
+    adapter = adapter_of(model, Answering(), dialect="anthropic_messages")
+    for odd in ("hi", None, QUESTION, {"messages": "hi"}):
+        await adapter.complete(odd)
+        assert model.requests[-1] is odd
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (DaemonUnreachable("nobody is there"), "daemon_unreachable"),
+        (RuntimeError("a text that is nobody's business"), "other"),
+        (TimeoutError(), "deadline_exceeded"),
+    ],
+)
+async def test_a_failing_source_fails_no_call(
+    error: Exception, reason: str, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, request = Model(), {"messages": QUESTION}
+    adapter = adapter_of(model, Failing(error))
+    structlog.reset_defaults()
+    with caplog.at_level(logging.WARNING):
+        await adapter.complete(request)
+        await adapter.complete(request)
+    assert [seen is request for seen in model.requests] == [True, True]
+    assert adapter.outcomes == {reason: 2}
+    assert len(caplog.records) == 1, "the same reason is told once"
+    assert "business" not in caplog.text
+    assert capsys.readouterr().out == "", "stdout belongs to the program"
+
+
+async def test_in_the_daemon_the_reason_goes_to_its_log() -> None:
+    adapter = adapter_of(Model(), Failing(DaemonUnreachable("nobody is there")))
+    try:
+        structlog.configure()
+        with structlog.testing.capture_logs() as logs:
+            await adapter.complete(QUESTION)
+    finally:
+        structlog.reset_defaults()
+    assert [(line["event"], line["reason"]) for line in logs] == [("context_left_out", "daemon_unreachable")]
+
+
+async def test_a_slow_source_is_not_waited_for() -> None:
+    model, source = Model(), Silent()
+    request = {"messages": QUESTION}
+    adapter = adapter_of(model, source, deadline_s=0.001)
+    await adapter.complete(request)
+    assert model.requests[0] is request
+    assert source.cancelled.is_set()
+    assert adapter.outcomes == {"deadline_exceeded": 1}
+
+
+async def test_a_caller_that_gives_up_ends_the_retrieval_and_calls_nobody() -> None:
+    model, source = Model(), Silent()
+    calling = asyncio.create_task(adapter_of(model, source, deadline_s=60).complete(QUESTION))
+    await source.asked.wait()
+    calling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+    assert source.cancelled.is_set()
+    assert not model.requests
+
+
+async def test_a_bug_of_a_dialect_fails_no_call() -> None:
+    class Broken(OpenAIChat):
+        def turns(self, body: Any) -> Any:
+            raise KeyError("messages")
+
+    model, request = Model(), {"messages": QUESTION}
+    adapter = ContextAwareModelAdapter(model, Answering(), dialect=Broken())
+    await adapter.complete(request)
+    assert model.requests[0] is request
+    assert adapter.outcomes == {"other": 1}
+
+
+async def test_streams_carry_it_too_and_end_with_their_reader() -> None:
+    model, source = Model(), Answering()
+    events = adapter_of(model, source).stream({"messages": QUESTION})
+    async for _ in events:
+        break
+    assert not model.closed.is_set()
+    await events.aclose()  # type: ignore[attr-defined] # an async generator
+    assert model.closed.is_set()
+    assert model.requests[0]["messages"][0]["content"] == "block for how do we deploy?"
+
+
+async def test_at_the_tail_earlier_blocks_are_given_again() -> None:
+    model, source = Model(), Answering()
+    adapter = adapter_of(model, source, position="tail")
+    await adapter.complete(chat("one?"))
+    await adapter.complete(chat("one?", "One.", "two?"))
+    first, second = (request["messages"] for request in model.requests)
+    assert second[0] == first[0]
+    assert [part["text"] for part in second[2]["content"]] == ["two?", "block for two?"]
+    assert "block for one?" in source.asked[1].present
+    assert adapter.outcomes == {"new": 2}
+
+
+async def test_a_tool_round_asks_nobody_and_has_the_same_block() -> None:
+    model, source = Model(), Answering()
+    adapter = adapter_of(model, source)
+    asked = chat("one?")
+    call = {"role": "assistant", "content": None, "tool_calls": [{"id": "a"}]}
+    result = {"role": "tool", "tool_call_id": "a", "content": "found"}
+    await adapter.complete(asked)
+    await adapter.complete({"messages": [*asked["messages"], call, result]})
+    assert len(source.asked) == 1
+    assert model.requests[1]["messages"][0] == model.requests[0]["messages"][0]
+    assert adapter.outcomes == {"new": 1, "again": 1}
+
+
+async def test_memory_that_changed_changes_the_answer_to_the_same_question() -> None:
+    known = ["", "now it is known"]
+    model = Model()
+    adapter = adapter_of(model, Answering(lambda _: known.pop(0)))
+    await adapter.complete({"messages": QUESTION})
+    await adapter.complete({"messages": QUESTION})
+    assert [len(request["messages"]) for request in model.requests] == [1, 2]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_chain_of_replies_is_one_conversation(streamed: bool) -> None:
+    model, source = Model(), Answering()
+    adapter = adapter_of(model, source, dialect="openai_responses")
+    if streamed:
+        _ = [event async for event in adapter.stream({"input": "one?"})]
+    else:
+        await adapter.complete({"input": "one?"})
+    result = {"type": "function_call_output", "call_id": "a", "output": "found"}
+    await adapter.complete({"previous_response_id": "r1", "input": [result]})
+    assert model.requests[1]["instructions"] == "block for one?"
+    assert len(source.asked) == 1
+
+
+async def test_concurrent_calls_keep_their_conversations_apart() -> None:
+    model, source = Model(), Answering()
+    adapter = adapter_of(model, source, position="tail")
+
+    async def converse(name: str) -> None:
+        first, second = f"{name} one?", f"{name} two?"
+        await adapter.complete(chat(first), session=name)
+        await adapter.complete(chat(first, "Yes.", second), session=name)
+
+    names = [f"s{number}" for number in range(20)]
+    await asyncio.gather(*map(converse, names))
+    for request in model.requests:
+        texts = [
+            part["text"]
+            for message in request["messages"]
+            if message["role"] == "user"
+            for part in message["content"]
+        ]
+        (name,) = {text.removeprefix("block for ").split()[0] for text in texts}
+        assert name in names
+        assert len(texts) in {2, 4}
+
+
+async def test_a_block_never_crosses_a_namespace() -> None:
+    model, source = Model(), Answering()
+    adapter = adapter_of(model, source, position="tail")
+    await adapter.complete(chat("one?"), namespace="a")
+    await adapter.complete(chat("one?", "One.", "two?"), namespace="b")
+    assert model.requests[1]["messages"][0]["content"] == "one?"
+
+
+async def test_whose_call_it_is_reaches_the_source() -> None:
+    source = Answering()
+    adapter = adapter_of(Model(), source)
+    await adapter.complete(
+        QUESTION, agent="ann", headers={"X-Agentctx-Session": "s", "X-Agentctx-Namespace": "n"}
+    )
+    scope = source.asked[0].scope
+    assert (scope.session, scope.agent, scope.namespace) == ("s", "ann", "n")
+
+
+async def test_a_call_can_do_without() -> None:
+    model, source = Model(), Answering()
+    adapter = adapter_of(model, source)
+    await adapter.complete(QUESTION, headers={"X-Agentctx-Inject": "off"})
+    assert model.requests[0] is QUESTION
+    assert not source.asked
+    assert adapter.outcomes == {"off": 1}
+
+
+async def test_a_request_without_a_place_for_the_block_goes_out_as_it_is() -> None:
+    model = Model()
+    request = {"cachedContent": "c", "contents": [{"parts": [{"text": "hi"}]}]}
+    adapter = adapter_of(model, Answering(), dialect="gemini")
+    await adapter.complete(request)
+    assert model.requests[0] is request
+    assert adapter.outcomes == {"no_place": 1}
+
+
+async def test_telemetry_is_told_in_bounded_words() -> None:
+    recorder = Recorder()
+    adapter = adapter_of(Model(), Answering(), telemetry=recorder)
+    await adapter.complete(QUESTION)
+    await adapter.complete(QUESTION, headers={"X-Agentctx-Inject": "off"})
+    metrics = scraped(exposition(recorder.samples()))
+    assert metrics['agentctx_injections_total{block="new",position="system"}'] == 1
+    assert metrics['agentctx_injections_left_out_total{reason="off"}'] == 1
+
+
+async def test_what_the_model_raises_is_raised() -> None:
+    async def refuse(messages: Any) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await ContextAwareModelAdapter(FunctionModelAdapter(refuse), Answering()).complete(QUESTION)
+
+
+def test_a_model_that_does_not_name_its_format_must_be_told() -> None:
+    with pytest.raises(InvalidInput) as raised:
+        ContextAwareModelAdapter(Model(), Answering())
+    assert "dialect=" in raised.value.hint
+    with pytest.raises(InvalidInput):
+        adapter_of(Model(), Answering(), dialect="openai")
+    with pytest.raises(InvalidInput):
+        adapter_of(Model(), Answering(), position="head")
+
+
+def test_importing_it_loads_nothing_heavy() -> None:
+    program = (
+        "import sys; from agentctx import ContextAwareModelAdapter\n"
+        "heavy = {'pydantic', 'numpy', 'httpx', 'fastapi', 'structlog', 'sqlite3', 'pysqlite3',\n"
+        "         'aiosqlite', 'agentctx.server', 'agentctx.rag.service'}\n"
+        "found = heavy & set(sys.modules)\n"
+        "assert not found, found"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -1,0 +1,110 @@
+"""Blocks come back as they were given, within bounds, to their own conversation."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentctx.model_adapters.conversation import RecentConversations, conversation_key, reply_key
+from agentctx.model_adapters.dialects.registry import find_dialect
+from agentctx.model_adapters.scope import Scope
+
+CHAT = find_dialect("openai_chat")
+RESPONSES = find_dialect("openai_responses")
+BODY = {"messages": [{"role": "user", "content": "hi"}]}
+
+
+def test_blocks_come_back_in_the_order_they_were_given() -> None:
+    memory = RecentConversations()
+    memory.remember("c", "t1", "one")
+    memory.remember("c", "t2", "two")
+    assert list(memory.recall("c").blocks.items()) == [("t1", "one"), ("t2", "two")]
+    assert memory.recall("c").latest == "two"
+    assert memory.recall("other").blocks == {}
+
+
+def test_an_empty_block_takes_one_back() -> None:
+    memory = RecentConversations()
+    memory.remember("c", "t", "one")
+    memory.remember("c", "t", "")
+    assert memory.recall("c").blocks == {}
+    assert memory.recall("c").latest is None
+    assert memory.bytes == 0
+
+
+def test_what_was_recalled_does_not_change_afterwards() -> None:
+    memory = RecentConversations()
+    memory.remember("c", "t", "one")
+    recalled = memory.recall("c")
+    memory.remember("c", "t", "two")
+    assert recalled.blocks == {"t": "one"}
+
+
+def test_the_conversation_unused_for_longest_goes_first() -> None:
+    memory = RecentConversations(most_conversations=2)
+    memory.remember("a", "t", "x")
+    memory.remember("b", "t", "x")
+    memory.recall("a")
+    memory.remember("c", "t", "x")
+    assert [bool(memory.recall(key).blocks) for key in "abc"] == [True, False, True]
+
+
+def test_a_reply_goes_on_with_its_conversation_and_with_its_own_block() -> None:
+    memory = RecentConversations()
+    memory.remember("c", "t1", "one")
+    memory.link("reply 1", "c", "t1")
+    memory.remember("c", "t2", "two")
+    memory.link("reply 2", "reply 1", None)
+    assert memory.recall("reply 1").latest == memory.recall("reply 2").latest == "one"
+    memory.remember("reply 1", "t3", "three")
+    assert memory.recall("c").blocks["t3"] == "three"
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("abcd"), st.sampled_from("123456"), st.sampled_from(["", "x", "éé", "y" * 9])
+        ),
+        max_size=60,
+    )
+)
+def test_no_limit_is_ever_passed(steps: list[tuple[str, str, str]]) -> None:
+    memory = RecentConversations(most_conversations=3, most_blocks=2, most_bytes=30)
+    for key, turn, block in steps:
+        memory.remember(key, turn, block)
+        kept = [memory.recall(name).blocks for name in "abcd"]
+        assert sum(map(bool, kept)) <= 3
+        assert all(len(blocks) <= 2 for blocks in kept)
+        assert memory.bytes == sum(len(text.encode()) for blocks in kept for text in blocks.values()) <= 30
+
+
+def test_links_are_bounded_too() -> None:
+    memory = RecentConversations(most_conversations=1)
+    memory.remember("c", "t", "one")
+    for number in range(9):
+        memory.link(str(number), "c", "t")
+    assert not memory.recall("0").blocks
+    assert memory.recall("8").blocks
+
+
+def test_the_session_goes_before_what_the_body_says() -> None:
+    chained = {"previous_response_id": "r", "input": "hi"}
+    by_session = conversation_key(RESPONSES, chained, Scope(conversation="s"))
+    assert by_session == conversation_key(RESPONSES, {"input": "ho"}, Scope(conversation="s"))
+    assert by_session != conversation_key(RESPONSES, chained, Scope())
+
+
+def test_namespaces_and_agents_never_share_a_conversation() -> None:
+    scopes = [Scope(), Scope(namespace="n"), Scope(agent="n"), Scope(namespace="n", agent="n")]
+    assert len({conversation_key(CHAT, BODY, scope) for scope in scopes}) == 4
+
+
+def test_a_body_that_cannot_be_read_has_no_conversation() -> None:
+    assert conversation_key(CHAT, {}, Scope()) is None
+
+
+def test_only_state_of_the_api_goes_on_by_replies() -> None:
+    reply = {"id": "r", "object": "response"}
+    assert reply_key(RESPONSES, {"input": "hi"}, Scope(), reply) is not None
+    assert reply_key(RESPONSES, {"input": "hi"}, Scope(conversation="s"), reply) is None
+    assert reply_key(CHAT, BODY, Scope(), reply) is None
