@@ -14,6 +14,7 @@ import typer
 from agentctx import __version__
 from agentctx.cli import (
     ask,
+    backup,
     config,
     demo,
     dev,
@@ -25,10 +26,14 @@ from agentctx.cli import (
     learning,
     migrate,
     queue,
+    restore,
     save,
     serve,
     status,
     top,
+    why,
+    why_not,
+    wrap,
 )
 from agentctx.cli.output import complain, put, reader_may_leave
 from agentctx.cli.sections import SectionedGroup
@@ -79,11 +84,16 @@ app.add_typer(learning.app, name="learning")
 app.command()(ingest.ingest)
 app.command()(ask.search)
 app.command()(ask.context)
+app.command()(why.why)
+app.command("why-not")(why_not.why_not)
+app.command()(wrap.wrap)
 app.command()(status.status)
 app.add_typer(queue.app, name="queue")
 app.command()(top.top)
 app.add_typer(config.app, name="config")
 app.command()(migrate.migrate)
+app.command()(backup.backup)
+app.command()(restore.restore)
 app.command()(doctor.doctor)
 app.command()(demo.demo)
 app.add_typer(dev.app, name="dev")

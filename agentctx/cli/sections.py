@@ -9,8 +9,8 @@ from typer.core import TyperGroup
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Remember": ("save", "ingest", "edit", "learning", "forget"),
-    "Ask": ("search", "context", "get", "list", "history"),
-    "Operate": ("serve", "status", "top", "doctor", "queue", "config", "migrate", "demo", "dev"),
+    "Ask": ("search", "context", "why", "why-not", "get", "list", "history", "wrap"),
+    "Operate": ("serve", "status", "top", "doctor", "queue", "config", "backup", "restore", "migrate", "demo", "dev"),
 }
 _REST = "More"
 _WHOLE = 1_000

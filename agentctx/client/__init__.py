@@ -6,14 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agentctx.client.async_client import AsyncClient
+    from agentctx.client.sdk import anthropic, async_anthropic, async_openai, openai
     from agentctx.client.sync_client import Client
 
-__all__ = ["AsyncClient", "Client"]
+__all__ = ["AsyncClient", "Client", "anthropic", "async_anthropic", "async_openai", "openai"]
 
 # Imported when first asked for: a program without an event loop need not load one.
 _HOMES = {
     "AsyncClient": "agentctx.client.async_client",
     "Client": "agentctx.client.sync_client",
+    "anthropic": "agentctx.client.sdk",
+    "async_anthropic": "agentctx.client.sdk",
+    "async_openai": "agentctx.client.sdk",
+    "openai": "agentctx.client.sdk",
 }
 
 

@@ -27,6 +27,9 @@ SaveOutcomes: TypeAlias = "list[wire.SaveResult | AgentctxError]"
 EMBEDDED_WAIT_S = 30.0
 """How long the daemon holds back the answer to a save with `wait="embedded"`."""
 
+BACKUP_WAIT_S = 1_800.0
+"""How long a backup may take: the daemon reads everything twice."""
+
 _SUCCESS = range(200, 300)
 _JSON = {"Content-Type": "application/json"}
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
@@ -114,6 +117,20 @@ def context(request: wire.ContextRequest) -> Call[wire.ContextReply]:
     return _ask("context", request, _reader(wire.ContextReply))
 
 
+def injection(injection_id: str) -> Call[wire.InjectionView]:
+    path = f"{API_PREFIX}/injections/{_segment(injection_id)}"
+    return Call("GET", path, _reader(wire.InjectionView), repeatable=True)
+
+
+def injections(limit: int | None) -> Call[wire.InjectionList]:
+    path = f"{API_PREFIX}/injections{_query({'limit': limit})}"
+    return Call("GET", path, _reader(wire.InjectionList), repeatable=True)
+
+
+def why_not(request: wire.ExplainRequest) -> Call[wire.ExplainReply]:
+    return _ask("injections/explain", request, _reader(wire.ExplainReply))
+
+
 def status() -> Call[wire.StatusReply]:
     return Call("GET", f"{API_PREFIX}/status", _reader(wire.StatusReply), repeatable=True)
 
@@ -148,6 +165,12 @@ def doctor_fix(only: Sequence[str], *, offline: bool) -> Call[wire.DoctorReply]:
     # Fixing twice harms nothing, but the second reply would not say what the first one fixed.
     query = _query({"only": list(only), "offline": offline or None})
     return Call("POST", f"{API_PREFIX}/doctor/fix{query}", _reader(wire.DoctorReply))
+
+
+def backup(request: wire.BackupRequest) -> Call[wire.BackupReply]:
+    body = _encode(_present(request))
+    read = _reader(wire.BackupReply)
+    return Call("POST", f"{API_PREFIX}/backup", read, body, _JSON, takes_s=BACKUP_WAIT_S)
 
 
 def metrics() -> Call[str]:

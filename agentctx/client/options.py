@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-from agentctx.wire import FileRecord, Order, Origin
+from agentctx.wire import FileRecord, InjectionPosition, Order, Origin
 
 
 class SaveOptions(TypedDict, total=False):
@@ -104,9 +104,11 @@ class SearchOptions(TypedDict, total=False):
 
 
 class ContextOptions(SearchOptions, total=False):
-    """The same, and the most tokens of the block."""
+    """The same, and the most tokens of the block, where it goes, and what the conversation already holds."""
 
     budget_tokens: int | None
+    position: InjectionPosition | None
+    present: list[str] | None
 
 
 class ListOptions(TypedDict, total=False):

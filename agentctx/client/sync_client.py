@@ -179,6 +179,19 @@ class Client(Session):
         options.setdefault("namespace", self.namespace)
         return self._send(calls.context(wire.ContextRequest(query=query, **options)))
 
+    def injection(self, injection_id: str) -> wire.InjectionView:
+        """The receipt of an injection: what was found, what was left out and why. Raises NotFound."""
+        return self._send(calls.injection(injection_id))
+
+    def injections(self, limit: int | None = None) -> wire.InjectionList:
+        """The receipts of the last injections, newest first."""
+        return self._send(calls.injections(limit))
+
+    def why_not(self, entry_id: str, query: str, **options: Unpack[ContextOptions]) -> wire.ExplainReply:
+        """Why an entry is in the context for a question, or not, as things are now."""
+        options.setdefault("namespace", self.namespace)
+        return self._send(calls.why_not(wire.ExplainRequest(entry=entry_id, query=query, **options)))
+
     def status(self) -> wire.StatusReply:
         """What the daemon says of itself."""
         return self._send(calls.status())
@@ -206,6 +219,17 @@ class Client(Session):
     def doctor_fix(self, only: Sequence[str] = (), *, offline: bool = False) -> wire.DoctorReply:
         """Let the daemon repair what it can; what was done, and what it finds after that. As `doctor`."""
         return self._send(calls.doctor_fix(only, offline=offline))
+
+    def backup(self, file: str | None = None) -> wire.BackupReply:
+        """Write a backup and read it back, while the daemon goes on; returns when it is verified.
+
+        `file` is an absolute path on the daemon's machine; None: a new file in its folder of backups.
+
+        Raises:
+            InvalidInput: the file is there and is no backup.
+            AccessDenied: `file` was given by another user than the daemon's.
+        """
+        return self._send(calls.backup(wire.BackupRequest(file=file)))
 
     def metrics(self) -> str:
         """The daemon's figures in the text format of Prometheus."""

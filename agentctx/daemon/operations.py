@@ -12,12 +12,15 @@ from agentctx import __version__
 from agentctx.daemon.parts import Parts, PartsHolder
 from agentctx.daemon.usage import resident_bytes
 from agentctx.errors import InvalidInput
+from agentctx.proxy.access import token_file
 from agentctx.server.service import Peer
 from agentctx.wire import (
     BuriedJob,
     DatabaseStatus,
     DrainRequest,
+    ProviderCost,
     ProviderStatus,
+    ProxyStatus,
     QueueReply,
     RetryReply,
     StatusReply,
@@ -58,6 +61,7 @@ class Operations(PartsHolder):
             cpu_seconds=round(times.user + times.system, 3),
             rss_bytes=resident_bytes(),
             activity=self._parts.recorder.activity(embedded=self._embedded()),
+            proxy=self._proxy_status(),
         )
 
     async def queue(self, peer: Peer) -> QueueReply:  # noqa: ARG002
@@ -112,6 +116,13 @@ class Operations(PartsHolder):
     def _embedded(self) -> int:
         return self._parts.queue.status().embedded if self._parts.queue else 0
 
+    def _proxy_status(self) -> ProxyStatus | None:
+        proxy = self._parts.settings.proxy
+        if not proxy.tcp_port:
+            return None
+        token = token_file(proxy, self._parts.database.parent)
+        return ProxyStatus(port=proxy.tcp_port, token_file=str(token))
+
     def _provider_status(self) -> ProviderStatus:
         keeper = self._parts.keeper
         if keeper is None:
@@ -122,4 +133,20 @@ class Operations(PartsHolder):
             dimension=keeper.provider.dimension,
             state=keeper.state,
             reason=keeper.reason,
+            cost=self._provider_cost(),
+        )
+
+    def _provider_cost(self) -> ProviderCost | None:
+        spending = self._parts.spending
+        if spending is None:
+            return None
+        price, today = spending.price, spending.today()
+        return ProviderCost(
+            usd_per_million_tokens=price.usd_per_million_tokens if price else None,
+            price_source=price.source if price else "",
+            usd_per_day=spending.cap_usd,
+            confirm_usd=self._parts.settings.embedding.limits.confirm_usd,
+            tokens_today=today.tokens,
+            usd_today=round(today.usd, 6),
+            cap_reached=spending.is_cap_reached,
         )

@@ -7,24 +7,28 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 
 import structlog
+from starlette.types import ASGIApp
 
 from agentctx import __version__
 from agentctx.config.load import load_settings
 from agentctx.config.schema import LogSettings, Settings
 from agentctx.daemon.build import Core, Places, open_core
-from agentctx.daemon.listen import bind_socket, remove_socket, socket_inode
 from agentctx.daemon.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.daemon.logs import configure_logging
+from agentctx.daemon.proxy import bind_loopback, on_loopback, open_proxy
+from agentctx.daemon.socket_keeper import SocketKeeper
 from agentctx.daemon.start_record import StartRecorder, recorded_start
 from agentctx.embedding_queue.maintenance import maintain
 from agentctx.errors import AgentctxError, ConfigInvalid, SchemaTooNew, UnknownProvider
 from agentctx.server.app import create_app
 from agentctx.server.http_server import HttpServer
+from agentctx.server.request_context import RequestContext
+from agentctx.telemetry.base import Telemetry
 from agentctx.telemetry.loop_lag import watch_loop
 
 log = structlog.get_logger("agentctx.daemon")
@@ -69,13 +73,23 @@ async def run(settings: Settings, *, stop: asyncio.Event) -> None:
         stack.enter_context(acquire_lock(socket_lock_path(places.socket)))
         state = _State()
         core = await stack.enter_async_context(open_core(settings, places, not_ready=state.not_ready))
-        listening = bind_socket(
-            places.socket, int(settings.server.socket_mode, 8), settings.server.socket_group
-        )
-        stack.callback(remove_socket, places.socket, socket_inode(places.socket))
-        http = HttpServer(create_app(core.service, settings, core.telemetry), [listening], settings.server)
-        await _serve(core, http, settings, state, stop, record, str(places.socket))
+        socket_file = SocketKeeper(places.socket, settings.server)
+        listening = socket_file.bind()
+        stack.callback(socket_file.remove)
+        proxy = await stack.enter_async_context(open_proxy(settings, core.service, core.telemetry))
+        app = create_app(core.service, settings, core.telemetry, proxy)
+        servers = [HttpServer(app, [listening], settings.server)]
+        if settings.proxy.tcp_port:
+            servers.append(_on_loopback(proxy, settings, places, core.telemetry))
+        await _serve(core, servers, settings, state, stop, record, socket_file)
     log.info("stopped")
+
+
+def _on_loopback(proxy: ASGIApp, settings: Settings, places: Places, telemetry: Telemetry) -> HttpServer:
+    guarded = on_loopback(proxy, settings.proxy, places.data_dir)
+    listening = bind_loopback(settings.proxy.tcp_port)
+    log.info("proxy_on_loopback", port=settings.proxy.tcp_port)
+    return HttpServer(RequestContext(guarded, telemetry), [listening], settings.server)
 
 
 class _State:
@@ -90,42 +104,52 @@ class _State:
 
 async def _serve(
     core: Core,
-    http: HttpServer,
+    servers: Sequence[HttpServer],
     settings: Settings,
     state: _State,
     stop: asyncio.Event,
     record: StartRecorder,
-    socket: str,
+    socket_file: SocketKeeper,
 ) -> None:
     async with asyncio.TaskGroup() as tasks:
-        serving = tasks.create_task(http.serve(), name="http")
+        serving = [tasks.create_task(server.serve(), name="http") for server in servers]
         background = [
             tasks.create_task(_sweep(core, settings), name="maintenance"),
             tasks.create_task(watch_loop(core.telemetry.lagged), name="loop lag"),
+            tasks.create_task(core.receipts.run(), name="receipts"),
+            tasks.create_task(core.service.keep_backing_up(), name="backups"),
         ]
         if core.queue and core.keeper:
             background.append(tasks.create_task(core.keeper.run(), name="space keeper"))
             tasks.create_task(core.queue.run(), name="embedding queue")
-        await http.started.wait()
+        for server in servers:
+            await server.started.wait()
         state.reason = None
         # What the imports made stays; walking it in every collection stalls requests for milliseconds.
         gc.collect()
         gc.freeze()
         record.ready()
-        log.info("ready", version=__version__, pid=os.getpid(), socket=socket)
+        log.info("ready", version=__version__, pid=os.getpid(), socket=str(socket_file.path))
+        reachable = tasks.create_task(socket_file.watch(servers[0].move), name="socket file")
         await stop.wait()
+        reachable.cancel()
         state.reason = "the daemon is stopping"
         log.info("stopping")
-        await http.stop()
-        await serving
+        stop_by = asyncio.get_running_loop().time() + settings.server.shutdown_timeout_s
+        await asyncio.gather(*(server.stop() for server in servers))
+        await asyncio.gather(*serving)
+        # One deadline for all: what requests have taken of it, the queue has no more.
+        timeout_s = max(0.0, stop_by - asyncio.get_running_loop().time())
+        receipts_written = tasks.create_task(core.receipts.stop(timeout_s), name="last receipts")
         if core.queue:
-            await core.queue.stop(settings.server.shutdown_timeout_s)
+            await core.queue.stop(timeout_s)
+        await receipts_written
         for task in background:
             task.cancel()
 
 
 async def _sweep(core: Core, settings: Settings) -> None:
-    await maintain(core.storage, interval_s=settings.storage.sweep_interval_s)
+    await maintain(core.storage, interval_s=settings.storage.sweep_interval_s, receipts=core.receipts)
 
 
 def _run_loop(settings: Settings) -> None:

@@ -6,12 +6,15 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
 from starlette.middleware import Middleware
+from starlette.types import ASGIApp
 
 from agentctx import __version__
 from agentctx.config.schema import Settings
+from agentctx.server.backup import BackupRoutes
 from agentctx.server.doctor import DoctorRoutes
 from agentctx.server.entries import EntryRoutes
 from agentctx.server.errors import HANDLERS
+from agentctx.server.injections import InjectionRoutes
 from agentctx.server.metrics import MetricRoutes
 from agentctx.server.openapi import describe_fields
 from agentctx.server.operations import OperationRoutes
@@ -25,10 +28,15 @@ from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 _NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
 
 
-def create_app(service: Service, settings: Settings, telemetry: Telemetry = NO_TELEMETRY) -> FastAPI:
+def create_app(
+    service: Service,
+    settings: Settings,
+    telemetry: Telemetry = NO_TELEMETRY,
+    proxy: ASGIApp | None = None,
+) -> FastAPI:
     """The application over `service`. It expects the peer in the request's state, as
     `connection.PeerProtocol` puts it there; limits on sizes and times of requests are that class's too.
-    `telemetry` is told of every request.
+    `telemetry` is told of every request. `proxy` serves everything below `/proxy/`.
     """
     app = FastAPI(
         title="agentctx",
@@ -48,9 +56,13 @@ def create_app(service: Service, settings: Settings, telemetry: Telemetry = NO_T
     ProbeRoutes(service).add_to(app)
     SearchRoutes(service).add_to(app)
     EntryRoutes(service, settings.limits).add_to(app)
+    InjectionRoutes(service).add_to(app)
     OperationRoutes(service).add_to(app)
     DoctorRoutes(service).add_to(app)
+    BackupRoutes(service).add_to(app)
     MetricRoutes(service).add_to(app)
+    if proxy is not None:
+        app.mount("/proxy", proxy)
     app.openapi = describe_fields(app)  # type: ignore[method-assign] # FastAPI's documented way to extend it
     return app
 

@@ -72,8 +72,13 @@ def check_head(
     if hosts > 1 or (hosts == 0 and http_version != "1.0"):
         raise InvalidInput("The request needs exactly one Host header.", hint="Any name will do.")
     length = next((value for name, value in headers if name == b"content-length"), b"0")
-    if int(length) > settings.max_body_bytes:
-        raise _body_too_large(settings)
+    if int(length) > (most := largest_body(url, settings)):
+        raise _body_too_large(most)
+
+
+def largest_body(url: bytes, settings: ServerSettings) -> int:
+    """Bytes of the largest body a request to this target may have: prompts hold pictures."""
+    return settings.max_proxy_body_bytes if url.startswith(b"/proxy/") else settings.max_body_bytes
 
 
 class PeerProtocol(HttpToolsProtocol):
@@ -169,8 +174,8 @@ class PeerProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self._body_bytes += len(body)
-        if self._body_bytes > self.settings.max_body_bytes:
-            raise _body_too_large(self.settings)
+        if self._body_bytes > (most := largest_body(self.url, self.settings)):
+            raise _body_too_large(most)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -248,8 +253,9 @@ class PeerProtocol(HttpToolsProtocol):
     def _check_phase_bytes(self) -> None:
         if self._phase is _Phase.HEAD and self._phase_bytes > self.settings.max_header_bytes:
             raise _head_too_large(self.settings)
-        if self._phase is _Phase.BODY and self._phase_bytes > _FRAMING * self.settings.max_body_bytes:
-            raise _body_too_large(self.settings)
+        most = largest_body(self.url, self.settings)
+        if self._phase is _Phase.BODY and self._phase_bytes > _FRAMING * most:
+            raise _body_too_large(most)
 
     # Endings.
 
@@ -331,10 +337,10 @@ def _head_too_large(settings: ServerSettings) -> HeadTooLarge:
     )
 
 
-def _body_too_large(settings: ServerSettings) -> TooLarge:
+def _body_too_large(most: int) -> TooLarge:
     return TooLarge(
-        f"The request body is larger than {settings.max_body_bytes} bytes.",
-        hint="Send several requests; the limit is server.max_body_bytes.",
+        f"The request body is larger than {most} bytes.",
+        hint="Send several requests; the limits are server.max_body_bytes and server.max_proxy_body_bytes.",
     )
 
 

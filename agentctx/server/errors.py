@@ -37,6 +37,10 @@ STATUS: Mapping[str, int] = {
     "sqlite_unsuitable": 500,
     "already_running": 500,
     "provider_failed": 503,
+    "spend_cap_reached": 503,
+    "model_failed": 502,
+    "upstream_failed": 502,
+    "access_denied": 403,
     "unavailable": 503,
     "storage_closed": 503,
     "daemon_unreachable": 503,
@@ -46,6 +50,7 @@ STATUS: Mapping[str, int] = {
 
 _MEANINGS = {
     400: "The request cannot mean anything as it is (`invalid_input`, `unknown_collection`).",
+    403: "Who asks may not do that (`access_denied`).",
     404: "There is no such entry (`not_found`).",
     408: "The request did not arrive in time (`request_timeout`).",
     409: "Not in the present state of the data (`conflict`, `version_conflict`, `idempotency_key_reused`).",

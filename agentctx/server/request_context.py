@@ -91,7 +91,10 @@ class _Reply:
         if message["type"] == "http.response.start":
             self.started = True
             self.status = message["status"]
-            message["headers"] = [*message.get("headers", ()), *self._headers]
+            # A vendor's own request id, passed on by the proxy, stays the only one.
+            given = list(message.get("headers", ()))
+            names = {name for name, _ in given}
+            message["headers"] = [*given, *(line for line in self._headers if line[0] not in names)]
         await self._send(message)
 
     async def fail(self, error: AgentctxError, scope: Scope, receive: Receive) -> None:

@@ -33,6 +33,7 @@ from agentctx.wire import (
     EntryView,
     ErrorBody,
     ErrorReply,
+    ExplainRequest,
     Latency,
     OutcomeRequest,
     Passage,
@@ -201,6 +202,7 @@ def _refusal(seen: Seen) -> Reply | None:
         ("POST", "/v1/entries"): SaveManyRequest if "entries" in (seen.body or {}) else SaveRequest,
         ("POST", "/v1/search"): SearchRequest,
         ("POST", "/v1/context"): ContextRequest,
+        ("POST", "/v1/injections/explain"): ExplainRequest,
     }
     model = models.get((seen.method, seen.path))
     if seen.method == "PATCH":

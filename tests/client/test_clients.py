@@ -20,7 +20,9 @@ from agentctx.errors import (
 from agentctx.wire import (
     ContextReply,
     EntryPage,
+    ExplainReply,
     ForgetReply,
+    InjectionList,
     RetryReply,
     SaveManyReply,
     SaveRequest,
@@ -221,6 +223,30 @@ async def test_questions_are_answered(do: Do, daemon: StubDaemon) -> None:
         "limit": 3,
     }
     assert context == {"query": "when?", "namespace": "team", "order": "relevance", "budget_tokens": 500}
+
+
+async def test_receipts_and_explanations(do: Do, daemon: StubDaemon) -> None:
+    last = InjectionList(injections=[])
+    why = ExplainReply(entry=ID, verdict="floor", message="too far", candidates=[])
+    daemon.answer("GET", "/v1/injections", (200, last))
+    daemon.answer("POST", "/v1/injections/explain", (200, why))
+    daemon.fail("GET", "/v1/injections/a%2Fb", 404, "not_found", "no such receipt")
+
+    assert await do("injections", 3) == last
+    assert await do("why_not", ID, "when?", position="system", present=["a"]) == why
+    with pytest.raises(NotFound):
+        await do("injection", "a/b")
+
+    listed, explained, _ = daemon.seen
+    assert listed.query == {"limit": ["3"]}
+    assert explained.body == {
+        "entry": ID,
+        "query": "when?",
+        "namespace": "team",
+        "order": "relevance",
+        "position": "system",
+        "present": ["a"],
+    }
 
 
 async def test_the_daemon_tells_of_itself(do: Do, daemon: StubDaemon) -> None:

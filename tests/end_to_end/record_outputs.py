@@ -11,19 +11,21 @@ from pathlib import Path
 
 from tests.end_to_end.daemon_process import DaemonProcess
 from tests.end_to_end.doc_examples import Example, examples
+from tests.end_to_end.reader import daemon_config, fake_vendors
 from tests.end_to_end.test_docs import ROOT, run
 
 
 def record(document: Path) -> None:
     """Run one document on a daemon of its own and write the outputs into it."""
     text = document.read_text(encoding="utf-8")
-    with tempfile.TemporaryDirectory() as scratch:
-        daemon = DaemonProcess(Path(scratch)).start()
+    with tempfile.TemporaryDirectory() as scratch, fake_vendors() as vendors:
+        config, port = daemon_config(vendors)
+        daemon = DaemonProcess(Path(scratch), config=config).start()
         reader = Path(scratch) / "reader"
         reader.mkdir()
         try:
             for example in examples(document, ROOT):
-                done = run(example, reader, daemon.socket)
+                done = run(example, reader, daemon.socket, port)
                 if done.returncode:
                     raise SystemExit(f"{example.document}:{example.line} failed\n{done.stderr}")
                 text = _with_output(text, example, _of_ann(done.stdout, scratch))

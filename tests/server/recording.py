@@ -21,7 +21,11 @@ from agentctx.wire import (
     EditRequest,
     EntryPage,
     EntryView,
+    ExplainReply,
+    ExplainRequest,
     ForgetReply,
+    InjectionList,
+    InjectionView,
     OutcomeRequest,
     ProviderStatus,
     QueueReply,
@@ -44,6 +48,28 @@ DOCTOR = DoctorReply(
     ok=True,
     checks=[CheckResult(id="database.opens", group="database", status="pass", message="it opens")],
     summary=DoctorSummary(passed=1, warned=0, failed=0, skipped=0),
+)
+INJECTION = InjectionView(
+    id="01k0",
+    created="2026-01-01T00:00:00.000Z",
+    namespace="default",
+    session=None,
+    agent=None,
+    principal=0,
+    position="tail",
+    question_hash="ab",
+    question=None,
+    injected=0,
+    fates={},
+    max_distance=None,
+    words_worth=None,
+    budget_tokens=9,
+    tokens=0,
+    milliseconds=1.5,
+    block_hash=None,
+    degraded=None,
+    rerank=None,
+    candidates=[],
 )
 ENTRY = EntryView(
     id="e1",
@@ -125,6 +151,18 @@ class RecordingService:
     async def context(self, request: ContextRequest, peer: Peer) -> ContextReply:
         self._record("context", peer, request)
         return ContextReply(block=self.block, tokens=0, results=[], degraded=None)
+
+    async def injection(self, injection_id: str, peer: Peer) -> InjectionView:
+        self._record("injection", peer, injection_id)
+        return INJECTION
+
+    async def injections(self, limit: int, peer: Peer) -> InjectionList:
+        self._record("injections", peer, limit)
+        return InjectionList(injections=[])
+
+    async def explain(self, request: ExplainRequest, peer: Peer) -> ExplainReply:
+        self._record("explain", peer, request)
+        return ExplainReply(entry=request.entry, verdict="no_match", message="no", candidates=[])
 
     async def status(self, peer: Peer) -> StatusReply:
         self._record("status", peer)

@@ -130,3 +130,26 @@ async def test_signals_stay_the_owners() -> None:
     before = {name: signal.getsignal(name) for name in (signal.SIGTERM, signal.SIGINT)}
     async with running():
         assert {name: signal.getsignal(name) for name in before} == before
+
+
+async def test_it_moves_to_another_socket_and_open_connections_stay(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "b.sock"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(os.fspath(elsewhere))
+        listening.listen()
+        listening.setblocking(False)
+        async with running() as daemon, daemon.connection() as (reader, writer):
+            writer.write(GET)
+            await read_reply(reader)
+            await daemon.server.move(listening)
+            writer.write(GET)
+            assert (await read_reply(reader)).status == 200
+            new_reader, new_writer = await asyncio.open_unix_connection(os.fspath(elsewhere))
+            new_writer.write(GET)
+            assert (await read_reply(new_reader)).status == 200
+            new_writer.close()
+            with pytest.raises(OSError, match="refused"):
+                await asyncio.open_unix_connection(os.fspath(daemon.path))
+            await daemon.server.stop()
+            with pytest.raises(OSError, match="refused"):
+                await asyncio.open_unix_connection(os.fspath(elsewhere))

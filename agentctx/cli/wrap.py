@@ -1,0 +1,78 @@
+"""`agentctx wrap`: a program whose LLM calls go through the proxy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agentctx.cli.connection import connect
+from agentctx.errors import ConfigInvalid
+from agentctx.wire import ProxyStatus
+
+_NOT_FOUND = 127
+_NOT_EXECUTABLE = 126
+
+
+def wrap(
+    ctx: typer.Context,
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND…", help="The program, after --.")],
+    session: Annotated[str | None, typer.Option(help="Session the calls belong to.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Who makes them.")] = None,
+) -> None:
+    """Run a program with its LLM calls going through the proxy: OpenAI, Anthropic, Gemini, Ollama.
+
+    The base-URL variables that the vendors' SDKs read point to the daemon's port on 127.0.0.1; the config
+    needs proxy.tcp_port.
+    """
+    with connect(ctx) as client:
+        proxy = client.status().proxy
+    if proxy is None:
+        raise ConfigInvalid(
+            "the daemon has no port for programs that cannot use its socket",
+            hint="Set proxy.tcp_port in its config, 18181 for example, and start it again.",
+        )
+    environment = {**os.environ, **variables(proxy, _token(proxy), session=session, agent=agent)}
+    raise typer.Exit(_run(command, environment))
+
+
+def variables(
+    proxy: ProxyStatus, token: str, *, session: str | None = None, agent: str | None = None
+) -> Mapping[str, str]:
+    """What the vendors' SDKs read. The token is in the address: not every program can send a header."""
+    base = f"http://127.0.0.1:{proxy.port}/t/{token}/proxy"
+    tags = {"X-Agentctx-Session": session, "X-Agentctx-Agent": agent}
+    lines = "\n".join(f"{name}: {value}" for name, value in tags.items() if value)
+    headers = {"OPENAI_CUSTOM_HEADERS": lines, "ANTHROPIC_CUSTOM_HEADERS": lines} if lines else {}
+    return {
+        "OPENAI_BASE_URL": f"{base}/openai/v1",
+        "ANTHROPIC_BASE_URL": f"{base}/anthropic",
+        "GOOGLE_GEMINI_BASE_URL": f"{base}/gemini",
+        "OLLAMA_HOST": f"{base}/ollama",
+        **headers,
+    }
+
+
+def _token(proxy: ProxyStatus) -> str:
+    try:
+        return Path(proxy.token_file).read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise ConfigInvalid(
+            f"the token of the proxy's port cannot be read ({error.strerror})",
+            hint=f"It is in {proxy.token_file}, for the daemon's user alone.",
+        ) from error
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Become the program: its signals, its terminal and its exit code are its own."""
+    try:
+        os.execvpe(command[0], list(command), dict(environment))  # noqa: S606 - running it is what was asked for
+    except FileNotFoundError:
+        typer.echo(f"agentctx: there is no program {command[0]!r}", err=True)
+        return _NOT_FOUND
+    except OSError as error:
+        typer.echo(f"agentctx: {command[0]} cannot be run ({error.strerror})", err=True)
+        return _NOT_EXECUTABLE

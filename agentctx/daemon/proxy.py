@@ -1,0 +1,161 @@
+"""The proxy over the daemon's own answers: what is injected has a receipt like any other injection."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from starlette.types import ASGIApp
+
+from agentctx.config.schema import ProxySettings, Settings
+from agentctx.daemon.capture import Capture
+from agentctx.daemon.service import DaemonService
+from agentctx.errors import ConfigInvalid
+from agentctx.model_adapters.context_source import ContextQuestion, GivenContext
+from agentctx.model_adapters.conversation import ConversationMemory, RecentConversations
+from agentctx.model_adapters.injector import Injector
+from agentctx.proxy.access import TokenAccess, read_token, token_file
+from agentctx.proxy.app import Proxy, nobody_listens
+from agentctx.proxy.upstream import Upstreams
+from agentctx.server.service import Peer
+from agentctx.telemetry.base import Telemetry
+from agentctx.wire import DEFAULT_NAMESPACE, ContextRequest
+
+LOOPBACK: Final = "127.0.0.1"
+_MOST_PEERS: Final = 64
+"""Users whose conversations are kept apart; the one who came first is forgotten first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceContextSource:
+    """What the daemon answers this peer."""
+
+    service: DaemonService
+    peer: Peer
+
+    async def context(self, question: ContextQuestion, /) -> GivenContext:
+        reply = await self.service.context(
+            ContextRequest(
+                query=question.text,
+                namespace=question.scope.namespace or DEFAULT_NAMESPACE,
+                session=question.scope.session,
+                position=question.position,
+                present=list(question.present),
+            ),
+            self.peer,
+        )
+        return GivenContext(
+            block=reply.block,
+            tokens=reply.tokens,
+            injection_id=reply.injection_id,
+            degraded=reply.degraded,
+            ids=tuple(dict.fromkeys(passage.id for passage in reply.results)),
+        )
+
+
+class Injectors:
+    """An injector for each peer. Conversations of one user are never another's."""
+
+    def __init__(self, service: DaemonService, settings: Settings, telemetry: Telemetry) -> None:
+        self._service = service
+        self._settings = settings
+        self._telemetry = telemetry
+        self._memories: dict[int, ConversationMemory] = {}
+
+    def of(self, peer: Peer) -> Injector:
+        """For one call of this peer."""
+        return Injector(
+            ServiceContextSource(self._service, peer),
+            position=self._settings.proxy.position,
+            deadline_s=self._settings.injection.deadline_ms / 1_000,
+            conversations=self._memory(peer.uid),
+            telemetry=self._telemetry,
+        )
+
+    def blocks(self, uid: int, key: str) -> list[str]:
+        """Every block given so far in a conversation of this user."""
+        return list(self._memory(uid).recall(key).blocks.values())
+
+    def _memory(self, uid: int) -> ConversationMemory:
+        if uid not in self._memories:
+            if len(self._memories) >= _MOST_PEERS:
+                self._memories.pop(next(iter(self._memories)))
+            self._memories[uid] = RecentConversations()
+        return self._memories[uid]
+
+
+@asynccontextmanager
+async def open_proxy(
+    settings: Settings, service: DaemonService, telemetry: Telemetry
+) -> AsyncIterator[ASGIApp]:
+    """The proxy as an application for the socket; its connections to the vendors are closed at the end."""
+    proxy = settings.proxy
+    upstreams = Upstreams(
+        {
+            "openai": proxy.openai_url,
+            "anthropic": proxy.anthropic_url,
+            "gemini": proxy.gemini_url,
+            "ollama": proxy.ollama_url,
+        },
+        connect_timeout_s=proxy.connect_timeout_s,
+        read_timeout_s=proxy.read_timeout_s,
+        use_environment_proxies=proxy.use_environment_proxies,
+    )
+    injectors = Injectors(service, settings, telemetry)
+    capture = Capture(service, injectors.blocks)
+    try:
+        yield Proxy(
+            upstreams,
+            injectors.of if settings.embedding.rag.enabled else None,
+            keys=_keys(proxy),
+            listen=capture.listen if proxy.capture else nobody_listens,
+        )
+    finally:
+        await upstreams.aclose()
+        await capture.aclose()
+
+
+def on_loopback(app: ASGIApp, settings: ProxySettings, data_dir: Path) -> ASGIApp:
+    """The proxy for those who have the token; they are whom the daemon itself is.
+
+    Raises:
+        ConfigInvalid: the file of the token cannot be used.
+    """
+    token = read_token(token_file(settings, data_dir))
+    me = Peer(pid=0, uid=os.getuid(), gid=os.getgid())
+    return TokenAccess(app, token=token, peer=me, namespaces=settings.tcp_namespaces)
+
+
+def bind_loopback(port: int) -> socket.socket:
+    """A listening socket on 127.0.0.1.
+
+    Raises:
+        ConfigInvalid: the port is taken, or may not be used.
+    """
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((LOOPBACK, port))
+        listening.listen(128)
+    except OSError as error:
+        listening.close()
+        raise ConfigInvalid(
+            f"proxy.tcp_port: {LOOPBACK}:{port} cannot be used ({error.strerror})",
+            hint="Choose another port.",
+        ) from error
+    listening.setblocking(False)
+    return listening
+
+
+def _keys(settings: ProxySettings) -> dict[str, str]:
+    given = {
+        "openai": settings.openai_key,
+        "anthropic": settings.anthropic_key,
+        "gemini": settings.gemini_key,
+    }
+    return {vendor: key.get_secret_value() for vendor, key in given.items() if key is not None}

@@ -1,0 +1,146 @@
+"""Access over loopback TCP: a token instead of the kernel's word, and no way in from a browser."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from agentctx.config.schema import ProxySettings
+from agentctx.errors import AccessDenied, ConfigInvalid
+from agentctx.model_adapters.scope import NAMESPACE_HEADER
+from agentctx.proxy.vendors import Headers
+
+TOKEN_HEADER: Final = "X-Agentctx-Token"  # noqa: S105 - the name of a header
+TOKEN_FILE: Final = "proxy-token"  # noqa: S105 - the name of a file
+TOKEN_PATH: Final = b"/t/"
+"""What a target with the token in it begins with: `/t/TOKEN/proxy/…`."""
+_KEY_HEADERS: Final = (b"authorization", b"x-api-key", b"x-goog-api-key")
+"""Where programs that know nothing of us can put the token: in the place of the vendor's key."""
+_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]", "agentctx"})
+_TOKEN_BYTES: Final = 32
+
+
+class TokenAccess:
+    """ASGI middleware: lets requests with the token through, as those of one peer.
+
+    Everything else is refused: another Host than ours (a name that was made to resolve to us), and any
+    request that a web page makes, which carries an Origin or a Sec-Fetch-Site. The token is taken from
+    `X-Agentctx-Token`, from where the vendor's key would be, or from the path; there it is removed.
+
+    Args:
+        app: what is behind it.
+        token: as in the file.
+        peer: whose requests they are.
+        namespaces: those a request may choose; the first is the one of a request that chooses none.
+    """
+
+    def __init__(self, app: ASGIApp, *, token: str, peer: Any, namespaces: Sequence[str]) -> None:
+        self._app = app
+        self._token = token.encode()
+        self._peer = peer
+        self._namespaces = tuple(namespaces)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = scope["headers"]
+        require_no_browser(headers)
+        scope, has_token = without_token_path(scope, self._token)
+        passed = list(headers) if has_token else without_token(headers, self._token)
+        state = {**scope.get("state", {}), "peer": self._peer}
+        passed = with_namespace(passed, self._namespaces)
+        await self._app({**scope, "headers": passed, "state": state}, receive, send)
+
+
+def require_no_browser(headers: Headers) -> None:
+    """Raises `AccessDenied` for a request that a page in a browser can make."""
+    found = {name: value.decode("latin-1") for name, value in headers}
+    if b"origin" in found or b"sec-fetch-site" in found or b"referer" in found:
+        raise AccessDenied("requests of web pages are not answered", hint="Send no Origin and no Referer.")
+    host = found.get(b"host", "").rpartition(":")[0] or found.get(b"host", "")
+    if host.lower() not in _NAMES:
+        raise AccessDenied("the Host is not this one", hint="Connect to 127.0.0.1 by that name.")
+
+
+def without_token_path(scope: Scope, token: bytes) -> tuple[Scope, bool]:
+    """The request without the token in its path, and whether it was there."""
+    raw = scope.get("raw_path") or scope["path"].encode()
+    if not raw.startswith(TOKEN_PATH):
+        return scope, False
+    given, slash, rest = raw.removeprefix(TOKEN_PATH).partition(b"/")
+    if not hmac.compare_digest(given, token):
+        raise AccessDenied("the token in the path is wrong", hint="Take it from the file again.")
+    path = slash + rest
+    return {**scope, "raw_path": path, "path": path.decode("latin-1")}, True
+
+
+def without_token(headers: Headers, token: bytes) -> list[tuple[bytes, bytes]]:
+    """The headers without the token.
+
+    Raises:
+        AccessDenied: it is nowhere.
+    """
+    ours = TOKEN_HEADER.lower().encode()
+    kept = [(name, value) for name, value in headers if not _is_token(name, value, ours, token)]
+    if len(kept) == len(headers):
+        raise AccessDenied(
+            "the token is missing or wrong",
+            hint=f"Send it in {TOKEN_HEADER}; it is in the file that proxy.tcp_token_file names.",
+        )
+    return kept
+
+
+def with_namespace(headers: Headers, namespaces: Sequence[str]) -> list[tuple[bytes, bytes]]:
+    """The headers with a namespace that the token is good for.
+
+    Raises:
+        AccessDenied: they choose another one.
+    """
+    ours = NAMESPACE_HEADER.lower().encode()
+    chosen = [value.decode("latin-1").strip() for name, value in headers if name == ours]
+    if any(name not in namespaces for name in chosen):
+        raise AccessDenied("the token is not good for this namespace")
+    return list(headers) if chosen else [*headers, (ours, namespaces[0].encode())]
+
+
+def token_file(settings: ProxySettings, data_dir: Path) -> Path:
+    """Where the token of the port is."""
+    return settings.tcp_token_file or data_dir / TOKEN_FILE
+
+
+def read_token(path: Path) -> str:
+    """The token in the file, which is made with mode 0600 if it is not there.
+
+    Raises:
+        ConfigInvalid: others may read the file, it is empty, or cannot be read.
+    """
+    try:
+        if not path.exists():
+            _make_token(path)
+        mode = path.stat().st_mode
+        token = path.read_text(encoding="ascii").strip()
+    except (OSError, ValueError) as error:
+        raise ConfigInvalid(f"proxy.tcp_token_file: {path} cannot be used ({error})") from error
+    if mode & 0o077:
+        raise ConfigInvalid(f"others may read {path}", hint=f"Run: chmod 600 {path}")
+    if len(token) < _TOKEN_BYTES:
+        raise ConfigInvalid(f"{path} holds no token", hint="Remove the file; a new one is made.")
+    return token
+
+
+def _make_token(path: Path) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        file.write(secrets.token_urlsafe(_TOKEN_BYTES) + "\n")
+
+
+def _is_token(name: bytes, value: bytes, ours: bytes, token: bytes) -> bool:
+    if name != ours and name not in _KEY_HEADERS:
+        return False
+    scheme, space, rest = value.partition(b" ")
+    given = rest if space and scheme.lower() == b"bearer" else value
+    return hmac.compare_digest(given.strip(), token)

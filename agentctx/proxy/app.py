@@ -1,0 +1,261 @@
+"""The proxy as an ASGI application: read the request, give it its context, pass the reply on as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import structlog
+from starlette.types import Receive, Scope, Send
+
+from agentctx.errors import NotFound, UpstreamFailed
+from agentctx.model_adapters.dialects.base import Dialect
+from agentctx.model_adapters.injector import Injector, Prepared
+from agentctx.model_adapters.scope import Scope as CallScope
+from agentctx.model_adapters.scope import scope_of
+from agentctx.proxy.body import readable_body, written_body
+from agentctx.proxy.headers import INJECTION_HEADER, readable, returned
+from agentctx.proxy.upstream import UpstreamRequest, Upstreams
+from agentctx.proxy.vendors import VENDORS, Headers, Vendor
+
+if TYPE_CHECKING:
+    import httpx
+
+_log = structlog.get_logger("agentctx.proxy")
+
+PREFIX = "/proxy/"
+
+
+class ReplyListener(Protocol):
+    """Hears the reply of a call while it is passed on. Must not raise and is never waited for."""
+
+    def heard(self, data: bytes) -> None:
+        """Bytes of the body, as the vendor sent them."""
+        ...
+
+    def ended(self, *, is_whole: bool) -> None:
+        """No more comes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """A call that is being passed on, as a listener is told of it."""
+
+    peer: Any
+    scope: CallScope
+    dialect: Dialect
+    prepared: Prepared
+    status: int
+    headers: Mapping[str, str]
+    """Of the reply, names in lower case."""
+
+
+Listening = Callable[[Exchange], ReplyListener | None]
+
+
+def nobody_listens(exchange: Exchange) -> ReplyListener | None:  # noqa: ARG001 - a `Listening`
+    """For a proxy that captures nothing."""
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """A request that came in, and what became of it."""
+
+    vendor: Vendor
+    request: UpstreamRequest
+    scope: CallScope
+    dialect: Dialect | None = None
+    prepared: Prepared | None = None
+
+
+class Proxy:
+    """Serves `/proxy/{vendor}/…`.
+
+    Whatever is wrong with the context, the call goes out as it came: bytes that were not injected into are
+    not touched. A client that goes away ends the exchange with the vendor. Replies, errors included, arrive
+    as they were sent, with one header more: the id of the injection's receipt.
+
+    Args:
+        upstreams: the way to the vendors.
+        injector_of: the injector for the peer of a connection; None switches injection off.
+        keys: the operator's keys by vendor, for requests that bring none.
+        listen: is asked for a listener to each reply of a call that could take context.
+    """
+
+    def __init__(
+        self,
+        upstreams: Upstreams,
+        injector_of: Callable[[Any], Injector] | None,
+        *,
+        keys: Mapping[str, str] | None = None,
+        listen: Listening = nobody_listens,
+    ) -> None:
+        self._upstreams = upstreams
+        self._injector_of = injector_of
+        self._keys = dict(keys or {})
+        self._listen = listen
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        vendor, target = _target(scope)
+        scope["route"] = _Route(f"{PREFIX}{vendor.name}")
+        request = UpstreamRequest(
+            vendor=vendor.name,
+            method=scope["method"],
+            target=target,
+            headers=self._with_key(vendor, scope["headers"]),
+            body=await _read(receive),
+        )
+        peer = scope.get("state", {}).get("peer")
+        call = await self._prepared(vendor, request, scope["headers"], peer)
+        await _until_disconnected(self._pass_on(call, peer, send), receive)
+
+    def _with_key(self, vendor: Vendor, headers: Headers) -> Headers:
+        key = self._keys.get(vendor.name)
+        return [*headers, vendor.key_line(key)] if key and not vendor.has_key(headers) else headers
+
+    async def _prepared(self, vendor: Vendor, request: UpstreamRequest, headers: Headers, peer: Any) -> _Call:
+        call_scope = scope_of(readable(headers))
+        path = request.target.partition(b"?")[0].decode("latin-1")
+        dialect = vendor.dialect_of(request.method, path)
+        body = None if dialect is None else readable_body(request.body, headers)
+        call = _Call(vendor=vendor, request=request, scope=call_scope)
+        if dialect is None or body is None or self._injector_of is None:
+            return call
+        prepared = await self._injector_of(peer).prepare(dialect, body, call_scope)
+        outgoing = request.body if prepared.body is body else _written(prepared.body, request.body)
+        return _Call(
+            vendor=vendor,
+            request=_with_body(request, outgoing),
+            scope=call_scope,
+            dialect=dialect,
+            prepared=prepared,
+        )
+
+    async def _pass_on(self, call: _Call, peer: Any, send: Send) -> None:
+        async with self._upstreams.send(call.request) as reply:
+            listener = self._listener(call, peer, reply)
+            await send(
+                {
+                    "type": "http.response.start",
+                    "status": reply.status_code,
+                    "headers": [*returned(reply.headers.raw), *_receipt_line(call.prepared)],
+                }
+            )
+            is_whole = False
+            try:
+                await _pass_body(reply, listener, send, vendor=call.vendor.name)
+                is_whole = True
+            finally:
+                if listener is not None:
+                    listener.ended(is_whole=is_whole)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def _listener(self, call: _Call, peer: Any, reply: httpx.Response) -> ReplyListener | None:
+        if call.dialect is None or call.prepared is None:
+            return None
+        return self._listen(
+            Exchange(
+                peer=peer,
+                scope=call.scope,
+                dialect=call.dialect,
+                prepared=call.prepared,
+                status=reply.status_code,
+                headers=readable(returned(reply.headers.raw)),
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """What a request is counted under, whatever path the vendor has."""
+
+    path: str
+
+
+def _target(scope: Scope) -> tuple[Vendor, bytes]:
+    """The vendor, and path and query as they were sent.
+
+    Raises:
+        NotFound: there is no such vendor.
+    """
+    raw = scope.get("raw_path") or scope["path"].encode()
+    name, slash, path = raw.removeprefix(PREFIX.encode()).partition(b"/")
+    vendor = VENDORS.get(name.decode("latin-1"))
+    if vendor is None:
+        raise NotFound("there is no such proxy", hint=f"There are {', '.join(PREFIX + v for v in VENDORS)}.")
+    query = scope["query_string"]
+    return vendor, slash + path + (b"?" + query if query else b"")
+
+
+async def _read(receive: Receive) -> bytes:
+    """The body of the request. Its size and its time are limited below ASGI."""
+    parts: list[bytes] = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise UpstreamFailed("the client went away before its request was complete")
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _written(body: Mapping[str, Any], original: bytes) -> bytes:
+    try:
+        return written_body(body)
+    except ValueError as error:
+        _log.warning("context_left_out", reason="body", error=str(error))
+        return original
+
+
+def _with_body(request: UpstreamRequest, body: bytes) -> UpstreamRequest:
+    return UpstreamRequest(
+        vendor=request.vendor,
+        method=request.method,
+        target=request.target,
+        headers=request.headers,
+        body=body,
+    )
+
+
+def _receipt_line(prepared: Prepared | None) -> list[tuple[bytes, bytes]]:
+    injection_id = prepared.context.injection_id if prepared and prepared.context else None
+    return [(INJECTION_HEADER.lower().encode(), injection_id.encode())] if injection_id else []
+
+
+async def _pass_body(
+    reply: httpx.Response, listener: ReplyListener | None, send: Send, *, vendor: str
+) -> None:
+    import httpx
+
+    try:
+        async for data in reply.aiter_raw():
+            if listener is not None:
+                listener.heard(data)
+            await send({"type": "http.response.body", "body": data, "more_body": True})
+    except httpx.HTTPError as error:
+        # The status is out already: an answer that breaks off is passed on as one that breaks off.
+        raise UpstreamFailed(f"{vendor} broke off its answer ({type(error).__name__})") from None
+
+
+async def _until_disconnected(work: Any, receive: Receive) -> None:
+    """Do the work; give it up when the client goes away."""
+    working = asyncio.ensure_future(work)
+    watching = asyncio.ensure_future(_disconnected(receive))
+    try:
+        await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        watching.cancel()
+        if not working.done():
+            working.cancel()
+        await asyncio.wait({working, watching})
+    if not working.cancelled():
+        working.result()
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,124 @@
+"""What a model said, out of the bytes of its reply. Pure, and never raises: the unreadable is no text."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from agentctx.errors import ModelFailed
+from agentctx.model_adapters.event_stream import EventDecoder, JsonLines, ServerSentEvents
+
+MOST_BYTES: Final = 4 * 1024 * 1024
+"""Of a reply, unpacked; a longer one is not read."""
+_ENCODINGS: Final = {"": None, "identity": None, "gzip": 31, "deflate": 15}
+"""Of bodies, with zlib's window for each. Others are not read."""
+
+
+class ReplyReader:
+    """Collects the text of one reply.
+
+    Args:
+        dialect: the name of the API's dialect.
+        headers: of the reply, names in lower case.
+    """
+
+    def __init__(self, dialect: str, headers: Mapping[str, str]) -> None:
+        self._said = _SAID[dialect]
+        self._data = bytearray()
+        encoding = headers.get("content-encoding", "").strip().lower()
+        window = _ENCODINGS.get(encoding, 0)
+        self._unpack = zlib.decompressobj(window) if window else None
+        self._is_readable = window != 0
+        self._content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes as they came."""
+        if not self._is_readable:
+            return
+        try:
+            room = MOST_BYTES + 1 - len(self._data)
+            self._data += self._unpack.decompress(data, room) if self._unpack else data
+        except zlib.error:
+            self._is_readable = False
+        if len(self._data) > MOST_BYTES:
+            self._is_readable = False
+            self._data.clear()
+
+    def text(self) -> str:
+        """What the model said; empty if nothing, or if the reply could not be read."""
+        if not self._is_readable:
+            return ""
+        try:
+            return "".join(self._said(event) for event in self._events()).strip()
+        except ModelFailed:
+            return ""
+
+    def _events(self) -> Iterator[Mapping[str, Any]]:
+        # One document is one line, as far as JSON lines care, once its line ends are gone.
+        is_stream = self._content_type == "text/event-stream"
+        decoder: EventDecoder = ServerSentEvents() if is_stream else JsonLines()
+        data = bytes(self._data)
+        if self._content_type == "application/json":
+            data = data.replace(b"\n", b" ").replace(b"\r", b" ")
+        yield from decoder.feed(data)
+        yield from decoder.finish()
+
+
+def _chat(event: Mapping[str, Any]) -> str:
+    choice = _first(event.get("choices"))
+    return _word(_mapping(choice.get("message") or choice.get("delta")).get("content"))
+
+
+def _responses(event: Mapping[str, Any]) -> str:
+    if event.get("type") == "response.output_text.delta":
+        return _word(event.get("delta"))
+    items = [_mapping(item) for item in _listed(event.get("output"))]
+    return "".join(_parts(item.get("content"), "output_text") for item in items)
+
+
+def _anthropic(event: Mapping[str, Any]) -> str:
+    delta = _mapping(event.get("delta"))
+    if delta.get("type") == "text_delta":
+        return _word(delta.get("text"))
+    return _parts(event.get("content"), "text")
+
+
+def _gemini(event: Mapping[str, Any]) -> str:
+    content = _mapping(_first(event.get("candidates")).get("content"))
+    parts = [_mapping(part) for part in _listed(content.get("parts"))]
+    return "".join(_word(part.get("text")) for part in parts if not part.get("thought"))
+
+
+def _ollama(event: Mapping[str, Any]) -> str:
+    return _word(_mapping(event.get("message")).get("content"))
+
+
+_SAID: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    "openai_chat": _chat,
+    "openai_responses": _responses,
+    "anthropic_messages": _anthropic,
+    "gemini": _gemini,
+    "ollama": _ollama,
+}
+
+
+def _parts(content: Any, kind: str) -> str:
+    parts = [_mapping(part) for part in _listed(content)]
+    return "".join(_word(part.get("text")) for part in parts if part.get("type") == kind)
+
+
+def _first(value: Any) -> Mapping[str, Any]:
+    return _mapping(next(iter(_listed(value)), None))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,136 @@
+"""The way to the vendors: one pooled client, addresses of the operator's only, no redirects."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote_to_bytes
+
+from agentctx.errors import InvalidInput, UpstreamFailed
+from agentctx.proxy.headers import forwarded
+from agentctx.proxy.vendors import Headers
+
+if TYPE_CHECKING:
+    import httpx
+
+MAX_CONNECTIONS: Final = 512
+_KEEP_ALIVE_S: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamRequest:
+    """One request as it goes out. `target` is path and query as the client sent them, after the vendor."""
+
+    vendor: str
+    method: str
+    target: bytes
+    headers: Headers
+    body: bytes
+
+
+class Upstreams:
+    """Sends requests to the configured vendors. The client is made when first needed; `aclose` it.
+
+    Args:
+        urls: vendor to base URL, without a slash at its end; an empty one is a vendor that is switched off.
+        connect_timeout_s: how long a connection may take.
+        read_timeout_s: how long a vendor may be silent: models think for minutes.
+        use_environment_proxies: whether HTTPS_PROXY and the like count.
+    """
+
+    def __init__(
+        self,
+        urls: Mapping[str, str],
+        *,
+        connect_timeout_s: float,
+        read_timeout_s: float,
+        use_environment_proxies: bool = False,
+    ) -> None:
+        self._urls = dict(urls)
+        self._connect_timeout_s = connect_timeout_s
+        self._read_timeout_s = read_timeout_s
+        self._use_environment_proxies = use_environment_proxies
+        self._client: httpx.AsyncClient | None = None
+
+    async def aclose(self) -> None:
+        """Close every connection; idempotent."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    @asynccontextmanager
+    async def send(self, request: UpstreamRequest) -> AsyncIterator[httpx.Response]:
+        """The vendor's reply, its body not read yet. Leaving the block closes the exchange.
+
+        Raises:
+            InvalidInput: the vendor is switched off, or the path leaves its place.
+            UpstreamFailed: nobody answers there.
+        """
+        import httpx
+
+        client = self._client = self._client or self._open()
+        outgoing = httpx.Request(
+            request.method,
+            self._address(request),
+            headers=forwarded(request.headers),
+            content=request.body or None,
+            extensions={"timeout": self._timeouts()},
+        )
+        try:
+            reply = await client.send(outgoing, stream=True)
+        except httpx.HTTPError as error:
+            raise _unreachable(request.vendor, error) from None
+        try:
+            yield reply
+        finally:
+            await reply.aclose()
+
+    def _address(self, request: UpstreamRequest) -> httpx.URL:
+        import httpx
+
+        base = self._urls.get(request.vendor, "")
+        if not base:
+            raise InvalidInput(
+                f"the proxy does not pass on to {request.vendor!r}",
+                hint=f"Set proxy.{request.vendor}_url in the daemon's config.",
+            )
+        require_inside(request.target)
+        url = httpx.URL(base)
+        return url.copy_with(raw_path=url.raw_path.rstrip(b"/") + request.target)
+
+    def _timeouts(self) -> dict[str, float]:
+        return {
+            "connect": self._connect_timeout_s,
+            "read": self._read_timeout_s,
+            "write": self._read_timeout_s,
+            "pool": self._connect_timeout_s,
+        }
+
+    def _open(self) -> httpx.AsyncClient:
+        import httpx
+
+        limits = httpx.Limits(max_connections=MAX_CONNECTIONS, keepalive_expiry=_KEEP_ALIVE_S)
+        return httpx.AsyncClient(
+            limits=limits, trust_env=self._use_environment_proxies, follow_redirects=False
+        )
+
+
+def require_inside(target: bytes) -> None:
+    """Pass a path that stays below the vendor's address.
+
+    Raises:
+        InvalidInput: it has `..` among its parts, percent-encoded or not.
+    """
+    path = unquote_to_bytes(target.partition(b"?")[0]).replace(b"\\", b"/")
+    if b".." in path.split(b"/"):
+        raise InvalidInput("the path leaves the vendor's address", hint="Send the vendor's own path.")
+
+
+def _unreachable(vendor: str, error: Any) -> UpstreamFailed:
+    # httpx says in its own text what it could not reach, never a header.
+    return UpstreamFailed(
+        f"{vendor} does not answer ({type(error).__name__})",
+        hint=f"Is proxy.{vendor}_url right, and the network up? The request can be sent again.",
+    )

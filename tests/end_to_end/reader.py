@@ -1,0 +1,37 @@
+"""What a reader of the documents has: a daemon, and vendors of models behind its proxy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.chroma_server import free_port
+
+PORT_IN_THE_DOCUMENTS = "18181"
+
+
+@contextmanager
+def fake_vendors() -> Iterator[str]:
+    """The address of a server that speaks every vendor's format, in a process of its own."""
+    command = [sys.executable, "-m", "agentctx", "dev", "fake-provider", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            first = server.stdout.readline()
+            yield first.removeprefix("listening on ").partition(";")[0].strip()
+        finally:
+            server.terminate()
+            server.stdout.read()
+
+
+def daemon_config(vendors: str) -> tuple[str, int]:
+    """A config whose proxy leads there, and its port."""
+    port = free_port()
+    lines = [f'{vendor}_url = "{vendors}/{path}"' for vendor, path in _PATHS.items()]
+    return "\n".join(["[proxy]", f"tcp_port = {port}", *lines, ""]), port
+
+
+_PATHS = {"openai": "openai", "anthropic": "anthropic", "gemini": "google", "ollama": "ollama"}
+KEYS = {"OPENAI_API_KEY": "any", "ANTHROPIC_API_KEY": "any", "GEMINI_API_KEY": "any"}

@@ -1,0 +1,129 @@
+"""Who gets in over TCP."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from agentctx.errors import AccessDenied, ConfigInvalid
+from agentctx.proxy.access import TokenAccess, read_token
+
+TOKEN = "t" * 43
+HOST = (b"host", b"127.0.0.1:18181")
+
+
+class Behind:
+    """An application that notes what reaches it."""
+
+    def __init__(self) -> None:
+        self.scopes: list[Scope] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.scopes.append(scope)
+
+
+async def ask(*headers: tuple[bytes, bytes], path: str = "/proxy/openai/v1/models") -> Scope:
+    behind = Behind()
+    access = TokenAccess(behind, token=TOKEN, peer="me", namespaces=("default", "team"))
+    scope: dict[str, Any] = {
+        "type": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "headers": list(headers),
+    }
+
+    async def nothing(*_: Any) -> Any:
+        raise AssertionError("nobody reads or writes here")
+
+    await access(scope, nothing, nothing)
+    return behind.scopes[0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        (b"x-agentctx-token", TOKEN.encode()),
+        (b"authorization", b"Bearer " + TOKEN.encode()),
+        (b"x-api-key", TOKEN.encode()),
+        (b"x-goog-api-key", TOKEN.encode()),
+    ],
+)
+async def test_the_token_lets_in_and_goes_no_further(line: tuple[bytes, bytes]) -> None:
+    scope = await ask(HOST, line)
+    assert scope["state"]["peer"] == "me"
+    assert TOKEN not in repr(scope["headers"])
+
+
+async def test_the_token_in_the_path_is_taken_out_of_it() -> None:
+    scope = await ask(HOST, (b"authorization", b"Bearer vendor"), path=f"/t/{TOKEN}/proxy/gemini/v1/x")
+    assert (scope["path"], scope["raw_path"]) == ("/proxy/gemini/v1/x", b"/proxy/gemini/v1/x")
+    assert (b"authorization", b"Bearer vendor") in scope["headers"]
+
+
+async def test_a_vendors_key_beside_the_token_stays() -> None:
+    scope = await ask(HOST, (b"x-agentctx-token", TOKEN.encode()), (b"authorization", b"Bearer vendor"))
+    assert (b"authorization", b"Bearer vendor") in scope["headers"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [HOST],
+        [HOST, (b"x-agentctx-token", b"wrong")],
+        [HOST, (b"x-agentctx-token", b"")],
+        [HOST, (b"cookie", TOKEN.encode())],
+        [(b"host", b"evil.example"), (b"x-agentctx-token", TOKEN.encode())],
+        [(b"host", b"127.0.0.1.evil.example:1"), (b"x-agentctx-token", TOKEN.encode())],
+        [(b"x-agentctx-token", TOKEN.encode())],
+        [HOST, (b"x-agentctx-token", TOKEN.encode()), (b"origin", b"http://127.0.0.1:18181")],
+        [HOST, (b"x-agentctx-token", TOKEN.encode()), (b"referer", b"http://a/")],
+        [HOST, (b"x-agentctx-token", TOKEN.encode()), (b"sec-fetch-site", b"same-origin")],
+    ],
+)
+async def test_everything_else_stays_out(headers: list[tuple[bytes, bytes]]) -> None:
+    with pytest.raises(AccessDenied):
+        await ask(*headers)
+
+
+async def test_a_wrong_token_in_the_path_stays_out() -> None:
+    with pytest.raises(AccessDenied):
+        await ask(HOST, path="/t/wrong/proxy/openai/v1/models")
+
+
+async def test_the_token_is_good_for_its_namespaces_alone() -> None:
+    token = (b"x-agentctx-token", TOKEN.encode())
+    assert (b"x-agentctx-namespace", b"default") in (await ask(HOST, token))["headers"]
+    assert (b"x-agentctx-namespace", b"team") in (await ask(HOST, token, (b"x-agentctx-namespace", b"team")))[
+        "headers"
+    ]
+    with pytest.raises(AccessDenied):
+        await ask(HOST, token, (b"x-agentctx-namespace", b"secret"))
+
+
+def test_the_file_of_the_token_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    token = read_token(path)
+    assert len(token) >= 32
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert read_token(path) == token
+
+
+def test_a_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    read_token(path)
+    path.chmod(0o640)
+    with pytest.raises(ConfigInvalid, match="others may read"):
+        read_token(path)
+
+
+@pytest.mark.parametrize("content", ["", "short\n", "ü" * 40])
+def test_a_file_without_a_token_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "token"
+    path.touch(mode=0o600)
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(ConfigInvalid):
+        read_token(path)

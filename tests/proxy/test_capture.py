@@ -1,0 +1,86 @@
+"""Replies that become observations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentctx.client import AsyncClient
+from agentctx.fake_provider.answers import Answer, ToolCall
+from agentctx.fake_provider.faults import Fault
+from agentctx.wire import EntryView
+from tests.proxy.running_proxy import MEMORY, QUESTION, RunningProxy, running_proxy
+
+CHAT = "/openai/v1/chat/completions"
+KEY = {"authorization": "Bearer k"}
+NEWS = "The staging cluster was rebooted during lunch."
+
+
+async def ask(proxy: RunningProxy, *, said: Answer | None = None, **more: Any) -> None:
+    proxy.vendor.answer(said or Answer(text=f"{MEMORY} {NEWS}"))
+    body = {"model": "m", "messages": [{"role": "user", "content": QUESTION}], **more}
+    async with proxy.over_socket() as http:
+        await http.post(CHAT, headers={**KEY, "X-Agentctx-Session": "s1", "X-Agentctx-Agent": "a"}, json=body)
+
+
+async def observations(folder: Path) -> list[EntryView]:
+    """What is saved in the end: a daemon that stops finishes what it heard."""
+    async with running_proxy(folder, saved="") as again:
+        return await saved(again.memory)
+
+
+async def saved(memory: AsyncClient) -> list[EntryView]:
+    return [entry async for entry in memory.iterate(collections=["observation"])]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_is_new_in_a_reply_is_an_observation_of_trust_external(
+    tmp_path: Path, stream: bool
+) -> None:
+    async with running_proxy(tmp_path, proxy={"capture": True}) as proxy:
+        await ask(proxy, stream=stream)
+    (entry,) = await observations(tmp_path)
+    assert (entry.content, entry.origin, entry.trust) == (NEWS, "capture", "external")
+    assert (entry.session, entry.agent) == ("s1", "a")
+
+
+async def test_capture_is_off_unless_wanted(tmp_path: Path) -> None:
+    async with running_proxy(tmp_path) as proxy:
+        await ask(proxy)
+    assert await observations(tmp_path) == []
+
+
+async def test_what_was_injected_turns_ago_is_not_new(tmp_path: Path) -> None:
+    async with running_proxy(tmp_path, proxy={"capture": True}) as proxy:
+        await ask(proxy, said=Answer(text="Yes."))
+        proxy.vendor.answer(Answer(text=f"As I said:\n> {MEMORY}"))
+        turns = [
+            {"role": "user", "content": QUESTION},
+            {"role": "assistant", "content": "Yes."},
+            {"role": "user", "content": "Say it again, word for word?"},
+        ]
+        async with proxy.over_socket() as http:
+            headers = {**KEY, "X-Agentctx-Session": "s1", "X-Agentctx-Agent": "a"}
+            await http.post(CHAT, headers=headers, json={"model": "m", "messages": turns})
+    assert await observations(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "fault"),
+    [
+        (Answer(calls=(ToolCall(name="look", arguments={"a": "one two three four five"}),)), None),
+        (None, Fault.refuses(500)),
+        (None, Fault(kind="wrong_content_type")),
+    ],
+    ids=["tool calls", "an error", "a page"],
+)
+async def test_what_the_model_did_not_say_is_not_saved(
+    tmp_path: Path, said: Answer | None, fault: Fault | None
+) -> None:
+    async with running_proxy(tmp_path, proxy={"capture": True}) as proxy:
+        if fault is not None:
+            proxy.vendor.script(fault)
+        await ask(proxy, said=said)
+    assert await observations(tmp_path) == []

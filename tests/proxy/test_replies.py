@@ -1,0 +1,133 @@
+"""What a model said, out of real replies of the fake vendor."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentctx.fake_provider import serving
+from agentctx.fake_provider.answers import Answer, ToolCall
+from agentctx.proxy.replies import MOST_BYTES, ReplyReader
+
+SAID = "The tower stands in Kiruna.\nIt has 9 floors."
+USER: list[dict[str, Any]] = [{"role": "user", "content": "Where?"}]
+KEYS = {
+    "authorization": "Bearer k",
+    "x-api-key": "k",
+    "x-goog-api-key": "k",
+    "anthropic-version": "2023-06-01",
+}
+GEMINI = "/google/v1beta/models/gemini-3-flash"
+REQUESTS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "chat": ("openai_chat", "/openai/v1/chat/completions", {"model": "m", "messages": USER}),
+    "chat streamed": (
+        "openai_chat",
+        "/openai/v1/chat/completions",
+        {"model": "m", "messages": USER, "stream": True},
+    ),
+    "responses": ("openai_responses", "/openai/v1/responses", {"model": "m", "input": "Where?"}),
+    "responses streamed": (
+        "openai_responses",
+        "/openai/v1/responses",
+        {"model": "m", "input": "Where?", "stream": True},
+    ),
+    "anthropic": (
+        "anthropic_messages",
+        "/anthropic/v1/messages",
+        {"model": "claude-opus-5", "messages": USER, "max_tokens": 99},
+    ),
+    "anthropic streamed": (
+        "anthropic_messages",
+        "/anthropic/v1/messages",
+        {"model": "claude-opus-5", "messages": USER, "max_tokens": 99, "stream": True},
+    ),
+    "gemini": ("gemini", f"{GEMINI}:generateContent", {"contents": [{"parts": [{"text": "Where?"}]}]}),
+    "gemini streamed": (
+        "gemini",
+        f"{GEMINI}:streamGenerateContent?alt=sse",
+        {"contents": [{"parts": [{"text": "Where?"}]}]},
+    ),
+    "ollama": ("ollama", "/ollama/api/chat", {"model": "m", "messages": USER, "stream": False}),
+    "ollama streamed": ("ollama", "/ollama/api/chat", {"model": "m", "messages": USER}),
+}
+
+
+def read(dialect: str, headers: Mapping[str, str], *pieces: bytes) -> str:
+    reader = ReplyReader(dialect, headers)
+    for piece in pieces:
+        reader.feed(piece)
+    return reader.text()
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+@pytest.mark.parametrize("with_calls", [False, True])
+async def test_the_text_of_every_reply(name: str, with_calls: bool) -> None:
+    dialect, path, body = REQUESTS[name]
+    calls = (ToolCall(name="look", arguments={"secret": "in a call"}),) if with_calls else ()
+    async with serving.running() as vendor, httpx.AsyncClient(trust_env=False) as http:
+        vendor.answer(Answer(text=SAID, calls=calls))
+        reply = await http.post(vendor.url + path, headers=KEYS, json=body)
+    assert reply.status_code == 200, reply.text
+    halves = reply.content[:100], reply.content[100:]
+    assert read(dialect, {key.lower(): value for key, value in reply.headers.items()}, *halves) == SAID
+
+
+def chat(text: str) -> bytes:
+    return json.dumps({"choices": [{"message": {"content": text}}]}).encode()
+
+
+def test_a_packed_reply_is_unpacked() -> None:
+    headers = {"content-type": "application/json", "content-encoding": "gzip"}
+    assert read("openai_chat", headers, gzip.compress(chat("packed"))) == "packed"
+    assert read("openai_chat", headers, b"no gzip") == ""
+
+
+def test_a_packing_that_is_not_known_is_not_read() -> None:
+    headers = {"content-type": "application/json", "content-encoding": "br"}
+    assert read("openai_chat", headers, chat("text")) == ""
+
+
+def test_a_bomb_is_not_unpacked() -> None:
+    headers = {"content-type": "application/json", "content-encoding": "gzip"}
+    reader = ReplyReader("openai_chat", headers)
+    reader.feed(gzip.compress(b" " * (50 * MOST_BYTES)))
+    assert reader.text() == ""
+
+
+@given(
+    dialect=st.sampled_from(["openai_chat", "openai_responses", "anthropic_messages", "gemini", "ollama"]),
+    kind=st.sampled_from(["application/json", "text/event-stream", "application/x-ndjson", ""]),
+    reply=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: (
+            st.lists(inner)
+            | st.dictionaries(
+                st.sampled_from(
+                    [
+                        "choices",
+                        "delta",
+                        "message",
+                        "content",
+                        "type",
+                        "output",
+                        "candidates",
+                        "parts",
+                        "text",
+                    ]
+                ),
+                inner,
+            )
+        ),
+    ),
+)
+def test_nothing_that_comes_raises(dialect: str, kind: str, reply: Any) -> None:
+    data = json.dumps(reply).encode()
+    for piece in (data, b"data: " + data + b"\n\n", data[:-1]):
+        assert isinstance(read(dialect, {"content-type": kind}, piece), str)

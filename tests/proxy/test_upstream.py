@@ -1,0 +1,22 @@
+"""The way to the vendors."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentctx.errors import InvalidInput
+from agentctx.proxy.upstream import require_inside
+
+
+@pytest.mark.parametrize(
+    "target",
+    [b"/v1/../x", b"/..", b"/v1/%2e%2e/x", b"/v1/%2E./x", b"/v1/..\\x", b"/v1/..%2fx", b"/v1/..?a=b"],
+)
+def test_no_path_goes_up(target: bytes) -> None:
+    with pytest.raises(InvalidInput):
+        require_inside(target)
+
+
+@pytest.mark.parametrize("target", [b"/v1/a..b", b"/v1/...", b"/v1/models?x=../y", b"", b"/v1/./x"])
+def test_dots_alone_are_no_harm(target: bytes) -> None:
+    require_inside(target)
