@@ -18,6 +18,7 @@ from benchmarks import (
     ingest,
     injection_floor,
     prompt_cache,
+    proxy,
     relevance,
     roundtrip,
     saves,
@@ -40,6 +41,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "footprint": footprint.measure,
     "roundtrip": roundtrip.measure,
     "prompt_cache": prompt_cache.measure,
+    "proxy": proxy.measure,
 }
 
 

@@ -19,11 +19,11 @@ _POLL_S = 0.05
 
 
 @contextmanager
-def daemon_folder(provider: str = "embedded") -> Iterator[Path]:
-    """A folder as `DemoDaemon` wants it, with a config that names the provider; removed at the end."""
+def daemon_folder(provider: str = "embedded", more: str = "") -> Iterator[Path]:
+    """A folder as `DemoDaemon` wants it, removed at the end. Its config names the provider, then `more`."""
     with tempfile.TemporaryDirectory(prefix="agentctx-bench-") as name:
         folder = Path(name)
-        config = f'[embedding]\nprovider = "{provider}"\n\n[log]\nlevel = "warning"\n'
+        config = f'[embedding]\nprovider = "{provider}"\n\n[log]\nlevel = "warning"\n{more}'
         (folder / "agentctx.toml").write_text(config, "utf-8")
         (folder / "data").mkdir(mode=0o700)
         yield folder

@@ -32,7 +32,7 @@ FEW = 10
 TIMEOUT_S = 30.0
 MOST_BESIDE_MS = 3.0
 MOST_TIMES_IDLE = 2
-_TABLE = "vec_bare"
+TABLE = "vec_bare"
 _BLOCKS = 3
 
 
@@ -71,7 +71,7 @@ async def measure(options: Options) -> list[Figure]:
     try:
         with daemon_folder() as folder:
             vectors = await fill(database_in(folder), provider, TextSource(seed=8), entries)
-            with closing(_bare_table(folder / "bare.db", vectors)) as bare:
+            with closing(bare_table(folder / "bare.db", vectors)) as bare:
                 async with started(folder) as client:
                     transport = AsyncUnixTransport(client.socket, TIMEOUT_S)
                     questions = Questions(client, transport)
@@ -86,7 +86,7 @@ async def measure(options: Options) -> list[Figure]:
         await provider.aclose()
 
 
-def _bare_table(path: Path, vectors: Vectors) -> Connection:
+def bare_table(path: Path, vectors: Vectors) -> Connection:
     """A reading connection, opened as the daemon opens its own, to a table of these vectors alone."""
     rows = (
         (number, DEFAULT_NAMESPACE, "observation", SESSION, vector.tobytes())
@@ -94,8 +94,8 @@ def _bare_table(path: Path, vectors: Vectors) -> Connection:
     )
     with closing(open_connection(path)) as writer:
         writer.execute("BEGIN")
-        vec0.create_space_table(writer, _TABLE, vectors.shape[1])
-        vec0.insert_vectors(writer, _TABLE, rows)
+        vec0.create_space_table(writer, TABLE, vectors.shape[1])
+        vec0.insert_vectors(writer, TABLE, rows)
         writer.execute("COMMIT")
     return open_connection(path, readonly=True)
 
@@ -113,7 +113,7 @@ async def _idle(
             vector = await provider.embed_query(questions.next())
 
         embeddings.append(await timed_ms(embed))
-        vec0.nearest(bare, _TABLE, vector.tobytes(), k, namespace=DEFAULT_NAMESPACE)
+        vec0.nearest(bare, TABLE, vector.tobytes(), k, namespace=DEFAULT_NAMESPACE)
 
     actions = (questions.ask, questions.ask_with_client, lambda: nearest(POOL), lambda: nearest(FEW))
     asked, with_client, many, few = await interleaved_ms(actions, rounds=rounds)

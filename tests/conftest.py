@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests import chroma_server
+
+# How fast a machine is, is no property of the code.
+settings.register_profile("agentctx", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("agentctx")
 
 
 @pytest.fixture(scope="session")

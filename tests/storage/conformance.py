@@ -408,6 +408,24 @@ class SearchConformance:
         assert set(await found_by_words(storage, "text", wanted)) <= set(wanted_ids)
         assert len(await found_by_words(storage, "text", wanted)) == min(50, len(wanted_ids))
 
+    @pytest.mark.parametrize("outsiders", [0, 5, 60])
+    async def test_what_is_not_trusted_takes_nobodys_place(self, storage: Storage, outsiders: int) -> None:
+        space = await serving_space(storage)
+        for number in range(outsiders):
+            text = f"crane crane crane {number}"
+            await embed(storage, await save(storage, keyless(text, trust="external")), vector(1))
+        ours = [
+            await save(storage, keyless(f"a crane on the hill {number}", trust=trust))
+            for number, trust in enumerate(("agent", "operator", "agent"))
+        ]
+        for saved in ours:
+            await embed(storage, saved, vector(0, 1))
+        trusted = replace(ALL, trust=("agent", "operator"))
+        expected = {saved.id for saved in ours}
+        hits = await storage.search_vectors(space.id, vector(1), trusted, 3)
+        assert {hit.entry for hit in hits} == expected
+        assert {hit.entry for hit in await storage.search_words("crane", trusted, 3)} == expected
+
     async def test_time_and_trust_filters(self, storage: Storage, clock: HandClock) -> None:
         old = await save(storage, keyless("word one", trust="external"))
         clock.now += HOUR_MS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agentctx.storage.records import TRUST_ORDER, Filter
@@ -39,6 +39,16 @@ def entry_condition(wanted: Filter, *, now: int) -> Condition:
 def is_narrow(wanted: Filter) -> bool:
     """Whether the filter asks for more than the indexes of words and vectors know by themselves."""
     return bool(_narrow(wanted))
+
+
+def whatever_trust(wanted: Filter) -> Filter:
+    """The same filter without its condition on trust."""
+    return replace(wanted, trust=TRUST_ORDER)
+
+
+def trust_left_out(wanted: Filter) -> tuple[str, ...]:
+    """The trusts that the filter does not ask for."""
+    return tuple(trust for trust in TRUST_ORDER if trust not in wanted.trust)
 
 
 def scope_groups(wanted: Filter) -> list[list[str]]:

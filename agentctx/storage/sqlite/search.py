@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.location import locate
-from agentctx.storage.records import Filter, ResolvedChunk, VectorHit, WordHit
+from agentctx.storage.records import Filter, ResolvedChunk, SampledChunk, VectorHit, WordHit
 from agentctx.storage.sqlite import filters, fts
 from agentctx.storage.sqlite.entries import CHUNK, CONTENT, SELECT_CHUNKS, entry_of
 from agentctx.storage.sqlite.space_index import SpaceIndex
@@ -17,6 +18,9 @@ from agentctx.storage.words import match_expression
 
 FEW_CHUNKS = 256
 """Up to here exact distances by point look-up beat a scan of the namespace (20 ids take 0.1 ms)."""
+
+MOST_LEFT_OUT = 1_024
+"""Up to here it is cheaper to know the chunks of a trust that is not wanted than those of the others."""
 
 _CHUNK_IDS = "SELECT chunks.id FROM chunks JOIN entries e ON e.seq = chunks.entry WHERE "
 
@@ -27,11 +31,16 @@ def by_words(conn: Connection, question: str, wanted: Filter, limit: int, *, now
     expression = match_expression(terms, _scope(conn, wanted))
     if not expression:
         return []
-    narrowed, parameters = "", ()
-    if filters.is_narrow(wanted):
-        condition = filters.entry_condition(wanted, now=now)
+    narrowed: str = ""
+    parameters: tuple[Any, ...] = ()
+    narrowing = narrow(conn, wanted, now=now)
+    if narrowing.left_out:
+        narrowed = "AND +chunk_fts.rowid NOT IN (SELECT value FROM json_each(?))"
+        parameters = (json.dumps(sorted(narrowing.left_out)),)
+    elif narrowing.among is not None:
         # The + keeps FTS from running the whole question once for every id.
-        narrowed, parameters = f"AND +chunk_fts.rowid IN ({_CHUNK_IDS} {condition.sql})", condition.parameters
+        narrowed = "AND +chunk_fts.rowid IN (SELECT value FROM json_each(?))"
+        parameters = (json.dumps(narrowing.among),)
     rows = conn.execute(
         f"""SELECT found.id, entries.id, -found.rank FROM
               (SELECT rowid AS id, rank FROM chunk_fts WHERE chunk_fts MATCH ? {narrowed}
@@ -43,12 +52,29 @@ def by_words(conn: Connection, question: str, wanted: Filter, limit: int, *, now
     return [WordHit(chunk, entry, score) for chunk, entry, score in rows]
 
 
+def sample(conn: Connection, limit: int) -> list[SampledChunk]:
+    """Up to `limit` live chunks, spread evenly over all of them."""
+    live = "chunks JOIN entries ON entries.seq = chunks.entry AND entries.live = 1"
+    ids = [row[0] for row in conn.execute(f"SELECT chunks.id FROM {live} ORDER BY chunks.id")]  # noqa: S608 - constant
+    drawn = [ids[len(ids) * number // limit] for number in range(limit)] if len(ids) > limit else ids
+    rows = conn.execute(
+        f"""SELECT chunks.id, entries.id, entries.namespace, chunks.start_at, chunks.end_at, entries.content FROM {live}
+            WHERE chunks.id IN (SELECT value FROM json_each(?)) ORDER BY chunks.id""",  # noqa: S608 - constant
+        (json.dumps(drawn),),
+    )
+    return [
+        SampledChunk(chunk, entry, namespace, content[start:end])
+        for chunk, entry, namespace, start, end, content in rows
+    ]
+
+
 def by_vector(
     conn: Connection, space: int, query: Vectors, wanted: Filter, limit: int, *, now: int
 ) -> list[VectorHit]:
     """The nearest chunks. Filters that the index does not know are resolved to ids first."""
     index = SpaceIndex(space)
-    among = narrowed(conn, wanted, now=now)
+    narrowing = narrow(conn, wanted, now=now)
+    among = narrowing.among
     if among is not None and len(among) <= FEW_CHUNKS:
         exact = index.distances(conn, query, among)
         nearest = sorted(exact.items(), key=lambda item: (item[1], item[0]))[:limit]
@@ -56,21 +82,53 @@ def by_vector(
         nearest = index.nearest(
             conn,
             query,
-            limit,
+            limit + len(narrowing.left_out),
             namespace=wanted.namespace,
             collections=wanted.collections,
             session=wanted.session,
             among=among,
         )
-    return with_entries(conn, nearest)
+    return with_entries(conn, narrowing.kept(nearest, limit))
 
 
-def narrowed(conn: Connection, wanted: Filter, *, now: int) -> list[int] | None:
-    """The chunks that a filter leaves; None when it holds nothing that an index of vectors does not know."""
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """What a filter asks for beyond what the indexes know by themselves.
+
+    `among` are the only chunks that may be found; None: all but those `left_out`.
+    """
+
+    among: list[int] | None = None
+    left_out: frozenset[int] = frozenset()
+
+    def kept(self, nearest: Sequence[tuple[int, float]], limit: int) -> list[tuple[int, float]]:
+        """The first `limit` that are not left out, of so many more as are: none is missed."""
+        return [hit for hit in nearest if hit[0] not in self.left_out][:limit]
+
+
+def narrow(conn: Connection, wanted: Filter, *, now: int) -> Narrowing:
+    """Resolve a filter to ids: to those it leaves, or, where only the trust of few is wrong, to these few."""
     if not filters.is_narrow(wanted):
-        return None
+        return Narrowing()
+    if not filters.is_narrow(filters.whatever_trust(wanted)):
+        left_out = _of_other_trust(conn, wanted)
+        if left_out is not None:
+            return Narrowing(left_out=left_out)
     condition = filters.entry_condition(wanted, now=now)
-    return [row[0] for row in conn.execute(_CHUNK_IDS + condition.sql, condition.parameters)]
+    return Narrowing([row[0] for row in conn.execute(_CHUNK_IDS + condition.sql, condition.parameters)])
+
+
+def _of_other_trust(conn: Connection, wanted: Filter) -> frozenset[int] | None:
+    """The chunks whose trust is not wanted; None when they are too many, or the usual ones."""
+    trusts = filters.trust_left_out(wanted)
+    if "agent" in trusts:
+        return None
+    rows = conn.execute(
+        f"""{_CHUNK_IDS} e.live = 1 AND e.trust <> 'agent' AND e.namespace = ?
+            AND e.trust IN (SELECT value FROM json_each(?)) LIMIT ?""",
+        (wanted.namespace, json.dumps(trusts), MOST_LEFT_OUT + 1),
+    ).fetchall()
+    return frozenset(row[0] for row in rows) if len(rows) <= MOST_LEFT_OUT else None
 
 
 def with_entries(conn: Connection, nearest: Sequence[tuple[int, float]]) -> list[VectorHit]:

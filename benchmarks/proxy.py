@@ -1,0 +1,140 @@
+"""What the proxy adds to an LLM call, beside a bare embedding with a bare vec0 search."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from agentctx.config.schema import EmbeddingSettings
+from agentctx.embedding_providers.registry import create_provider
+from agentctx.vector_stores import vec0
+from agentctx.wire import DEFAULT_NAMESPACE
+from benchmarks.daemons import daemon_folder, database_in, started
+from benchmarks.figures import Figure, at_most
+from benchmarks.filling import fill
+from benchmarks.options import Options
+from benchmarks.search import POOL, TABLE, bare_table
+from benchmarks.texts import TextSource
+from benchmarks.timing import interleaved_ms, median, percentile
+
+MOST_BESIDE_MS = 6.0
+_PATH = "/v1/chat/completions"
+_TIMEOUT_S = 30.0
+
+
+class Calls:
+    """LLM calls with questions that were never asked before, straight to the vendor or through the proxy."""
+
+    def __init__(self, client: httpx.AsyncClient, questions: TextSource) -> None:
+        self._client = client
+        self._questions = questions
+        self.injected = 0
+
+    async def whole(self) -> None:
+        """Until the reply is there."""
+        reply = await self._client.post(_PATH, json=self._body(stream=False))
+        reply.raise_for_status()
+        self.injected += "x-agentctx-injection" in reply.headers
+
+    async def first_byte(self) -> None:
+        """Until the first byte of a stream is there; the rest is read untimed by the next call's start."""
+        async with self._client.stream("POST", _PATH, json=self._body(stream=True)) as reply:
+            await anext(reply.aiter_raw())
+
+    def _body(self, *, stream: bool) -> dict[str, Any]:
+        message = {"role": "user", "content": self._questions.question()}
+        return {"model": "gpt-5.4-mini", "stream": stream, "messages": [message]}
+
+
+async def measure(options: Options) -> list[Figure]:
+    entries = options.size(10_000, 2_000)
+    provider = create_provider(EmbeddingSettings())
+    if provider is None:
+        raise RuntimeError("the default provider embeds nothing")
+    questions = TextSource(seed=11)
+    try:
+        with fake_vendor() as vendor, daemon_folder(more=_config(vendor)) as folder:
+            vectors = await fill(database_in(folder), provider, TextSource(seed=8), entries)
+            with closing(bare_table(folder / "bare.db", vectors)) as bare:
+
+                async def nearest() -> None:
+                    vector = await provider.embed_query(questions.question())
+                    vec0.nearest(bare, TABLE, vector.tobytes(), POOL, namespace=DEFAULT_NAMESPACE)
+
+                async with (
+                    started(folder) as client,
+                    _direct(vendor) as direct,
+                    _through(client.socket) as proxy,
+                ):
+                    straight, through = Calls(direct, questions), Calls(proxy, questions)
+                    return await _figures(straight, through, nearest, options.size(300, 60), entries)
+    finally:
+        await provider.aclose()
+
+
+async def _figures(straight: Calls, through: Calls, nearest: Any, rounds: int, entries: int) -> list[Figure]:
+    actions = (straight.whole, through.whole, straight.first_byte, through.first_byte, nearest)
+    direct, proxied, first, first_proxied, bare = await interleaved_ms(actions, rounds=rounds)
+    if not through.injected:
+        raise RuntimeError("no call got a receipt")
+    name = f"LLM call, {entries} entries"
+    bar = at_most(median(bare) + MOST_BESIDE_MS, f"bare + {MOST_BESIDE_MS:g} ms")
+    added = median(proxied) - median(direct)
+    return [
+        Figure(
+            name=f"{name}: added by the proxy, p50", value=added, unit="ms", baseline=median(bare), bar=bar
+        ),
+        Figure(
+            name=f"{name}: through the proxy, p50", value=median(proxied), unit="ms", baseline=median(direct)
+        ),
+        Figure(
+            name=f"{name}: through the proxy, p95",
+            value=percentile(proxied, 95),
+            unit="ms",
+            baseline=percentile(direct, 95),
+        ),
+        Figure(
+            name=f"{name}: first streamed byte, p50",
+            value=median(first_proxied),
+            unit="ms",
+            baseline=median(first),
+        ),
+    ]
+
+
+@contextmanager
+def fake_vendor() -> Iterator[str]:
+    """A vendor in a process of its own; its address."""
+    command = [sys.executable, "-m", "agentctx", "dev", "fake-provider", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        if server.stdout is None:
+            raise RuntimeError("the fake vendor says nothing")
+        try:
+            yield server.stdout.readline().removeprefix("listening on ").partition(";")[0].strip()
+        finally:
+            server.terminate()
+            server.stdout.read()
+
+
+def _config(vendor: str) -> str:
+    # Whatever a loaded machine takes, the call waits for its context: its time is what is measured.
+    return f'\n[proxy]\nopenai_url = "{vendor}/openai"\n\n[injection]\ndeadline_ms = 30000\n'
+
+
+def _direct(vendor: str) -> httpx.AsyncClient:
+    return httpx.AsyncClient(base_url=f"{vendor}/openai", headers=_KEY, timeout=_TIMEOUT_S, trust_env=False)
+
+
+def _through(socket: Path) -> httpx.AsyncClient:
+    transport = httpx.AsyncHTTPTransport(uds=str(socket))
+    url = "http://agentctx/proxy/openai"
+    return httpx.AsyncClient(transport=transport, base_url=url, headers=_KEY, timeout=_TIMEOUT_S)
+
+
+_KEY = {"authorization": "Bearer any"}
