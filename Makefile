@@ -6,8 +6,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 BENCH_ARGS ?=
+TORTURE_ARGS ?=
 
-.PHONY: install install-dev demo serve test lint format bench reference screens lock clean
+.PHONY: install install-dev demo serve test torture lint format bench reference screens lock clean
 
 install: $(VENV)/.installed
 
@@ -34,6 +35,10 @@ serve: install
 
 test: install-dev
 	$(BIN)/python -m pytest
+
+# Hours in all: it adds up in docs/durability.json and goes on where it was. TORTURE_ARGS="--suite kill --minutes 30"
+torture: install-dev
+	$(BIN)/python -m tests.durability $(TORTURE_ARGS)
 
 lint: install-dev
 	$(BIN)/ruff check .

@@ -207,8 +207,8 @@ class SpendCapReached(ProviderFailed):
     code = "spend_cap_reached"
     default_hint = "Raise embedding.limits.usd_per_day and restart, or wait; nothing that is owed is lost."
 
-    def __init__(self, message: str, *, retry_after_s: float) -> None:
-        super().__init__(message, disposition=Disposition.LATER, retry_after_s=retry_after_s)
+    def __init__(self, message: str, *, retry_after_s: float | None = None, hint: str | None = None) -> None:
+        super().__init__(message, disposition=Disposition.LATER, retry_after_s=retry_after_s, hint=hint)
 
 
 class UpstreamFailed(AgentctxError):

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 log = structlog.get_logger("agentctx.embedding_queue")
 
-_BACKOFF = Backoff(base_s=0.2, max_s=10.0)
+_BACKOFF = Backoff(base_s=0.2, max_s=3.0)
 _END_OF_TIME = 2**62
 
 

@@ -253,9 +253,10 @@ class PeerProtocol(HttpToolsProtocol):
     def _check_phase_bytes(self) -> None:
         if self._phase is _Phase.HEAD and self._phase_bytes > self.settings.max_header_bytes:
             raise _head_too_large(self.settings)
-        most = largest_body(self.url, self.settings)
-        if self._phase is _Phase.BODY and self._phase_bytes > _FRAMING * most:
-            raise _body_too_large(most)
+        if self._phase is _Phase.BODY:
+            most = largest_body(self.url, self.settings)
+            if self._phase_bytes > _FRAMING * most:
+                raise _body_too_large(most)
 
     # Endings.
 

@@ -37,6 +37,16 @@ class HttpServer:
             self._server.drop(self._sockets)
             self._done.set()
 
+    async def move(self, sock: socket.socket) -> None:
+        """Accept on another listening socket from now on. Open connections stay.
+
+        Call it after `started`. The sockets before it are closed.
+        """
+        before, self._sockets[:] = list(self._sockets), [sock]
+        await self._server.move(sock)
+        for old in before:
+            old.close()
+
     async def stop(self) -> None:
         """Accept nothing more, close idle connections, let running requests finish for
         `shutdown_timeout_s`; what still runs then is cancelled and answered 503. Idempotent.
@@ -75,6 +85,12 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.accepting.set()
+
+    async def move(self, sock: socket.socket) -> None:
+        before = self.servers
+        await super().startup([sock])
+        for server in before:
+            server.close()
 
     async def main_loop(self) -> None:
         await self.stopping.wait()  # uvicorn's own wakes up ten times a second

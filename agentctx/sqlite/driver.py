@@ -44,16 +44,18 @@ _READER_PRAGMAS: Final = (
     # A search by vectors reads megabytes: a third less time than through the page cache.
     f"mmap_size={256 * 1024 * 1024}",
 )
+_NEW_DATABASE_PRAGMA: Final = "auto_vacuum=INCREMENTAL"
+"""Only heeded while the database is empty; in any other it would write at every opening."""
 _WRITER_PRAGMAS: Final = (
     # What is written must be seen by whoever watches the calls, as the power-cut tests do.
     "mmap_size=0",
-    # Only heeded while the database is empty, so it has to come first.
-    "auto_vacuum=INCREMENTAL",
     "synchronous=FULL",
     "foreign_keys=1",
     # Without it deleted text stays readable in the file.
     "secure_delete=ON",
     f"journal_size_limit={64 * 1024 * 1024}",
+    # The writer does it (`checkpoint.py`): inside a commit, a failed sync would go unnoticed.
+    "wal_autocheckpoint=0",
 )
 
 
@@ -178,6 +180,26 @@ def open_connection(path: str | Path, *, readonly: bool = False) -> Connection:
     return connection
 
 
+def open_copy_target(path: Path) -> Connection:
+    """Make an empty file (mode 0600) that a copy of a database is written into. Blocks.
+
+    Nothing of it is synced: the caller does that once, at the end.
+
+    Raises:
+        StorageFailed: it exists already, or cannot be made.
+    """
+    path = path.absolute()
+    if path.exists():
+        raise StorageFailed(f"{path} exists already", hint="Remove it, or name another file.")
+    _create_private(path)
+    try:
+        connection = _connect(path, mode="rw")
+        connection.execute("PRAGMA synchronous=OFF")
+    except Error as error:
+        raise translated(error, f"cannot write {path}") from error
+    return connection
+
+
 def _create_private(path: Path) -> None:
     """Make an empty file that only its owner may read. Never opens one that exists.
 
@@ -211,6 +233,8 @@ def _prepare(connection: Connection, *, readonly: bool) -> None:
     connection.enable_load_extension(True)
     sqlite_vec.load(connection)
     connection.enable_load_extension(False)
+    if not readonly and connection.execute("PRAGMA page_count").fetchone() == (0,):
+        connection.execute(f"PRAGMA {_NEW_DATABASE_PRAGMA}")
     for pragma in (*_COMMON_PRAGMAS, *(_READER_PRAGMAS if readonly else _WRITER_PRAGMAS)):
         connection.execute(f"PRAGMA {pragma}")
     if readonly:
@@ -365,6 +389,7 @@ __all__ = [
     "finish",
     "is_fixed",
     "open_connection",
+    "open_copy_target",
     "sqlite_version",
     "translated",
 ]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from agentctx.errors import SchemaTooNew, StorageFailed
+from agentctx.sqlite.copy import copy_database
 from agentctx.sqlite.driver import Connection, Error, complete_statement, open_connection, translated
 
 Clock: TypeAlias = Callable[[], int]
@@ -134,14 +135,39 @@ def migrate_database(
 ) -> list[int]:
     """Open or make a database and bring it to the program's schema; returns the versions applied. Blocks.
 
+    One that has a schema already is copied beside itself first, as `backup_before_migration` names it.
+
     Raises:
         SchemaTooNew: a newer program wrote it; it was opened for reading only and is untouched.
-        StorageFailed: as `migrate` and `driver.open_connection`.
+        StorageFull, StorageFailed: as `migrate`, `driver.open_connection` and `copy.copy_database`.
     """
     migrations = load_migrations() if migrations is None else migrations
-    _refuse_newer(schema_version(path), migrations)
+    version = schema_version(path)
+    refuse_newer(version, migrations)
     with closing(open_connection(path)) as connection:
+        _refuse_changed(_read_ledger(connection), migrations)
+        if 0 < version < len(migrations):
+            _back_up(connection, Path(path), version)
         return migrate(connection, migrations, clock=clock)
+
+
+def backup_before_migration(path: Path, version: int) -> Path:
+    """Where a database is copied before it leaves a schema version: `agentctx.db.schema-1.bak`."""
+    return path.with_name(f"{path.name}.schema-{version}.bak")
+
+
+def backups_before_migration(path: Path) -> list[Path]:
+    """All that are there."""
+    return sorted(path.parent.glob(f"{path.name}.schema-*.bak"))
+
+
+def _back_up(connection: Connection, path: Path, version: int) -> None:
+    """Copy the database as it is; of earlier such copies none is kept."""
+    target = backup_before_migration(path, version)
+    copy_database(connection, target)
+    for other in backups_before_migration(path):
+        if other != target:
+            other.unlink(missing_ok=True)
 
 
 def migrate(
@@ -157,7 +183,7 @@ def migrate(
         StorageFailed: an applied migration was changed since, or one failed.
     """
     applied = _read_ledger(connection)
-    _refuse_newer(max(applied, default=0), migrations)
+    refuse_newer(max(applied, default=0), migrations)
     _refuse_changed(applied, migrations)
     missing = [migration for migration in migrations if migration.version not in applied]
     for migration in missing:
@@ -175,7 +201,8 @@ def _read_ledger(connection: Connection) -> dict[int, str]:
         raise translated(error, "cannot read the schema of the database") from error
 
 
-def _refuse_newer(version: int, migrations: Sequence[Migration]) -> None:
+def refuse_newer(version: int, migrations: Sequence[Migration]) -> None:
+    """Raises `SchemaTooNew` when this program does not know a version of the schema."""
     newest = max((migration.version for migration in migrations), default=0)
     if version > newest:
         raise SchemaTooNew(f"the database has schema version {version}, this agentctx knows up to {newest}")

@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
-from agentctx.errors import DeadlineExceeded, StorageFailed
+from agentctx.errors import DeadlineExceeded, StorageClosed, StorageFailed
 from agentctx.sqlite.driver import Connection, ConnectionThread, OperationalError, finish
 
 T = TypeVar("T")
 
+PAUSE_PATIENCE_S: Final = 3.0
 READ_TIMEOUT_S: Final = 2.0
 """An open reader keeps the WAL from being emptied, and with it deleted text on the disk."""
+WAIT_TIMEOUT_S: Final = 20.0
+"""Hundreds of clients that ask at once get their answers late; an error would have them ask again."""
 _INTERRUPT_EVERY_S: Final = 0.01
 _ROLLBACK_TRIES: Final = 100
 
@@ -23,10 +26,13 @@ _ROLLBACK_TRIES: Final = 100
 class Readers:
     """Runs functions that only read, as many at once as there are connections, first come first served."""
 
-    def __init__(self, threads: Sequence[ConnectionThread]) -> None:
-        self._threads = tuple(threads)
+    def __init__(self, threads: Sequence[ConnectionThread], path: str | Path) -> None:
+        self._path = path
+        self._size = len(threads)
+        self._threads = set(threads)
         self._free = list(threads)
-        self._turn = asyncio.Semaphore(len(threads))
+        self._turn = asyncio.Semaphore(self._size)
+        self._closed = asyncio.Event()
 
     @classmethod
     async def open(cls, path: str | Path, size: int) -> Self:
@@ -43,23 +49,31 @@ class Readers:
             for thread in threads:
                 await thread.close()
             raise
-        return cls(threads)
+        return cls(threads, path)
 
-    async def run(self, fn: Callable[[Connection], T], *, timeout_s: float = READ_TIMEOUT_S) -> T:
+    async def run(
+        self,
+        fn: Callable[[Connection], T],
+        *,
+        timeout_s: float = READ_TIMEOUT_S,
+        wait_s: float = WAIT_TIMEOUT_S,
+    ) -> T:
         """Run one function in a read transaction and return its result: rows, never a cursor.
 
         All its statements see the same snapshot; temporary tables it makes are gone afterwards. When the
         caller is cancelled, the running statement is interrupted and the connection made clean first.
 
         Raises:
-            DeadlineExceeded: not done within `timeout_s` seconds, waiting for a connection included.
+            DeadlineExceeded: no connection was free for `wait_s` seconds, or it was not done within
+                `timeout_s` from then.
             StorageFailed: SQLite could not read.
             StorageClosed: after `close`.
             Exception: whatever the function raised.
         """
-        deadline = asyncio.timeout(timeout_s)
+        deadline = asyncio.timeout(wait_s)
         try:
             async with deadline, self._turn:
+                deadline.reschedule(asyncio.get_running_loop().time() + timeout_s)
                 return await self._run_on_free(fn)
         except TimeoutError as error:
             if not deadline.expired():
@@ -70,7 +84,7 @@ class Readers:
             ) from error
 
     async def _run_on_free(self, fn: Callable[[Connection], T]) -> T:
-        thread = self._free.pop()
+        thread = self._free.pop() if self._free else await self._opened()
         reading = asyncio.ensure_future(thread.run(lambda connection: _in_snapshot(connection, fn)))
         try:
             await asyncio.wait([reading])
@@ -81,10 +95,57 @@ class Readers:
             self._free.append(thread)
         return reading.result()
 
+    @contextlib.asynccontextmanager
+    async def paused(self) -> AsyncIterator[None]:
+        """Close all connections for as long as the block takes; reads wait, within their own deadlines.
+
+        Raises:
+            StorageFailed: reads that run did not end within `PAUSE_PATIENCE_S`. Nothing was closed.
+        """
+        turns = 0
+        try:
+            try:
+                async with asyncio.timeout(PAUSE_PATIENCE_S):
+                    while turns < self._size:
+                        await self._turn.acquire()
+                        turns += 1
+            except TimeoutError as error:
+                raise StorageFailed("the database is being read and cannot be closed") from error
+            await self._close_threads()
+            try:
+                yield
+            finally:
+                await self._reopen()
+        finally:
+            for _ in range(turns):
+                self._turn.release()
+
     async def close(self) -> None:
         """Let what runs finish, refuse what waits, close all connections. Idempotent."""
+        self._closed.set()
+        await self._close_threads()
+
+    async def _close_threads(self) -> None:
         closing = asyncio.gather(*(thread.close() for thread in self._threads))
         await finish(closing)
+        if not self._closed.is_set():
+            self._threads.clear()
+            self._free.clear()
+
+    async def _reopen(self) -> None:
+        """What cannot be opened now is opened by the read that needs it."""
+        with contextlib.suppress(StorageFailed):
+            while len(self._threads) < self._size and not self._closed.is_set():
+                self._free.append(await self._opened())
+
+    async def _opened(self) -> ConnectionThread:
+        if self._closed.is_set():
+            raise StorageClosed("the database is closed")
+        thread = await ConnectionThread.open(self._path, readonly=True)
+        self._threads.add(thread)
+        if self._closed.is_set():
+            await thread.close()
+        return thread
 
 
 async def _stop(thread: ConnectionThread, reading: asyncio.Future[T]) -> None:

@@ -10,14 +10,34 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Generic, Self, TypeAlias, TypeVar
+from typing import Any, Final, Self, TypeVar
 
-from agentctx.errors import StorageClosed, StorageFailed
-from agentctx.sqlite.driver import BUSY_TIMEOUT_MS, Connection, ConnectionThread, Error, finish, translated
+import structlog
+
+from agentctx.errors import StorageClosed, StorageFailed, StorageFull
+from agentctx.sqlite.checkpoint import Mode, checkpoint
+from agentctx.sqlite.commit import (
+    Done,
+    Failed,
+    Outcome,
+    WriteFunction,
+    commit_and_look,
+    error_for_caller,
+    is_disk_fault,
+)
+from agentctx.sqlite.driver import (
+    BUSY_TIMEOUT_MS,
+    Connection,
+    ConnectionThread,
+    Error,
+    finish,
+)
+from agentctx.sqlite.recovery import Pausable, Recovery, close_keeping_wal, pause_s
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 
+log = structlog.get_logger("agentctx.sqlite")
+
 T = TypeVar("T")
-WriteFunction: TypeAlias = Callable[[Connection], T]
 
 MAX_GROUP: Final = 256
 """Most functions of one commit."""
@@ -25,23 +45,6 @@ GROUP_GAP_S: Final = 0.003
 """A group is closed when nobody came for this long: a server needs about 0.5 ms from one to the next."""
 GROUP_WAIT_S: Final = 0.012
 """A group is closed this long after its first caller, whoever may still come."""
-
-
-@dataclass(frozen=True, slots=True)
-class Done(Generic[T]):
-    """The function ran and its changes are on disk."""
-
-    result: T
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """The function raised, or its changes could not be committed; nothing of it is left."""
-
-    error: Exception
-
-
-Outcome: TypeAlias = Done[Any] | Failed
 
 
 class GroupWindow:
@@ -82,12 +85,25 @@ class Writer:
     Functions that wait together share one transaction, each in its own savepoint, and one commit. A function
     must be re-runnable and touch nothing but its connection: when the whole group is lost (disk full, a
     failed commit), each of its functions is run again, alone.
+
+    When the disk fails, the writer refuses everything until it has reopened and verified the database, which
+    it tries by itself, less and less often.
     """
 
-    def __init__(self, thread: ConnectionThread, telemetry: Telemetry = NO_TELEMETRY) -> None:
+    def __init__(
+        self, thread: ConnectionThread, path: str | Path, telemetry: Telemetry = NO_TELEMETRY
+    ) -> None:
         self.commits = 0
         """Commits since it was opened."""
+        self.fault: StorageFailed | None = None
+        """Why nothing can be written at present."""
+        self._checkpoint_fault: Error | None = None
         self._thread = thread
+        self._path = Path(path).absolute()
+        self._others: Pausable | None = None
+        self._is_sound = asyncio.Event()
+        self._is_sound.set()
+        self._stopped = asyncio.Event()
         self._telemetry = telemetry
         self._window = GroupWindow()
         self._waiting: deque[_Waiter] = deque()
@@ -103,7 +119,11 @@ class Writer:
         Raises:
             DriverUnsuitable, StorageFailed: as `driver.open_connection`.
         """
-        return cls(await ConnectionThread.open(path), telemetry)
+        return cls(await ConnectionThread.open(path), path, telemetry)
+
+    def recover_with(self, others: Pausable) -> None:
+        """Name the other connections of this process: all must be closed to read the disk anew."""
+        self._others = others
 
     async def run(self, fn: WriteFunction[T]) -> T:
         """Run one function in a transaction and return its result once that is committed.
@@ -113,12 +133,13 @@ class Writer:
 
         Raises:
             StorageFull: no space left; reads go on.
-            StorageFailed: SQLite refused it.
+            StorageFailed: SQLite refused it, or the disk has failed and the database is not verified yet.
             StorageClosed: after `close`.
             Exception: whatever the function raised.
         """
         if self._closed:
             raise StorageClosed("the database is closed for writing")
+        self._refuse_while_faulty()
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiter(fn, answer, time.monotonic()))
         if len(self._waiting) == 1 or len(self._waiting) >= self._window.expected:
@@ -134,21 +155,37 @@ class Writer:
         Raises:
             StorageFailed, StorageClosed.
         """
-        return await self._thread.run(partial(_checkpoint, patience_ms=patience_ms))
+        self._refuse_while_faulty()
+        try:
+            return await self._thread.run(partial(self._checkpoint, mode="TRUNCATE", patience_ms=patience_ms))
+        except StorageFailed as error:
+            self._look_at(error)
+            raise
+
+    async def sound(self) -> None:
+        """Wait until writes are taken: at once unless the disk has failed."""
+        await self._is_sound.wait()
 
     async def close(self) -> None:
         """Commit what waits, then close the connection. Idempotent; a cancelled caller still waits for it."""
         self._closed = True
         self._wake.set()
+        self._stopped.set()
         try:
             await finish(asyncio.ensure_future(asyncio.wait([self._worker])))
         finally:
-            await self._thread.close()
+            if self.fault is None:
+                await self._thread.close()
+            else:
+                await close_keeping_wal(self._thread, self._path)
 
     async def _work(self) -> None:
         try:
             while await self._group_is_ready():
-                await self._commit(self._take())
+                if self.fault is None:
+                    await self._commit(self._take())
+                else:
+                    await self._recover()
         finally:
             self._closed = True
             for waiter in self._waiting:
@@ -156,11 +193,13 @@ class Writer:
             self._waiting.clear()
 
     async def _group_is_ready(self) -> bool:
-        """Wait until a group should be committed; False when closed and nobody waits any more."""
+        """Wait until there is something to do; False when closed and nobody waits any more."""
         while True:
             self._wake.clear()
             if self._closed:
                 return bool(self._waiting)
+            if self.fault is not None:
+                return True
             if not self._waiting:
                 await self._wake.wait()
                 continue
@@ -184,9 +223,9 @@ class Writer:
         functions = [waiter.function for waiter in group]
         outcomes: list[Outcome] = [Failed(StorageFailed("the writer was stopped; this may be on disk"))]
         outcomes *= len(group)
-        began = time.monotonic()
+        began, is_due = time.monotonic(), False
         try:
-            outcomes, commits = await self._thread.run(partial(commit_group, functions=functions))
+            outcomes, commits, is_due = await self._thread.run(partial(self._commit_unless_failed, functions))
             self.commits += commits
             if commits:
                 self._telemetry.committed(time.monotonic() - began, len(group))
@@ -196,8 +235,71 @@ class Writer:
         finally:
             for waiter, outcome in zip(group, outcomes, strict=True):
                 _answer(waiter.answer, outcome)
+        self._look_at(*(outcome.error for outcome in outcomes if isinstance(outcome, Failed)))
+        if is_due and self.fault is None:
+            await self._move_pages()
         self._opened = time.monotonic()
         self._window.committed(members=len(group), arrived=len(self._waiting))
+
+    def _commit_unless_failed(
+        self, functions: Sequence[WriteFunction[Any]], connection: Connection
+    ) -> tuple[list[Outcome], int, bool]:
+        if self._checkpoint_fault is not None:
+            # This group was already on its way when the checkpoint failed.
+            return [Failed(error_for_caller(self._checkpoint_fault))] * len(functions), 0, False
+        return commit_and_look(connection, functions)
+
+    def _checkpoint(self, connection: Connection, *, mode: Mode, patience_ms: int = BUSY_TIMEOUT_MS) -> bool:
+        try:
+            return checkpoint(connection, mode, patience_ms=patience_ms)
+        except Error as error:
+            if is_disk_fault(error):
+                self._checkpoint_fault = error
+            raise
+
+    async def _move_pages(self) -> None:
+        try:
+            await self._thread.run(partial(self._checkpoint, mode="PASSIVE"))
+        except StorageFull:
+            # What is committed stays in the WAL; the next commit tries again.
+            _say(log.warning, "checkpoint_put_off", reason="no space left for the database")
+        except StorageFailed as error:
+            self._look_at(error)
+
+    def _look_at(self, *errors: Exception) -> None:
+        """Refuse everything from now on, if one of the errors is the disk's."""
+        found = next(filter(is_disk_fault, errors), None)
+        if found is None or self.fault is not None:
+            return
+        self.fault = found if isinstance(found, StorageFailed) else StorageFailed("the disk has failed")
+        self._is_sound.clear()
+        _say(log.error, "database_failed", problem=self.fault.message, hint=self.fault.hint)
+        while self._waiting:
+            _answer(self._waiting.popleft().answer, Failed(_refusal(self.fault)))
+        self._wake.set()
+
+    def _refuse_while_faulty(self) -> None:
+        if self.fault is not None:
+            raise _refusal(self.fault)
+
+    async def _recover(self) -> None:
+        """Reopen and verify the database, as often as it takes, until closed."""
+        recovery, attempts = Recovery(self._path, self._others), 0
+        while not self._closed:
+            try:
+                self._thread = await recovery.attempt(self._thread)
+            except StorageFailed as error:
+                self.fault = error
+                _say(log.warning, "database_still_fails", problem=error.message, attempts=attempts + 1)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(pause_s(attempts)):
+                        await self._stopped.wait()
+                attempts += 1
+            else:
+                self.fault = self._checkpoint_fault = None
+                self._is_sound.set()
+                _say(log.info, "database_recovered", attempts=attempts + 1)
+                return
 
 
 def _answer(answer: asyncio.Future[Any], outcome: Outcome) -> None:
@@ -209,85 +311,16 @@ def _answer(answer: asyncio.Future[Any], outcome: Outcome) -> None:
         answer.set_exception(outcome.error)
 
 
-def commit_group(
-    connection: Connection, functions: Sequence[WriteFunction[Any]]
-) -> tuple[list[Outcome], int]:
-    """Run the functions in one transaction, or each in its own when that is lost. Blocks.
-
-    Returns the outcome of each, in order, and the number of commits.
-    """
-    if len(functions) > 1:
-        with contextlib.suppress(Error):
-            return _commit_together(connection, functions)
-    outcomes = [_commit_alone(connection, function) for function in functions]
-    return outcomes, sum(isinstance(outcome, Done) for outcome in outcomes)
+def _refusal(fault: StorageFailed) -> StorageFailed:
+    """A new error for each caller: a raised one collects tracebacks."""
+    kind = StorageFull if isinstance(fault, StorageFull) else StorageFailed
+    return kind(
+        f"nothing is saved until the database is reopened and verified: {fault.message}",
+        hint=fault.hint or "Check the disk; saving resumes by itself.",
+    )
 
 
-def _commit_together(
-    connection: Connection, functions: Sequence[WriteFunction[Any]]
-) -> tuple[list[Outcome], int]:
-    """Raises Error when the whole group is lost."""
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-    except Error as error:
-        # Nobody could begin: trying each alone would only wait for the same lock again and again.
-        return [Failed(_error_for_caller(error))] * len(functions), 0
-    try:
-        outcomes = [_in_savepoint(connection, function) for function in functions]
-        connection.execute("COMMIT")
-    except Error:
-        _roll_back(connection)
-        raise
-    return outcomes, 1
-
-
-def _in_savepoint(connection: Connection, function: WriteFunction[Any]) -> Outcome:
-    """Raises Error when SQLite has undone the transaction, and the savepoint with it."""
-    connection.execute("SAVEPOINT member")
-    outcome: Outcome
-    try:
-        outcome = Done(function(connection))
-    except Exception as error:  # noqa: BLE001 (handed to the caller of the function)
-        outcome = Failed(_error_for_caller(error))
-        connection.execute("ROLLBACK TO member")
-    connection.execute("RELEASE member")
-    return outcome
-
-
-def _commit_alone(connection: Connection, function: WriteFunction[Any]) -> Outcome:
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-        result = function(connection)
-        connection.execute("COMMIT")
-    except Exception as error:  # noqa: BLE001 (handed to the caller of the function)
-        _roll_back(connection)
-        return Failed(_error_for_caller(error))
-    return Done(result)
-
-
-def _roll_back(connection: Connection) -> None:
-    # SQLite has done it already after some errors, a full disk among them.
-    if connection.in_transaction:
-        connection.execute("ROLLBACK")
-
-
-def _checkpoint(connection: Connection, *, patience_ms: int) -> bool:
-    connection.execute(f"PRAGMA busy_timeout={patience_ms}")
-    try:
-        (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    finally:
-        connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
-    return not busy
-
-
-def _error_for_caller(error: Exception) -> Exception:
-    if isinstance(error, Error):
-        failure = translated(error)
-        failure.__cause__ = error
-        return failure
-    if isinstance(error, StopIteration):
-        # A future cannot carry it.
-        failure_of_function = RuntimeError("a write function raised StopIteration")
-        failure_of_function.__cause__ = error
-        return failure_of_function
-    return error
+def _say(log_at_level: Callable[..., Any], event: str, **values: Any) -> None:
+    """Log it, if that is possible: the log may be on the disk that fails, and writing has to recover."""
+    with contextlib.suppress(OSError):
+        log_at_level(event, **values)

@@ -97,6 +97,7 @@ class SqliteVecStore:
         try:
             await writer.run(partial(_prepare, dimension=dimension))
             pool = await Readers.open(path, readers)
+            writer.recover_with(pool)
         except BaseException:
             await writer.close()
             raise

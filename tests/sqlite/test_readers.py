@@ -174,7 +174,7 @@ class TestDeadline:
             await reader.run(nested, timeout_s=0.02)
         await assert_clean(reader)
 
-    async def test_waiting_for_a_connection_counts(self, reader: Readers) -> None:
+    async def test_waiting_for_a_connection_ends_too(self, reader: Readers) -> None:
         started, go_on = threading.Event(), threading.Event()
 
         def hold(_: Connection) -> bool:
@@ -184,10 +184,27 @@ class TestDeadline:
         holding = asyncio.create_task(reader.run(hold))
         assert await asyncio.to_thread(started.wait, 5)
         with pytest.raises(DeadlineExceeded):
-            await reader.run(count, timeout_s=0.01)
+            await reader.run(count, wait_s=0.01)
         go_on.set()
         assert await holding
         await assert_clean(reader)
+
+    async def test_waiting_for_a_connection_takes_no_time_from_reading(self, reader: Readers) -> None:
+        started, go_on = threading.Event(), threading.Event()
+
+        def hold(_: Connection) -> bool:
+            started.set()
+            return go_on.wait(5)
+
+        holding = asyncio.create_task(reader.run(hold))
+        assert await asyncio.to_thread(started.wait, 5)
+        waiting = asyncio.create_task(reader.run(lambda connection: connection.total_changes, timeout_s=0.1))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await asyncio.shield(waiting)
+        go_on.set()
+        assert await holding
+        assert await waiting == 0
 
 
 class TestCancellation:

@@ -1,0 +1,52 @@
+"""Moving committed pages from the WAL into the database.
+
+SQLite would do it by itself inside a commit, and tell nobody when the disk fails meanwhile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from agentctx.sqlite.driver import BUSY_TIMEOUT_MS, Connection
+
+Mode: TypeAlias = Literal["PASSIVE", "FULL", "TRUNCATE"]
+
+DUE_FRAMES: Final = 1_000
+"""Pages in the WAL from which on it is checkpointed."""
+
+
+@dataclass(frozen=True, slots=True)
+class WalState:
+    """How many pages the WAL holds, and how many of them are in the database already."""
+
+    frames: int
+    moved: int
+
+    @property
+    def is_due(self) -> bool:
+        return self.frames >= DUE_FRAMES and self.moved < self.frames
+
+
+def wal_state(connection: Connection) -> WalState:
+    """What the WAL holds. SQLite before 3.51 knows no NOOP and moves what it can.
+
+    Raises:
+        Error: SQLite could not look.
+    """
+    (_, frames, moved) = connection.execute("PRAGMA wal_checkpoint(NOOP)").fetchone()
+    return WalState(max(frames, 0), max(moved, 0))
+
+
+def checkpoint(connection: Connection, mode: Mode, *, patience_ms: int = BUSY_TIMEOUT_MS) -> bool:
+    """Run a checkpoint; False when somebody was in the way for longer than `patience_ms`.
+
+    Raises:
+        Error: SQLite could not read, write or sync.
+    """
+    connection.execute(f"PRAGMA busy_timeout={patience_ms}")
+    try:
+        (busy, frames, moved) = connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
+    finally:
+        connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+    return not busy and bool(frames == moved)

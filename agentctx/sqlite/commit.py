@@ -1,0 +1,146 @@
+"""One commit for a group of functions: each in its own savepoint, each with its own outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+
+from agentctx.sqlite.checkpoint import wal_state
+from agentctx.sqlite.driver import Connection, Error, translated
+
+T = TypeVar("T")
+WriteFunction: TypeAlias = Callable[[Connection], T]
+
+_DISK_FAULT: Final = "SQLITE_IOERR"
+
+
+@dataclass(frozen=True, slots=True)
+class Done(Generic[T]):
+    """The function ran and its changes are on disk."""
+
+    result: T
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The function raised, or its changes could not be committed; nothing of it is left."""
+
+    error: Exception
+
+
+Outcome: TypeAlias = Done[Any] | Failed
+
+
+def commit_group(
+    connection: Connection, functions: Sequence[WriteFunction[Any]]
+) -> tuple[list[Outcome], int]:
+    """Run the functions in one transaction, or each in its own when that is lost. Blocks.
+
+    Returns the outcome of each, in order, and the number of commits.
+    """
+    if len(functions) > 1:
+        try:
+            return _commit_together(connection, functions)
+        except Error as error:
+            if is_disk_fault(error):
+                return [Failed(error_for_caller(error))] * len(functions), 0
+    outcomes: list[Outcome] = []
+    for function in functions:
+        outcomes.append(_commit_alone(connection, function))
+        if _fault_among(outcomes[-1:]):
+            # Another commit could seem to succeed.
+            outcomes += outcomes[-1:] * (len(functions) - len(outcomes))
+            break
+    return outcomes, sum(isinstance(outcome, Done) for outcome in outcomes)
+
+
+def _fault_among(outcomes: Sequence[Outcome]) -> Failed | None:
+    failed = (outcome for outcome in outcomes if isinstance(outcome, Failed))
+    return next((outcome for outcome in failed if is_disk_fault(outcome.error)), None)
+
+
+def commit_and_look(
+    connection: Connection, functions: Sequence[WriteFunction[Any]]
+) -> tuple[list[Outcome], int, bool]:
+    """As `commit_group`, and whether a checkpoint is due."""
+    outcomes, commits = commit_group(connection, functions)
+    try:
+        return outcomes, commits, bool(commits) and wal_state(connection).is_due
+    except Error:
+        # The commit stands; the checkpoint will meet the fault itself.
+        return outcomes, commits, True
+
+
+def _commit_together(
+    connection: Connection, functions: Sequence[WriteFunction[Any]]
+) -> tuple[list[Outcome], int]:
+    """Raises Error when the whole group is lost."""
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+    except Error as error:
+        # Nobody could begin: trying each alone would only wait for the same lock again and again.
+        return [Failed(error_for_caller(error))] * len(functions), 0
+    try:
+        outcomes = [_in_savepoint(connection, function) for function in functions]
+        if fault := _fault_among(outcomes):
+            _roll_back(connection)
+            return [fault] * len(functions), 0
+        connection.execute("COMMIT")
+    except Error:
+        _roll_back(connection)
+        raise
+    return outcomes, 1
+
+
+def _in_savepoint(connection: Connection, function: WriteFunction[Any]) -> Outcome:
+    """Raises Error when SQLite has undone the transaction, and the savepoint with it."""
+    connection.execute("SAVEPOINT member")
+    outcome: Outcome
+    try:
+        outcome = Done(function(connection))
+    except Exception as error:  # noqa: BLE001 (handed to the caller of the function)
+        outcome = Failed(error_for_caller(error))
+        connection.execute("ROLLBACK TO member")
+    connection.execute("RELEASE member")
+    return outcome
+
+
+def _commit_alone(connection: Connection, function: WriteFunction[Any]) -> Outcome:
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        result = function(connection)
+        connection.execute("COMMIT")
+    except Exception as error:  # noqa: BLE001 (handed to the caller of the function)
+        _roll_back(connection)
+        return Failed(error_for_caller(error))
+    return Done(result)
+
+
+def _roll_back(connection: Connection) -> None:
+    # SQLite has done it already after some errors, a full disk among them.
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+
+
+def error_for_caller(error: Exception) -> Exception:
+    """What the caller of a write function gets: errors of the driver translated, others as they are."""
+    if isinstance(error, Error):
+        failure = translated(error)
+        failure.__cause__ = error
+        return failure
+    if isinstance(error, StopIteration):
+        # A future cannot carry it.
+        failure_of_function = RuntimeError("a write function raised StopIteration")
+        failure_of_function.__cause__ = error
+        return failure_of_function
+    return error
+
+
+def is_disk_fault(error: BaseException | None) -> bool:
+    """Whether SQLite could not read, write or sync a file, told by the error or by what caused it."""
+    while error is not None:
+        if isinstance(error, Error) and getattr(error, "sqlite_errorname", "").startswith(_DISK_FAULT):
+            return True
+        error = error.__cause__
+    return False

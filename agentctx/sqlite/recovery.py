@@ -1,0 +1,195 @@
+"""After the disk failed: reopens the database and verifies it, before anything more is acknowledged.
+
+Once a sync has failed, the kernel may have dropped what was to be written and report the next sync as a
+success, and SQLite goes on as if nothing had happened. So nothing in memory is believed: every connection is
+closed, a new one reads the WAL from its start, checksum by checksum, what was acknowledged must all be there,
+and all of it is written and synced anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import tempfile
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Final, Protocol
+
+from agentctx.errors import StorageFailed, StorageFull
+from agentctx.sqlite.checkpoint import checkpoint, wal_state
+from agentctx.sqlite.driver import Connection, ConnectionThread
+
+PATIENCE_MS: Final = 1_000
+FIRST_PAUSE_S: Final = 0.1
+LONGEST_PAUSE_S: Final = 2.0
+
+_PROBE_BYTES: Final = 64 * 1024
+_NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
+_WAL_HEADER_BYTES: Final = 32
+_FRAME_HEADER_BYTES: Final = 24
+
+
+class Pausable(Protocol):
+    """Other connections to the same database."""
+
+    def paused(self) -> contextlib.AbstractAsyncContextManager[None]:
+        """All of them are closed inside the block; who wants one waits.
+
+        Raises:
+            StorageFailed: they are in use for too long. Nothing was closed.
+        """
+        ...
+
+
+def pause_s(attempts: int) -> float:
+    """How long to wait after so many failed attempts, in seconds."""
+    return min(FIRST_PAUSE_S * 2.0 ** min(attempts, 16), LONGEST_PAUSE_S)
+
+
+@dataclass(frozen=True, slots=True)
+class _Acknowledged:
+    """Where the last acknowledged transaction ends in the WAL."""
+
+    frames: int
+    page_bytes: int
+
+    @property
+    def wal_bytes(self) -> int:
+        return _WAL_HEADER_BYTES + self.frames * (_FRAME_HEADER_BYTES + self.page_bytes)
+
+
+class Recovery:
+    """One recovery of one database, in as many attempts as it takes."""
+
+    def __init__(self, path: Path, others: Pausable | None) -> None:
+        self._path = path
+        self._wal = path.with_name(path.name + "-wal")
+        self._others = others
+        self._acknowledged: _Acknowledged | None = None
+
+    async def attempt(self, writing: ConnectionThread) -> ConnectionThread:
+        """Replace the writing connection; `writing` is closed and the new one is returned.
+
+        While the disk still fails, the other connections stay open.
+
+        Raises:
+            StorageFull: there is no space.
+            StorageFailed: the disk still fails, or something that was acknowledged is no longer on it.
+        """
+        await asyncio.to_thread(probe_disk, self._path.parent)
+        if self._acknowledged is None:
+            self._acknowledged = await writing.run(_acknowledged)
+        # The last connection to close must not be one that can write: it would checkpoint and remove the WAL.
+        anchor = await ConnectionThread.open(self._path, readonly=True)
+        try:
+            await anchor.run(_touch)
+            async with self._others.paused() if self._others else contextlib.nullcontext():
+                await writing.close()
+                await anchor.close()
+                return await self._reopen(self._acknowledged)
+        finally:
+            await anchor.close()
+
+    async def _reopen(self, acknowledged: _Acknowledged) -> ConnectionThread:
+        await asyncio.to_thread(_cut, self._wal, acknowledged.wal_bytes)
+        thread = await ConnectionThread.open(self._path)
+        try:
+            await thread.run(partial(_verify, acknowledged=acknowledged))
+            await thread.run(_write_anew)
+            # From here on all that was acknowledged is in the database and synced; the WAL is not needed.
+            self._acknowledged = _Acknowledged(0, acknowledged.page_bytes)
+            await thread.run(_empty_wal)
+        except BaseException:
+            await close_keeping_wal(thread, self._path)
+            raise
+        return thread
+
+
+def probe_disk(folder: Path) -> None:
+    """Write, sync and remove a small file. Blocks.
+
+    Raises:
+        StorageFull: there is no space in the folder.
+        StorageFailed: it cannot be written to or synced.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"\0" * _PROBE_BYTES)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        if error.errno in _NO_SPACE:
+            raise StorageFull("no space left for the database") from error
+        reason = error.strerror or type(error).__name__
+        raise StorageFailed(
+            f"the disk of the database still fails: {reason}",
+            hint="Check the disk and its cables or mount; saving resumes by itself.",
+        ) from error
+
+
+def _acknowledged(connection: Connection) -> _Acknowledged:
+    # SQLite counts a transaction's frames only once they are synced: a failed one is not among them.
+    (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+    return _Acknowledged(wal_state(connection).frames, page_bytes)
+
+
+def _touch(connection: Connection) -> None:
+    """A connection takes part in the WAL from its first read on."""
+    connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
+
+
+def _cut(wal: Path, size: int) -> None:
+    """Cut off what no caller was told to be saved: reading the WAL would bring it back.
+
+    By its name, since closing a descriptor of a database's file can drop the locks of others.
+    """
+    try:
+        if wal.stat().st_size > size:
+            os.truncate(wal, size)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StorageFailed(f"the WAL of the database cannot be cut: {error.strerror}") from error
+
+
+def _verify(connection: Connection, *, acknowledged: _Acknowledged) -> None:
+    _touch(connection)
+    if wal_state(connection).frames < acknowledged.frames:
+        raise StorageFailed(
+            "the disk has lost transactions that were acknowledged; nothing more is saved",
+            hint="Stop the daemon, check the disk, run `agentctx doctor` and restore a backup if it says so.",
+        )
+
+
+def _write_anew(connection: Connection) -> None:
+    _expect(checkpoint(connection, "FULL", patience_ms=PATIENCE_MS))
+
+
+def _empty_wal(connection: Connection) -> None:
+    _expect(checkpoint(connection, "TRUNCATE", patience_ms=PATIENCE_MS))
+
+
+def _expect(has_finished: bool) -> None:
+    if not has_finished:
+        raise StorageFailed("another program reads the database, so that it cannot be verified")
+
+
+async def close_keeping_wal(thread: ConnectionThread, path: Path) -> None:
+    """Close a writing connection without the checkpoint that the last one to close makes.
+
+    After a failed sync that checkpoint could seem to succeed, and the WAL would be removed.
+    """
+    try:
+        anchor = await ConnectionThread.open(path, readonly=True)
+    except StorageFailed:
+        await thread.close()
+        return
+    try:
+        with contextlib.suppress(StorageFailed):
+            await anchor.run(_touch)
+    finally:
+        await thread.close()
+        await anchor.close()

@@ -1,0 +1,107 @@
+"""Upgrades a fixture database again and again, killed at the first statement, at the second, and so on.
+
+    python -m tests.sqlite.killed_upgrade SCHEMA FOLDER [broken]
+
+Each upgrade runs in a process of its own, which kills itself. Prints a JSON object: `kills`, `violations`.
+With `broken`, migrations run without a transaction and without a backup: that must be noticed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+
+from agentctx.errors import StorageFailed
+from agentctx.sqlite import migrate
+from agentctx.sqlite.copy import check_copy
+from agentctx.sqlite.driver import Connection, Error, open_connection
+from tests.fixtures.schemas import Contents, contents, unpack
+
+
+def kill_everywhere(schema: int, folder: Path) -> tuple[int, list[str]]:
+    """How often it was killed, and what was wrong afterwards."""
+    violations: list[str] = []
+    for statement in count(1):
+        place = folder / str(statement)
+        place.mkdir()
+        database = unpack(schema, place)
+        before, digest = contents(database), check_copy(database)
+        if not _killed_at(database, statement):
+            return statement - 1, violations
+        violations += [
+            f"statement {statement}: {what}" for what in _violations(database, schema, before, digest)
+        ]
+    raise AssertionError
+
+
+def _killed_at(database: Path, statement: int) -> bool:
+    child = os.fork()
+    if child == 0:
+        _count_statements(statement)
+        migrate.migrate_database(database)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    return os.WIFSIGNALED(status)
+
+
+def _count_statements(fatal: int) -> None:
+    seen = count(1)
+
+    def begun(_: str) -> None:
+        if next(seen) == fatal:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def traced(path: str | Path, *, readonly: bool = False) -> Connection:
+        connection = open_connection(path, readonly=readonly)
+        connection.set_trace_callback(begun)
+        return connection
+
+    migrate.open_connection = traced  # type: ignore[attr-defined]
+
+
+def _violations(database: Path, schema: int, before: Contents, digest: str) -> Iterator[str]:
+    version = migrate.schema_version(database)
+    if version > schema:
+        backup = migrate.backup_before_migration(database, schema)
+        if not backup.exists() or check_copy(backup) != digest:
+            yield "the schema changed without a sound backup"
+    if contents(database, before) != before:
+        yield "rows are not what they were"
+    try:
+        migrate.migrate_database(database)
+    except (StorageFailed, Error) as error:
+        yield f"it could not be resumed: {error}"
+    if migrate.schema_version(database) != len(migrate.load_migrations()):
+        yield "it was not resumed"
+    if contents(database, before) != before:
+        yield "rows are not what they were after it was resumed"
+    with closing(open_connection(database, readonly=True)) as connection:
+        if connection.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
+            yield "integrity"
+        if connection.execute("PRAGMA foreign_key_check").fetchall():
+            yield "foreign keys"
+
+
+def _break() -> None:
+    def apply(connection: Connection, migration: migrate.Migration, now: int) -> None:
+        connection.execute(migrate._LEDGER)
+        for statement in migrate.split_statements(migration.sql):
+            connection.execute(statement)
+        row = (migration.version, migration.name, migration.checksum, now)
+        connection.execute("INSERT INTO schema_migrations VALUES (?, ?, ?, ?)", row)
+
+    migrate._apply = apply
+    migrate._back_up = lambda *_: None
+
+
+if __name__ == "__main__":
+    if sys.argv[3:] == ["broken"]:
+        _break()
+    kills, found = kill_everywhere(int(sys.argv[1]), Path(sys.argv[2]))
+    sys.stdout.write(json.dumps({"kills": kills, "violations": found}))

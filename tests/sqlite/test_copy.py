@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from agentctx.errors import StorageClosed, StorageFailed
+from agentctx.sqlite import copy as copy_module
+from agentctx.sqlite.copy import check_copy, copy_database, digest_rows
+from agentctx.sqlite.driver import Connection, open_connection
+
+ROWS = 2_000
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "a.db"
+    with closing(open_connection(path)) as writer:
+        writer.execute("CREATE TABLE t (x, y)")
+        writer.execute("CREATE TABLE w (name TEXT PRIMARY KEY, v BLOB) WITHOUT ROWID")
+        writer.execute("CREATE VIRTUAL TABLE words USING fts5(text)")
+        writer.execute("CREATE VIRTUAL TABLE vectors USING vec0(v float[4])")
+        writer.execute("BEGIN")
+        writer.executemany("INSERT INTO t VALUES (?, ?)", ((n, os.urandom(2_000)) for n in range(ROWS)))
+        writer.execute("INSERT INTO w VALUES ('ü', x'00')")
+        writer.execute("INSERT INTO words VALUES ('some words')")
+        writer.execute("INSERT INTO vectors (rowid, v) VALUES (1, '[1, 2, 3, 4]')")
+        writer.execute("COMMIT")
+    return path
+
+
+@pytest.fixture
+def reader(path: Path) -> Iterator[Connection]:
+    with closing(open_connection(path, readonly=True)) as connection:
+        yield connection
+
+
+def count(path: Path) -> int:
+    with closing(open_connection(path, readonly=True)) as connection:
+        return int(connection.execute("SELECT COUNT(*) FROM t").fetchone()[0])
+
+
+class TestCopyDatabase:
+    def test_has_every_row_in_one_private_file(self, reader: Connection, tmp_path: Path) -> None:
+        target = tmp_path / "copies" / "b.db"
+        target.parent.mkdir()
+        copied = copy_database(reader, target)
+        assert list(target.parent.iterdir()) == [target]
+        assert target.stat().st_mode & 0o777 == 0o600
+        assert copied.bytes == target.stat().st_size
+        assert check_copy(target) == copied.digest == digest_rows(reader)
+        assert list(target.parent.iterdir()) == [target]
+
+    def test_is_of_one_moment_however_much_is_written_meanwhile(
+        self, path: Path, reader: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(copy_module, "PAGES_A_STEP", 100)
+        steps = []
+        with closing(open_connection(path)) as writer:
+
+            class WritesAtEveryStep(threading.Event):
+                def is_set(self) -> bool:
+                    steps.append(writer.execute("INSERT INTO t VALUES (0, 'new')"))
+                    return False
+
+            copy_database(reader, tmp_path / "b.db", stop=WritesAtEveryStep())
+        assert len(steps) > 20
+        assert count(tmp_path / "b.db") == ROWS
+        assert count(path) == ROWS + len(steps)
+
+    def test_leaves_the_reader_free_for_the_next_snapshot(
+        self, path: Path, reader: Connection, tmp_path: Path
+    ) -> None:
+        copy_database(reader, tmp_path / "b.db")
+        with closing(open_connection(path)) as writer:
+            writer.execute("DELETE FROM t")
+        assert not reader.in_transaction
+        assert reader.execute("SELECT COUNT(*) FROM t").fetchone() == (0,)
+
+    def test_that_is_stopped_leaves_what_was_there(self, reader: Connection, tmp_path: Path) -> None:
+        target = tmp_path / "b.db"
+        target.write_bytes(b"the old one")
+        stop = threading.Event()
+        stop.set()
+        with pytest.raises(StorageClosed):
+            copy_database(reader, target, stop=stop)
+        assert target.read_bytes() == b"the old one"
+        assert not list(tmp_path.glob("*.partial"))
+        assert not reader.in_transaction
+
+    def test_that_differs_from_its_source_is_refused(
+        self, reader: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def damaged(path: Path, digest: str | None = None, *, stop: object = None) -> str:
+            with closing(open_connection(path)) as connection:
+                connection.execute("UPDATE t SET y = x'00' WHERE x = 7")
+                connection.execute("PRAGMA journal_mode=DELETE")
+            return check_copy(path, digest)
+
+        monkeypatch.setattr(copy_module, "check_copy", damaged)
+        with pytest.raises(StorageFailed, match="does not have the rows"):
+            copy_database(reader, tmp_path / "b.db")
+        assert not (tmp_path / "b.db").exists()
+
+    @pytest.mark.parametrize("target", ["missing/b.db", "a.db/b.db", "."])
+    def test_to_an_impossible_place_says_so(self, reader: Connection, tmp_path: Path, target: str) -> None:
+        with pytest.raises(StorageFailed, match="cannot"):
+            copy_database(reader, tmp_path / target)
+
+    def test_that_was_killed_leaves_the_old_one_and_is_made_up_for(
+        self, path: Path, reader: Connection, tmp_path: Path
+    ) -> None:
+        target = tmp_path / "b.db"
+        first = copy_database(reader, target)
+        program = f"""
+import os, signal, threading
+from agentctx.sqlite import copy
+from agentctx.sqlite.driver import open_connection
+copy.check_copy = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
+copy.copy_database(open_connection({str(path)!r}, readonly=True), copy.Path({str(target)!r}))
+"""
+        assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -9
+        assert list(tmp_path.glob("*.partial"))
+        assert check_copy(target) == first.digest
+        assert copy_database(reader, target).digest == first.digest
+        assert not list(tmp_path.glob("*.partial"))
+
+
+class TestCheckCopy:
+    def test_finds_damage(self, reader: Connection, tmp_path: Path) -> None:
+        target = tmp_path / "b.db"
+        copied = copy_database(reader, target)
+        octets = bytearray(target.read_bytes())
+        octets[len(octets) // 2] ^= 1
+        target.write_bytes(octets)
+        with pytest.raises(StorageFailed):
+            check_copy(target, copied.digest)
+
+    @pytest.mark.parametrize("octets", [b"not a database " * 100, b"SQLite format 3\x00" + b"\x00" * 84])
+    def test_of_another_file_is_an_error(self, tmp_path: Path, octets: bytes) -> None:
+        (tmp_path / "b.db").write_bytes(octets)
+        with pytest.raises(StorageFailed):
+            check_copy(tmp_path / "b.db")
+
+
+class TestDigestRows:
+    @pytest.mark.parametrize(
+        "change",
+        [
+            "UPDATE t SET x = '1' WHERE x = 1",
+            "UPDATE t SET x = 1.0 WHERE x = 1",
+            "DELETE FROM t WHERE x = 1",
+            "UPDATE t SET y = zeroblob(2000) WHERE x = 1",
+            "UPDATE w SET name = 'u'",
+            "INSERT INTO words VALUES ('more')",
+            "DELETE FROM vectors",
+            "CREATE INDEX i ON t (x)",
+        ],
+    )
+    def test_sees_every_change(self, path: Path, reader: Connection, change: str) -> None:
+        before = digest_rows(reader)
+        with closing(open_connection(path)) as writer:
+            writer.execute(change)
+        assert digest_rows(reader) != before
+
+    def test_is_that_of_the_rows_not_of_the_pages(self, path: Path, reader: Connection) -> None:
+        before = digest_rows(reader)
+        with closing(open_connection(path)) as writer:
+            writer.execute("DELETE FROM t WHERE x % 2")
+            halved = digest_rows(reader)
+            writer.execute("VACUUM")
+        assert before != halved == digest_rows(reader)

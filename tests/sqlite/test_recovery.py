@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentctx.errors import StorageFailed
+from agentctx.sqlite.checkpoint import DUE_FRAMES, wal_state
+from agentctx.sqlite.driver import Connection, open_connection
+from agentctx.sqlite.readers import Readers
+from agentctx.sqlite.recovery import LONGEST_PAUSE_S, pause_s
+from agentctx.sqlite.writer import Writer
+
+FRAME = 4096 + 24
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "a.db"
+
+
+@pytest.fixture
+async def writer(path: Path) -> AsyncIterator[Writer]:
+    writer = await Writer.open(path)
+    await writer.run(lambda c: c.execute("CREATE TABLE t (x)"))
+    yield writer
+    await writer.close()
+
+
+@pytest.fixture
+async def readers(writer: Writer, path: Path) -> AsyncIterator[Readers]:
+    readers = await Readers.open(path, 2)
+    writer.recover_with(readers)
+    yield readers
+    await readers.close()
+
+
+@contextmanager
+def files_end_at(size: int) -> Iterator[None]:
+    """Every write beyond `size` bytes of a file fails (EFBIG), which SQLite takes for a fault of the disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def wal_of(path: Path) -> Path:
+    return path.with_name(path.name + "-wal")
+
+
+def size_of(path: Path) -> int:
+    return path.stat().st_size
+
+
+def insert(value: Any, size: int = 0) -> Any:
+    return lambda c: c.execute("INSERT INTO t VALUES (?)", (f"{value}{'x' * size}",)) and None
+
+
+def rows(connection: Connection) -> list[str]:
+    return [x.rstrip("x") for (x,) in connection.execute("SELECT x FROM t ORDER BY rowid")]
+
+
+async def fail(writer: Writer, path: Path) -> None:
+    """A transaction that the disk refuses in its middle."""
+    with files_end_at(size_of(wal_of(path)) + 5 * FRAME), pytest.raises(StorageFailed, match="IOERR"):
+        await writer.run(insert("refused", 100_000))
+
+
+async def test_refuses_every_write_and_goes_on_reading_while_the_disk_fails(
+    writer: Writer, readers: Readers, path: Path
+) -> None:
+    await writer.run(insert("a"))
+    with files_end_at(size_of(wal_of(path)) + 5 * FRAME):
+        with pytest.raises(StorageFailed):
+            await writer.run(insert("refused", 100_000))
+        # It would fit, but the disk is not trusted any more.
+        with pytest.raises(StorageFailed, match="until the database is reopened") as small:
+            await writer.run(insert("small"))
+        with pytest.raises(StorageFailed, match="until the database is reopened"):
+            await writer.checkpoint()
+        assert small.value.hint
+        assert await readers.run(rows) == ["a"]
+
+
+async def test_resumes_by_itself_with_all_that_was_acknowledged(
+    writer: Writer, readers: Readers, path: Path
+) -> None:
+    await writer.run(insert("a"))
+    await fail(writer, path)
+    await writer.sound()
+    await writer.run(insert("b"))
+    assert writer.fault is None
+    assert await readers.run(rows) == ["a", "b"]
+
+
+async def test_everyone_in_the_group_is_refused_and_nobody_tries_alone(
+    writer: Writer, readers: Readers, path: Path
+) -> None:
+    with files_end_at(size_of(wal_of(path)) + 5 * FRAME):
+        calls = [writer.run(insert(n, 40_000)) for n in range(6)]
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+    assert all(isinstance(answer, StorageFailed) for answer in answers)
+    await writer.sound()
+    assert await readers.run(rows) == []
+
+
+async def test_a_failed_checkpoint_stops_writing_too(writer: Writer, readers: Readers, path: Path) -> None:
+    for n in range(20):
+        await writer.run(insert(n, 4_000))
+    with files_end_at(size_of(path) + 4096), pytest.raises(StorageFailed):
+        await writer.checkpoint()
+    assert writer.fault is not None
+    await writer.sound()
+    assert await readers.run(rows) == [str(n) for n in range(20)]
+    assert size_of(wal_of(path)) == 0
+
+
+async def test_a_write_behind_a_failing_checkpoint_is_refused(
+    writer: Writer, readers: Readers, path: Path
+) -> None:
+    for n in range(20):
+        await writer.run(insert(n, 4_000))
+    with files_end_at(size_of(path) + 4096):
+        tidying = asyncio.create_task(writer.checkpoint())
+        saving = asyncio.create_task(writer.run(insert("behind")))
+        await asyncio.wait([tidying, saving])
+    assert isinstance(tidying.exception(), StorageFailed)
+    assert isinstance(saving.exception(), StorageFailed)
+    await writer.sound()
+    assert "behind" not in await readers.run(rows)
+
+
+async def test_stays_refusing_when_the_disk_has_lost_what_was_acknowledged(
+    writer: Writer, readers: Readers, path: Path
+) -> None:
+    await writer.run(insert("a"))
+    await writer.run(insert("b"))
+    with files_end_at(1):
+        with pytest.raises(StorageFailed):
+            await writer.run(insert("refused"))
+        os.truncate(wal_of(path), size_of(wal_of(path)) - FRAME)
+    while "lost transactions" not in (writer.fault.message if writer.fault else ""):
+        with pytest.raises(StorageFailed):
+            await writer.run(insert("c"))
+        await asyncio.sleep(0)
+    assert await readers.run(rows) == ["a"]
+
+
+async def test_closing_meanwhile_keeps_all_that_was_acknowledged(
+    writer: Writer, readers: Readers, path: Path
+) -> None:
+    await writer.run(insert("a"))
+    with files_end_at(1):
+        with pytest.raises(StorageFailed):
+            await writer.run(insert("refused"))
+        await readers.close()
+        await writer.close()
+    with closing(open_connection(path)) as connection:
+        assert rows(connection) == ["a"]
+
+
+async def test_the_wal_is_checkpointed_when_it_is_long(writer: Writer, path: Path) -> None:
+    await writer.run(insert("a", 4096 * (DUE_FRAMES + 10)))
+    await writer.run(insert("b"))  # comes after the checkpoint, and begins the WAL anew
+    with closing(open_connection(path, readonly=True)) as connection:
+        connection.execute("SELECT 1 FROM t").fetchone()
+        assert wal_state(connection).frames < DUE_FRAMES
+
+
+def test_pauses_grow_up_to_a_limit() -> None:
+    pauses = [pause_s(n) for n in range(100)]
+    assert pauses == sorted(pauses)
+    assert pauses[0] < pauses[-1] == LONGEST_PAUSE_S

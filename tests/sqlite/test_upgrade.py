@@ -1,0 +1,117 @@
+"""Databases of earlier schemas, brought to this one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentctx.errors import StorageFailed
+from agentctx.sqlite.copy import check_copy
+from agentctx.sqlite.migrate import (
+    Migration,
+    backup_before_migration,
+    backups_before_migration,
+    check_schema,
+    load_migrations,
+    migrate_database,
+    schema_version,
+)
+from agentctx.storage.sqlite.engine import SqliteStorage
+from tests.fixtures.schemas import FILES, contents, unpack
+
+NEWEST = len(load_migrations())
+EARLIER = range(1, NEWEST)
+
+
+@pytest.mark.parametrize("schema", FILES)
+def test_a_fixture_is_of_its_schema(schema: int, tmp_path: Path) -> None:
+    state = check_schema(unpack(schema, tmp_path))
+    assert (max(state.applied), state.changed) == (schema, ())
+
+
+@pytest.mark.parametrize("schema", EARLIER)
+class TestUpgrade:
+    def test_keeps_every_row(self, schema: int, tmp_path: Path) -> None:
+        path = unpack(schema, tmp_path)
+        before = contents(path)
+        assert migrate_database(path) == list(range(schema + 1, NEWEST + 1))
+        assert check_schema(path).changed == ()
+        assert contents(path, before) == before
+
+    def test_of_an_intact_database_makes_an_intact_one(self, schema: int, tmp_path: Path) -> None:
+        path = unpack(schema, tmp_path)
+        migrate_database(path)
+        check_copy(path)
+
+    async def test_leaves_the_invariant_whole(self, schema: int, tmp_path: Path) -> None:
+        storage = await SqliteStorage.open(unpack(schema, tmp_path), readers=1)
+        try:
+            census = await storage.census()
+            assert census.violations == 0
+            assert census.vectors == 11
+            assert await storage.check_words() is None
+        finally:
+            await storage.close()
+
+    def test_is_preceded_by_a_backup_of_the_same_rows(self, schema: int, tmp_path: Path) -> None:
+        path = unpack(schema, tmp_path)
+        digest = check_copy(path)
+        migrate_database(path)
+        backup = backup_before_migration(path, schema)
+        assert backup.name == f"agentctx.db.schema-{schema}.bak"
+        assert backup.stat().st_mode & 0o777 == 0o600
+        assert check_copy(backup) == digest
+        assert schema_version(backup) == schema
+
+
+def test_can_be_killed_at_every_statement_of_every_migration(tmp_path: Path) -> None:
+    result = killed(1, tmp_path)
+    assert result["kills"] > 10 * (NEWEST - 1)
+    assert result["violations"] == []
+
+
+def test_a_broken_upgrade_would_be_noticed(tmp_path: Path) -> None:
+    violations = killed(1, tmp_path, "broken")["violations"]
+    assert any("without a sound backup" in violation for violation in violations)
+    assert any("could not be resumed" in violation for violation in violations)
+
+
+def killed(schema: int, folder: Path, *options: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "tests.sqlite.killed_upgrade", str(schema), str(folder), *options]
+    done = subprocess.run(command, capture_output=True, check=True, text=True)
+    return dict(json.loads(done.stdout))
+
+
+class TestBackup:
+    def test_of_a_new_database_is_not_made(self, tmp_path: Path) -> None:
+        migrate_database(tmp_path / "agentctx.db")
+        assert backups_before_migration(tmp_path / "agentctx.db") == []
+
+    def test_is_made_once_not_at_every_start(self, tmp_path: Path) -> None:
+        path = unpack(1, tmp_path)
+        migrate_database(path)
+        (backup,) = backups_before_migration(path)
+        made = backup.stat().st_mtime_ns
+        migrate_database(path)
+        assert backup.stat().st_mtime_ns == made
+
+    def test_replaces_that_of_an_earlier_upgrade(self, tmp_path: Path) -> None:
+        path = unpack(1, tmp_path)
+        migrations = load_migrations()
+        migrate_database(path, migrations)
+        migrate_database(path, [*migrations, Migration(NEWEST + 1, "more", "CREATE TABLE more (x);")])
+        assert backups_before_migration(path) == [backup_before_migration(path, NEWEST)]
+
+    def test_that_cannot_be_made_stops_the_upgrade(self, tmp_path: Path) -> None:
+        path = unpack(1, tmp_path)
+        before = contents(path)
+        backup_before_migration(path, 1).mkdir()
+        with pytest.raises(StorageFailed, match="cannot write"):
+            migrate_database(path)
+        assert schema_version(path) == 1
+        assert contents(path, before) == before
