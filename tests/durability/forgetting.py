@@ -1,0 +1,168 @@
+"""Forgetting: the bytes of what was forgotten are looked for in every file, also after a SIGKILL on the way."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agentctx import Client
+from agentctx.sqlite.driver import open_connection
+from agentctx.wire import SaveRequest
+from tests.durability.forked_daemon import ForkedDaemon
+from tests.durability.kill import QUICK, pause
+from tests.durability.suite import Outcome
+
+A_ROUND = 25
+PROMISED_S = 5.0
+LOOK_EVERY_S = 0.1
+DIGITS = 24
+"""Of a canary. The index of words keeps only what a word does not share with the one before it."""
+NEEDLE = 16
+CONFIG = f"{QUICK}[storage]\nsweep_interval_s = 60\n"
+
+
+@dataclass(frozen=True)
+class Doomed:
+    """An entry to be forgotten, and what must not be left of it."""
+
+    id: str
+    needles: tuple[bytes, ...]
+
+
+@dataclass
+class Rounds:
+    seed: int
+    folder: Path
+    broken: str = ""
+    violations: list[str] = field(default_factory=list)
+    forgotten: int = 0
+    kills: int = 0
+    longest_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.rng = random.Random(self.seed)
+        self.daemon = ForkedDaemon(self.folder)
+
+    def run(self, n: int) -> None:
+        self.daemon.start(CONFIG, broken=self.broken)
+        try:
+            while self.forgotten < n and not self.violations:
+                self._round()
+        finally:
+            self.daemon.end()
+
+    def _round(self) -> None:
+        with self.daemon.client() as client:
+            doomed = self._saved(client)
+            for each in doomed:
+                client.forget(each.id)
+        self.forgotten += len(doomed)
+        if self.rng.random() < 0.5:
+            pause(self.rng.uniform(0, 0.6))
+            self.daemon.stop(signal.SIGKILL)
+            self.kills += 1
+            self.daemon.start(CONFIG, broken=self.broken)
+        self._look([needle for each in doomed for needle in each.needles])
+
+    def _saved(self, client: Client) -> list[Doomed]:
+        """Entries with a canary in each field, some with an older version, all with their vectors."""
+        words = [[self._canary() for _ in range(5)] for _ in range(A_ROUND)]
+        for text, key, tag, _, older in words:
+            client.save_knowledge(f"k{key}", f"older {older} {text}")
+            client.save_knowledge(f"k{key}", f"the canary {text} sings", tags=[f"t{tag}"])
+        saved = client.save_many(
+            [
+                SaveRequest(
+                    collection="knowledge",
+                    key=f"k{key}",
+                    content=f"the canary {text} sings",
+                    tags=[f"t{tag}"],
+                    agent=f"a{agent}",
+                )
+                for text, key, tag, agent, _ in words
+            ]
+        )
+        client.drain(timeout_s=30.0)
+        vectors = self._vectors()
+        ids = [result.id for result in saved]
+        doomed = [
+            Doomed(entry_id, (*(needle(word) for word in canaries), *vectors[entry_id]))
+            for entry_id, canaries in zip(ids, words, strict=True)
+        ]
+        missing = found_in(self.daemon.data_dir, [each.needles[0] for each in doomed])
+        assert len(missing) == len(doomed), "the canaries are looked for in a way that finds none"
+        return doomed
+
+    def _vectors(self) -> dict[str, list[bytes]]:
+        """The beginning of each vector, by entry."""
+        found: dict[str, list[bytes]] = {}
+        with closing(open_connection(self.daemon.data_dir / "agentctx.db", readonly=True)) as conn:
+            rows = conn.execute(
+                """SELECT entries.id, vectors.embedding FROM chunks JOIN entries ON entries.seq = chunks.entry
+                   JOIN vec_1 AS vectors ON vectors.id = chunks.id"""
+            )
+            for entry_id, vector in rows:
+                found.setdefault(entry_id, []).append(vector[:32])
+        return found
+
+    def _canary(self) -> str:
+        return "".join(self.rng.choices("0123456789", k=DIGITS))
+
+    def _look(self, needles: Sequence[bytes]) -> None:
+        began = time.monotonic()
+        while left := found_in(self.daemon.data_dir, needles):
+            if time.monotonic() - began > PROMISED_S:
+                places = sorted({path.name for path in left.values()})
+                self.violations.append(f"after {self.forgotten}: {len(left)} traces in {', '.join(places)}")
+                return
+            pause(LOOK_EVERY_S)
+        self.longest_s = max(self.longest_s, time.monotonic() - began)
+
+
+def needle(canary: str) -> bytes:
+    """What of a canary is in the file as it is, wherever it is stored."""
+    return canary[-NEEDLE:].encode()
+
+
+def found_in(folder: Path, needles: Sequence[bytes]) -> dict[bytes, Path]:
+    """The needles that are somewhere in the files of a folder, and in which.
+
+    Reads the files of a live database: only in a process that has no connection to it.
+    """
+    found: dict[bytes, Path] = {}
+    for path, content in _files(folder):
+        found |= {each: path for each in needles if each in content}
+    return found
+
+
+def _files(folder: Path) -> Iterator[tuple[Path, bytes]]:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            yield path, path.read_bytes()
+
+
+class ForgettingSuite:
+    name = "forgetting"
+    unit = "forgets"
+    ci_n = 100
+    torture_n = 10_000
+
+    def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
+        rounds = Rounds(seed, folder)
+        rounds.run(n)
+        figures: dict[str, float | str] = {"kills on the way": rounds.kills, "seconds until gone": rounds.longest_s}
+        return Outcome(rounds.forgotten, tuple(rounds.violations), figures)
+
+    def control(self, *, seed: int, folder: Path) -> Outcome:
+        """A build that never empties the WAL."""
+        rounds = Rounds(seed, folder, "leave deleted text")
+        rounds.run(2 * A_ROUND)
+        return Outcome(rounds.forgotten, tuple(rounds.violations))
+
+
+SUITE = ForgettingSuite()

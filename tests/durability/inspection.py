@@ -1,0 +1,74 @@
+"""What is in a data folder: its entries by id, and everything that is wrong with it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentctx.storage.records import Census, Filter, QueueDepth
+from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
+from agentctx.wire.names import DEFAULT_NAMESPACE
+from tests.durability.ledger import Ledger, Version, broken_promises
+
+PAGE = 1_000
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """One look at a database that nobody else has open."""
+
+    stored: dict[str, Version]
+    problems: tuple[str, ...]
+    census: Census
+    depth: QueueDepth
+
+    def violations(self, ledgers: Iterable[Ledger]) -> list[str]:
+        """What is wrong, by itself and by what was acknowledged."""
+        return [*self.problems, *broken_promises(ledgers, self.stored)]
+
+
+def inspect(data_dir: Path) -> Inspection:
+    """Open the database as the next daemon would, and look at everything. Blocks."""
+    return asyncio.run(_inspect(data_dir / DATABASE_NAME))
+
+
+def inspect_copy(data_dir: Path, copy: Path) -> Inspection:
+    """The same on a copy, so that the folder stays as the crash has left it.
+
+    No process may have the database open: reading its files would drop that process's locks.
+    """
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(data_dir, copy)
+    return inspect(copy)
+
+
+async def _inspect(path: Path) -> Inspection:
+    storage = await SqliteStorage.open(path, readers=1)
+    try:
+        census = await storage.census()
+        problems = [f"integrity: {line}" for line in await storage.check_integrity()]
+        if words := await storage.check_words():
+            problems.append(f"words: {words}")
+        problems += [
+            f"vectors of space {fault.space}: {fault.problem}" for fault in await storage.check_vectors()
+        ]
+        if census.violations:
+            problems.append(f"census: {census}")
+        return Inspection(await _entries(storage), tuple(problems), census, await storage.depth())
+    finally:
+        await storage.close()
+
+
+async def _entries(storage: SqliteStorage) -> dict[str, Version]:
+    found: dict[str, Version] = {}
+    before: int | None = None
+    while True:
+        page, before = await storage.list_entries(
+            Filter(namespace=DEFAULT_NAMESPACE), limit=PAGE, before=before
+        )
+        found |= {entry.id: Version(entry.version, entry.content) for entry in page}
+        if before is None:
+            return found

@@ -1,0 +1,180 @@
+"""kill -9: eight writers, a daemon that is killed at random points, and everything looked at each time."""
+
+from __future__ import annotations
+
+import random
+import signal
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.durability import sabotage
+from tests.durability.forked_daemon import DaemonEnded, ForkedDaemon
+from tests.durability.inspection import inspect, inspect_copy
+from tests.durability.suite import Outcome
+from tests.durability.writers import Acknowledged, Writer
+
+WRITERS = 8
+LONGEST_CYCLE_S = 20.0
+CONTROL_CYCLES = 6
+QUICK = '[embedding]\nprovider = "fake"\n'
+
+
+@dataclass(frozen=True)
+class Death:
+    """How one daemon ends."""
+
+    kind: str  # "writing", "starting" or "stopping"
+    acknowledgements: int
+    """Are waited for first."""
+    delay_s: float
+    """From there, or from the start or the SIGTERM, to the SIGKILL."""
+
+
+@dataclass
+class Rounds:
+    """Kills in one folder, one after the other."""
+
+    seed: int
+    folder: Path
+    broken: str = ""
+    violations: list[str] = field(default_factory=list)
+    kills: int = 0
+    acknowledged: int = 0
+    entries: int = 0
+    held_back: int = 0
+
+    def __post_init__(self) -> None:
+        self.rng = random.Random(self.seed)
+        self.daemon = ForkedDaemon(self.folder)
+        self.writers = [Writer(number, self.seed, self.daemon.socket) for number in range(WRITERS)]
+
+    def run(self, n: int) -> None:
+        """Kill it n times, then let the last one finish its work."""
+        try:
+            while self.kills < n and not self.violations:
+                self._cycle(chosen_death(self.rng), chosen_config(self.rng))
+            if not self.violations:
+                self._finish()
+        except DaemonEnded as error:
+            self.violations.append(f"after kill {self.kills}: it does not start: {error}")
+        finally:
+            self.daemon.end()
+
+    def _cycle(self, death: Death, config: str) -> None:
+        self.daemon.begin(config, broken=self.broken)
+        if death.kind == "starting":
+            self.daemon.wait_ready_at_most(death.delay_s)
+            self.daemon.stop(signal.SIGKILL)
+        else:
+            self.daemon.wait_until_ready()
+            self._write_until(death)
+        self.kills += 1
+        self._look(f"kill {self.kills} ({death.kind})")
+
+    def _write_until(self, death: Death) -> None:
+        acknowledged = Acknowledged(death.acknowledgements)
+        stop = threading.Event()
+        threads = [threading.Thread(target=writer.work, args=(acknowledged, stop)) for writer in self.writers]
+        for thread in threads:
+            thread.start()
+        acknowledged.reached.wait(LONGEST_CYCLE_S)
+        if not self.daemon.is_running:
+            self.violations.append(f"kill {self.kills + 1}: it had ended by itself: {self.daemon.log[-3:]}")
+        if death.kind == "stopping":
+            self.daemon.send_signal(signal.SIGTERM)
+        pause(death.delay_s)
+        self.daemon.stop(signal.SIGKILL)
+        stop.set()
+        for thread in threads:
+            thread.join()
+        self.acknowledged += acknowledged.count
+
+    def _look(self, when: str) -> None:
+        if not (self.daemon.data_dir / "agentctx.db").exists():
+            return  # the very first one did not come so far
+        found = inspect_copy(self.daemon.data_dir, self.folder / "copy")
+        self.entries, self.held_back = len(found.stored), max(self.held_back, found.depth.pending)
+        self._note(when, found.violations(writer.ledger for writer in self.writers))
+        for writer in self.writers:
+            self._note(when, writer.violations)
+
+    def _finish(self) -> None:
+        """Nothing is only half there: what is owed is embedded, and the last exit is clean."""
+        self.daemon.start(QUICK, broken=self.broken)
+        with self.daemon.client() as client:
+            for writer in self.writers:
+                writer.settle(client)
+            left = client.drain(timeout_s=30.0)
+        if left.pending or left.buried:
+            self.violations.append(f"the end: {left.pending} jobs pending, {left.buried} buried")
+        if code := self.daemon.stop(signal.SIGTERM):
+            self.violations.append(f"the end: exit code {code}")
+        found = inspect(self.daemon.data_dir)
+        self._note("the end", found.violations(writer.ledger for writer in self.writers))
+        if found.census.vectors != found.census.chunks:
+            self.violations.append(f"the end: {found.census.vectors} vectors, {found.census.chunks} chunks")
+
+    def _note(self, when: str, problems: Sequence[str]) -> None:
+        self.violations += [f"{when}: {problem}" for problem in problems]
+
+
+class KillSuite:
+    name = "kill"
+    unit = "kills"
+    ci_n = 50
+    torture_n = 10_000
+
+    def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
+        rounds = Rounds(seed, folder)
+        rounds.run(n)
+        return Outcome(rounds.kills, tuple(rounds.violations), _figures(rounds))
+
+    def control(self, *, seed: int, folder: Path) -> Outcome:
+        """Every sabotage has to be noticed; if one is not, nothing is reported."""
+        violations: list[str] = []
+        for number, broken in enumerate(sabotage.BROKEN):
+            place = folder / str(number)
+            place.mkdir()
+            rounds = Rounds(seed, place, broken)
+            rounds.run(CONTROL_CYCLES)
+            if not rounds.violations:
+                return Outcome(rounds.kills, (), {"not noticed": broken})
+            violations.append(f"{broken}: {rounds.violations[0]}")
+        return Outcome(len(violations), tuple(violations))
+
+
+def chosen_death(rng: random.Random) -> Death:
+    """Mostly amid writing: anywhere from the first acknowledgement to the hundredth."""
+    kind = rng.choices(["writing", "starting", "stopping"], [80, 10, 10])[0]
+    longest_s = {"writing": 0.02, "starting": 0.2, "stopping": 0.05}[kind]
+    return Death(kind, rng.randint(1, 100), rng.uniform(0, longest_s))
+
+
+def chosen_config(rng: random.Random) -> str:
+    """Embedding goes on while it writes, or is held back, or is tidied up all the time."""
+    held = rng.random() < 0.3
+    wait_ms = 600_000 if held else rng.choice([1, 20])
+    return (
+        f"{QUICK}[embedding.queue]\nbatch_wait_ms = {wait_ms}\nbatch_size = {rng.choice([1, 8, 32])}\n"
+        f"capacity = {rng.choice([8, 1024])}\n"
+        f"[storage]\nsweep_interval_s = {rng.choice([0.02, 60.0])}\n"
+    )
+
+
+def pause(seconds: float) -> None:
+    """The moment of the kill is chosen by the seed: nothing happens that could be waited for."""
+    threading.Event().wait(seconds)
+
+
+def _figures(rounds: Rounds) -> dict[str, float | str]:
+    return {
+        "acknowledged writes": rounds.acknowledged,
+        "requests sent again": sum(writer.retries for writer in rounds.writers),
+        "most jobs owed at a kill": float(rounds.held_back),
+        "entries in the end": float(rounds.entries),
+    }
+
+
+SUITE = KillSuite()

@@ -1,0 +1,299 @@
+"""A running memory as the state machine asks it: the core in this process, or a real daemon."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import threading
+from collections.abc import Coroutine
+from contextlib import AbstractAsyncContextManager, suppress
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from agentctx import wire
+from agentctx.client import calls
+from agentctx.daemon.build import Core
+from agentctx.embedding_providers.fake import DEFAULT_DIMENSION, FakeProvider, Fault
+from agentctx.embedding_queue.space_keeper import CANARY
+from agentctx.errors import AgentctxError, Disposition
+from agentctx.server.service import Listing
+from agentctx.storage.sqlite.engine import DATABASE_NAME
+from agentctx.storage.sqlite.restore import restore_database
+from agentctx.times import wall_clock
+from tests.durability.forked_daemon import ForkedDaemon
+from tests.durability.inspection import inspect_copy
+from tests.durability.kill import QUICK
+from tests.durability.provider_vectors import Judge, look
+from tests.running_core import ME, running_core
+from tests.storage.drafts import HandClock
+
+T = TypeVar("T")
+
+PAGE = 100
+SETTLE_S = 30.0
+HOURS_2 = 7_200_000
+"""More than any pause of the queue that no provider asked for."""
+
+
+class Memory(Protocol):
+    """What the machine needs. Every method raises what a client's would; a crash is a kill -9."""
+
+    steers: bool
+    """Whether clock, faults and model can be changed."""
+
+    def now(self) -> int: ...
+    def save(self, request: wire.SaveRequest, key: str) -> wire.SaveResult: ...
+    def edit(self, entry_id: str, request: wire.EditRequest) -> wire.SaveResult: ...
+    def forget(self, entry_id: str) -> int: ...
+    def get(self, entry_id: str) -> wire.EntryView: ...
+    def history(self, entry_id: str) -> list[wire.EntryView]: ...
+    def listed(self, namespace: str) -> list[wire.EntryView]: ...
+    def search(self, request: wire.SearchRequest) -> wire.SearchReply: ...
+    def queue(self) -> wire.QueueReply: ...
+    def retry_buried(self) -> int: ...
+
+    def settle(self) -> list[str]:
+        """Wait until nothing is owed; what is wrong with the vectors then."""
+        ...
+
+    def problems(self) -> list[str]:
+        """What the census and, after a crash, everything else finds."""
+        ...
+
+    def restart(self) -> None: ...
+    def crash(self, amid: wire.SaveRequest | None, key: str) -> None: ...
+    def backup(self, file: Path) -> None: ...
+    def restore(self, file: Path) -> None: ...
+    def end(self) -> None: ...
+
+
+class CoreMemory:
+    """The core, between whose steps no task runs. A crash leaves it: its files, copied, are opened anew."""
+
+    steers = True
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = HandClock(wall_clock())
+        self.model = "bag-of-words"
+        self._folder = folder
+        self._runner = asyncio.Runner()
+        self._life = 0
+        self._is_failing = False
+        self._open()
+
+    def now(self) -> int:
+        return self.clock()
+
+    def save(self, request: wire.SaveRequest, key: str) -> wire.SaveResult:
+        return self._run(self._save(request, key))
+
+    def edit(self, entry_id: str, request: wire.EditRequest) -> wire.SaveResult:
+        return self._run(self._core.service.edit(entry_id, request, ME))
+
+    def forget(self, entry_id: str) -> int:
+        return self._run(self._core.service.forget(entry_id, ME)).versions
+
+    def get(self, entry_id: str) -> wire.EntryView:
+        return self._run(self._core.service.get(entry_id, ME))
+
+    def history(self, entry_id: str) -> list[wire.EntryView]:
+        return self._run(self._core.service.versions(entry_id, ME)).versions
+
+    def listed(self, namespace: str) -> list[wire.EntryView]:
+        found: list[wire.EntryView] = []
+        cursor: str | None = None
+        while True:
+            wanted = Listing(namespace=namespace, limit=PAGE, cursor=cursor)
+            page = self._run(self._core.service.list_entries(wanted, ME))
+            found, cursor = found + page.entries, page.next
+            if cursor is None:
+                return found
+
+    def search(self, request: wire.SearchRequest) -> wire.SearchReply:
+        return self._run(self._core.service.search(request, ME))
+
+    def queue(self) -> wire.QueueReply:
+        return self._run(self._core.service.queue(ME))
+
+    def retry_buried(self) -> int:
+        return self._run(self._core.service.retry(ME)).retried
+
+    def settle(self) -> list[str]:
+        self.fail(on=False)
+        return self._run(self._settle())
+
+    def problems(self) -> list[str]:
+        census = self._run(self._core.storage.census())
+        return [str(census)] if census.violations else []
+
+    def restart(self) -> None:
+        self._close()
+        self._open()
+
+    def crash(self, amid: wire.SaveRequest | None, key: str) -> None:
+        before, self._life = self._data_dir, self._life + 1
+        after = self._data_dir
+        self._run(self._abandon(before, after, amid, key))
+        self._close()
+        self._open()
+
+    def backup(self, file: Path) -> None:
+        self._run(self._core.service.backup(wire.BackupRequest(file=str(file)), ME))
+
+    def restore(self, file: Path) -> None:
+        self._close()
+        restore_database(file, self._data_dir / DATABASE_NAME, now=self.clock())
+        self._open()
+
+    def end(self) -> None:
+        self._close()
+        self._runner.close()
+
+    def fail(self, *, on: bool) -> None:
+        """From now on batches fail, or not; the canary of a start does not."""
+        self._is_failing = on
+        faults = [Fault.fails(Disposition.RETRY, when=lambda text: text != CANARY)]
+        self._provider.faults = faults if on else []
+
+    def sweep(self) -> None:
+        self._run(self._core.storage.sweep())
+
+    @property
+    def _data_dir(self) -> Path:
+        return self._folder / f"data{self._life}"
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(work)
+
+    def _open(self) -> None:
+        self._provider = FakeProvider(model=self.model)
+        self.fail(on=self._is_failing)
+        opening: AbstractAsyncContextManager[Core] = running_core(
+            self._data_dir, self._provider, clock=self.clock
+        )
+        self._opening = opening
+        self._core = self._run(opening.__aenter__())  # noqa: PLC2801 - it is left in another step
+
+    def _close(self) -> None:
+        self._run(self._opening.__aexit__(None, None, None))  # type: ignore[arg-type]
+
+    async def _save(self, request: wire.SaveRequest, key: str) -> wire.SaveResult:
+        (result,) = await self._core.service.save([request], ME, idempotency_key=key)
+        if isinstance(result, AgentctxError):
+            raise result
+        return result
+
+    async def _abandon(self, before: Path, after: Path, amid: wire.SaveRequest | None, key: str) -> None:
+        def copy(_: object) -> None:
+            """In the writer's thread, so that nothing is written meanwhile: what a kill would leave."""
+            after.mkdir()
+            for end in ("", "-wal"):
+                with suppress(FileNotFoundError):
+                    shutil.copy(before / f"{DATABASE_NAME}{end}", after)
+
+        saving = [self._save(amid, key)] if amid else []
+        await asyncio.gather(*saving, self._core.storage._writer.run(copy))
+
+    async def _settle(self) -> list[str]:
+        queue = self._core.queue
+        assert queue is not None
+        async with asyncio.timeout(SETTLE_S):
+            while (await self._core.storage.depth()).pending:
+                self.clock.now += HOURS_2
+                queue.look_again()
+                await queue.idle()
+        space = next(space for space in await self._core.storage.spaces() if space.enabled)
+        buried = await self._core.storage.depth()
+        judge = Judge(FakeProvider(model=self.model).embed, DEFAULT_DIMENSION)
+        missing = None if buried.buried else ()
+        return await judge.wrong(await look(self._core.storage, space.id), missing=missing)
+
+
+class DaemonMemory:
+    """The real daemon over its socket, which dies by SIGKILL."""
+
+    steers = False
+
+    def __init__(self, folder: Path, broken: str = "") -> None:
+        self._folder = folder
+        self._broken = broken
+        self._daemon = ForkedDaemon(folder)
+        self._found: list[str] = []
+        self._start()
+
+    def now(self) -> int:
+        return wall_clock()
+
+    def save(self, request: wire.SaveRequest, key: str) -> wire.SaveResult:
+        return self._client._send(calls.save(request, key))
+
+    def edit(self, entry_id: str, request: wire.EditRequest) -> wire.SaveResult:
+        return self._client._send(calls.edit(entry_id, request))
+
+    def forget(self, entry_id: str) -> int:
+        return self._client.forget(entry_id).versions
+
+    def get(self, entry_id: str) -> wire.EntryView:
+        return self._client.get(entry_id)
+
+    def history(self, entry_id: str) -> list[wire.EntryView]:
+        return self._client.history(entry_id).versions
+
+    def listed(self, namespace: str) -> list[wire.EntryView]:
+        return list(self._client.iterate(namespace=namespace, limit=PAGE))
+
+    def search(self, request: wire.SearchRequest) -> wire.SearchReply:
+        return self._client._send(calls.search(request))
+
+    def queue(self) -> wire.QueueReply:
+        return self._client.queue()
+
+    def retry_buried(self) -> int:
+        return self._client.retry_buried().retried
+
+    def settle(self) -> list[str]:
+        left = self._client.drain(timeout_s=SETTLE_S)
+        return [f"{left.pending} jobs are pending after a drain"] if left.pending else []
+
+    def problems(self) -> list[str]:
+        found, self._found = self._found, []
+        return found
+
+    def restart(self) -> None:
+        self._client.close()
+        if code := self._daemon.stop():
+            self._found.append(f"the exit code is {code}")
+        self._start()
+
+    def crash(self, amid: wire.SaveRequest | None, key: str) -> None:
+        sending = threading.Thread(target=self._send_unheard, args=(amid, key))
+        if amid:
+            sending.start()
+        self._daemon.stop(signal.SIGKILL)
+        if amid:
+            sending.join()
+        self._client.close()
+        self._found += inspect_copy(self._daemon.data_dir, self._folder / "copy").problems
+        self._start()
+
+    def backup(self, file: Path) -> None:
+        self._client.backup(str(file))
+
+    def restore(self, file: Path) -> None:
+        self._client.close()
+        self._daemon.stop()
+        restore_database(file, self._daemon.data_dir / DATABASE_NAME, now=wall_clock())
+        self._start()
+
+    def end(self) -> None:
+        self._client.close()
+        self._daemon.end()
+
+    def _start(self) -> None:
+        self._daemon.start(QUICK, broken=self._broken)
+        self._client = self._daemon.client(start_timeout_s=0.0)
+
+    def _send_unheard(self, amid: wire.SaveRequest, key: str) -> None:
+        with suppress(AgentctxError), self._daemon.client(start_timeout_s=0.0) as client:
+            client._send(calls.save(amid, key))

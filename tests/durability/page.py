@@ -1,0 +1,51 @@
+"""The table of docs/durability.md, made from docs/durability.json; a test compares them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.durability.tally import FILE, Total
+
+PAGE = FILE.with_suffix(".md")
+BEGIN, END = "<!-- numbers: made by `make torture` -->\n", "<!-- end of numbers -->\n"
+
+
+def numbers(totals: Mapping[str, Total]) -> str:
+    """The table: a row for each suite."""
+    rows = ["| suite | tried | violations | runs | last seed | last run |", "|---|---|---|---|---|---|"]
+    rows += [_row(name, total) for name, total in sorted(totals.items())]
+    return "\n".join(rows) + "\n\n" + "\n".join(_lines(totals)) + "\n"
+
+
+def updated(page: str, totals: Mapping[str, Total]) -> str:
+    """The page with the table of these totals."""
+    before, rest = page.split(BEGIN)
+    after = rest.split(END)[1]
+    return f"{before}{BEGIN}\n{numbers(totals)}\n{END}{after}"
+
+
+def write(totals: Mapping[str, Total], page: Path = PAGE) -> None:
+    page.write_text(updated(page.read_text(encoding="utf-8"), totals), encoding="utf-8")
+
+
+def _row(name: str, total: Total) -> str:
+    tried = f"{total.n:,} {total.unit}"
+    return f"| {name} | {tried} | {total.violations} | {total.runs} | {total.last_seed} | {total.date} |"
+
+
+def _lines(totals: Mapping[str, Total]) -> list[str]:
+    """What happened on the way, and where."""
+    lines = [f"- {name}: {_figures(total)}" for name, total in sorted(totals.items()) if total.figures]
+    machines = sorted({total.machine for total in totals.values()})
+    return [*lines, *(f"- machine: {machine}" for machine in machines)]
+
+
+def _figures(total: Total) -> str:
+    return ", ".join(f"{name} {_figure(value)}" for name, value in total.figures.items())
+
+
+def _figure(value: float | str) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,0 +1,182 @@
+"""Power cuts: the states they could leave of a real daemon's database, compared with what was promised."""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import random
+import shutil
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from agentctx.errors import AgentctxError
+from agentctx.sqlite import driver
+from agentctx.sqlite.driver import Connection, Error, open_connection
+from agentctx.sqlite.migrate import load_migrations, migrate
+from agentctx.storage.records import SpaceState
+from agentctx.storage.sqlite import census, integrity, spaces
+from agentctx.storage.sqlite.engine import DATABASE_NAME
+from tests.durability.powercut_recording import Recording, Request, record
+from tests.durability.powercut_states import State, states
+from tests.durability.suite import Outcome
+
+PROCESSES = 2
+REQUESTS = 48
+SUBSETS = 3
+MIGRATIONS = load_migrations()
+MEMORY = Path("/dev/shm")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a database holds after a power cut: the text of each key, or why it is broken."""
+
+    problems: tuple[str, ...]
+    texts: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Searched:
+    """One process's share of the states."""
+
+    tried: int
+    examined: int
+    losses: int
+    violations: tuple[str, ...]
+
+
+class PowerCut:
+    """`n` crash states of one recording; SQLite recovers every one; equal results are examined once."""
+
+    name = "powercut"
+    unit = "crash states"
+    ci_n = 20_000
+    torture_n = 1_000_000
+
+    def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
+        return _search(n, seed=seed, folder=folder, normal=False)
+
+    def control(self, *, seed: int, folder: Path) -> Outcome:
+        """The same daemon with `synchronous=NORMAL`: commits are not synced."""
+        return _search(1_000, seed=seed, folder=folder, normal=True)
+
+
+SUITE = PowerCut()
+
+
+def _search(n: int, *, seed: int, folder: Path, normal: bool) -> Outcome:
+    recording = record(folder / "recorded", seed=seed, requests=REQUESTS, normal=normal)
+    share = partial(_share, recording, n=n, seed=seed)
+    context = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(PROCESSES, mp_context=context) as pool:
+        found = list(pool.map(share, range(PROCESSES)))
+    tried = sum(each.tried for each in found)
+    figures = {
+        "different databases": sum(each.examined for each in found),
+        "recorded steps": len(recording.steps),
+        "recorded syncs": sum(step.kind == "sync" for step in recording.steps),
+        "states with a loss": sum(each.losses for each in found),
+        "acknowledged writes": sum(step.kind == "ack" for step in recording.steps),
+    }
+    return Outcome(tried, tuple(line for each in found for line in each.violations), figures)
+
+
+def _share(recording: Recording, share: int, *, n: int, seed: int) -> Searched:
+    """Every `PROCESSES`-th state, spread over the whole recording; what is the same is looked at once."""
+    promises = _promises(recording)
+    violations: list[str] = []
+    tried = losses = 0
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
+        looker = Looker(Path(folder) / "cut")
+        for state in _spread(recording, n, seed, share):
+            tried += 1
+            lost = broken(looker.look(state.files), state.acknowledged, promises)
+            losses += bool(lost)
+            violations += [f"{state}: {line}" for line in lost]
+    return Searched(tried, looker.examined, losses, tuple(violations))
+
+
+def _spread(recording: Recording, n: int, seed: int, share: int) -> Iterator[State]:
+    """`n` states in all: as many rounds over the recording as it takes, the last one thinned out evenly."""
+    wanted = n // PROCESSES + (share < n % PROCESSES)
+    rng = random.Random(f"{seed} {share}")
+    size = sum(1 for _ in states(recording, rng, subsets=SUBSETS))
+    chance = min(1.0, 1.05 * wanted / size)
+    while wanted > 0:
+        thinned = (state for state in states(recording, rng, subsets=SUBSETS) if rng.random() < chance)
+        for state in islice(thinned, wanted):
+            wanted -= 1
+            yield state
+
+
+class Looker:
+    """Opens files as the next daemon would. Databases that are equal once recovered are examined once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / DATABASE_NAME
+        self._known: dict[bytes, Seen] = {}
+
+    @property
+    def examined(self) -> int:
+        return len(self._known)
+
+    def look(self, files: Mapping[str, bytes]) -> Seen:
+        """What SQLite makes of the files, by its own recovery."""
+        shutil.rmtree(self._path.parent, ignore_errors=True)
+        self._path.parent.mkdir()
+        for name, content in files.items():
+            self._path.with_name(name).write_bytes(content)
+        try:
+            with closing(driver._connect(self._path, mode="rw")) as connection:
+                connection.execute("PRAGMA synchronous=OFF")
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            digest = hashlib.blake2b(self._path.read_bytes(), digest_size=16).digest()
+            if digest not in self._known:
+                self._known[digest] = self._examined()
+            return self._known[digest]
+        except (Error, AgentctxError) as error:
+            return Seen((f"cannot be opened: {error}",), {})
+
+    def _examined(self) -> Seen:
+        with closing(open_connection(self._path)) as connection:
+            return _look(connection)
+
+
+def _look(connection: Connection) -> Seen:
+    migrate(connection, MIGRATIONS)
+    for space in spaces.all_spaces(connection):
+        # A start goes on with filling up a space; until then it owes nothing.
+        if space.state is SpaceState.BUILDING:
+            spaces.backfill(connection, space.id, now=0, limit=10_000)
+    counted = census.take(connection)
+    problems = [f"census: {counted}"] if counted.violations else []
+    problems += [f"integrity: {line}" for line in integrity.check_database(connection)]
+    if words := integrity.check_words(connection):
+        problems.append(f"words: {words}")
+    rows = connection.execute("SELECT key, content FROM entries WHERE live = 1 AND key IS NOT NULL")
+    return Seen(tuple(problems), dict(rows))
+
+
+def _promises(recording: Recording) -> dict[str, list[Request]]:
+    """What was asked for each key, in order: one client at a time changes it."""
+    by_key: dict[str, list[Request]] = defaultdict(list)
+    for number in sorted(recording.requests):
+        by_key[recording.requests[number].key].append(recording.requests[number])
+    return by_key
+
+
+def broken(seen: Seen, acknowledged: frozenset[int], promises: Mapping[str, Sequence[Request]]) -> list[str]:
+    """What is wrong: by itself, or because a key is not at its last acknowledged text or a later one."""
+    found = list(seen.problems)
+    for key, asked in promises.items():
+        last = max((at for at, request in enumerate(asked) if request.number in acknowledged), default=-1)
+        if last >= 0 and seen.texts.get(key) not in [request.content for request in asked[last:]]:
+            found.append(f"lost: {key} is not at request {asked[last].number}, which was acknowledged")
+    return found

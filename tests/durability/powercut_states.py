@@ -1,0 +1,106 @@
+"""What a power cut can leave: files with what was synced, and any part of what was not.
+
+A sync of a file makes everything before it on that file durable; `unlink` is at once. What is not modelled:
+directory entries that are lost, and faults of the device inside what it has synced.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tests.durability.powercut_recording import Recording, Step
+
+SECTOR = 512
+
+
+@dataclass(frozen=True)
+class State:
+    """Files after a power cut, and the requests that had been acknowledged by then. Made when asked for."""
+
+    durable: Mapping[str, bytes]
+    unsynced: Sequence[Step]
+    count: int
+    """How many of `unsynced` had happened; the list goes on."""
+    acknowledged: frozenset[int]
+    place: int
+    """The step before the cut."""
+    choice: str
+    seed: float
+
+    def __str__(self) -> str:
+        return f"step {self.place}, {self.choice} (of {self.count} unsynced)"
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """The content of every file."""
+        survivors = _survivors(self.choice, self.unsynced[: self.count], random.Random(self.seed))
+        return after(self.durable, survivors)
+
+
+def states(recording: Recording, rng: random.Random, *, subsets: int) -> Iterator[State]:
+    """After every step: unsynced writes lost, kept, torn, without the first, and `subsets` random choices."""
+    durable = dict(recording.before)
+    pending: list[Step] = []
+    acknowledged: frozenset[int] = frozenset()
+    for place, step in enumerate(recording.steps):
+        if step.kind == "ack":
+            acknowledged |= {step.number}
+        elif step.kind == "sync":
+            durable = after(durable, [each for each in pending if each.file == step.file])
+            pending = [each for each in pending if each.file != step.file]
+        elif step.kind == "unlink":
+            durable = {name: content for name, content in durable.items() if name != step.file}
+            pending = [each for each in pending if each.file != step.file]
+        else:
+            pending.append(step)
+        for choice in choices(len(pending), subsets):
+            yield State(durable, pending, len(pending), acknowledged, place, choice, rng.random())
+
+
+def choices(unsynced: int, subsets: int) -> Sequence[str]:
+    """What may have become of so many writes that were not synced."""
+    if not unsynced:
+        return ("lost",)
+    few = ("lost", "kept", "last one torn")
+    return few if unsynced == 1 else (*few, "first one lost", *["some kept"] * subsets)
+
+
+def _survivors(choice: str, unsynced: Sequence[Step], rng: random.Random) -> Sequence[Step]:
+    if choice == "lost":
+        return ()
+    if choice == "kept":
+        return unsynced
+    if choice == "last one torn":
+        return [*unsynced[:-1], torn(unsynced[-1], rng)]
+    if choice == "first one lost":
+        return unsynced[1:]
+    chance = rng.choice((0.2, 0.5, 0.8, 0.98))
+    kept = [step for step in unsynced if rng.random() < chance]
+    return [torn(step, rng) if rng.random() < 0.1 else step for step in kept]
+
+
+def torn(step: Step, rng: random.Random) -> Step:
+    """The part of a write before or after a border of sectors."""
+    borders = range(SECTOR - step.offset % SECTOR, len(step.data), SECTOR)
+    if not borders:
+        return step
+    at = rng.choice(borders)
+    if rng.random() < 0.5:
+        return Step("write", step.file, step.offset, step.data[:at])
+    return Step("write", step.file, step.offset + at, step.data[at:])
+
+
+def after(files: Mapping[str, bytes], steps: Sequence[Step]) -> dict[str, bytes]:
+    """The files with the steps applied in order; a gap is filled with zeros."""
+    changed: dict[str, bytearray] = {}
+    for step in steps:
+        content = changed.setdefault(step.file, bytearray(files.get(step.file, b"")))
+        if step.kind == "truncate":
+            del content[step.offset :]
+            content.extend(bytes(step.offset - len(content)))
+        else:
+            content.extend(bytes(max(step.offset - len(content), 0)))
+            content[step.offset : step.offset + len(step.data)] = step.data
+    return {**files, **{name: bytes(content) for name, content in changed.items()}}

@@ -1,0 +1,295 @@
+"""The provider is out for a whole day while texts are saved: a clock moved by hand, everything else real."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import time
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+from unittest.mock import patch
+
+from structlog.testing import capture_logs
+
+from agentctx.config.schema import QueueSettings
+from agentctx.embedding_providers.fake import DEFAULT_DIMENSION, FakeProvider, Fault
+from agentctx.embedding_queue.space_keeper import SpaceKeeper
+from agentctx.embedding_queue.worker import EmbeddingQueue
+from agentctx.errors import AgentctxError, Disposition
+from agentctx.storage.base import Storage
+from agentctx.storage.records import Filter
+from agentctx.storage.sqlite import word_index
+from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
+from agentctx.stores.base import SaveContext
+from agentctx.stores.registry import Stores
+from tests.durability.provider_vectors import Judge, look
+from tests.durability.simulation import MUTANTS, Mutate
+from tests.durability.suite import Outcome
+from tests.embedding_queue.manual_timer import ManualTimer
+
+HOURS = 24
+HOUR_MS = 3_600_000
+MINUTE_MS = 60_000
+PROBES_PER_HOUR = 130
+RECOVERY_MS = 2 * HOUR_MS
+"""The longest pause a provider asked for, one hour, then the backoff of the texts it was probed with."""
+NAMESPACES = ("ops", "shop", "home")
+_SERIAL = re.compile(r"outage of (\w+), note (\d+):")
+
+
+class Outage:
+    """The ways in which a provider is out. Each makes every call fail."""
+
+    KINDS = (
+        "unreachable",
+        "overloaded",
+        "asks for an hour",
+        "hangs",
+        "refuses the key",
+        "answers too little",
+    )
+
+    def __init__(self, provider: FakeProvider) -> None:
+        self._provider = provider
+        self._faults = {
+            "unreachable": Fault.fails(Disposition.RETRY),
+            "overloaded": Fault.fails(Disposition.LATER, retry_after_s=20),
+            "asks for an hour": Fault.fails(Disposition.LATER, retry_after_s=3_600),
+            "hangs": Fault.fails(Disposition.RETRY),
+            "refuses the key": Fault.fails(Disposition.STOP),
+            "too few vectors": Fault.wrong_count(),
+        }
+
+    def become(self, kind: str) -> None:
+        self._provider.faults = [self._faults[kind]]
+        if kind == "hangs":
+            self._provider.hold(queries=False)
+        else:
+            self._provider.release()
+
+    def end(self) -> None:
+        self._provider.faults = []
+        self._provider.release()
+
+
+class WatchedStorage:
+    """Knows when the threads of the storage work, since no clock may move meanwhile."""
+
+    def __init__(self, storage: SqliteStorage) -> None:
+        self._storage = storage
+        self.working = 0
+        self.changed = asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._storage, name)
+        return self._counted(found) if asyncio.iscoroutinefunction(found) else found
+
+    def _counted(self, method: Any) -> Any:
+        async def counted(*arguments: Any, **named: Any) -> Any:
+            self.working += 1
+            try:
+                return await method(*arguments, **named)
+            finally:
+                self.working -= 1
+                self.changed.set()
+
+        return counted
+
+
+class PatientTimer(ManualTimer):
+    """Lets no time pass while the storage works."""
+
+    storage: WatchedStorage | None = None
+
+    async def settle(self) -> None:
+        await super().settle()
+        while self.storage is not None and self.storage.working:
+            self.storage.changed.clear()
+            await self.storage.changed.wait()
+            await super().settle()
+
+
+@dataclass
+class Day:
+    """One outage. Saves come all day long, in bursts that the seed chooses."""
+
+    seed: int
+    saves: int
+    hours: int
+    violations: list[str] = field(default_factory=list)
+    acknowledged: int = 0
+    most_calls: int = 0
+    kinds: list[str] = field(default_factory=list)
+    drained_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.rng = random.Random(self.seed)
+        self.timer = PatientTimer()
+        self.provider = FakeProvider()
+        self.outage = Outage(self.provider)
+
+    async def live(self, folder: Path) -> None:
+        storage = await SqliteStorage.open(folder / DATABASE_NAME, clock=self.timer.now)
+        watched = self.timer.storage = WatchedStorage(storage)
+        self.storage = cast("Storage", watched)
+        queue = EmbeddingQueue(
+            self.storage,
+            self.provider,
+            QueueSettings(),
+            clock=self.timer.now,
+            timer=self.timer,
+            rng=random.Random(self.rng.random()),
+        )
+        self.stores = Stores(self.storage, queue.enqueue, clock=self.timer.now)
+        keeper = SpaceKeeper(self.storage, self.provider, queue, timer=self.timer, rng=self.rng)
+        try:
+            await self._live(storage, queue, keeper)
+        except AssertionError as error:
+            self.violations.append(f"stuck: {error}")
+        finally:
+            self.outage.end()
+            await self.timer.run(queue.stop(timeout=0))
+            await storage.close()
+
+    async def _live(self, storage: SqliteStorage, queue: EmbeddingQueue, keeper: SpaceKeeper) -> None:
+        await keeper.open()
+        queue.start()
+        await self.timer.run(keeper.run())
+        before = len(self.provider.calls)
+        for hour, count in enumerate(_shared_out(self.saves, self.hours)):
+            await self._hour(hour, count)
+        if queue.status().state != "degraded":
+            self.violations.append("the queue does not say that its provider is out")
+        recovered, began = len(self.provider.calls), self.timer.now()
+        self.outage.end()
+        await self.timer.until(lambda: queue.status().embedded >= self.acknowledged, RECOVERY_MS)
+        self.drained_s = (self.timer.now() - began) / 1000
+        self._check_order(before, recovered)
+        await self._check_storage(storage, keeper.searched)
+
+    async def _hour(self, hour: int, count: int) -> None:
+        """An hour of another kind of outage, in steps of a minute."""
+        self.kinds.append(self.rng.choice(Outage.KINDS))
+        self.outage.become(self.kinds[-1])
+        before = len(self.provider.calls)
+        bursts: defaultdict[int, int] = defaultdict(int)
+        for _ in range(count):
+            bursts[self.rng.randrange(60)] += 1
+        for minute in range(60):
+            await self._save(bursts[minute])
+            await self.timer.advance(MINUTE_MS)
+        calls = len(self.provider.calls) - before
+        self.most_calls = max(self.most_calls, calls)
+        if calls > PROBES_PER_HOUR:
+            self.violations.append(f"hour {hour} ({self.kinds[-1]}): {calls} calls")
+
+    async def _save(self, count: int) -> None:
+        """A burst, all at once; one of it is looked up right after its acknowledgement."""
+        first = self.acknowledged
+        # A namespace has one writer, so that its order is that of the numbers.
+        await asyncio.gather(
+            *(
+                self._save_in_turn(place, range(first + at, first + count, len(NAMESPACES)))
+                for at, place in enumerate(NAMESPACES)
+            )
+        )
+        if count and (number := self.rng.randrange(first, first + count)) is not None:
+            await self._find(NAMESPACES[(number - first) % len(NAMESPACES)], number)
+
+    async def _save_in_turn(self, namespace: str, numbers: range) -> None:
+        for number in numbers:
+            context = SaveContext(namespace=namespace, session="s")
+            content = f"outage of {namespace}, note {number}: {_word(number)} was seen"
+            try:
+                await self.stores.save("observation", {"content": content}, context)
+            except AgentctxError as error:
+                self.violations.append(f"save {number} was refused: {error.message}")
+            self.acknowledged += 1
+
+    async def _find(self, namespace: str, number: int) -> None:
+        hits = await self.storage.search_words(_word(number), Filter(namespace=namespace), 5)
+        if len(hits) != 1:
+            self.violations.append(f"save {number} is found by words {len(hits)} times")
+
+    def _check_order(self, before: int, recovered: int) -> None:
+        """Texts that no failed call held leave in the order in which their namespace saved them."""
+        failed = {text for call in self.provider.calls[before:recovered] for text in call.texts}
+        last: dict[str, int] = {}
+        for text in (text for call in self.provider.calls[recovered:] for text in call.texts):
+            if text not in failed and (found := _SERIAL.search(text)):
+                namespace, number = found[1], int(found[2])
+                if number <= last.get(namespace, -1):
+                    self.violations.append(f"{namespace}: {number} went after {last[namespace]}")
+                last[namespace] = number
+
+    async def _check_storage(self, storage: SqliteStorage, space: int | None) -> None:
+        depth, census = await storage.depth(), await storage.census()
+        if depth.pending or depth.buried:
+            self.violations.append(f"the end: {depth.pending} pending, {depth.buried} buried")
+        if census.violations or not census.entries == census.vectors == self.acknowledged:
+            self.violations.append(f"the end: {census} of {self.acknowledged} saved")
+        if space is None:
+            self.violations.append("the end: nothing is searched by meaning")
+            return
+        judge = Judge(FakeProvider().embed, DEFAULT_DIMENSION)
+        self.violations += await judge.wrong(await look(storage, space), missing=())
+
+
+class OutageSuite:
+    name = "provider_outage"
+    unit = "saves"
+    ci_n = 2_500
+    torture_n = 10_000
+
+    def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
+        """One outage of a day."""
+        began = time.monotonic()
+        day = _lived(Day(seed, n, HOURS), folder)
+        figures: dict[str, float | str] = {
+            "simulated hours": HOURS,
+            "kinds of outage": len(set(day.kinds)),
+            "most calls in an hour": float(day.most_calls),
+            "simulated s until nothing was owed": day.drained_s,
+            "saves a second": n / (time.monotonic() - began),
+        }
+        return Outcome(day.acknowledged, tuple(day.violations), figures)
+
+    def control(self, *, seed: int, folder: Path) -> Outcome:
+        """Every mutant has to be noticed; if one is not, nothing is reported."""
+        found: list[str] = []
+        for number, (name, mutate) in enumerate(_MUTANTS.items()):
+            place = folder / str(number)
+            place.mkdir()
+            with mutate():
+                day = _lived(Day(seed, 100, 1), place)
+            if not day.violations:
+                return Outcome(len(found), (), {"not noticed": name})
+            found.append(f"{name}: {day.violations[0]}")
+        return Outcome(len(found), tuple(found))
+
+
+def _lived(day: Day, folder: Path) -> Day:
+    with capture_logs(), suppress(asyncio.CancelledError):
+        asyncio.run(day.live(folder))
+    return day
+
+
+def _shared_out(count: int, places: int) -> list[int]:
+    return [count * (at + 1) // places - count * at // places for at in range(places)]
+
+
+def _word(number: int) -> str:
+    """A word that no other note has."""
+    return "z" + "".join("abcdefghij"[int(digit)] for digit in f"{number:05}") + "q"
+
+
+_MUTANTS: dict[str, Mutate] = {
+    **MUTANTS,
+    "no words until embedded": lambda: patch.object(word_index, "insert", lambda *_: None),
+}
+
+SUITE = OutageSuite()

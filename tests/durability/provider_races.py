@@ -1,0 +1,300 @@
+"""Edits and deletions of every store raced against batches that are at the provider: no stale vector."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+from unittest.mock import patch
+
+from structlog.testing import capture_logs
+
+from agentctx.config.schema import CollectionSettings, QueueSettings
+from agentctx.embedding_providers.base import Vectors
+from agentctx.embedding_providers.fake import DEFAULT_DIMENSION, FakeProvider
+from agentctx.embedding_queue.space_keeper import SpaceKeeper
+from agentctx.embedding_queue.timing import LoopTimer
+from agentctx.embedding_queue.worker import EmbeddingQueue
+from agentctx.errors import NotFound
+from agentctx.storage.base import Storage
+from agentctx.storage.records import Job
+from agentctx.storage.sqlite import jobs
+from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
+from agentctx.storage.sqlite.outside_engine import OutsideVectorStorage
+from agentctx.stores.base import SaveContext
+from agentctx.stores.registry import Stores
+from agentctx.times import wall_clock
+from agentctx.vector_stores.chroma_spaces import ChromaSpaces
+from tests.durability.provider_vectors import Judge, look
+from tests.durability.suite import Outcome
+
+BATCH = 32
+"""Races of one round: each entry of a batch has its own."""
+ROUND_S = 60.0
+OUTSIDE_SHARE = 10
+"""Of so many rounds, one more is run with the vectors outside."""
+COLLECTIONS = ("knowledge", "observation", "reflection", "learning", "notes")
+MOMENTS = ("at the provider", "with the reply", "while it is stored")
+_WORDS = ("amber", "basalt", "cedar", "delta", "ember", "fjord", "granite", "harbor", "indigo", "kelp")
+
+Act: TypeAlias = Callable[[], Awaitable[object]]
+
+
+class RacingStorage:
+    """Tells when a batch comes back, and lets others act while it is being stored."""
+
+    def __init__(self, storage: SqliteStorage) -> None:
+        self._storage = storage
+        self.when_storing: Callable[[], None] = lambda: None
+        self.when_stored: Callable[[], Awaitable[None]] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    async def complete(self, done: Sequence[Job], vectors: Vectors) -> int:
+        self.when_storing()
+        stored = await self._storage.complete(done, vectors)
+        if self.when_stored is not None:
+            await self.when_stored()
+        return stored
+
+
+@dataclass
+class Races:
+    """Rounds over one storage. In each, every text of a batch is changed or forgotten meanwhile."""
+
+    rng: random.Random
+    storage: SqliteStorage
+    violations: list[str] = field(default_factory=list)
+    races: int = 0
+    late: int = 0
+    serial: int = 0
+
+    def __post_init__(self) -> None:
+        self.provider = FakeProvider()
+        self.racing = RacingStorage(self.storage)
+        storage = cast("Storage", self.racing)
+        timer = LoopTimer(wall_clock)
+        settings = QueueSettings(batch_size=8 * BATCH, batch_wait_ms=1)
+        self.queue = EmbeddingQueue(storage, self.provider, settings, clock=wall_clock, timer=timer)
+        self.keeper = SpaceKeeper(storage, self.provider, self.queue, timer=timer)
+        declared = {"notes": CollectionSettings()}
+        self.stores = Stores(storage, self.queue.enqueue, clock=wall_clock, declared=declared)
+        self.judge = Judge(FakeProvider().embed, DEFAULT_DIMENSION)
+        self.tasks: list[asyncio.Task[object]] = []
+
+    async def run(self, rounds: int) -> None:
+        await self.keeper.open()
+        self.queue.start()
+        await self.keeper.run()
+        try:
+            for _ in range(rounds):
+                async with asyncio.timeout(ROUND_S):
+                    await self._round()
+                if self.violations:
+                    break
+            await self._check("the end")
+        except TimeoutError:
+            self.violations.append(f"after {self.races} races: a round takes longer than {ROUND_S:g} s")
+        finally:
+            self.provider.release()
+            await self.queue.stop(timeout=0)
+
+    async def _round(self) -> None:
+        """The batch is held at the provider, so that some act before, with and after its reply."""
+        self.provider.hold(queries=False)
+        self.queue.pause("a batch is collected")
+        contenders = await asyncio.gather(*(self._contender() for _ in range(BATCH)))
+        acts: dict[str, list[Act]] = {moment: [] for moment in MOMENTS}
+        for act in contenders:
+            acts[self.rng.choice(MOMENTS)].append(act)
+        self.late += len(acts["while it is stored"])
+        self.queue.resume()
+        await self.provider.wait_until_held()
+        self.racing.when_storing = lambda: self._begin(acts["while it is stored"])
+        if not isinstance(self.storage, OutsideVectorStorage):
+            self.racing.when_stored = self._check_snapshot
+        await asyncio.gather(*(act() for act in acts["at the provider"]))
+        self._begin(acts["with the reply"])
+        self.provider.release()
+        await self._settled()
+        self.races += BATCH
+        await self._check(f"race {self.races}")
+
+    async def _settled(self) -> None:
+        """Nothing is raced, nothing is owed."""
+        while True:
+            await self.queue.idle()
+            open_tasks = [task for task in self.tasks if not task.done()]
+            if not open_tasks and not (await self.storage.depth()).pending:
+                break
+            self.queue.look_again()
+            await asyncio.gather(*open_tasks)
+        for task in self.tasks:
+            task.result()
+        self.tasks.clear()
+
+    def _begin(self, acts: list[Act]) -> None:
+        self.tasks += [asyncio.create_task(_coroutine(act)) for act in acts]
+        acts.clear()
+
+    async def _contender(self) -> Act:
+        """Save an entry, whose text goes to the provider, and choose what is done to it then."""
+        collection, pick = self.rng.choice(COLLECTIONS), self.rng.random()
+        fields = self._fields(collection)
+        saved = await self._save(collection, fields)
+        choices: list[Act] = [
+            lambda: self._edit(saved, collection, self._change(collection)),
+            lambda: self._edit(saved, collection, {"tags": [self._word()]}),
+            lambda: self.stores.delete(saved),
+            lambda: self._there_and_back(saved, collection, fields),
+            lambda: self._forget_and_save(saved, collection, fields),
+        ]
+        if collection in {"knowledge", "notes"}:
+            choices.append(lambda: self._save(collection, {**fields, "content": self._text()}))
+        if collection == "learning":
+            choices.append(lambda: self._save(collection, fields))
+            choices.append(lambda: self.stores.learning.record_outcome(saved, success=True))
+        return choices[int(pick * len(choices))]
+
+    async def _save(self, collection: str, fields: dict[str, Any]) -> str:
+        session = "s" if collection in {"observation", "reflection"} else None
+        return (await self.stores.save(collection, fields, SaveContext(session=session))).saved.id
+
+    async def _edit(self, entry_id: str, collection: str, changes: dict[str, Any]) -> None:
+        await self.stores.edit(entry_id, changes)
+
+    async def _there_and_back(self, entry_id: str, collection: str, fields: dict[str, Any]) -> None:
+        """In the end the text is the one that is at the provider, in another version."""
+        await self._edit(entry_id, collection, self._change(collection))
+        name = "fix" if collection == "learning" else "content"
+        await self._edit(entry_id, collection, {name: fields[name]})
+
+    async def _forget_and_save(self, entry_id: str, collection: str, fields: dict[str, Any]) -> None:
+        """The same text again, of another entry."""
+        await self.stores.delete(entry_id)
+        try:
+            await self.stores.get(entry_id)
+        except NotFound:
+            await self._save(collection, fields)
+        else:
+            self.violations.append(f"{entry_id} is there after it was forgotten")
+
+    def _fields(self, collection: str) -> dict[str, Any]:
+        self.serial += 1
+        if collection == "learning":
+            return {"trigger": f"step {self.serial}", "diagnosis": self._text(), "fix": self._text()}
+        fields: dict[str, Any] = {"content": self._text()}
+        if collection in {"knowledge", "notes"}:
+            fields |= {"key": f"key {self.serial}"}
+        return {**fields, "category": "fact"} if collection == "knowledge" else fields
+
+    def _change(self, collection: str) -> dict[str, Any]:
+        return {"fix" if collection == "learning" else "content": self._text()}
+
+    def _text(self) -> str:
+        """Some have several chunks."""
+        self.serial += 1
+        count = self.rng.choice([4, 4, 4, 200])
+        return f"text {self.serial} " + " ".join(self.rng.choices(_WORDS, k=count))
+
+    def _word(self) -> str:
+        self.serial += 1
+        return f"tag{self.serial}"
+
+    @property
+    def _space(self) -> int:
+        assert self.keeper.searched is not None
+        return self.keeper.searched
+
+    async def _check_snapshot(self) -> None:
+        """Right after a batch was stored, amid the race: what has a vector has the present one."""
+        wrong = await self.judge.wrong(await look(self.storage, self._space))
+        self.violations += [f"amid race {self.races + 1}: {problem}" for problem in wrong]
+
+    async def _check(self, when: str) -> None:
+        if isinstance(self.storage, OutsideVectorStorage):
+            await self.storage.remove_gone()
+        wrong = await self.judge.wrong(await look(self.storage, self._space), missing=())
+        census, depth = await self.storage.census(), await self.storage.depth()
+        if census.violations or depth.pending or depth.buried:
+            wrong.append(f"{census}, {depth}")
+        self.violations += [f"{when}: {problem}" for problem in wrong]
+
+
+class RacesSuite:
+    name = "provider_races"
+    unit = "races"
+    ci_n = 512
+    torture_n = 10_000
+
+    def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
+        """Vectors in the file, and for a tenth as many races in embedded Chroma."""
+        rounds = -(-n // BATCH)
+        races = _raced(seed, folder / "inside", rounds, outside=False)
+        more = _raced(seed, folder / "outside", -(-rounds // OUTSIDE_SHARE), outside=True)
+        figures: dict[str, float | str] = {
+            "of them while the batch was stored": races.late + more.late,
+            "of them with vectors in Chroma": more.races,
+        }
+        violations = [*races.violations, *(f"Chroma: {problem}" for problem in more.violations)]
+        return Outcome(races.races + more.races, tuple(violations), figures)
+
+    def control(self, *, seed: int, folder: Path) -> Outcome:
+        """Every mutant has to be noticed; if one is not, nothing is reported."""
+        found: list[str] = []
+        for name, mutate in _MUTANTS.items():
+            with mutate():
+                races = _raced(seed, folder / name, 4, outside=False)
+            if not races.violations:
+                return Outcome(len(found), (), {"not noticed": name})
+            found.append(f"{name}: {races.violations[0]}")
+        return Outcome(len(found), tuple(found))
+
+
+def _raced(seed: int, folder: Path, rounds: int, *, outside: bool) -> Races:
+    folder.mkdir()
+
+    async def race() -> Races:
+        path = folder / DATABASE_NAME
+        storage: SqliteStorage
+        if outside:
+            spaces = await ChromaSpaces.open(prefix="races-", path=folder / "chroma")
+            storage = await OutsideVectorStorage.open_outside(path, spaces)
+        else:
+            storage = await SqliteStorage.open(path)
+        races = Races(random.Random(seed), storage)
+        try:
+            await races.run(rounds)
+        finally:
+            await storage.close()
+        return races
+
+    with capture_logs():
+        return asyncio.run(race())
+
+
+async def _coroutine(act: Act) -> object:
+    return await act()
+
+
+def _fence_by_chunk(connection: Any, job: Job) -> bool:
+    """The chunk is still owed, whatever its text is now."""
+    deleted = connection.execute("DELETE FROM jobs WHERE chunk = ? AND space = ?", (job.chunk, job.space))
+    return bool(deleted.rowcount)
+
+
+def _no_fence(connection: Any, job: Job) -> bool:
+    _fence_by_chunk(connection, job)
+    return bool(connection.execute("SELECT 1 FROM chunks WHERE id = ?", (job.chunk,)).fetchone())
+
+
+_MUTANTS: dict[str, Callable[[], Any]] = {
+    "fenced by the chunk alone": lambda: patch.object(jobs, "_take", _fence_by_chunk),
+    "not fenced": lambda: patch.object(jobs, "_take", _no_fence),
+}
+
+SUITE = RacesSuite()

@@ -1,0 +1,37 @@
+"""The suites by name. Each module has its suite in `SUITE` and is imported when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import cast
+
+from tests.durability.suite import Suite
+
+MODULES = {
+    "kill": "tests.durability.kill",
+    "powercut": "tests.durability.powercut",
+    "disk": "tests.durability.disk",
+    "shutdown": "tests.durability.shutdown",
+    "owners": "tests.durability.owners",
+    "load": "tests.durability.load",
+    "soak": "tests.durability.soak",
+    "simulation": "tests.durability.simulation",
+    "provider_outage": "tests.durability.provider_outage",
+    "provider_faults": "tests.durability.provider_faults",
+    "provider_races": "tests.durability.provider_races",
+    "retries": "tests.durability.retries",
+    "model": "tests.durability.model",
+    "forgetting": "tests.durability.forgetting",
+    "flips": "tests.durability.flips",
+}
+
+
+def suite_named(name: str) -> Suite:
+    """The suite. Raises KeyError for an unknown name, ModuleNotFoundError while it is not written."""
+    return cast("Suite", importlib.import_module(MODULES[name]).SUITE)
+
+
+def available() -> list[str]:
+    """The names of the suites whose modules exist."""
+    return [name for name, module in MODULES.items() if importlib.util.find_spec(module) is not None]

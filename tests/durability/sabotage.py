@@ -1,0 +1,162 @@
+"""Deliberately broken builds: each takes one thing away that the promise needs, in the process that asks.
+
+A suite that does not notice them proves nothing. A hindered build is whole, but meets bad luck.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+
+def apply(name: str) -> None:
+    """Break or hinder this process; "" leaves it whole."""
+    if name:
+        {**BROKEN, **HINDERED, **CARELESS}[name]()
+
+
+def replace(owner: Any, name: str, broken: Any) -> None:
+    """Raises AttributeError when there is no such thing any more: a sabotage must not fail silently."""
+    getattr(owner, name)
+    setattr(owner, name, broken)
+
+
+def acknowledge_before_commit() -> None:
+    """What was answered is committed only when the next write comes."""
+    from agentctx.sqlite import commit
+
+    def commit_later(connection: Any, functions: Sequence[Any]) -> Any:
+        if connection.in_transaction:
+            connection.execute("COMMIT")
+        connection.execute("BEGIN IMMEDIATE")
+        return [commit._in_savepoint(connection, function) for function in functions], 1
+
+    replace(commit, "commit_group", commit_later)
+
+
+def owe_nothing() -> None:
+    """Entries are saved without the jobs that owe their vectors."""
+    from agentctx.storage.sqlite import chunks
+
+    insert = chunks.insert
+
+    def without_jobs(*arguments: Any, owed: bool, **named: Any) -> Any:
+        return insert(*arguments, owed=False, **named)
+
+    replace(chunks, "insert", without_jobs)
+
+
+def forget_idempotency_keys() -> None:
+    """A save that is sent again is saved again."""
+    from agentctx.storage.sqlite import entries
+
+    replace(entries, "_remember", lambda *_: None)
+
+
+def forget_half() -> None:
+    """A forgotten entry keeps its words in the index."""
+    from agentctx.storage.sqlite import chunks
+
+    replace(chunks, "_forget_words", lambda *_: None)
+
+
+def leave_deleted_text() -> None:
+    """What is deleted is deleted, but nobody takes it out of the files."""
+    from agentctx.storage.sqlite.engine import SqliteStorage
+
+    async def tidy(_storage: SqliteStorage) -> bool:
+        return True
+
+    async def untidy(_storage: SqliteStorage) -> None:
+        await asyncio.Event().wait()
+
+    replace(SqliteStorage, "tidy", tidy)
+    replace(SqliteStorage, "untidy", untidy)
+
+
+def hang_the_provider() -> None:
+    """Texts that are sent to the provider never come back; questions are answered."""
+    from agentctx.embedding_providers.fake import FakeProvider
+    from agentctx.embedding_queue.space_keeper import CANARY
+
+    embed = FakeProvider.embed
+
+    async def hanging(provider: FakeProvider, texts: Sequence[str]) -> Any:
+        if list(texts) != [CANARY]:
+            await asyncio.Event().wait()
+        return await embed(provider, texts)
+
+    replace(FakeProvider, "embed", hanging)
+
+
+def lock_nothing() -> None:
+    """Two daemons may own one data folder and one socket."""
+    from agentctx.daemon import run
+
+    def unlocked(path: Path) -> Any:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return nullcontext()
+
+    replace(run, "acquire_lock", unlocked)
+
+
+def forget_the_queue_at_the_end() -> None:
+    """A stop throws away what it could not finish."""
+    from agentctx.embedding_queue.worker import EmbeddingQueue
+
+    async def throw_away(queue: Any) -> None:
+        await queue._storage._writer.run(lambda connection: connection.execute("DELETE FROM jobs"))
+
+    hang_the_provider()
+    replace(EmbeddingQueue, "_give_leases_back", throw_away)
+
+
+def fail_in_company() -> None:
+    """Several writers at once find the database locked."""
+    from agentctx.errors import StorageFailed
+    from agentctx.sqlite import commit
+
+    commit_group = commit.commit_group
+
+    def locked(connection: Any, functions: Sequence[Any]) -> Any:
+        if len(functions) > 4:
+            error = StorageFailed("database is locked")
+            return [commit.Failed(error)] * len(functions), 0
+        return commit_group(connection, functions)
+
+    replace(commit, "commit_group", locked)
+
+
+def keep_every_request() -> None:
+    """Memory and descriptors that nobody gives back."""
+    from agentctx.server.request_context import RequestContext
+
+    call = RequestContext.__call__
+    kept: list[object] = []
+
+    async def keeping(context: Any, *arguments: Any) -> None:
+        kept.append((bytearray(50_000), os.dup(2) if len(kept) < 200 else None))
+        await call(context, *arguments)
+
+    replace(RequestContext, "__call__", keeping)
+
+
+BROKEN: dict[str, Callable[[], None]] = {
+    "acknowledge before commit": acknowledge_before_commit,
+    "owe nothing": owe_nothing,
+    "forget idempotency keys": forget_idempotency_keys,
+    "forget half": forget_half,
+}
+
+HINDERED: dict[str, Callable[[], None]] = {"hang the provider": hang_the_provider}
+CARELESS: dict[str, Callable[[], None]] = {
+    "lock nothing": lock_nothing,
+    "forget the queue at the end": forget_the_queue_at_the_end,
+    "fail in company": fail_in_company,
+    "keep every request": keep_every_request,
+    "leave deleted text": leave_deleted_text,
+}

@@ -1,0 +1,185 @@
+"""Writers that keep a ledger: they save, edit and forget over the socket until the daemon is gone."""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from agentctx import Client, wire
+from agentctx.client import calls
+from agentctx.client.calls import Call
+from agentctx.client.http1 import encode_request
+from agentctx.errors import AgentctxError, DaemonUnreachable, NotFound, StorageClosed, Unavailable
+from tests.durability.ledger import Attempt, Ledger, Version
+
+T = TypeVar("T")
+
+GONE = (DaemonUnreachable, Unavailable, StorageClosed)
+"""What a writer sees of a daemon that dies, stops or starts. Anything else breaks a promise."""
+MOST_LIVE = 40
+"""Entries of a writer before it rather forgets."""
+_WORDS = ("amber", "basalt", "cedar", "delta", "ember", "fjord", "granite", "harbor", "indigo", "kelp")
+
+
+class Acknowledged:
+    """Counts acknowledgements of all writers and says when enough have come."""
+
+    def __init__(self, enough: int) -> None:
+        self.count = 0
+        self.reached = threading.Event()
+        self._enough = enough
+        self._lock = threading.Lock()
+
+    def add(self) -> None:
+        with self._lock:
+            self.count += 1
+            if self.count >= self._enough:
+                self.reached.set()
+
+
+class Writer:
+    """One client. Its choices follow from the seed and from what was answered."""
+
+    def __init__(self, number: int, seed: int, path: Path) -> None:
+        self.ledger = Ledger()
+        self.violations: list[str] = []
+        self.retries = 0
+        self._number = number
+        self._rng = random.Random(f"{seed} {number}")
+        self._path = path
+        self._made = 0
+        self._resend: Callable[[Client], None] | None = None
+
+    def work(self, acknowledged: Acknowledged, stop: threading.Event) -> None:
+        """Write until the daemon is gone or `stop` is set. Notes what breaks a promise."""
+        with self._client() as client:
+            try:
+                self.settle(client)
+                while not stop.is_set():
+                    self._step(client)
+                    acknowledged.add()
+            except GONE:
+                return
+            except AgentctxError as error:
+                self.violations.append(f"writer {self._number}: {type(error).__name__}: {error.message}")
+            finally:
+                acknowledged.reached.set()
+
+    def settle(self, client: Client) -> None:
+        """Find out how the request ended whose answer never came: saves are sent again with their key."""
+        if self._resend is not None:
+            self.retries += 1
+            self._resend(client)
+            self._answered()
+
+    def _client(self) -> Client:
+        return Client(self._path, timeout_s=30.0, start_timeout_s=0.0)
+
+    def _step(self, client: Client) -> None:
+        chance = self._rng.random()
+        some = self._some_entry()
+        has_room = len(self.ledger.live) < MOST_LIVE
+        if some is None or (has_room and chance < 0.5):
+            self._save(client, hang_up=chance < 0.08)
+        elif has_room and chance < 0.6:
+            self._save_many(client)
+        elif chance < 0.8:
+            self._edit(client, some)
+        else:
+            self._forget(client, some)
+
+    def _some_entry(self) -> str | None:
+        return self._rng.choice(sorted(self.ledger.live)) if self.ledger.live else None
+
+    def _text(self) -> str:
+        self._made += 1
+        count = self._rng.choice([3, 12, 12, 12, 400])
+        return f"w{self._number} n{self._made} " + " ".join(self._rng.choices(_WORDS, k=count))
+
+    def _save(self, client: Client, *, hang_up: bool) -> None:
+        text, key = self._text(), self._key()
+        request = wire.SaveRequest(collection="observation", session=f"s{self._number}", content=text)
+        call = calls.save(request, key)
+
+        def send(client: Client) -> None:
+            saved = client._send(call)
+            self.ledger.created(saved.id, saved.version, text)
+
+        self._begin(Attempt(creates=(text,)), send)
+        if hang_up:
+            self._send_and_hang_up(call)
+        send(client)
+        self._answered()
+
+    def _save_many(self, client: Client) -> None:
+        texts = [self._text() for _ in range(self._rng.randint(2, 6))]
+        requests = [
+            wire.SaveRequest(collection="reflection", session=f"s{self._number}", content=text)
+            for text in texts
+        ]
+        call = calls.save_many(requests, self._key())
+
+        def send(client: Client) -> None:
+            results = client._send(call)
+            for text, result in zip(texts, results, strict=True):
+                if isinstance(result, AgentctxError):
+                    raise result
+                self.ledger.created(result.id, result.version, text)
+
+        self._begin(Attempt(creates=tuple(texts)), send)
+        send(client)
+        self._answered()
+
+    def _edit(self, client: Client, entry_id: str) -> None:
+        text, before = self._text(), self.ledger.live[entry_id]
+
+        def look(client: Client) -> None:
+            found = _stored(client, entry_id)
+            if found == Version(before.version + 1, text):
+                self.ledger.changed(entry_id, found.version, text)
+            elif found != before:
+                self.violations.append(f"an edit of {entry_id} left version {found and found.version}")
+
+        self._begin(Attempt(entry=entry_id, becomes=text), look)
+        edited = client.edit(entry_id, content=text, if_version=before.version)
+        self.ledger.changed(entry_id, edited.version, text)
+        self._answered()
+
+    def _forget(self, client: Client, entry_id: str) -> None:
+        def look(client: Client) -> None:
+            if _stored(client, entry_id) is None:
+                self.ledger.forgot(entry_id)
+
+        self._begin(Attempt(entry=entry_id), look)
+        client.forget(entry_id)
+        self.ledger.forgot(entry_id)
+        self._answered()
+
+    def _begin(self, attempt: Attempt, resend: Callable[[Client], None]) -> None:
+        self.ledger.open, self._resend = attempt, resend
+
+    def _answered(self) -> None:
+        self.ledger.open, self._resend = None, None
+
+    def _key(self) -> str:
+        return f"w{self._number}-{self._rng.getrandbits(64):x}"
+
+    def _send_and_hang_up(self, call: Call[T]) -> None:
+        """As a client that dies before the answer."""
+        self.retries += 1
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.connect(str(self._path))
+            connection.sendall(encode_request(call.method, call.path, call.body, call.headers))
+
+
+def _stored(client: Client, entry_id: str) -> Version | None:
+    try:
+        view = client.get(entry_id)
+    except NotFound:
+        return None
+    return Version(view.version, view.content)
