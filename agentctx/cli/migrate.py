@@ -15,13 +15,17 @@ from agentctx.errors import NotFound, SchemaTooNew
 
 @dataclass(frozen=True, slots=True)
 class MigrateReport:
-    """`version` is the schema's now, `known` the newest this program knows: numbers of migrations."""
+    """`version` is the schema's now, `known` the newest this program knows: numbers of migrations.
+
+    `backup` is the copy that was made before an upgrade.
+    """
 
     database: str
     version: int
     known: int
     applied: list[int]
     pending: list[int]
+    backup: str | None = None
 
 
 def migrate(
@@ -72,13 +76,20 @@ def apply(data_dir: Path, database: Path) -> MigrateReport:
         SchemaTooNew, StorageFailed: as `migrate_database`.
     """
     from agentctx.daemon.lock import acquire_lock, data_lock_path
-    from agentctx.sqlite.migrate import load_migrations, migrate_database, schema_version
+    from agentctx.sqlite.migrate import (
+        backup_before_migration,
+        load_migrations,
+        migrate_database,
+        schema_version,
+    )
 
     migrations = load_migrations()
     with acquire_lock(data_lock_path(data_dir)):
+        before = schema_version(database)
         applied = migrate_database(database, migrations)
         version = schema_version(database)
-    return MigrateReport(str(database), version, len(migrations), applied, [])
+    backup = str(backup_before_migration(database, before)) if before and applied else None
+    return MigrateReport(str(database), version, len(migrations), applied, [], backup)
 
 
 def report_line(report: MigrateReport) -> str:
@@ -87,7 +98,8 @@ def report_line(report: MigrateReport) -> str:
     if report.pending:
         return f"to apply  {_numbers(report.pending)}  {now}  {report.database}"
     done = f"applied  {_numbers(report.applied)}" if report.applied else "up to date"
-    return f"{done}  {now}  {report.database}"
+    saved = f"  backup {report.backup}" if report.backup else ""
+    return f"{done}  {now}  {report.database}{saved}"
 
 
 def _numbers(versions: list[int]) -> str:

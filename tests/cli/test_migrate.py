@@ -11,6 +11,7 @@ from agentctx.daemon.lock import acquire_lock, data_lock_path
 from agentctx.sqlite.driver import open_connection
 from agentctx.sqlite.migrate import load_migrations, migrate_database
 from agentctx.storage.sqlite.engine import DATABASE_NAME
+from tests.fixtures.schemas import unpack
 
 KNOWN = len(load_migrations())
 
@@ -30,7 +31,7 @@ def migrate(path: Path, *args: str) -> int:
 
 def test_what_is_missing_is_applied_once(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     versions = list(range(1, KNOWN + 1))
-    expected = {"database": str(database), "known": KNOWN}
+    expected = {"database": str(database), "known": KNOWN, "backup": None}
 
     assert migrate(database, "--dry-run", "--json") == 0
     assert json.loads(capsys.readouterr().out) == {
@@ -48,6 +49,14 @@ def test_what_is_missing_is_applied_once(database: Path, capsys: pytest.CaptureF
     }
     assert migrate(database) == 0
     assert capsys.readouterr().out == f"up to date  schema version {KNOWN} of {KNOWN}  {database}\n"
+
+
+def test_the_backup_before_an_upgrade_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    database = unpack(1, tmp_path)
+    assert migrate(database, "--json") == 0
+    backup = json.loads(capsys.readouterr().out)["backup"]
+    assert backup == f"{database}.schema-1.bak"
+    assert Path(backup).is_file()
 
 
 def test_a_running_daemon_is_named(database: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,106 @@
+"""`agentctx backup`: a verified copy of the memory, with the daemon up or down."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentctx.cli.connection import connect
+from agentctx.cli.layout import file_size
+from agentctx.cli.options import AsJson, ConfigFile, DataDir
+from agentctx.cli.output import note, put, put_json
+from agentctx.errors import AlreadyRunning, DaemonUnreachable, NotFound
+
+if TYPE_CHECKING:
+    from agentctx.config.schema import Settings
+    from agentctx.wire import BackupReply
+
+
+def backup(
+    ctx: typer.Context,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="Where it goes. Default: a new file in the folder of backups."),
+    ] = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a backup and read it back to the last row; saves go on meanwhile.
+
+    The daemon does it. Where none runs, this command does, on the data folder of the config.
+    """
+    target = None if file is None else file.absolute()
+    reply = _offline(target, config, data_dir) if data_dir else _by_daemon(ctx, target, config)
+    if as_json:
+        put_json(reply)
+    else:
+        put(backup_line(reply))
+    if reply.outside_vectors:
+        note(
+            f"{reply.outside_vectors:,} vectors are in another store and not in the backup; "
+            "after a restore they are embedded again where they are missing"
+        )
+
+
+def backup_line(reply: BackupReply) -> str:
+    """What is in the backup, on one line."""
+    older = f", {reply.versions - reply.entries:,} older versions" if reply.versions > reply.entries else ""
+    removed = f"  removed {len(reply.removed)} older" if reply.removed else ""
+    entries = "1 entry" if reply.entries == 1 else f"{reply.entries:,} entries"
+    return f"backed up  {entries}{older}  {file_size(reply.bytes)}  {reply.file}{removed}"
+
+
+def _by_daemon(ctx: typer.Context, target: Path | None, config: Path | None) -> BackupReply:
+    try:
+        with connect(ctx) as client:
+            return client.backup(None if target is None else str(target))
+    except DaemonUnreachable as unreachable:
+        try:
+            return _offline(target, config, None)
+        except AlreadyRunning:
+            # A daemon has the data, but does not answer on this socket: that is what is wrong.
+            raise unreachable from None
+
+
+def _offline(target: Path | None, config: Path | None, data_dir: Path | None) -> BackupReply:
+    from agentctx.config.load import load_settings
+    from agentctx.daemon.build import Places
+    from agentctx.daemon.lock import acquire_lock, data_lock_path
+
+    settings = load_settings(config, {"data_dir": data_dir})
+    places = Places.of(settings)
+    if not places.database.is_file():
+        raise NotFound(
+            f"There is no database {places.database}.",
+            hint="Name its folder with --data-dir, or the socket of its daemon with --socket.",
+        )
+    with acquire_lock(data_lock_path(places.data_dir)):
+        return _written(settings, places.database, target)
+
+
+def _written(settings: Settings, database: Path, target: Path | None) -> BackupReply:
+    from agentctx.daemon.backup import (
+        Made,
+        backup_reply,
+        folder_of,
+        make_folder,
+        note_success,
+        remove_superseded,
+    )
+    from agentctx.sqlite.driver import open_connection
+    from agentctx.storage.backups import scheduled_name
+    from agentctx.storage.sqlite.backup import write_backup
+    from agentctx.times import wall_clock
+
+    folder, now = folder_of(settings.backup, database.parent), wall_clock()
+    if target is None:
+        make_folder(folder)
+    with closing(open_connection(database, readonly=True)) as connection:
+        made = write_backup(connection, target or folder / scheduled_name(now), database=database, now=now)
+    note_success(database.parent, made)
+    removed = remove_superseded(folder, settings.backup.keep, made) if target is None else []
+    return backup_reply(Made(made, tuple(removed)))

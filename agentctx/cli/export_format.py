@@ -1,0 +1,84 @@
+"""The lines of an export: JSON objects, first the header, then one for each entry. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any, Final
+
+from agentctx import __version__
+from agentctx.errors import InvalidInput
+from agentctx.wire import EntryView, ExportedEntry, ImportEntry
+
+FORMAT: Final = 1
+_FORMAT_NAME: Final = "agentctx_export"
+_TEXTS: Final = ("id", "namespace", "collection", "content", "created", "updated")
+_OPTIONAL: Final = ("key", "session", "agent", "expires")
+_LEFT_OUT: Final = ("live", "principal", "embedding")
+"""What says nothing elsewhere."""
+
+
+def header_line(*, history: bool, vectors: bool) -> str:
+    """Tells which format this is, and whether history and vectors are in it."""
+    header = {_FORMAT_NAME: FORMAT, "by": f"agentctx {__version__}", "history": history, "vectors": vectors}
+    return json.dumps(header)
+
+
+def entry_line(exported: ExportedEntry) -> str:
+    """An entry as one line; `versions` are older, oldest first, `chunks` are pairs `[start, end]`."""
+    value = _plain(exported.entry)
+    value["chunks"] = exported.chunks
+    if exported.versions:
+        value["versions"] = [_plain(version) for version in exported.versions]
+    if exported.vectors is not None:
+        value["vectors"] = {"fingerprint": exported.fingerprint, "float32": exported.vectors}
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _plain(entry: EntryView) -> dict[str, Any]:
+    return {name: value for name, value in asdict(entry).items() if name not in _LEFT_OUT}
+
+
+def read_header(line: str) -> None:
+    """Raises `InvalidInput` when this is no export, or one of a format that is not known here."""
+    value = _object(line)
+    if _FORMAT_NAME not in value:
+        raise InvalidInput("this is no export of agentctx", hint="Name a file that `agentctx export` wrote.")
+    if value[_FORMAT_NAME] != FORMAT:
+        raise InvalidInput(
+            f"this export has format {value[_FORMAT_NAME]!r}, known is {FORMAT}", hint="Use a newer agentctx."
+        )
+
+
+def read_entry(line: str) -> list[ImportEntry]:
+    """The versions of an entry, oldest first. Raises `InvalidInput`, which shows no text of the entry."""
+    value = _object(line)
+    older = value.get("versions", [])
+    if not isinstance(older, list):
+        raise InvalidInput("versions is no list")
+    return [_version(each) for each in (*older, value)]
+
+
+def _version(value: Any) -> ImportEntry:
+    if not isinstance(value, dict):
+        raise InvalidInput("a version is no object")
+    for name in _TEXTS:
+        if not isinstance(value.get(name), str):
+            raise InvalidInput(f"{name} is missing, or no text")
+    for name in _OPTIONAL:
+        if not isinstance(value.get(name), str | None):
+            raise InvalidInput(f"{name} is no text")
+    if not isinstance(value.get("attributes"), dict):
+        raise InvalidInput("attributes is missing, or no object")
+    given: dict[str, Any] = {name: value.get(name) for name in (*_TEXTS, *_OPTIONAL)}
+    return ImportEntry(**given, attributes=value["attributes"])
+
+
+def _object(line: str) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        raise InvalidInput("it is no JSON") from None
+    if not isinstance(value, dict):
+        raise InvalidInput("it is no JSON object")
+    return value

@@ -1,0 +1,185 @@
+"""`agentctx import`: what `agentctx export` wrote, into the memory."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+import typer
+
+from agentctx.cli.connection import connect
+from agentctx.cli.export_format import read_entry, read_header
+from agentctx.cli.options import AsJson
+from agentctx.cli.output import complain, note, put, put_json
+from agentctx.errors import AgentctxError, InvalidInput
+
+if TYPE_CHECKING:
+    from agentctx.client import Client
+    from agentctx.wire import ImportEntry
+
+EXIT_FAILED = 1
+BATCH_CHARS = 200_000
+"""Of a request; the daemon takes 1 MiB, and a character may take four bytes."""
+BATCH_VERSIONS = 200
+TIMEOUT_S = 120.0
+_MOST_COMPLAINTS = 20
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """Lines read, entries that changed something, that were there already, and lines that failed."""
+
+    dry_run: bool
+    entries: int = 0
+    imported: int = 0
+    unchanged: int = 0
+    failed: int = 0
+    redacted: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    number: int
+    versions: list[ImportEntry]
+
+
+def import_entries(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="An export; - is stdin.")] = "-",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would happen; change nothing.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Import what `agentctx export` wrote; twice is once, and a broken-off import goes on when run again.
+
+    Entries keep their ids and times. What is here and newer stays. All of it gets trust `external`.
+    """
+    from agentctx.ingest.progress import choose_progress
+
+    report = ImportReport(dry_run)
+    progress = choose_progress(sys.stderr, quiet=quiet)
+    with connect(ctx, timeout_s=TIMEOUT_S) as client, _opened(file) as lines:
+        read_header(next(lines, ""))
+        progress.begin("importing", 0)
+        for batch in _batches(_parsed(lines, report)):
+            _send(client, batch, report)
+            progress.done(files=len(batch))
+        progress.end()
+    if as_json:
+        put_json(report)
+    else:
+        put(report_line(report))
+    if report.failed:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def report_line(report: ImportReport) -> str:
+    """What came of it, on one line."""
+    done = "would import" if report.dry_run else "imported"
+    parts = [f"{done} {report.imported:,}", f"already there {report.unchanged:,}"]
+    if report.failed:
+        parts.append(f"failed {report.failed:,}")
+    if report.redacted:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(report.redacted.items()))
+        parts.append(f"cut out {kinds}")
+    return "  ".join(parts)
+
+
+def _parsed(lines: Iterator[str], report: ImportReport) -> Iterator[_Line]:
+    for number, line in enumerate(lines, start=2):
+        if not line.strip():
+            continue
+        report.entries += 1
+        try:
+            yield _Line(number, read_entry(line))
+        except InvalidInput as error:
+            _fail(report, number, error)
+
+
+def _batches(lines: Iterator[_Line]) -> Iterator[list[_Line]]:
+    """Lines for one request each. All versions of an entry go together."""
+    batch: list[_Line] = []
+    versions = chars = 0
+    for line in lines:
+        size = sum(len(version.content) for version in line.versions)
+        is_full = versions + len(line.versions) > BATCH_VERSIONS or chars + size > BATCH_CHARS
+        if batch and is_full:
+            yield batch
+            batch, versions, chars = [], 0, 0
+        batch.append(line)
+        versions += len(line.versions)
+        chars += size
+    if batch:
+        yield batch
+
+
+def _send(client: Client, batch: list[_Line], report: ImportReport) -> None:
+    """Import some lines; where the daemon refuses the request as a whole, each line, then each version."""
+    versions = [version for line in batch for version in line.versions]
+    try:
+        outcomes = client.import_entries(versions, dry_run=report.dry_run)
+    except InvalidInput as error:
+        if len(batch) > 1:
+            for line in batch:
+                _send(client, [line], report)
+        elif len(versions) > 1:
+            _note(report, batch[0], [_alone(client, version, report) for version in versions])
+        else:
+            _fail(report, batch[0].number, error)
+        return
+    arrived = iter(outcomes)
+    for line in batch:
+        _note(report, line, [next(arrived) for _ in line.versions])
+
+
+def _alone(client: Client, version: ImportEntry, report: ImportReport) -> object:
+    try:
+        return client.import_entries([version], dry_run=report.dry_run)[0]
+    except InvalidInput as error:
+        return error
+
+
+def _note(report: ImportReport, line: _Line, outcomes: list[object]) -> None:
+    errors = [outcome for outcome in outcomes if isinstance(outcome, AgentctxError)]
+    if errors:
+        _fail(report, line.number, errors[0])
+        return
+    report.redacted = dict(
+        Counter(report.redacted)
+        + Counter(kind for each in outcomes for kind in getattr(each, "redacted", ()))
+    )
+    if any(getattr(outcome, "changed", False) for outcome in outcomes):
+        report.imported += 1
+    else:
+        report.unchanged += 1
+
+
+def _fail(report: ImportReport, number: int, error: AgentctxError) -> None:
+    report.failed += 1
+    if report.failed <= _MOST_COMPLAINTS:
+        complain(InvalidInput(f"line {number}: {error.message}", hint=""))
+    elif report.failed == _MOST_COMPLAINTS + 1:
+        note("more lines failed; they are only counted")
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[Iterator[str]]:
+    if file == "-":
+        yield _from(sys.stdin)
+        return
+    try:
+        with Path(file).open(encoding="utf-8", errors="replace") as lines:
+            yield _from(lines)
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read: {error.strerror}.") from error
+
+
+def _from(lines: TextIO) -> Iterator[str]:
+    yield from lines

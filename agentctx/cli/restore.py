@@ -1,0 +1,111 @@
+"""`agentctx restore`: put a backup in the place of the database, with the daemon stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentctx.cli.layout import columns, file_size
+from agentctx.cli.options import AsJson, ConfigFile, DataDir
+from agentctx.cli.output import note, put, put_json
+from agentctx.errors import AlreadyRunning
+
+if TYPE_CHECKING:
+    from agentctx.storage.sqlite.restore import Restored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreReport:
+    """What was restored, or would be. `kept` is where the database that was there is; null if none was."""
+
+    file: str
+    made: str
+    bytes: int
+    schema: int
+    upgraded_to: int
+    """The schema that the next start of the daemon brings it to."""
+    entries: int
+    versions: int
+    vectors: int
+    outside_vectors: int
+    database: str
+    kept: str | None
+    dry_run: bool
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A backup that `agentctx backup` made.")],
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check the backup and say what would be done.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check a backup and put it in the place of the database; the database that was there is kept.
+
+    The daemon has to be stopped: with it down, or with --dry-run, nothing is lost whatever happens.
+    """
+    report = _restored(file.absolute(), config, data_dir, dry_run=dry_run)
+    if as_json:
+        put_json(report)
+    else:
+        for line in columns(list(report_rows(report))):
+            put(line)
+    if report.outside_vectors:
+        note(
+            f"{report.outside_vectors:,} vectors are in another store; those missing there are embedded again"
+        )
+
+
+def report_rows(report: RestoreReport) -> Iterator[tuple[str, ...]]:
+    """What is restored and what is kept, for people."""
+    would = "would restore" if report.dry_run else "restored"
+    entries = "1 entry" if report.entries == 1 else f"{report.entries:,} entries"
+    yield would, f"{entries} of {report.made}, {file_size(report.bytes)}, from {report.file}"
+    yield "database", report.database
+    yield ("would keep" if report.dry_run else "kept"), report.kept or "nothing: there was no database"
+    if report.upgraded_to > report.schema:
+        yield "schema", f"{report.schema}; the daemon upgrades it to {report.upgraded_to} when it starts"
+
+
+def _restored(file: Path, config: Path | None, data_dir: Path | None, *, dry_run: bool) -> RestoreReport:
+    from agentctx.config.load import load_settings
+    from agentctx.daemon.build import Places
+    from agentctx.daemon.lock import acquire_lock, data_lock_path
+    from agentctx.storage.sqlite.restore import restore_database
+    from agentctx.times import wall_clock
+
+    places = Places.of(load_settings(config, {"data_dir": data_dir}))
+    if dry_run:
+        return _report(restore_database(file, places.database, now=wall_clock(), dry_run=True), dry_run=True)
+    try:
+        with acquire_lock(data_lock_path(places.data_dir)):
+            return _report(restore_database(file, places.database, now=wall_clock()), dry_run=False)
+    except AlreadyRunning as error:
+        raise AlreadyRunning(error.message, hint="Stop it, restore, and start it again.") from None
+
+
+def _report(restored: Restored, *, dry_run: bool) -> RestoreReport:
+    from agentctx.sqlite.migrate import load_migrations
+    from agentctx.times import format_time
+
+    backup = restored.backup
+    return RestoreReport(
+        file=backup.path,
+        made=format_time(backup.made),
+        bytes=backup.bytes,
+        schema=backup.schema,
+        upgraded_to=len(load_migrations()),
+        entries=backup.entries,
+        versions=backup.versions,
+        vectors=backup.vectors,
+        outside_vectors=backup.outside_vectors,
+        database=restored.database,
+        kept=restored.kept,
+        dry_run=dry_run,
+    )

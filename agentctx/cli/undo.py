@@ -1,0 +1,159 @@
+"""`agentctx undo`: take back what was saved lately."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from agentctx.cli.connection import connect
+from agentctx.cli.export import PAGE, TIMEOUT_S, exported_entries
+from agentctx.cli.layout import columns
+from agentctx.cli.options import AsJson
+from agentctx.cli.output import note, put, put_json
+from agentctx.errors import NotFound, VersionConflict
+from agentctx.wire import Origin
+
+if TYPE_CHECKING:
+    from agentctx.client import Client
+    from agentctx.client.options import EditFields
+    from agentctx.wire import EntryView, ExportedEntry
+
+Action = Literal["forget", "revert", "leave"]
+
+EDITABLE = ("category", "tags", "source", "trigger", "error_pattern", "diagnosis", "fix")
+"""Fields of an entry, beside its text, that can be put back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What becomes of one entry. `to_version` is the version whose content it gets again."""
+
+    action: Action
+    id: str
+    collection: str
+    name: str
+    version: int
+    to_version: int | None = None
+    why: str = ""
+
+
+@dataclass(slots=True)
+class UndoReport:
+    """What was undone, or would be; `conflicts` are entries that changed meanwhile and were left alone."""
+
+    since: str
+    done: bool
+    forgotten: int = 0
+    reverted: int = 0
+    left: int = 0
+    conflicts: int = 0
+    steps: list[Step] = field(default_factory=list)
+
+
+def undo(
+    ctx: typer.Context,
+    since: Annotated[str, typer.Option(help="How far back: 10m, 2h, or an RFC 3339 time.")],
+    session: Annotated[str | None, typer.Option(help="Only entries of this session.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Only entries of this agent.")] = None,
+    origin: Annotated[Origin | None, typer.Option(help="Only entries of this origin.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it. Without, only say what would be.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Forget what was created since a time, and give what was changed its earlier content again.
+
+    The earlier content comes back as a new version. What was forgotten stays forgotten.
+    """
+    from agentctx.times import format_time, parse_time, wall_clock
+
+    moment = format_time(parse_time(since, now=wall_clock()))
+    report = UndoReport(moment, done=yes)
+    with connect(ctx, timeout_s=TIMEOUT_S) as client:
+        # All of it is known before anything changes: what is undone would come again as a change.
+        planned = [
+            (step, exported)
+            for exported in exported_entries(client, {"since": moment, "history": True, "limit": PAGE})
+            if _is_wanted(exported.entry, session, agent, origin)
+            for step in [decide(exported, moment)]
+        ]
+        for step, exported in planned:
+            _note(report, step, is_done=not yes or _act(client, step, exported))
+    _show(report, as_json=as_json)
+
+
+def decide(exported: ExportedEntry, since: str) -> Step:
+    """What undoing does to an entry that was changed since a time, both RFC 3339 in UTC."""
+    entry = exported.entry
+    name = entry.key or " ".join(entry.content.split())[:40]
+    known = {"id": entry.id, "collection": entry.collection, "name": name, "version": entry.version}
+    if entry.created >= since:
+        return Step(action="forget", **known)  # type: ignore[arg-type] # the fields are named above
+    before = [version for version in exported.versions if version.updated < since]
+    if not before:
+        why = "only its attributes changed: the earlier ones were not kept"
+        return Step(action="leave", why=why, **known)  # type: ignore[arg-type] # the fields are named above
+    return Step(action="revert", to_version=before[-1].version, **known)  # type: ignore[arg-type] # as above
+
+
+def earlier_fields(entry: EntryView, earlier: EntryView) -> EditFields:
+    """The edit that gives an entry the content of an earlier version."""
+    fields: EditFields = {}
+    if entry.collection != "learning":
+        fields["content"] = earlier.content
+    given = {name: earlier.attributes[name] for name in EDITABLE if earlier.attributes.get(name) is not None}
+    return {**fields, **given}  # type: ignore[typeddict-item] # names of EditFields
+
+
+def _is_wanted(entry: EntryView, session: str | None, agent: str | None, origin: Origin | None) -> bool:
+    return (
+        session in {None, entry.session} and agent in {None, entry.agent} and origin in {None, entry.origin}
+    )
+
+
+def _act(client: Client, step: Step, exported: ExportedEntry) -> bool:
+    """Do a step; False when the entry changed or went away meanwhile."""
+    try:
+        if step.action == "forget":
+            client.forget(step.id, if_version=step.version)
+        elif step.action == "revert":
+            earlier = next(each for each in exported.versions if each.version == step.to_version)
+            changes = earlier_fields(exported.entry, earlier)
+            changes["if_version"] = step.version
+            client.edit(step.id, **changes)
+    except (NotFound, VersionConflict):
+        return False
+    return True
+
+
+def _note(report: UndoReport, step: Step, *, is_done: bool) -> None:
+    report.steps.append(step)
+    if not is_done:
+        report.conflicts += 1
+    elif step.action == "forget":
+        report.forgotten += 1
+    elif step.action == "revert":
+        report.reverted += 1
+    else:
+        report.left += 1
+
+
+def _show(report: UndoReport, *, as_json: bool) -> None:
+    if as_json:
+        put_json(report)
+        return
+    for line in columns(list(_rows(report))):
+        put(line)
+    told = "" if report.done else "would be "
+    put(f"{told}forgotten {report.forgotten}  {told}reverted {report.reverted}  left {report.left}")
+    if report.conflicts:
+        note(f"{report.conflicts} changed meanwhile and were left alone; run it again")
+    if not report.done and report.steps:
+        note("nothing was changed: --yes does it")
+
+
+def _rows(report: UndoReport) -> Iterator[tuple[str, ...]]:
+    for step in report.steps:
+        what = f"to version {step.to_version}" if step.to_version else step.why
+        yield step.action, step.id, step.collection, step.name, what

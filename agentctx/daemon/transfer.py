@@ -1,0 +1,114 @@
+"""Exports and imports, between the wire and the stores."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Final
+
+from agentctx.daemon.parts import PartsHolder
+from agentctx.errors import AgentctxError, InvalidInput
+from agentctx.server.service import Peer
+from agentctx.server.views import entry_view, save_result
+from agentctx.storage import transfer
+from agentctx.storage.records import Entry
+from agentctx.times import parse_time
+from agentctx.wire import ExportedEntry, ExportReply, ImportEntry, ImportRequest, SaveResult
+
+_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_CURSOR: Final = re.compile(r"[0-9]{1,18}")
+
+
+class Transfer(PartsHolder):
+    """The part of `server.service.Service` that exports and imports."""
+
+    async def export(
+        self, selection: transfer.Selection, peer: Peer, *, cursor: str | None, limit: int
+    ) -> ExportReply:
+        del peer
+        for collection in selection.collections:
+            self._parts.stores.check_collection(collection)
+        if cursor is not None and not _CURSOR.fullmatch(cursor):
+            raise InvalidInput("this cursor was not made by an export", hint="Send the page's `next`.")
+        page = await self._parts.storage.export_page(selection, after=int(cursor or 0), limit=limit)
+        return ExportReply(
+            entries=[exported_entry(each) for each in page.entries],
+            next=None if page.next is None else str(page.next),
+        )
+
+    async def import_entries(self, request: ImportRequest, peer: Peer) -> list[SaveResult | AgentctxError]:
+        by_id: dict[str, list[int]] = {}
+        for number, each in enumerate(request.entries):
+            by_id.setdefault(each.id, []).append(number)
+        results: dict[int, SaveResult | AgentctxError] = {}
+
+        async def import_versions(numbers: Sequence[int]) -> None:
+            for number in numbers:
+                results[number] = await self._import_one(
+                    request.entries[number], peer, dry_run=request.dry_run
+                )
+
+        await asyncio.gather(*map(import_versions, by_id.values()))
+        return [results[number] for number in range(len(request.entries))]
+
+    async def _import_one(
+        self, given: ImportEntry, peer: Peer, *, dry_run: bool
+    ) -> SaveResult | AgentctxError:
+        try:
+            self._parts.stores.check_collection(given.collection)
+            entry = imported_entry(given, now=self._parts.clock())
+            result = await self._parts.stores.import_entry(entry, principal=peer.uid, dry_run=dry_run)
+        except AgentctxError as error:
+            return error
+        return save_result(result)
+
+
+def exported_entry(exported: transfer.ExportedEntry) -> ExportedEntry:
+    vectors = exported.vectors
+    return ExportedEntry(
+        entry=entry_view(exported.entry),
+        versions=[entry_view(version) for version in exported.versions],
+        chunks=[list(span) for span in exported.chunks],
+        fingerprint=None if vectors is None else dict(vectors.fingerprint),
+        vectors=None
+        if vectors is None
+        else [None if each is None else b64encode(each).decode() for each in vectors.vectors],
+    )
+
+
+def imported_entry(given: ImportEntry, *, now: int) -> Entry:
+    """The entry that a foreign line describes; what cannot be is an error, what is not believed is missing.
+
+    Raises:
+        InvalidInput: no id, a time that is none, or one that lies in the future; or it has expired.
+    """
+    if not _ID.fullmatch(given.id):
+        raise InvalidInput(f"{given.id[:40]!r} is no id of an entry")
+    created, updated = parse_time(given.created, now=now), parse_time(given.updated, now=now)
+    if not 0 <= created <= updated <= now:
+        raise InvalidInput("created and updated must be in this order, and not in the future")
+    expires = None if given.expires is None else parse_time(given.expires, now=now)
+    if expires is not None and expires <= now:
+        raise InvalidInput("it has expired", hint="Nothing is lost: it would not be found any more.")
+    return Entry(
+        id=given.id,
+        version=1,
+        live=True,
+        namespace=given.namespace,
+        collection=given.collection,
+        key=given.key,
+        session=given.session or "",
+        agent=given.agent or "",
+        content=given.content,
+        attributes=given.attributes,
+        origin="import",
+        trust="external",
+        principal=0,
+        created=created,
+        updated=updated,
+        expires=expires,
+        pending=False,
+        embedded=False,
+    )

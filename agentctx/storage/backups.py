@@ -1,0 +1,105 @@
+"""What is known of backups: what one holds, the record of the last that was verified, which are kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from agentctx.times import format_time
+
+RECORD_NAME: Final = "last-backup.json"
+"""In the data folder."""
+_NAME: Final = re.compile(r"agentctx-\d{8}T\d{9}Z\.db")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backup:
+    """A verified copy of the database: every row is that of its source at one moment."""
+
+    path: str
+    made: int
+    """Milliseconds since the epoch."""
+    bytes: int
+    schema: int
+    """Version of the newest migration in it."""
+    entries: int
+    """Live entries."""
+    versions: int
+    """Of all entries, the live ones included."""
+    vectors: int
+    outside_vectors: int
+    """Vectors that are in a store outside of the database, so not in the backup: they are embedded again."""
+    digest: str
+    """SHA-256 over the rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupRecord:
+    """How the last backups went. `failed` is when one failed after the last verified one, `problem` why."""
+
+    last: Backup | None = None
+    failed: int | None = None
+    problem: str = ""
+
+
+def read_record(data_dir: Path) -> BackupRecord:
+    """The record of a data folder; an empty one where there is none.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is none.
+    """
+    try:
+        value = json.loads((data_dir / RECORD_NAME).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return BackupRecord()
+    try:
+        last = value.pop("last")
+        return BackupRecord(**value, last=Backup(**last) if last else None)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"{RECORD_NAME} is no record of backups") from error
+
+
+def record_success(data_dir: Path, backup: Backup) -> None:
+    """Raises OSError when it cannot be written."""
+    _write(data_dir / RECORD_NAME, BackupRecord(last=backup))
+
+
+def record_failure(data_dir: Path, problem: str, now: int) -> None:
+    """Keep what was known, and that a backup failed since. Raises as `read_record`."""
+    known = read_record(data_dir)
+    _write(data_dir / RECORD_NAME, replace(known, failed=now, problem=problem))
+
+
+def _write(path: Path, record: BackupRecord) -> None:
+    new = path.with_name(f"{path.name}.new")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(new, flags, 0o600), "w", encoding="utf-8") as file:
+        json.dump(asdict(record), file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+
+
+def scheduled_name(made: int) -> str:
+    """The file of a backup that nobody named: `agentctx-20261122T053000000Z.db`; names ascend with time."""
+    return f"agentctx-{compact_time(made)}.db"
+
+
+def compact_time(ms: int) -> str:
+    """A time as part of a file's name: `20261122T053000000Z`."""
+    return re.sub(r"[-:.]", "", format_time(ms))
+
+
+def superseded(names: Iterable[str], *, keep: int, verified: str | None) -> list[str]:
+    """Which files of a folder of backups may go: all but the newest `keep`, and never the last verified one.
+
+    Files with other names than `scheduled_name` gives are somebody else's and stay.
+    """
+    ours = sorted((name for name in names if _NAME.fullmatch(name)), reverse=True)
+    return [name for name in ours[keep:] if name != verified]

@@ -1,0 +1,134 @@
+"""Backups of the database: written while it is used, read back before anybody relies on them."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+from agentctx.errors import AgentctxError, InvalidInput, StorageFailed
+from agentctx.sqlite import migrate
+from agentctx.sqlite.copy import Stop, check_copy, copy_database
+from agentctx.sqlite.driver import Connection, Error, open_connection, translated
+from agentctx.storage.backups import Backup
+from agentctx.storage.sqlite.vector_index import IN_THE_FILE
+
+_ENTRIES = "SELECT COALESCE(SUM(live), 0), COUNT(*) FROM entries"
+
+
+def write_backup(
+    conn: Connection, target: Path, *, database: Path, now: int, stop: Stop | None = None
+) -> Backup:
+    """Write and verify a backup of what `conn` sees. Blocks for as long as it takes to read everything twice.
+
+    Raises:
+        InvalidInput: the target is the database itself, or a file that is no backup.
+        StorageFull, StorageFailed, StorageClosed: as `copy.copy_database`; what was there stays.
+    """
+    check_target(target, database)
+    copied = copy_database(conn, target, stop=stop)
+    return _described(target, copied.digest, now)
+
+
+def read_backup(path: Path, *, stop: Stop | None = None) -> Backup:
+    """Verify a backup and say what it holds; `made` is when the file was written. Blocks.
+
+    Raises:
+        StorageFailed: it is missing, damaged, or no database of agentctx.
+        SchemaTooNew: a newer agentctx wrote it.
+    """
+    if not path.is_file():
+        raise StorageFailed(f"there is no file {path}", hint="Name a file that `agentctx backup` made.")
+    version = migrate.schema_version(path)
+    if not version or not _has_entries(path):
+        raise StorageFailed(
+            f"{path} is no database of agentctx", hint="Name a file that `agentctx backup` made."
+        )
+    migrate.refuse_newer(version, migrate.load_migrations())
+    return _described(path, check_copy(path, stop=stop), path.stat().st_mtime_ns // 1_000_000)
+
+
+def check_target(target: Path, database: Path) -> None:
+    """Refuse to write a backup over anything but a backup.
+
+    Raises:
+        InvalidInput: it is the database, one of its files, no regular file, or another file.
+    """
+    if not target.is_absolute():
+        raise InvalidInput(f"{str(target)!r} is no absolute path", hint="Name the file from / on.")
+    if not _is_there(target):
+        return
+    # Only looked at, never opened before this is known: that would drop the locks of the live database.
+    if any(own.exists() and own.samefile(target) for own in _files_of(database)):
+        raise InvalidInput(f"{target} is the database itself", hint="Name another file.")
+    if target.is_symlink() or not target.is_file() or not (_is_empty(target) or _is_ours(target)):
+        raise InvalidInput(
+            f"{target} is there already and is no backup", hint="Name a new file, or remove that one."
+        )
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "a path holds no NUL character"
+        raise InvalidInput(f"this is no place for a file: {reason}", hint="Name another file.") from error
+    return True
+
+
+def _files_of(database: Path) -> list[Path]:
+    return [database, *(database.with_name(database.name + end) for end in ("-wal", "-shm", "-journal"))]
+
+
+def _is_empty(path: Path) -> bool:
+    return path.stat().st_size == 0
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        return migrate.schema_version(path) > 0 and _has_entries(path)
+    except AgentctxError:
+        return False
+
+
+def _has_entries(path: Path) -> bool:
+    with closing(open_connection(path, readonly=True)) as conn:
+        return bool(conn.execute("SELECT 1 FROM sqlite_schema WHERE name = 'entries'").fetchone())
+
+
+def _described(path: Path, digest: str, made: int) -> Backup:
+    with closing(open_connection(path, readonly=True)) as conn:
+        try:
+            live, versions = conn.execute(_ENTRIES).fetchone()
+            inside, outside = _vectors(conn)
+            (schema,) = conn.execute("SELECT MAX(version) FROM schema_migrations").fetchone()
+        except Error as error:
+            raise translated(error, f"cannot read {path}") from error
+    return Backup(
+        path=str(path),
+        made=made,
+        bytes=path.stat().st_size,
+        schema=schema,
+        entries=live,
+        versions=versions,
+        vectors=inside,
+        outside_vectors=outside,
+        digest=digest,
+    )
+
+
+def _vectors(conn: Connection) -> tuple[int, int]:
+    """Vectors in the file, and in a store outside of it; of a database of any schema."""
+    tables = {name for (name,) in conn.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    spaces = conn.execute("SELECT id FROM spaces WHERE state <> 'retired'").fetchall()
+    inside = sum(
+        int(conn.execute(f"SELECT COUNT(*) FROM vec_{space}_rowids").fetchone()[0])  # noqa: S608 - a number
+        for (space,) in spaces
+        if f"vec_{space}_rowids" in tables
+    )
+    if "outside_vectors" not in tables:
+        return inside, 0
+    outside = """SELECT COUNT(*) FROM outside_vectors JOIN spaces ON spaces.id = outside_vectors.space
+        WHERE spaces.state <> 'retired' AND spaces.vector_store <> ?"""
+    return inside, int(conn.execute(outside, (IN_THE_FILE,)).fetchone()[0])

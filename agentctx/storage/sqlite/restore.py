@@ -1,0 +1,118 @@
+"""Puts a backup in the place of the database, with the daemon down. At every instant one of them is there."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentctx.errors import InvalidInput, StorageFailed
+from agentctx.sqlite.copy import copy_database, sync_folder
+from agentctx.sqlite.driver import Error, open_connection, translated
+from agentctx.storage.backups import Backup, compact_time
+from agentctx.storage.sqlite.backup import read_backup
+
+_SIDE_FILES = ("-wal", "-shm")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What was restored, and where the database that was there before is now; None when there was none."""
+
+    backup: Backup
+    database: str
+    kept: str | None
+
+
+def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = False) -> Restored:
+    """Replace the database by a verified backup, which stays. Blocks.
+
+    The caller holds the lock of the folder. The database that was there is kept beside it, whole. A backup of
+    an earlier schema is upgraded at the next start.
+
+    Raises:
+        InvalidInput: the source is the database itself.
+        SchemaTooNew, StorageFailed: the source is no sound backup; nothing was changed.
+        StorageFull, StorageFailed: another program has the database open, or the disk fails; it stays.
+    """
+    if database.exists() and source.exists() and source.samefile(database):
+        raise InvalidInput(f"{source} is the database itself", hint="Name a backup of it.")
+    backup = read_backup(source)
+    kept = _kept_name(database, now) if database.exists() else None
+    if not dry_run:
+        fresh = database.with_name(f"{database.name}.restoring")
+        _copy(source, fresh)
+        if kept is not None:
+            _forget_second_names(database)
+        try:
+            if kept is not None:
+                _keep(database, kept)
+            fresh.replace(database)
+            sync_folder(database.parent)
+        except OSError as error:
+            raise _not_replaced(error, database) from error
+    return Restored(backup=backup, database=str(database), kept=None if kept is None else str(kept))
+
+
+def _kept_name(database: Path, now: int) -> Path:
+    return database.with_name(f"{database.name}.before-restore-{compact_time(now)}")
+
+
+def _forget_second_names(database: Path) -> None:
+    """A restore that was killed before the end leaves the database with two names: it needs only its own."""
+    for other in database.parent.glob(f"{database.name}.before-restore-*"):
+        if other.samefile(database):
+            other.unlink()
+
+
+def _copy(source: Path, target: Path) -> None:
+    with closing(open_connection(source, readonly=True)) as connection:
+        copy_database(connection, target)
+
+
+def _keep(database: Path, kept: Path) -> None:
+    """Give the database a second name, with everything in that one file."""
+    is_whole = _close_wal(database)
+    os.link(database, kept)
+    if not is_whole:
+        # Its WAL must neither get lost nor be taken for that of the database that comes.
+        for end in _SIDE_FILES:
+            side = database.with_name(database.name + end)
+            if side.exists():
+                side.replace(kept.with_name(kept.name + end))
+    sync_folder(database.parent)
+
+
+def _close_wal(database: Path) -> bool:
+    """Bring what is in the WAL into the database, and do without one. False when the file is damaged.
+
+    Raises:
+        StorageFailed: another program has it open.
+    """
+    try:
+        with closing(open_connection(database)) as connection:
+            (mode,) = connection.execute("PRAGMA journal_mode=DELETE").fetchone()
+    except StorageFailed as error:
+        if _is_damage(error.__cause__):
+            return False
+        raise
+    except Error as error:
+        if _is_damage(error):
+            return False
+        raise translated(error, f"{database} is in use") from error
+    if mode != "delete":
+        raise StorageFailed(f"{database} is in use", hint="Stop the program that has it open.")
+    return True
+
+
+def _is_damage(error: BaseException | None) -> bool:
+    name: str = getattr(error, "sqlite_errorname", "") or ""
+    return name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT"))
+
+
+def _not_replaced(error: OSError, database: Path) -> StorageFailed:
+    return StorageFailed(
+        f"cannot replace {database}: {error.strerror or error}",
+        hint="The database is what it was. Check the owner and the mode of its folder.",
+    )

@@ -1,0 +1,138 @@
+"""Entries out of the database, page by page, and into it again under their own ids."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from agentctx.errors import InvalidInput
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.records import Change, Draft, Entry, Saved
+from agentctx.storage.sqlite import entries
+from agentctx.storage.sqlite.vector_index import IN_THE_FILE
+from agentctx.storage.transfer import ExportedEntry, ExportedVectors, ExportPage, Selection
+
+PAGE_CHARS = 400_000
+"""A page ends once it holds that much text, so that a reply stays a few megabytes at most."""
+
+_ACTIVE = """SELECT id, fingerprint FROM spaces
+    WHERE state = 'active' AND dimension IS NOT NULL AND vector_store = ?"""
+
+
+def page(conn: Connection, selection: Selection, *, now: int, after: int, limit: int) -> ExportPage:
+    """Live entries whose rows come after `after`, oldest first, at most `limit`."""
+    condition, parameters = _condition(selection, now)
+    rows = conn.execute(
+        f"{entries.SELECT_ENTRY} WHERE e.seq > ? AND {condition} ORDER BY e.seq LIMIT ?",
+        (after, *parameters, limit + 1),
+    )
+    found: list[ExportedEntry] = []
+    last, chars = after, 0
+    for row in rows:
+        if len(found) == limit or chars > PAGE_CHARS:
+            return ExportPage(tuple(found), last)
+        exported = _exported(conn, row, selection)
+        found.append(exported)
+        last = row[0]
+        chars += sum(len(version.content) for version in (exported.entry, *exported.versions))
+    return ExportPage(tuple(found), None)
+
+
+def _condition(selection: Selection, now: int) -> tuple[str, list[Any]]:
+    parts = ["e.live = 1", "(e.expires IS NULL OR e.expires > ?)"]
+    values: list[Any] = [now]
+    for column, names in (("namespace", selection.namespaces), ("collection", selection.collections)):
+        if names:
+            parts.append(f"e.{column} IN (SELECT value FROM json_each(?))")  # noqa: S608 - a constant
+            values.append(json.dumps(names))
+    if selection.since is not None:
+        parts.append("e.updated >= ?")
+        values.append(selection.since)
+    return " AND ".join(parts), values
+
+
+def _exported(conn: Connection, row: Any, selection: Selection) -> ExportedEntry:
+    entry = entries.entry_of(row)
+    spans = conn.execute(
+        "SELECT id, start_at, end_at FROM chunks WHERE entry = ? ORDER BY ordinal", (row[0],)
+    ).fetchall()
+    return ExportedEntry(
+        entry=entry,
+        versions=_older(conn, entry.id) if selection.with_history else (),
+        chunks=tuple((start, end) for _, start, end in spans),
+        vectors=_vectors(conn, [chunk for chunk, _, _ in spans]) if selection.with_vectors else None,
+    )
+
+
+def _older(conn: Connection, entry_id: str) -> tuple[Entry, ...]:
+    rows = conn.execute(
+        f"{entries.SELECT_ENTRY} WHERE e.id = ? AND e.live = 0 ORDER BY e.version", (entry_id,)
+    )
+    return tuple(map(entries.entry_of, rows))
+
+
+def _vectors(conn: Connection, chunks: Sequence[int]) -> ExportedVectors | None:
+    """The vectors of the active space that are in this file; None where there is no such space."""
+    space = conn.execute(_ACTIVE, (IN_THE_FILE,)).fetchone()
+    if space is None:
+        return None
+    select = f"SELECT embedding FROM vec_{int(space[0])} WHERE id = ?"  # noqa: S608 - a number
+    found = [conn.execute(select, (chunk,)).fetchone() for chunk in chunks]
+    return ExportedVectors(json.loads(space[1]), tuple(bytes(row[0]) if row else None for row in found))
+
+
+def import_entry(
+    conn: Connection, draft: Draft, *, entry_id: str, created: int, updated: int, now: int, owed: bool
+) -> Saved:
+    """Make the entry under its id and with its times, or the next version of what is there and is older.
+
+    What is there has this id, or the same key. Raises `InvalidInput` when the id is another entry's.
+    """
+    found = _present(conn, draft, entry_id, now)
+    change = change_of(found, draft, updated)
+    if found and change is Change.NONE:
+        entry = found[1]
+        return Saved(
+            id=entry.id, version=entry.version, change=change, pending=entry.pending, embedded=entry.embedded
+        )
+    if found:
+        saved = entries.follow(conn, found[0], found[1], draft, now=now, owed=owed)
+    else:
+        saved = entries.create(conn, draft, entry_id=entry_id, created=created, now=now, owed=owed)
+    conn.execute("UPDATE entries SET updated = ? WHERE id = ? AND live = 1", (updated, saved.id))
+    return saved
+
+
+def would_import(conn: Connection, draft: Draft, *, entry_id: str, updated: int, now: int) -> Saved:
+    """What `import_entry` would do; changes nothing. `version` is the one that would be live."""
+    found = _present(conn, draft, entry_id, now)
+    change = change_of(found, draft, updated)
+    before = found[1].version if found else 0
+    version = before + (change in {Change.CREATED, Change.VERSION})
+    return Saved(id=found[1].id if found else entry_id, version=version, change=change)
+
+
+def change_of(found: tuple[int, Entry] | None, draft: Draft, updated: int) -> Change:
+    """What an import does: nothing to an entry that is the same, or was changed since."""
+    if found is None:
+        return Change.CREATED
+    entry = found[1]
+    is_same_text = (draft.content, draft.session) == (entry.content, entry.session)
+    is_same = is_same_text and dict(draft.attributes) == dict(entry.attributes) and draft.agent == entry.agent
+    if is_same or updated <= entry.updated:
+        return Change.NONE
+    return Change.ATTRIBUTES if is_same_text else Change.VERSION
+
+
+def _present(conn: Connection, draft: Draft, entry_id: str, now: int) -> tuple[int, Entry] | None:
+    found = entries.get(conn, entry_id, now=now)
+    if found is not None:
+        entry = found[1]
+        if (entry.namespace, entry.collection, entry.key) != (draft.namespace, draft.collection, draft.key):
+            raise InvalidInput(f"the id {entry_id} is that of another entry here", hint="Leave the line out.")
+        return found
+    if draft.key is None:
+        return None
+    by_key = entries.find(conn, draft.namespace, draft.collection, draft.key)
+    return None if by_key is None or entries.is_expired(by_key[1], now) else by_key

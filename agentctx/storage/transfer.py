@@ -1,0 +1,45 @@
+"""What an export holds and an import brings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agentctx.storage.records import Entry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which entries are exported; empty tuples are all. `since`: changed then or later, in milliseconds."""
+
+    namespaces: tuple[str, ...] = ()
+    collections: tuple[str, ...] = ()
+    since: int | None = None
+    with_history: bool = False
+    with_vectors: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedVectors:
+    """Vectors of one space, float32 little-endian, one for each chunk; None while it is owed."""
+
+    fingerprint: Mapping[str, str | int]
+    vectors: tuple[bytes | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedEntry:
+    """A live entry, its older versions (oldest first) and the positions of its chunks."""
+
+    entry: Entry
+    versions: tuple[Entry, ...]
+    chunks: tuple[tuple[int, int], ...]
+    vectors: ExportedVectors | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExportPage:
+    """Oldest first. `next` is the cursor of the following page, None on the last."""
+
+    entries: tuple[ExportedEntry, ...]
+    next: int | None

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agentctx.cli.app import run
+from agentctx.daemon.lock import acquire_lock, data_lock_path
+from agentctx.storage.sqlite.backup import read_backup
+from tests.fixtures.schemas import unpack
+
+
+def test_without_a_daemon_it_works_on_the_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    unpack(1, tmp_path)
+    target = tmp_path / "b.db"
+    assert run(["backup", str(target), "--data-dir", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.startswith("backed up  9 entries, 2 older versions  ")
+    assert read_backup(target).schema == 1
+    assert run(["backup", "--data-dir", str(tmp_path), "--json"]) == 0
+    assert Path(json.loads(capsys.readouterr().out)["file"]).parent == tmp_path / "backups"
+
+
+def test_where_nothing_is_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["backup", str(tmp_path / "b.db"), "--data-dir", str(tmp_path)]) == 1
+    assert "There is no database" in capsys.readouterr().err
+
+
+def test_of_a_daemon_elsewhere_is_not_made_behind_its_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unpack(1, tmp_path)
+    with acquire_lock(data_lock_path(tmp_path)):
+        assert run(["backup", str(tmp_path / "b.db"), "--data-dir", str(tmp_path)]) == 1
+    assert "Another agentctx daemon" in capsys.readouterr().err

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agentctx.cli.app import run
+from agentctx.daemon.lock import acquire_lock, data_lock_path
+from agentctx.sqlite.migrate import load_migrations
+from tests.fixtures.schemas import contents, unpack
+
+
+@pytest.fixture
+def backup(tmp_path: Path) -> Path:
+    return unpack(1, tmp_path).rename(tmp_path / "b.db")
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    unpack(2, folder)
+    return folder
+
+
+def restore(backup: Path, data_dir: Path, *options: str) -> int:
+    return run(["restore", str(backup), "--data-dir", str(data_dir), *options])
+
+
+def test_says_what_is_restored_and_what_is_kept(
+    backup: Path, data_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert restore(backup, data_dir) == 0
+    (kept,) = data_dir.glob("agentctx.db.before-restore-*")
+    out = capsys.readouterr().out
+    assert "restored  9 entries" in out
+    assert str(kept) in out
+    assert f"upgrades it to {len(load_migrations())}" in out
+    assert contents(data_dir / "agentctx.db") == contents(backup)
+
+
+def test_dry_it_changes_nothing(backup: Path, data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = sorted(data_dir.iterdir())
+    assert restore(backup, data_dir, "--dry-run", "--json") == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["dry_run"] is True
+    assert (report["entries"], report["versions"], report["vectors"]) == (9, 11, 11)
+    assert sorted(data_dir.iterdir()) == before
+
+
+def test_not_under_a_running_daemon(backup: Path, data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with acquire_lock(data_lock_path(data_dir)):
+        assert restore(backup, data_dir) == 1
+        assert "Stop it, restore" in capsys.readouterr().err
+        assert restore(backup, data_dir, "--dry-run") == 0

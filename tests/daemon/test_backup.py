@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentctx.daemon.backup import LONGEST_SLEEP_S, RETRY_MS, next_due
+from agentctx.errors import AccessDenied, InvalidInput, StorageFailed
+from agentctx.server.service import Peer
+from agentctx.storage.backups import BackupRecord, read_record
+from agentctx.storage.sqlite.backup import read_backup
+from agentctx.wire import BackupRequest
+from tests.running_core import ME, running_core, save
+from tests.storage.test_backups import BACKUP
+
+HOUR = 3_600_000
+START = 1_795_000_000_000
+
+
+class TestNextDue:
+    def test_at_once_without_one(self) -> None:
+        assert next_due(BackupRecord(), interval_ms=HOUR, now=7) == 7
+
+    def test_an_interval_after_the_last(self, tmp_path: Path) -> None:
+        last = replace(BACKUP, path=str(tmp_path), made=START)
+        assert next_due(BackupRecord(last=last), interval_ms=HOUR, now=START) == START
+
+        (tmp_path / "b.db").touch()
+        last = replace(BACKUP, path=str(tmp_path / "b.db"), made=START)
+        assert next_due(BackupRecord(last=last), interval_ms=HOUR, now=START + 5) == START + HOUR
+        assert next_due(BackupRecord(last=last), interval_ms=HOUR, now=START - 5 * HOUR) == START - 4 * HOUR
+
+    def test_soon_after_a_failed_one(self) -> None:
+        failed = BackupRecord(failed=START, problem="no space")
+        assert next_due(failed, interval_ms=24 * HOUR, now=START + 1) == START + RETRY_MS
+        assert next_due(failed, interval_ms=1_000, now=START + 1) == START + 1_000
+
+
+class TestBackup:
+    async def test_into_the_folder_of_backups_keeps_the_newest(self, tmp_path: Path) -> None:
+        times = iter(range(START, START + HOUR))
+        async with running_core(tmp_path / "d", None, clock=lambda: next(times), backup={"keep": 2}) as core:
+            await save(core, key="a", content="one")
+            made = [await core.service.backup(BackupRequest(), ME) for _ in range(4)]
+        assert [len(each.removed) for each in made] == [0, 0, 1, 1]
+        assert sorted((tmp_path / "d/backups").iterdir()) == [Path(each.file) for each in made[2:]]
+        assert read_backup(Path(made[-1].file)).entries == 1
+
+    async def test_is_recorded(self, tmp_path: Path) -> None:
+        async with running_core(tmp_path / "d", None) as core:
+            reply = await core.service.backup(BackupRequest(file=str(tmp_path / "b.db")), ME)
+            shown = (await core.service.metrics()).decode()
+        last = read_record(tmp_path / "d").last
+        assert last is not None
+        assert last.path == reply.file == str(tmp_path / "b.db")
+        assert f"agentctx_backup_bytes {float(reply.bytes)}" in shown
+        assert "agentctx_backup_failing 0.0" in shown
+
+    async def test_only_the_daemons_user_names_the_file(self, tmp_path: Path) -> None:
+        other = Peer(pid=1, uid=ME.uid + 1, gid=1)
+        async with running_core(tmp_path / "d", None) as core:
+            with pytest.raises(AccessDenied):
+                await core.service.backup(BackupRequest(file=str(tmp_path / "b.db")), other)
+            assert (await core.service.backup(BackupRequest(), other)).entries == 0
+
+    async def test_a_wrong_file_is_no_failed_backup_but_a_full_disk_is(self, tmp_path: Path) -> None:
+        async with running_core(tmp_path / "d", None) as core:
+            with pytest.raises(InvalidInput):
+                await core.service.backup(BackupRequest(file="relative"), ME)
+            assert read_record(tmp_path / "d") == BackupRecord()
+            with pytest.raises(StorageFailed):
+                await core.service.backup(BackupRequest(file=str(tmp_path / "missing" / "b.db")), ME)
+            record = read_record(tmp_path / "d")
+            assert record.failed
+            assert "cannot" in record.problem
+            assert "agentctx_backup_failing 1.0" in (await core.service.metrics()).decode()
+
+    async def test_saves_go_on_meanwhile(self, tmp_path: Path) -> None:
+        async with running_core(tmp_path / "d", None) as core:
+            for n in range(50):
+                await save(core, key=f"k{n}", content="x" * 10_000)
+            backing_up = asyncio.create_task(core.service.backup(BackupRequest(), ME))
+            saved = 0
+            while not backing_up.done():
+                await save(core, key=f"more{saved}", content="y")
+                saved += 1
+            made = await backing_up
+        assert saved > 0
+        assert 50 <= made.entries <= 50 + saved
+
+    async def test_a_cancelled_one_leaves_nothing(self, tmp_path: Path) -> None:
+        async with running_core(tmp_path / "d", None) as core:
+            await save(core, key="a", content="one")
+            backing_up = asyncio.create_task(
+                core.service.backup(BackupRequest(file=str(tmp_path / "b.db")), ME)
+            )
+            await asyncio.sleep(0)
+            backing_up.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await backing_up
+            assert not await asyncio.to_thread(lambda: list(tmp_path.glob("b.db*")))
+            assert (await core.service.backup(BackupRequest(), ME)).entries == 1
+
+
+class TestKeepBackingUp:
+    async def test_is_off_by_default(self, tmp_path: Path) -> None:
+        async with running_core(tmp_path / "d", None) as core:
+            await core.service.keep_backing_up()
+        assert not (tmp_path / "d/backups").exists()
+
+    async def test_makes_one_at_once_and_one_every_interval(self, tmp_path: Path) -> None:
+        now = START
+
+        async def sleep(seconds: float) -> None:
+            nonlocal now
+            assert seconds <= LONGEST_SLEEP_S
+            now += round(seconds * 1_000)
+            if now > START + 2.5 * HOUR:
+                raise TimeoutError
+
+        async with running_core(tmp_path / "d", None, clock=lambda: now, backup={"interval_h": 1}) as core:
+            with pytest.raises(TimeoutError):
+                await core.service.keep_backing_up(sleep)
+        assert len(list((tmp_path / "d/backups").iterdir())) == 3
+
+    async def test_goes_on_after_a_failed_one(self, tmp_path: Path) -> None:
+        now = START
+        folder = tmp_path / "folder"
+        folder.write_text("in the way")
+
+        async def sleep(seconds: float) -> None:
+            nonlocal now
+            now += round(seconds * 1_000)
+            if now >= START + RETRY_MS - 1 and folder.is_file():
+                folder.unlink()
+            if now > START + HOUR / 2:
+                raise TimeoutError
+
+        async with running_core(
+            tmp_path / "d", None, clock=lambda: now, backup={"interval_h": 1, "folder": folder}
+        ) as core:
+            with pytest.raises(TimeoutError):
+                await core.service.keep_backing_up(sleep)
+        assert len(list(folder.iterdir())) == 1
+        assert read_record(tmp_path / "d").failed is None

@@ -1,0 +1,208 @@
+"""Export, import and undo against real daemons."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentctx import Client
+from agentctx.cli.app import run
+from agentctx.wire import EntryView
+from tests.end_to_end.daemon_process import DaemonProcess
+
+FAKE = '[embedding]\nprovider = "fake"\n'
+
+
+@pytest.fixture(scope="module")
+def daemons(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[DaemonProcess, DaemonProcess]]:
+    both = tuple(DaemonProcess(tmp_path_factory.mktemp(name), config=FAKE) for name in ("from", "to"))
+    try:
+        yield both[0].start(), both[1].start()
+    finally:
+        for daemon in both:
+            daemon.end()
+
+
+def agentctx(daemon: DaemonProcess, *args: str) -> int:
+    return run(["--socket", str(daemon.socket), *args])
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def everything(client: Client) -> dict[str, EntryView]:
+    entries = client.export(limit=1_000, history=True).entries
+    return {each.entry.id: replace(each.entry, embedding="done") for each in entries}
+
+
+def fill(client: Client) -> None:
+    for version in ("one", "two", "three"):
+        client.save_knowledge("deploy", f"Deploy {version}.", tags=["ops"], origin="user")
+    client.save_knowledge("long", "Paragraph.\n\n" * 2_000, namespace="other/team")
+    client.save_observation("s-1", "The build failed on arm64.", agent="coder", ttl="30d")
+    client.save_observation("s-1", "The build failed on arm64.", agent="coder")
+    for _ in range(2):
+        learned = client.save_learning("pip install", error_pattern="ModuleNotFoundError", fix="Activate it.")
+    client.outcome(learned.id, success=True)
+    client.drain()
+
+
+def test_round_trip(
+    daemons: tuple[DaemonProcess, DaemonProcess], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = daemons
+    file = tmp_path / "export.jsonl"
+    with one.client() as source, two.client() as target:
+        fill(source)
+        assert agentctx(one, "export", str(file), "--with-history", "--with-vectors") == 0
+        assert file.stat().st_mode & 0o777 == 0o600
+        exported = lines(file)
+        assert exported[0]["agentctx_export"] == 1
+        assert len(exported) == 6
+        for each in exported[1:]:
+            assert [each["content"][start:end] for start, end in each["chunks"]]
+            assert len(each["vectors"]["float32"]) == len(each["chunks"])
+        (deploy,) = [each for each in exported[1:] if each["key"] == "deploy"]
+        assert [version["content"] for version in deploy["versions"]] == ["Deploy one.", "Deploy two."]
+
+        assert agentctx(two, "import", str(file), "--dry-run") == 0
+        assert "would import 5" in capsys.readouterr().out
+        assert everything(target) == {}
+
+        assert agentctx(two, "import", str(file)) == 0
+        assert "imported 5  already there 0" in capsys.readouterr().out
+        before, after = everything(source), everything(target)
+        assert before.keys() == after.keys()
+        for entry_id, entry in after.items():
+            was = before[entry_id]
+            assert (entry.content, entry.attributes, entry.key, entry.session, entry.agent) == (
+                (was.content, was.attributes, was.key, was.session, was.agent)
+            )
+            assert (entry.created, entry.updated, entry.expires) == (was.created, was.updated, was.expires)
+            assert (entry.origin, entry.trust) == ("import", "external")
+        versions = target.history(deploy["id"]).versions
+        assert [version.content for version in versions] == ["Deploy three.", "Deploy two.", "Deploy one."]
+        target.drain()
+        assert target.search("deploy").results[0].content == "Deploy three."
+
+        assert agentctx(two, "import", str(file), "--json") == 0
+        assert json.loads(capsys.readouterr().out)["unchanged"] == 5
+        assert everything(target) == after
+
+
+def test_a_part_of_it(
+    daemons: tuple[DaemonProcess, DaemonProcess], capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, _ = daemons
+    with one.client() as client:
+        client.save_knowledge("a", "Only this.", namespace="part")
+        client.save_observation("s", "Not this.", namespace="part")
+    assert agentctx(one, "export", "--namespace", "part", "-c", "knowledge") == 0
+    header, entry = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert header["history"] is False
+    assert entry["content"] == "Only this."
+    assert "versions" not in entry
+    assert "vectors" not in entry
+
+
+def test_bad_lines_are_named_and_the_rest_goes_on(
+    daemons: tuple[DaemonProcess, DaemonProcess], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, two = daemons
+    good = {
+        "namespace": "bad-lines",
+        "collection": "knowledge",
+        "content": "Fine.",
+        "attributes": {},
+        "created": "2026-01-01T00:00:00.000Z",
+        "updated": "2026-01-01T00:00:00.000Z",
+        "trust": "operator",
+        "origin": "user",
+    }
+    entries = [
+        {**good, "id": "01a201d0-1506-73cf-bf84-000000000001", "key": "k1"},
+        {**good, "id": "../../etc", "key": "k2"},
+        {**good, "id": "01a201d0-1506-73cf-bf84-000000000003", "key": "k3", "collection": "nowhere"},
+        {**good, "id": "01a201d0-1506-73cf-bf84-000000000004", "key": "k4", "content": "x" * 300_000},
+        {**good, "id": "01a201d0-1506-73cf-bf84-000000000005", "key": "k5", "updated": "2099-01-01"},
+        {
+            **good,
+            "id": "01a201d0-1506-73cf-bf84-000000000006",
+            "key": "k6",
+            "content": "\U0001f326" * 270_000,
+        },
+        {**good, "id": "01a201d0-1506-73cf-bf84-000000000001", "key": "other"},
+        {**good, "id": "01a201d0-1506-73cf-bf84-000000000008", "key": "k8"},
+    ]
+    file = tmp_path / "x.jsonl"
+    text = [json.dumps({"agentctx_export": 1}), *map(json.dumps, entries), "{broken", ""]
+    file.write_text("\n".join(text), encoding="utf-8")
+    assert agentctx(two, "import", str(file)) == 1
+    out, err = capsys.readouterr()
+    assert "imported 2  already there 0  failed 7" in out
+    for number in (3, 4, 5, 6, 7, 8, 10):
+        assert f"line {number}:" in err
+    with two.client() as client:
+        page = client.list(namespace="bad-lines")
+        assert {entry.key for entry in page.entries} == {"k1", "k8"}
+        assert {entry.trust for entry in page.entries} == {"external"}
+
+
+def test_what_is_newer_here_stays(daemons: tuple[DaemonProcess, DaemonProcess], tmp_path: Path) -> None:
+    one, _ = daemons
+    file = tmp_path / "x.jsonl"
+    with one.client() as client:
+        client.save_knowledge("newer", "Old.", namespace="newer")
+        assert agentctx(one, "export", str(file), "--namespace", "newer") == 0
+        client.save_knowledge("newer", "New.", namespace="newer")
+        assert agentctx(one, "import", str(file)) == 0
+        (entry,) = client.list(namespace="newer").entries
+        assert (entry.content, entry.version) == ("New.", 2)
+
+
+def test_another_file_is_no_export(
+    daemons: tuple[DaemonProcess, DaemonProcess], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x").write_text("hello\n")
+    assert agentctx(daemons[0], "import", str(tmp_path / "x")) == 1
+    assert agentctx(daemons[0], "import", str(tmp_path / "missing")) == 1
+    assert "cannot be read" in capsys.readouterr().err
+
+
+def test_undo(daemons: tuple[DaemonProcess, DaemonProcess], capsys: pytest.CaptureFixture[str]) -> None:
+    one, _ = daemons
+    with one.client() as client:
+        old = client.save_knowledge("undo-old", "Before.", namespace="undo", tags=["a"], agent="writer")
+        gone = client.save_knowledge("undo-gone", "Forgotten.", namespace="undo", agent="writer")
+        moment = client.get(gone.id).created
+        # A later millisecond: what was made in this one is inside of the window.
+        while client.save_knowledge("tick", moment, namespace="undo").changed and (
+            client.list(namespace="undo", limit=1).entries[0].updated <= moment
+        ):
+            client.forget(client.list(namespace="undo", limit=1).entries[0].id)
+        since = client.list(namespace="undo", limit=1).entries[0].updated
+        client.save_knowledge("undo-old", "After.", namespace="undo", tags=["b"], agent="writer")
+        new = client.save_knowledge("undo-new", "New.", namespace="undo", agent="writer")
+        client.save_knowledge("undo-other", "Of another agent.", namespace="undo", agent="reader")
+        client.forget(gone.id)
+
+        options = ("--since", since, "--agent", "writer")
+        assert agentctx(one, "undo", *options) == 0
+        assert "would be forgotten 1  would be reverted 1  left 0" in capsys.readouterr().out
+        assert client.get(old.id).content == "After."
+
+        assert agentctx(one, "undo", *options, "--yes", "--json") == 0
+        report = json.loads(capsys.readouterr().out)
+        assert (report["forgotten"], report["reverted"], report["conflicts"]) == (1, 1, 0)
+        entry = client.get(old.id)
+        assert (entry.content, entry.attributes["tags"], entry.version) == ("Before.", ["a"], 3)
+        keys = {each.key for each in client.list(namespace="undo").entries}
+        assert {"undo-old", "undo-other"} <= keys
+        assert not keys & {"undo-new", "undo-gone"}
+        assert new.id not in everything(client)
