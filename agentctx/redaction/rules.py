@@ -1,0 +1,183 @@
+"""The rules: what each kind of secret looks like. An operator's own file has the form of `rules.toml`."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Final, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agentctx.errors import ConfigInvalid
+from agentctx.redaction.bounds import unbounded
+from agentctx.redaction.checks import CHECKS, entropy
+
+RULES_FILE: Final = Path(__file__).with_name("rules.toml")
+_ID: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+# What may stand before a secret although it is a letter: the escape of a line break, a percent-encoded byte.
+_BREAK: Final = re.compile(r"(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-F]{2})")
+_NO_WORD_GOES_ON: Final = r"(?![A-Za-z0-9])"
+
+
+class Span(NamedTuple):
+    """Where a text holds a secret: `[start, end)` in code points."""
+
+    start: int
+    end: int
+
+
+class RuleFields(BaseModel):
+    """A table of a rules file; the comment at the top of `rules.toml` says what each key means."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    description: str
+    source: str = ""
+    keywords: list[Annotated[str, Field(min_length=2, pattern=r"^[^A-Z]+$")]]
+    regex: Annotated[str, Field(min_length=1, max_length=4_096)]
+    whole_word: bool = True
+    min_entropy: Annotated[float, Field(ge=0, le=8)] = 2.0
+    checks: list[str] = []
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One kind of secret. Its regex is compiled when it is needed first: most never are."""
+
+    id: str
+    fields: RuleFields
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        regex = self.fields.regex
+        if not self.fields.whole_word:
+            return re.compile(regex)
+        return re.compile(f"(?:{regex}){_NO_WORD_GOES_ON}")
+
+    @cached_property
+    def _groups(self) -> tuple[str, ...]:
+        return tuple(name for name in self.pattern.groupindex if name.startswith("secret"))
+
+    def spans(self, text: str) -> Iterator[Span]:
+        """Where the text holds such secrets, in order; they do not overlap."""
+        at = 0
+        while match := self.pattern.search(text, at):
+            # Looked at here, since a regex that begins with its first letters finds them far faster.
+            if self.fields.whole_word and not _BREAK.match(text, match.start()):
+                at = match.start() + 1
+                continue
+            at = max(match.end(), match.start() + 1)
+            span = self._secret(match)
+            if span.start < span.end and self._is_one(text[span.start : span.end]):
+                yield span
+
+    def _secret(self, match: re.Match[str]) -> Span:
+        taking_part = (name for name in self._groups if match[name] is not None)
+        return Span(*match.span(next(taking_part, 0)))
+
+    def _is_one(self, secret: str) -> bool:
+        least = self.fields.min_entropy
+        if least and entropy(secret) < least:
+            return False
+        return all(CHECKS[name](secret) for name in self.fields.checks)
+
+
+class Rules:
+    """Rules in their order, with the keywords that tell which of them a text needs."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self._rules = tuple(rules)
+        self._always = frozenset(at for at, rule in enumerate(self._rules) if not rule.fields.keywords)
+        self._keywords = tuple(
+            (keyword, at) for at, rule in enumerate(self._rules) for keyword in rule.fields.keywords
+        )
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return tuple(rule.id for rule in self._rules)
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self._rules)
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def wanted(self, text: str) -> list[Rule]:
+        """The rules that the text has a keyword of, in their order."""
+        lowered = text.lower()
+        found = self._always | {at for keyword, at in self._keywords if keyword in lowered}
+        return [self._rules[at] for at in sorted(found)]
+
+
+def load_rules(own: Path | None = None, *, disabled: Collection[str] = ()) -> Rules:
+    """Our rules and an operator's own, without the disabled.
+
+    A rule of one's own stands before ours, and replaces that of the same id.
+
+    Raises:
+        ConfigInvalid: the file cannot be read or a rule in it cannot be used, or no rule has a disabled id.
+    """
+    rules = _read(own, is_ours=False) if own else {}
+    rules = {**rules, **{name: rule for name, rule in _read(RULES_FILE).items() if name not in rules}}
+    if unknown := sorted(set(disabled) - set(rules)):
+        raise ConfigInvalid(
+            f"redaction.disabled names {unknown[0]!r}, and there is no such rule",
+            hint="agentctx/redaction/rules.toml and redaction.rules_file have the rules.",
+        )
+    return Rules(rule for name, rule in rules.items() if name not in disabled)
+
+
+def _read(file: Path, *, is_ours: bool = True) -> dict[str, Rule]:
+    try:
+        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise _unusable(file, error.strerror or "it cannot be read") from None
+    except ValueError as error:  # of TOML, or not UTF-8
+        raise _unusable(file, str(error)) from None
+    # Ours are held by tests: checking them at every start would compile all of them.
+    check = _rule if is_ours else _checked_rule
+    return {name: check(file, name, table) for name, table in tables.items()}
+
+
+def _rule(file: Path, name: str, table: Any) -> Rule:
+    try:
+        return Rule(name, RuleFields.model_validate(table))
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(map(str, (name, *problem["loc"])))
+        raise _unusable(file, f"{place}: {problem['msg'].lower()}") from None
+
+
+def _checked_rule(file: Path, name: str, table: Mapping[str, Any]) -> Rule:
+    rule = _rule(file, name, table)
+    if problem := fault(rule):
+        raise _unusable(file, f"{name}: {problem}")
+    return rule
+
+
+def fault(rule: Rule) -> str | None:
+    """Why a rule cannot be used; None when it can."""
+    if not _ID.fullmatch(rule.id):
+        return "an id is made of a-z, 0-9 and -, at most 63 of them"
+    if unknown := [name for name in rule.fields.checks if name not in CHECKS]:
+        return f"there is no check {unknown[0]!r}; known are {', '.join(CHECKS)}"
+    try:
+        pattern = rule.pattern
+    except re.error as error:
+        return f"the regex cannot be compiled: {error}"
+    if pattern.search(""):
+        return "the regex matches an empty text"
+    if problem := unbounded(rule.fields.regex):
+        return f"the regex could take too long: {problem}"
+    return None
+
+
+def _unusable(file: Path, problem: str) -> ConfigInvalid:
+    return ConfigInvalid(
+        f"the rules of {file} cannot be used: {problem}",
+        hint="docs/how-to/secrets.md shows how a rule is written.",
+    )

@@ -1,0 +1,138 @@
+"""No secret that is saved or asked with is in any file, call of a provider, or line of the log."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentctx import Client
+from agentctx.errors import AgentctxError, SecretRefused
+from agentctx.fake_provider.serving import running
+from agentctx.wire import SaveRequest
+from tests.end_to_end.daemon_process import DaemonProcess
+from tests.redaction.secrets import ANYWHERE, KINDS, Planted, planted
+
+CANARIES = {kind: planted(kind, random.Random(f"canary {kind}")) for kind in KINDS}
+WITHOUT_PROVIDER = '[embedding]\nprovider = "none"\n'
+
+
+def config(base_url: str) -> str:
+    return f"""
+[embedding]
+provider = "openai-compatible"
+base_url = "{base_url}"
+model = "words"
+[injection]
+store_prompts = true
+[log]
+level = "debug"
+"""
+
+
+def name_of(canary: Planted) -> str:
+    """The line where a name has room for it."""
+    flat = " ".join(canary.line.split())
+    return flat if len(flat) <= 200 else "a name"
+
+
+def requests(kind: str, canary: Planted) -> list[SaveRequest]:
+    """A canary in every field that takes a text."""
+    line, secret = canary
+    flat, short = " ".join(line.split()), name_of(canary)
+    # Without its surroundings not every secret is one.
+    tag = [secret] if kind in ANYWHERE and len(secret) <= 64 else []
+    return [
+        SaveRequest(
+            collection="knowledge", key=f"{kind} {short}", content=line, tags=tag, source=flat[:2_000]
+        ),
+        SaveRequest(collection="observation", content=f"We saw:\n{line}", session=short, agent=short),
+        SaveRequest(collection="reflection", content=flat, session="s", origin="tool"),
+        SaveRequest(
+            collection="learning", trigger=f"{kind} {line}", error_pattern=line, diagnosis=flat, fix=line
+        ),
+    ]
+
+
+def use(client: Client) -> dict[str, set[str]]:
+    """Save, edit and ask with every canary, and make a backup; the kinds told of each."""
+    told: dict[str, set[str]] = {}
+    for kind, canary in CANARIES.items():
+        results = client.save_many(requests(kind, canary))
+        saved = [result for result in results if not isinstance(result, AgentctxError)]
+        assert len(saved) == len(results), results
+        told[kind] = {each for result in saved for each in result.redacted}
+        client.edit(saved[0].id, content=f"Now it is {canary.line}")
+        client.context(canary.line, position="tail", session=name_of(canary))
+    client.drain()
+    client.backup()
+    return told
+
+
+def pieces(canary: Planted) -> list[bytes]:
+    """What must be nowhere: the secret, by its lines."""
+    lines = [line for line in canary.secret.replace("\\n", "\n").splitlines() if not line.startswith("-----")]
+    return [line.encode() for line in lines if len(line) >= 8]
+
+
+def read_all(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def found_in(data: bytes) -> list[str]:
+    return [kind for kind, canary in CANARIES.items() if any(piece in data for piece in pieces(canary))]
+
+
+async def test_no_canary_is_anywhere(make_daemon: Callable[..., DaemonProcess], tmp_path: Path) -> None:
+    async with running() as provider:
+        daemon = make_daemon(config=config(provider.base_url("openai-compatible")))
+        await asyncio.to_thread(daemon.start)
+        with daemon.client() as client:
+            told = await asyncio.to_thread(use, client)
+        files = read_all(tmp_path)  # while it runs: with the write-ahead log
+        assert any(name.endswith("-wal") for name in files)
+        await asyncio.to_thread(daemon.stop)
+        asked = b"".join(seen.body for seen in provider.requests)
+    files |= {f"{name} after": data for name, data in read_all(tmp_path).items()}
+    assert {kind: kind in kinds for kind, kinds in told.items()} == dict.fromkeys(CANARIES, True)
+    assert b"[redacted:" in asked
+    assert any(b"[redacted:" in data for name, data in files.items() if name.endswith((".db", ".db after")))
+    assert {name: kinds for name, data in files.items() if (kinds := found_in(data))} == {}
+    assert found_in(asked) == []
+    assert found_in(repr(daemon.log).encode()) == []
+
+
+def test_with_reject_nothing_is_saved_and_the_error_has_no_secret(
+    make_daemon: Callable[..., DaemonProcess],
+) -> None:
+    daemon = make_daemon(config=f'{WITHOUT_PROVIDER}[redaction]\nmode = "reject"\n').start()
+    canary = CANARIES["github-token"]
+    with daemon.client() as client:
+        with pytest.raises(SecretRefused, match="github-token in content at") as refused:
+            client.save_knowledge("k", canary.line)
+        assert canary.secret not in refused.value.message + refused.value.hint
+        assert client.list().entries == []
+
+
+def test_own_rules_and_disabled_ones(make_daemon: Callable[..., DaemonProcess], tmp_path: Path) -> None:
+    rules = tmp_path / "rules.toml"
+    own = """[acme-token]\ndescription = "ours"\nkeywords = ["acme_"]\nregex = 'acme_[a-z0-9]{16}'\n"""
+    rules.write_text(own, encoding="utf-8")
+    section = f'[redaction]\nrules_file = "{rules}"\ndisabled = ["github-token"]\n'
+    daemon = make_daemon(config=WITHOUT_PROVIDER + section).start()
+    kept = f"ghp_{'a1B2' * 9}"
+    with daemon.client() as client:
+        saved = client.save_knowledge("k", f"acme_0123456789abcdef and {kept}")
+        assert saved.redacted == ["acme-token"]
+        assert client.get(saved.id).content == f"[redacted:acme-token] and {kept}"
+
+
+def test_rules_that_cannot_be_used_stop_the_start(
+    make_daemon: Callable[..., DaemonProcess],
+) -> None:
+    daemon = make_daemon(config=f'{WITHOUT_PROVIDER}[redaction]\ndisabled = ["nonsense"]\n')
+    assert daemon.run_to_its_end() == 78
+    assert "'nonsense'" in repr(daemon.log)

@@ -1,0 +1,127 @@
+"""The shipped rules against generated secrets and benign lines, and what an operator's own file may hold."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from agentctx.errors import ConfigInvalid
+from agentctx.redaction.redact import find, redact
+from agentctx.redaction.rules import Rule, fault, load_rules
+from tests.redaction import benign
+from tests.redaction.secrets import KINDS, planted
+
+SAMPLES = 50
+RULES = load_rules()
+
+
+def recall(kind: str) -> tuple[float, float]:
+    """The shares of a kind's samples that are cut out whole, and that are so under its own name."""
+    dice = random.Random(kind)
+    whole = named = 0
+    for _ in range(SAMPLES):
+        line, secret = planted(kind, dice)
+        start = line.index(secret)
+        covering = [f for f in find(line, RULES) if f.start <= start and start + len(secret) <= f.end]
+        whole += bool(covering)
+        named += any(finding.kind == kind for finding in covering)
+    return whole / SAMPLES, named / SAMPLES
+
+
+def test_every_rule_has_generated_secrets() -> None:
+    assert set(RULES.ids) == set(KINDS)
+    assert len(RULES) >= 30
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_generated_secrets_of_a_kind_are_cut_out(kind: str) -> None:
+    assert min(recall(kind)) >= 0.9
+
+
+def test_macro_recall_over_all_kinds() -> None:
+    assert sum(recall(kind)[0] for kind in KINDS) / len(KINDS) >= 0.98
+
+
+def test_benign_lines_are_left_alone() -> None:
+    lines = benign.lines(1_000, seed=7)
+    assert len(lines) == 1_000
+    wrong = [(line, redact(line, RULES).kinds) for line in lines if redact(line, RULES).findings]
+    assert len(wrong) <= 10, wrong
+
+
+def test_the_written_benign_lines_are_left_alone_without_exception() -> None:
+    assert [line for line in benign.WRITTEN if redact(line, RULES).text is not line] == []
+
+
+@pytest.mark.parametrize("rule", list(RULES), ids=lambda rule: rule.id)
+def test_every_shipped_rule_can_be_used_and_says_where_its_format_is_published(rule: Rule) -> None:
+    assert fault(rule) is None
+    assert rule.fields.source
+    assert all(keyword == keyword.lower() for keyword in rule.fields.keywords)
+
+
+OWN = """
+[acme-token]
+description = "Token of our build farm"
+keywords = ["acme_"]
+regex = 'acme_[a-z0-9]{16}'
+"""
+
+
+def own_file(folder: Path, text: str) -> Path:
+    file = folder / "rules.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_own_rules_stand_beside_ours_and_before_them(tmp_path: Path) -> None:
+    rules = load_rules(own_file(tmp_path, OWN))
+    assert rules.ids[0] == "acme-token"
+    assert len(rules) == len(RULES) + 1
+    assert redact("build with acme_0123456789abcdef!", rules).text == "build with [redacted:acme-token]!"
+
+
+def test_an_own_rule_replaces_ours_of_its_id(tmp_path: Path) -> None:
+    rules = load_rules(own_file(tmp_path, OWN.replace("acme-token", "password")))
+    assert len(rules) == len(RULES)
+    assert redact('password = "s3cr3t-Passw0rd"', rules).findings == ()
+
+
+def test_a_disabled_rule_is_not_used() -> None:
+    line, secret = planted("github-token", random.Random(1))
+    rules = load_rules(disabled=["github-token", "api-key"])
+    assert secret in redact(line, rules).text
+    with pytest.raises(ConfigInvalid, match="'no-such-rule'"):
+        load_rules(disabled=["no-such-rule"])
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[a", "at the end of"),
+        ("[a]\nregex = 'x'\nkeywords = []", "a.description: field required"),
+        ("[a]\ndescription = ''\nkeywords = []\nregex = 'x'\ncolour = 1", "a.colour"),
+        ("[a]\ndescription = ''\nkeywords = ['Abc']\nregex = 'x'", "a.keywords.0"),
+        ("[a]\ndescription = ''\nkeywords = []\nregex = '('", "a: the regex cannot be compiled"),
+        ("[a]\ndescription = ''\nkeywords = []\nregex = 'x?'\nwhole_word = false", "a: .* an empty text"),
+        (
+            "[a]\ndescription = ''\nkeywords = []\nregex = 'x+'",
+            "a: .* too long: '\\+' repeats without an upper",
+        ),
+        ("[a]\ndescription = ''\nkeywords = []\nregex = 'x'\nchecks = ['no']", "a: there is no check 'no'"),
+        ("[A_b]\ndescription = ''\nkeywords = []\nregex = 'x'", "A_b: an id is made of"),
+        ("a = 1", "a: "),
+    ],
+)
+def test_a_rule_that_cannot_be_used_is_named_with_what_is_wrong(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    with pytest.raises(ConfigInvalid, match=problem):
+        load_rules(own_file(tmp_path, text))
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigInvalid, match=r"nowhere\.toml.*No such file"):
+        load_rules(tmp_path / "nowhere.toml")
