@@ -1,0 +1,41 @@
+# agentctx with its model inside: it needs no network at run time and writes to its two volumes only.
+#
+#   docker build -t agentctx .
+#   docker run --read-only --cap-drop ALL --network none -v agentctx:/var/lib/agentctx -v agentctx-run:/run/agentctx agentctx
+#
+# sqlite-vec has no wheel for musl, so the base is Debian's. It needs Python 3.11 to 3.13 with venv.
+ARG BASE=docker.io/library/python:3.13-slim-bookworm
+
+FROM ${BASE} AS build
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+RUN ["python3", "-m", "venv", "/opt/agentctx"]
+WORKDIR /src
+COPY requirements.lock ./
+RUN ["/opt/agentctx/bin/pip", "install", "--quiet", "--require-hashes", "--only-binary", ":all:", "-r", "requirements.lock"]
+COPY pyproject.toml README.md LICENSE CHANGELOG.md ./
+COPY agentctx ./agentctx
+COPY config ./config
+COPY migrations ./migrations
+COPY systemd ./systemd
+RUN ["/opt/agentctx/bin/pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "."]
+# The weights, checked, as the daemon uses them.
+RUN ["/usr/bin/env", "XDG_CACHE_HOME=/opt/cache", "/opt/agentctx/bin/python", "-m", "agentctx.embedding_providers.embedded"]
+RUN ["chmod", "-R", "a+rX,go-w", "/opt/cache"]
+
+FROM ${BASE}
+COPY --from=build /opt/agentctx /opt/agentctx
+COPY --from=build /opt/cache /opt/cache
+RUN ["install", "-d", "-m", "0700", "-o", "10001", "-g", "10001", "/var/lib/agentctx"]
+RUN ["install", "-d", "-m", "0750", "-o", "10001", "-g", "10001", "/run/agentctx"]
+ENV PATH=/opt/agentctx/bin:$PATH \
+    HOME=/var/lib/agentctx \
+    XDG_CACHE_HOME=/opt/cache \
+    PYTHONDONTWRITEBYTECODE=1 \
+    AGENTCTX_DATA_DIR=/var/lib/agentctx \
+    AGENTCTX_SOCKET=/run/agentctx/agentctx.sock
+USER 10001:10001
+VOLUME ["/var/lib/agentctx", "/run/agentctx"]
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=30s --timeout=10s --start-period=30s CMD ["agentctx", "status"]
+ENTRYPOINT ["agentctx"]
+CMD ["serve"]

@@ -1,0 +1,308 @@
+"""`agentctx service …`: have systemd run the daemon, for the whole machine or for one user."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from agentctx.cli.layout import columns
+from agentctx.cli.options import AsJson
+from agentctx.cli.output import note, put, put_json
+from agentctx.errors import AccessDenied, AgentctxError, Conflict, InvalidInput
+
+if TYPE_CHECKING:
+    from agentctx.daemon.unit_files import UnitFile
+
+app = typer.Typer(no_args_is_help=True, help="Have systemd run the daemon.")
+
+BOOTED = Path("/run/systemd/system")
+"""There while systemd is PID 1: sd_booted(3)."""
+_SHOWN = ("ActiveState", "SubState", "UnitFileState", "StatusText", "MainPID", "NRestarts")
+
+Command: TypeAlias = list[str]
+ForUser: TypeAlias = Annotated[
+    bool, typer.Option("--user", help="For you, with your data, instead of for the whole machine.")
+]
+Root: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(help="Write below this folder, as for an image, and run nothing. Not with --user."),
+]
+DryRun: TypeAlias = Annotated[
+    bool, typer.Option("--dry-run", help="Print what would be written and run; change nothing.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class FileReport:
+    """A file, and how it is or what becomes of it."""
+
+    path: str
+    state: str
+    text: str | None = None
+    """What would be written; with `--dry-run` only."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceReport:
+    """What was done, or would be. `commands` were run if `ran`, else they are left to do."""
+
+    files: list[FileReport]
+    commands: list[str] = field(default_factory=list)
+    ran: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceStatus:
+    """`units` is what systemd says of each; empty where it does not run."""
+
+    installed: bool
+    files: list[FileReport]
+    units: dict[str, dict[str, str]]
+
+
+@app.command()
+def install(
+    user: ForUser = False,
+    network: Annotated[
+        bool | None,
+        typer.Option(
+            "--network/--no-network",
+            help="Whether it may reach the network. Default: as it is, at first yes.",
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace edited files too; each is kept as NAME.edited.")
+    ] = False,
+    root: Root = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Install the units for this agentctx and start it. Again after an update; edited files are left."""
+    from agentctx.daemon.unit_files import Program, check_visible, is_ours, no_network_path, read_unit
+
+    if not user:
+        check_visible(Program.this())
+    files = _files(user=user, network=network, root=root)
+    states = _states(files)
+    edited = [str(file.path) for file in files if states[file.path] == "edited"]
+    if edited and not (force or dry_run):
+        raise Conflict(
+            f"Somebody edited {', '.join(edited)}; nothing was changed.",
+            hint="Keep changes in a drop-in (`systemctl edit agentctx.service`), or replace with --force.",
+        )
+    drop_in = no_network_path(root or Path("/"))
+    reopens = network is True and not user and (found := read_unit(drop_in)) is not None and is_ours(found)
+    is_new = all(state == "missing" for state in states.values())
+    is_update = reopens or not (is_new or all(state == "current" for state in states.values()))
+    commands = _install_commands(user=user, is_update=is_update)
+    if not dry_run:
+        for file in files:
+            _write(file, states[file.path])
+        if reopens:
+            _remove(drop_in)
+        if not user:
+            _make_credentials(root or Path("/"))
+    done = [
+        FileReport(str(file.path), _becomes(states[file.path]), file.marked if dry_run else None)
+        for file in files
+    ]
+    if reopens:
+        done.append(FileReport(str(drop_in), "removed"))
+    _finish(done, commands, root=root, dry_run=dry_run, as_json=as_json)
+    if user and not dry_run:
+        note("it ends with your last session; `loginctl enable-linger` lets it run on")
+
+
+@app.command()
+def uninstall(
+    user: ForUser = False,
+    root: Root = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Stop the service and remove its units. Data, configuration and keys stay, and edited files."""
+    states = _states(_files(user=user, network=None if user else False, root=root))
+    ours = [path for path, state in states.items() if state in {"current", "outdated"}]
+    done = [
+        FileReport(str(path), "left, edited" if state == "edited" else "removed")
+        for path, state in states.items()
+        if state != "missing"
+    ]
+    systemctl = _systemctl(user=user)
+    commands = [[*systemctl, "disable", "--now", "agentctx.socket", "agentctx.service"]] if ours else []
+    after = [[*systemctl, "daemon-reload"]] if ours else []
+    _finish(
+        done,
+        [*commands, *after],
+        root=root,
+        dry_run=dry_run,
+        as_json=as_json,
+        before=lambda: _remove(*ours),
+        ahead=len(commands),
+    )
+
+
+@app.command()
+def status(user: ForUser = False, root: Root = None, as_json: AsJson = False) -> None:
+    """Tell whether the service is installed, up to date and running. Exits 1 if it is not installed."""
+    states = _states(_files(user=user, network=None, root=root))
+    installed = all(state != "missing" for state in states.values())
+    units = {}
+    if installed and root is None and BOOTED.is_dir():
+        units = {unit: _shown(unit, user=user) for unit in ("agentctx.socket", "agentctx.service")}
+    report = ServiceStatus(installed, [FileReport(str(path), state) for path, state in states.items()], units)
+    if as_json:
+        put_json(report)
+    else:
+        for line in columns([(each.state, each.path) for each in report.files]):
+            put(line)
+        for unit, shown in units.items():
+            put(f"{unit}: {shown['ActiveState']}, {shown['UnitFileState']}. {shown['StatusText']}".rstrip())
+        if root is None and not BOOTED.is_dir():
+            note("systemd does not run here")
+    if not installed:
+        raise typer.Exit(1)
+
+
+def _files(*, user: bool, network: bool | None, root: Path | None) -> list[UnitFile]:
+    from agentctx.daemon.unit_files import Program, no_network_path, system_files, user_files
+
+    if user:
+        if root is not None or network is not None:
+            raise InvalidInput(
+                "--root and --network are for the service of the whole machine, without --user"
+            )
+        return user_files(Program.this())
+    base = root or Path("/")
+    closed = no_network_path(base).exists() if network is None else not network
+    return system_files(Program.this(), no_network=closed, root=base)
+
+
+def _states(files: Sequence[UnitFile]) -> dict[Path, str]:
+    from agentctx.daemon.unit_files import read_unit, state_of
+
+    return {file.path: state_of(file, read_unit(file.path)) for file in files}
+
+
+def _becomes(state: str) -> str:
+    return {"missing": "written", "current": "unchanged", "outdated": "updated", "edited": "replaced"}[state]
+
+
+def _install_commands(*, user: bool, is_update: bool) -> list[Command]:
+    systemctl = _systemctl(user=user)
+    both = ["agentctx.socket", "agentctx.service"]
+    return [
+        *([] if user else [["systemd-sysusers", "agentctx.conf"]]),
+        *([] if user else [["systemd-tmpfiles", "--create", "agentctx.conf"]]),
+        [*systemctl, "daemon-reload"],
+        *([[*systemctl, "stop", *both]] if is_update else []),
+        [*systemctl, "enable", "--now", *both],
+    ]
+
+
+def _systemctl(*, user: bool) -> Command:
+    return ["systemctl", "--user"] if user else ["systemctl"]
+
+
+def _finish(
+    files: list[FileReport],
+    commands: list[Command],
+    *,
+    root: Path | None,
+    dry_run: bool,
+    as_json: bool,
+    before: Callable[[], None] = lambda: None,
+    ahead: int = 0,
+) -> None:
+    """Run the commands where systemd runs, with `before` after the first `ahead`, and report."""
+    runs = not dry_run and root is None and BOOTED.is_dir()
+    if runs:
+        for command in commands[:ahead]:
+            _run(command)
+    if not dry_run:
+        before()
+    if runs:
+        for command in commands[ahead:]:
+            _run(command)
+    report = ServiceReport(files, [shlex.join(command) for command in commands], runs)
+    if as_json:
+        put_json(report)
+    else:
+        _tell(report, dry_run=dry_run)
+
+
+def _tell(report: ServiceReport, *, dry_run: bool) -> None:
+    for each in report.files:
+        if each.text is not None and each.state != "unchanged":
+            put(f"--- {each.path}: would be {each.state}\n{each.text}")
+    if not dry_run:
+        for line in columns([(each.state, each.path) for each in report.files]):
+            put(line)
+    if not report.files:
+        put("nothing is installed")
+    if report.commands and not report.ran:
+        put("would run:" if dry_run else "systemd does not run here; to run where it does:")
+    for command in report.commands:
+        put(f"{'ran ' if report.ran else '  '}{command}")
+
+
+def _run(command: Command) -> None:
+    done = subprocess.run(command, check=False)  # noqa: S603 - our own words, no shell
+    if done.returncode:
+        raise AgentctxError(
+            f"`{shlex.join(command)}` failed with exit code {done.returncode}.",
+            hint="`journalctl -u agentctx.service` may say why.",
+        )
+
+
+def _shown(unit: str, *, user: bool) -> dict[str, str]:
+    command = [*_systemctl(user=user), "show", unit, f"--property={','.join(_SHOWN)}"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - our own words
+    found = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+    return {name: found.get(name, "") for name in _SHOWN}
+
+
+def _write(file: UnitFile, state: str) -> None:
+    if state == "current":
+        return
+    with _as_root(file.path):
+        file.path.parent.mkdir(parents=True, exist_ok=True)
+        if state == "edited":
+            file.path.replace(file.path.with_name(f"{file.path.name}.edited"))
+        new = file.path.with_name(f"{file.path.name}.new")
+        new.write_text(file.marked, "utf-8")
+        new.chmod(0o644)
+        new.replace(file.path)
+
+
+def _make_credentials(root: Path) -> None:
+    from agentctx.daemon.unit_files import CREDENTIALS
+
+    folder = root / CREDENTIALS
+    with _as_root(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def _remove(*paths: Path) -> None:
+    for path in paths:
+        with _as_root(path):
+            path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _as_root(path: Path) -> Iterator[None]:
+    """Turn a refusal to write into what to do about it."""
+    try:
+        yield
+    except PermissionError as error:
+        raise AccessDenied(
+            f"You may not write {path}.", hint="Run it as root, with sudo, or use --user."
+        ) from error

@@ -1,0 +1,212 @@
+"""What passes between systemd and the daemon: the listening socket, readiness, reloads and the watchdog.
+
+The protocols are those of sd_notify(3) and sd_listen_fds(3). Without systemd nothing is sent or taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from agentctx.errors import ConfigInvalid
+
+log = structlog.get_logger("agentctx.daemon")
+
+FIRST_FD: Final = 3
+SEND_TIMEOUT_S: Final = 1.0
+_VARIABLES: Final = (
+    *("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"),
+    *("LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"),
+)
+
+Sleep = Callable[[float], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Systemd:
+    """What systemd gave this process. Everything is None for a daemon that somebody else started."""
+
+    address: str | None = None
+    """Where it wants to be told; begins with `/`, or with `@` for an abstract address."""
+    watchdog_s: float | None = None
+    """It kills the daemon when it has heard nothing for this long."""
+    listening: socket.socket | None = None
+    """The socket it listens on for us."""
+
+    def ready(self, status: str) -> None:
+        """Requests are served; also ends a reload. `status` is what `systemctl status` shows."""
+        self._tell("READY=1", f"STATUS={_one_line(status)}")
+
+    def reloading(self) -> None:
+        """The configuration is being read again; `ready` follows."""
+        now_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1_000
+        self._tell("RELOADING=1", f"MONOTONIC_USEC={now_us}", "STATUS=Reading the configuration again.")
+
+    def stopping(self) -> None:
+        """No new requests are taken."""
+        self._tell("STOPPING=1", "STATUS=Finishing what was begun.")
+
+    def alive(self) -> None:
+        """Puts the watchdog off."""
+        self._tell("WATCHDOG=1")
+
+    def _tell(self, *lines: str) -> None:
+        if self.address is None:
+            return
+        address = "\0" + self.address[1:] if self.address.startswith("@") else self.address
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+                sock.settimeout(SEND_TIMEOUT_S)
+                sock.connect(address)
+                sock.sendall("\n".join(lines).encode())
+        except OSError as error:
+            log.warning("systemd_not_told", about=lines[0], reason=error.strerror or str(error))
+
+
+def take_from_environment(env: MutableMapping[str, str] = os.environ, *, pid: int | None = None) -> Systemd:
+    """What systemd passed to this process. Its variables are removed: no child shall take them for its own.
+
+    Raises:
+        ConfigInvalid: it passed more than one socket, or another kind than a listening Unix stream socket.
+    """
+    given = {name: env.pop(name, "") for name in _VARIABLES}
+    me = str(os.getpid() if pid is None else pid)
+    return Systemd(
+        address=_address(given["NOTIFY_SOCKET"]),
+        watchdog_s=_watchdog_s(given["WATCHDOG_USEC"]) if given["WATCHDOG_PID"] in {"", me} else None,
+        listening=_listening(given["LISTEN_FDS"]) if given["LISTEN_PID"] == me else None,
+    )
+
+
+class GivenSocket:
+    """Stands where a `SocketKeeper` does when systemd listens: the file is systemd's, and stays."""
+
+    def __init__(self, listening: socket.socket) -> None:
+        self._listening = listening
+        self.path = socket_path(listening)
+
+    def bind(self) -> socket.socket:
+        """The socket that was given. Nothing is bound."""
+        return self._listening
+
+    def remove(self) -> None:
+        """Leave the file: systemd goes on listening, and starts us again for the next client."""
+
+    async def watch(self, move: Callable[[socket.socket], Awaitable[None]]) -> None:
+        """Nothing to watch: only systemd can make this socket again."""
+
+
+def socket_path(listening: socket.socket) -> Path:
+    """Where clients find a Unix socket."""
+    return Path(os.fsdecode(listening.getsockname()))
+
+
+class Patience:
+    """Whether something still answers, for a caller who cannot wait: it is asked again and again, one
+    question at a time, and counts as stuck when a question has been open for `limit_s` seconds.
+
+    An error is an answer: what reports that the disk is full is not stuck, and a new start would not help.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[], Awaitable[object]],
+        limit_s: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ask = ask
+        self._limit_s = limit_s
+        self._clock = clock
+        self._asked_at = 0.0
+        self._open: asyncio.Future[object] | None = None
+
+    def answers(self) -> bool:
+        """Ask again if the last question was answered. Needs a running loop."""
+        if self._open is None or self._open.done():
+            self._asked_at = self._clock()
+            self._open = asyncio.ensure_future(self._ask())
+            self._open.add_done_callback(_look_at_error)
+        return self._clock() - self._asked_at < self._limit_s
+
+    async def close(self) -> None:
+        """Ask nothing more."""
+        if self._open is not None:
+            self._open.cancel()
+            await asyncio.wait([self._open])
+
+
+async def keep_alive(systemd: Systemd, database: Patience, *, sleep: Sleep = asyncio.sleep) -> None:
+    """Tell the watchdog twice in its time that we live, while the database answers. Ends when cancelled.
+
+    A loop that is stuck tells nothing either, and a background task that dies ends the daemon by itself.
+    Returns at once when there is no watchdog.
+    """
+    if systemd.watchdog_s is None:
+        return
+    try:
+        while database.answers():
+            systemd.alive()
+            await sleep(systemd.watchdog_s / 2)
+        log.critical("watchdog_not_told", reason="the database does not answer; systemd ends this now")
+    finally:
+        await database.close()
+
+
+def _look_at_error(answer: asyncio.Future[object]) -> None:
+    if not answer.cancelled() and (error := answer.exception()):
+        log.debug("asked_and_failed", reason=str(error))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _address(given: str) -> str | None:
+    if not given:
+        return None
+    if given[0] not in "/@":
+        log.warning("systemd_not_told", about="anything", reason=f"no Unix address: {given[:100]}")
+        return None
+    return given
+
+
+def _watchdog_s(given: str) -> float | None:
+    return int(given) / 1e6 if given.isdecimal() and int(given) else None
+
+
+def _listening(count: str) -> socket.socket | None:
+    if count in {"", "0"}:
+        return None
+    if count != "1":
+        raise ConfigInvalid(
+            f"systemd passed {count[:20]} sockets, one is needed.",
+            hint="Give agentctx.socket one ListenStream= only.",
+        )
+    os.set_inheritable(FIRST_FD, False)
+    listening = socket.socket(fileno=FIRST_FD)
+    if not _is_unix_listener(listening):
+        listening.close()
+        raise ConfigInvalid(
+            "systemd passed a socket that is no listening Unix stream socket.",
+            hint="Set ListenStream= in agentctx.socket to a path, like /run/agentctx/agentctx.sock.",
+        )
+    listening.setblocking(False)
+    return listening
+
+
+def _is_unix_listener(sock: socket.socket) -> bool:
+    return (
+        sock.family == socket.AF_UNIX
+        and sock.type == socket.SOCK_STREAM
+        and bool(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+        and bool(sock.getsockname())
+        and os.fsencode(sock.getsockname())[:1] == b"/"
+    )

@@ -1,0 +1,178 @@
+"""The unit files of systemd: which belong where, and whether what is installed is still what we wrote.
+
+An installed file begins with a line that holds the sha256 of the rest. By it an update is told from an edit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from agentctx.errors import ConfigInvalid
+
+State: TypeAlias = Literal["missing", "current", "outdated", "edited"]
+
+SYSTEM_UNITS: Final = Path("etc/systemd/system")
+CREDENTIALS: Final = Path("etc/agentctx/credentials")
+SERVICE: Final = "agentctx.service"
+SOCKET: Final = "agentctx.socket"
+NO_NETWORK: Final = "no-network.conf"
+_MARK: Final = "# agentctx service install wrote this file, sha256 "
+_EXEC_START: Final = "ExecStart=/usr/bin/agentctx serve"
+_PACKAGE: Final = Path(__file__).parents[1]
+_FOLDERS: Final = (_PACKAGE / "systemd", _PACKAGE.parent / "systemd")
+_HIDDEN: Final = (Path("/home"), Path("/root"), Path("/run/user"))
+"""What ProtectHome= hides from a service."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitFile:
+    """A file to install. `text` is without the mark."""
+
+    path: Path
+    text: str
+
+    @property
+    def marked(self) -> str:
+        """As it is written."""
+        return f"{_MARK}{_digest(self.text)}\n{self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The installation that a unit runs. `needs` are all folders it is read from."""
+
+    command: Path
+    needs: tuple[Path, ...]
+
+    @classmethod
+    def this(cls) -> Program:
+        """The one that runs now."""
+        # Where it is installed to be edited, migrations and units are beside the package.
+        folders = [Path(sys.prefix), Path(sys.base_prefix), _PACKAGE.parent]
+        return cls(Path(sys.executable).parent / "agentctx", outermost(folders))
+
+
+def system_files(program: Program, *, no_network: bool = False, root: Path = Path("/")) -> list[UnitFile]:
+    """The files of the service for the whole machine, below `root`.
+
+    Raises:
+        ConfigInvalid: our own files are missing.
+    """
+    units = root / SYSTEM_UNITS
+    files = [
+        UnitFile(root / "etc/sysusers.d/agentctx.conf", _template("sysusers.d/agentctx.conf")),
+        UnitFile(root / "etc/tmpfiles.d/agentctx.conf", _template("tmpfiles.d/agentctx.conf")),
+        UnitFile(units / SOCKET, _template(SOCKET)),
+        UnitFile(units / SERVICE, _seeing(_running(_template(SERVICE), program), program)),
+    ]
+    if no_network:
+        files.append(UnitFile(no_network_path(root), _template(NO_NETWORK)))
+    return files
+
+
+def user_files(program: Program, env: Mapping[str, str] = os.environ) -> list[UnitFile]:
+    """The files of the service for one user.
+
+    Raises:
+        ConfigInvalid: our own files are missing.
+    """
+    given = env.get("XDG_CONFIG_HOME", "")
+    config = Path(given) if given.startswith("/") else Path(env.get("HOME") or Path.home()) / ".config"
+    units = config / "systemd/user"
+    return [
+        UnitFile(units / SOCKET, _template("agentctx.user.socket")),
+        UnitFile(units / SERVICE, _running(_template("agentctx.user.service"), program)),
+    ]
+
+
+def no_network_path(root: Path = Path("/")) -> Path:
+    """Where the drop-in is that takes the network away."""
+    return root / SYSTEM_UNITS / f"{SERVICE}.d" / NO_NETWORK
+
+
+def state_of(file: UnitFile, found: str | None) -> State:
+    """How a file on disk stands to the one we would write. `found` is its text, None when there is none.
+
+    A file without our mark, or changed below it, was edited.
+    """
+    if found is None:
+        return "missing"
+    if found == file.marked:
+        return "current"
+    return "outdated" if is_ours(found) else "edited"
+
+
+def is_ours(found: str) -> bool:
+    """Whether a file is as some version of agentctx wrote it."""
+    first, _, rest = found.partition("\n")
+    return first == _MARK + _digest(rest)
+
+
+def read_unit(path: Path) -> str | None:
+    """The text of an installed file; None when there is none."""
+    try:
+        return path.read_text("utf-8", errors="surrogateescape")
+    except FileNotFoundError:
+        return None
+
+
+def check_visible(program: Program) -> None:
+    """Raises `ConfigInvalid` if the service for the whole machine could not read the program."""
+    for folder in (program.command.parent, *program.needs):
+        if hidden := next((each for each in _HIDDEN if folder.is_relative_to(each)), None):
+            raise ConfigInvalid(
+                f"The service for the whole machine cannot use {folder}: its unit hides {hidden} from it.",
+                hint="Install agentctx and its Python elsewhere, like /opt/agentctx, or use --user.",
+            )
+
+
+def _running(template: str, program: Program) -> str:
+    if template.count(_EXEC_START) != 1:
+        raise ConfigInvalid(f"the unit has no line {_EXEC_START}", hint="Install agentctx again.")
+    return template.replace(_EXEC_START, f"ExecStart={_quoted(str(program.command))} serve")
+
+
+def _seeing(unit: str, program: Program) -> str:
+    """The unit with the program's own folders visible, other than those below /usr."""
+    folders = [folder for folder in program.needs if not folder.is_relative_to("/usr")]
+    if not folders:
+        return unit
+    line = f"BindReadOnlyPaths={' '.join(_quoted(str(folder)) for folder in folders)}"
+    return unit.replace("ProtectSystem=", f"{line}\nProtectSystem=", 1)
+
+
+def outermost(folders: Sequence[Path]) -> tuple[Path, ...]:
+    """The folders, under the names given and their real ones, without those that are inside another."""
+    names = {name for folder in folders for name in (folder, folder.resolve())}
+    return tuple(
+        sorted(
+            each for each in names if not any(each != other and each.is_relative_to(other) for other in names)
+        )
+    )
+
+
+def _quoted(path: str) -> str:
+    """A path as a word of a unit, where `%` begins a specifier."""
+    escaped = path.replace("%", "%%")
+    return '"' + escaped.replace("\\", "\\\\").replace('"', '\\"') + '"' if _is_odd(escaped) else escaped
+
+
+def _is_odd(path: str) -> bool:
+    return any(character.isspace() or character in "\"'\\" for character in path)
+
+
+def _template(name: str) -> str:
+    for folder in _FOLDERS:
+        if (folder / name).is_file():
+            return (folder / name).read_text("utf-8")
+    raise ConfigInvalid(f"the file systemd/{name} is missing", hint="Install agentctx again.")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

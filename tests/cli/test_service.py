@@ -1,0 +1,168 @@
+"""`agentctx service` below a folder, as for an image: the same files, and nothing is run."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentctx.cli import service
+from agentctx.cli.app import run
+from agentctx.daemon.unit_files import Program
+
+UNITS = Path("etc/systemd/system")
+
+
+@pytest.fixture(autouse=True)
+def program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installation that the service can see, wherever the tests run."""
+    folder = Path("/opt/agentctx")
+    monkeypatch.setattr(Program, "this", lambda: Program(folder / "bin/agentctx", (folder,)))
+
+
+def report(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    run(["service", *arguments, "--json"])
+    return dict(json.loads(capsys.readouterr().out))
+
+
+def states(found: dict[str, Any]) -> dict[str, str]:
+    return {Path(file["path"]).name: file["state"] for file in found["files"]}
+
+
+def test_install_again_and_uninstall(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = f"--root={tmp_path}"
+    assert not report(capsys, "status", root)["installed"]
+    first = report(capsys, "install", root)
+    assert set(states(first).values()) == {"written"}
+    assert first["commands"][-1] == "systemctl enable --now agentctx.socket agentctx.service"
+    assert not first["ran"]
+    assert "ExecStart=/opt/agentctx/bin/agentctx serve" in (tmp_path / UNITS / "agentctx.service").read_text()
+    assert (tmp_path / "etc/agentctx/credentials").stat().st_mode & 0o777 == 0o700
+    assert set(states(report(capsys, "install", root)).values()) == {"unchanged"}
+    assert report(capsys, "status", root)["installed"]
+    assert set(states(report(capsys, "uninstall", root)).values()) == {"removed"}
+    assert not list((tmp_path / UNITS).glob("agentctx.s*"))
+    assert report(capsys, "uninstall", root) == {"files": [], "commands": [], "ran": False}
+
+
+def test_an_older_version_of_a_file_is_updated_and_the_service_started_anew(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report(capsys, "install", f"--root={tmp_path}")
+    monkeypatch.setattr(Program, "this", lambda: Program(Path("/srv/bin/agentctx"), ()))
+    found = report(capsys, "install", f"--root={tmp_path}")
+    assert states(found)["agentctx.service"] == "updated"
+    assert "systemctl stop agentctx.socket agentctx.service" in found["commands"]
+
+
+def test_an_edited_file_is_left_until_it_is_forced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = f"--root={tmp_path}"
+    report(capsys, "install", root)
+    unit = tmp_path / UNITS / "agentctx.service"
+    mine = unit.read_text() + "# mine\n"
+    unit.write_text(mine)
+    assert run(["service", "install", root]) == 1
+    told = capsys.readouterr().err
+    assert f"Somebody edited {unit}; nothing was changed." in told
+    assert "--force" in told
+    assert unit.read_text() == mine
+    assert states(report(capsys, "uninstall", root))["agentctx.service"] == "left, edited"
+    assert unit.read_text() == mine
+    assert states(report(capsys, "install", root, "--force"))["agentctx.service"] == "replaced"
+    assert unit.with_name("agentctx.service.edited").read_text() == mine
+
+
+def test_dry_run_shows_everything_and_changes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["service", "install", f"--root={tmp_path}", "--dry-run"]) == 0
+    told = capsys.readouterr().out
+    assert f"--- {tmp_path}/etc/systemd/system/agentctx.service: would be written" in told
+    assert "WatchdogSec=30s" in told
+    assert "would run:\n  systemd-sysusers agentctx.conf" in told
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_network_stays_as_it_is_unless_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root, drop_in = f"--root={tmp_path}", tmp_path / UNITS / "agentctx.service.d/no-network.conf"
+    report(capsys, "install", root)
+    closed = report(capsys, "install", root, "--no-network")
+    assert "systemctl stop agentctx.socket agentctx.service" in closed["commands"], "it holds at once"
+    assert drop_in.exists()
+    report(capsys, "install", root)
+    assert drop_in.exists()
+    assert states(report(capsys, "install", root, "--network"))["no-network.conf"] == "removed"
+    assert not drop_in.exists()
+
+
+def test_a_users_units_are_in_the_users_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setattr(service, "BOOTED", tmp_path / "systemd is not PID 1")
+    found = report(capsys, "install", "--user")
+    assert states(found) == {"agentctx.socket": "written", "agentctx.service": "written"}
+    assert found["commands"] == [
+        "systemctl --user daemon-reload",
+        "systemctl --user enable --now agentctx.socket agentctx.service",
+    ]
+    assert run(["service", "status", "--user"]) == 0
+    assert "current  " in capsys.readouterr().out
+
+
+def test_where_systemd_runs_the_commands_are_run_in_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a systemctl that writes down what it is told, and whether the unit was there."""
+    programs, told = tmp_path / "bin", tmp_path / "told"
+    programs.mkdir()
+    unit = tmp_path / "config/systemd/user/agentctx.service"
+    systemctl = programs / "systemctl"
+    systemctl.write_text(f'#!/bin/sh\necho "$@" $(test -e {unit} && echo there) >> {told}\n')
+    systemctl.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setattr(service, "BOOTED", tmp_path)
+    assert report(capsys, "install", "--user")["ran"]
+    assert report(capsys, "uninstall", "--user")["ran"]
+    assert told.read_text().splitlines() == [
+        "--user daemon-reload there",
+        "--user enable --now agentctx.socket agentctx.service there",
+        "--user disable --now agentctx.socket agentctx.service there",
+        "--user daemon-reload",
+    ]
+
+
+def test_a_command_that_fails_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "systemctl").write_text("#!/bin/sh\nexit 5\n")
+    (tmp_path / "systemctl").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setattr(service, "BOOTED", tmp_path)
+    assert run(["service", "install", "--user"]) == 1
+    assert "`systemctl --user daemon-reload` failed with exit code 5." in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="NOT TESTED: missing rights, the tests run as root")
+def test_missing_rights_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path.chmod(0o500)
+    assert run(["service", "install", f"--root={tmp_path}"]) == 1
+    assert "--user" in capsys.readouterr().err
+
+
+def test_options_that_make_no_sense_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["service", "install", "--user", f"--root={tmp_path}"]) == 1
+    assert "without --user" in capsys.readouterr().err
+
+
+def test_this_program_is_the_one_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    assert Program.this().command == Path(sys.executable).parent / "agentctx"

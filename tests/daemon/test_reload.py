@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from agentctx.config.schema import Settings
+from agentctx.daemon.reload import Reloader, decide
+from agentctx.errors import ConfigInvalid
+
+
+def settings(**sections: Any) -> Settings:
+    return Settings.model_validate(sections)
+
+
+def test_equal_settings_change_nothing() -> None:
+    reload = decide(settings(), settings())
+    assert (reload.changed, reload.at_restart, reload.status) == ((), (), "")
+
+
+def test_what_can_change_does_and_the_rest_is_told() -> None:
+    fresh = settings(
+        log={"level": "debug"},
+        embedding={"rag": {"max_results": 9, "enabled": False}, "api_key": "k"},
+        injection={"store_prompts": True, "deadline_ms": 100},
+    )
+    reload = decide(settings(), fresh)
+    assert reload.changed == ("embedding.rag.max_results", "injection.store_prompts", "log.level")
+    assert reload.at_restart == ("embedding.api_key", "embedding.rag.enabled", "injection.deadline_ms")
+    assert reload.settings.embedding.rag.max_results == 9
+    assert reload.settings.embedding.rag.enabled, "half of a setting is worse than none"
+    assert reload.settings.embedding.api_key is None
+    assert (
+        reload.status == "Needs a restart: embedding.api_key, embedding.rag.enabled, injection.deadline_ms."
+    )
+
+
+def test_what_still_needs_a_restart_is_told_again() -> None:
+    fresh = settings(storage={"readers": 5})
+    once = decide(settings(), fresh)
+    assert decide(once.settings, fresh).at_restart == ("storage.readers",)
+
+
+def test_a_collection_that_is_declared_at_the_next_start_is_not_searched_before() -> None:
+    fresh = settings(collections={"runbooks": {}}, embedding={"rag": {"collections": ["runbooks"]}})
+    reload = decide(settings(), fresh)
+    assert reload.at_restart == ("embedding.rag.collections", "collections")
+    assert "runbooks" not in reload.settings.embedding.rag.collections
+
+
+async def test_a_configuration_that_cannot_be_used_changes_nothing() -> None:
+    def broken() -> Settings:
+        raise ConfigInvalid("agentctx.toml is no TOML", hint="Look at line 3.")
+
+    running = settings()
+    with capture_logs() as logs:
+        reload = await Reloader(broken).reload(running)
+    assert reload.settings is running
+    assert reload.status == "The configuration was not reloaded: agentctx.toml is no TOML"
+    assert [(line["event"], line["hint"]) for line in logs] == [("not_reloaded", "Look at line 3.")]
+
+
+async def test_asked_twice_it_reads_once() -> None:
+    reloader = Reloader(settings)
+    reloader.ask()
+    reloader.ask()
+    await reloader.asked()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await reloader.asked()
