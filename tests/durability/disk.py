@@ -128,7 +128,7 @@ def _suffer(daemon: ForkedDaemon, client: Client, fault: Fault, trial: _Trial, n
         if fault.kind != "open":
             trial.violations.append(f"a read failed with {error.code}")
     strace.send_signal(signal.SIGTERM)
-    strace.wait()
+    strace.communicate()
     _await_writes(client, trial, f"fault {number} after")
 
 

@@ -34,6 +34,8 @@ PAGE = 100
 SETTLE_S = 30.0
 HOURS_2 = 7_200_000
 """More than any pause of the queue that no provider asked for."""
+RESTORE_MS = 1_000
+"""What is replaced is kept under a name of the second."""
 
 
 class Memory(Protocol):
@@ -143,6 +145,7 @@ class CoreMemory:
 
     def restore(self, file: Path) -> None:
         self._close()
+        self.clock.now += RESTORE_MS
         restore_database(file, self._data_dir / DATABASE_NAME, now=self.clock())
         self._open()
 
@@ -173,10 +176,19 @@ class CoreMemory:
             self._data_dir, self._provider, clock=self.clock
         )
         self._opening = opening
-        self._core = self._run(opening.__aenter__())  # noqa: PLC2801 - it is left in another step
+        self._core = self._run(opening.__aenter__())
+        self._run(self._filled())
 
     def _close(self) -> None:
-        self._run(self._opening.__aexit__(None, None, None))  # type: ignore[arg-type]
+        self._run(self._opening.__aexit__(None, None, None))
+
+    async def _filled(self) -> None:
+        """A space that is new at a start owes what is there once its model has answered."""
+        keeper = self._core.keeper
+        assert keeper is not None
+        async with asyncio.timeout(SETTLE_S):
+            while (await self._core.storage.census()).unowed_chunks or keeper.state == "starting":
+                pass
 
     async def _save(self, request: wire.SaveRequest, key: str) -> wire.SaveResult:
         (result,) = await self._core.service.save([request], ME, idempotency_key=key)
@@ -220,6 +232,7 @@ class DaemonMemory:
         self._broken = broken
         self._daemon = ForkedDaemon(folder)
         self._found: list[str] = []
+        self._restores = 0
         self._start()
 
     def now(self) -> int:
@@ -283,7 +296,9 @@ class DaemonMemory:
     def restore(self, file: Path) -> None:
         self._client.close()
         self._daemon.stop()
-        restore_database(file, self._daemon.data_dir / DATABASE_NAME, now=wall_clock())
+        self._restores += 1
+        now = wall_clock() + RESTORE_MS * self._restores
+        restore_database(file, self._daemon.data_dir / DATABASE_NAME, now=now)
         self._start()
 
     def end(self) -> None:

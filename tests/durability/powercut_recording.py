@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 from agentctx.storage.sqlite.engine import DATABASE_NAME
 from tests.fixtures.schemas import unpack
@@ -93,12 +93,13 @@ def record(folder: Path, *, seed: int, requests: int, normal: bool = False) -> R
     unpack(OLDEST_SCHEMA, data)
     recording = Recording(_files(data))
     trace = folder / "trace"
-    process = _start(folder, trace, normal=normal)
+    process, log = _start(folder, trace, normal=normal)
     try:
         recording.requests = _work(folder / "a.sock", seed=seed, requests=requests)
     finally:
         os.kill(_traced(process.pid), signal.SIGTERM)
         process.wait(READY_S)
+        log.join(READY_S)
     recording.steps = list(steps_of(trace, data))
     trace.unlink()
     return recording
@@ -108,7 +109,8 @@ def _files(data: Path) -> dict[str, bytes]:
     return {name: (data / name).read_bytes() for name in FILES if (data / name).exists()}
 
 
-def _start(folder: Path, trace: Path, *, normal: bool) -> subprocess.Popen[bytes]:
+def _start(folder: Path, trace: Path, *, normal: bool) -> tuple[subprocess.Popen[bytes], threading.Thread]:
+    """The daemon under strace, ready, and the thread that reads the rest of its log."""
     config = folder / "agentctx.toml"
     config.write_text(CONFIG, encoding="utf-8")
     program = ["-c", NORMAL] if normal else ["-m", "agentctx"]
@@ -127,9 +129,15 @@ def _start(folder: Path, trace: Path, *, normal: bool) -> subprocess.Popen[bytes
     for line in process.stderr:
         said += line
         if b'"ready"' in line:
-            threading.Thread(target=process.stderr.read, daemon=True).start()
-            return process
+            log = threading.Thread(target=_read_to_the_end, args=(process.stderr,), daemon=True)
+            log.start()
+            return process, log
     raise AssertionError(f"the daemon under strace did not start: {said.decode()[-2000:]}")
+
+
+def _read_to_the_end(stream: IO[bytes]) -> None:
+    with stream:
+        stream.read()
 
 
 def _traced(strace: int) -> int:

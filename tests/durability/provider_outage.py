@@ -50,7 +50,7 @@ class Outage:
         "asks for an hour",
         "hangs",
         "refuses the key",
-        "answers too little",
+        "too few vectors",
     )
 
     def __init__(self, provider: FakeProvider) -> None:
@@ -242,7 +242,7 @@ class Day:
 class OutageSuite:
     name = "provider_outage"
     unit = "saves"
-    ci_n = 2_500
+    ci_n = 1_000
     torture_n = 10_000
 
     def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
@@ -288,7 +288,8 @@ def _word(number: int) -> str:
 
 
 _MUTANTS: dict[str, Mutate] = {
-    **MUTANTS,
+    "a transient fault buries": MUTANTS["a transient fault buries"],
+    "the breaker never opens": MUTANTS["the breaker never opens"],
     "no words until embedded": lambda: patch.object(word_index, "insert", lambda *_: None),
 }
 

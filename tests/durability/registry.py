@@ -17,6 +17,7 @@ MODULES = {
     "load": "tests.durability.load",
     "soak": "tests.durability.soak",
     "simulation": "tests.durability.simulation",
+    "reembed": "tests.durability.reembed",
     "provider_outage": "tests.durability.provider_outage",
     "provider_faults": "tests.durability.provider_faults",
     "provider_races": "tests.durability.provider_races",

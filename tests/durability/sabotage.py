@@ -145,6 +145,20 @@ def keep_every_request() -> None:
     replace(RequestContext, "__call__", keeping)
 
 
+def ask_with_the_first_model() -> None:
+    """Questions are embedded with the model of the config, whichever space is searched."""
+    from agentctx.daemon import build
+    from agentctx.embedding_providers.fake import FakeProvider
+    from agentctx.rag.service import Serving
+
+    first = FakeProvider(model="old")
+
+    def mixed(space: int | None, reason: str | None = None, *_: Any) -> Any:
+        return Serving(space, reason, first)
+
+    replace(build, "Serving", mixed)
+
+
 BROKEN: dict[str, Callable[[], None]] = {
     "acknowledge before commit": acknowledge_before_commit,
     "owe nothing": owe_nothing,
@@ -159,4 +173,5 @@ CARELESS: dict[str, Callable[[], None]] = {
     "fail in company": fail_in_company,
     "keep every request": keep_every_request,
     "leave deleted text": leave_deleted_text,
+    "ask with the first model": ask_with_the_first_model,
 }

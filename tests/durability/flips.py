@@ -1,0 +1,260 @@
+"""One bit of the database is flipped while nobody has it open; everything is read, and nothing may be served
+that was not saved. Flips that change what is stored have to be found by the doctor's checks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import shutil
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from structlog.testing import capture_logs
+
+from agentctx.chunking.base import Span
+from agentctx.errors import AgentctxError
+from agentctx.sqlite.driver import Error, open_connection
+from agentctx.storage.records import Draft, Filter
+from agentctx.storage.sqlite import checksums
+from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
+from tests.durability.suite import Outcome
+
+ENTRIES = 60
+DIMENSION = 32
+EVERYTHING = Filter(namespace="n")
+CLOSE = 1e-4
+"""Distances that differ by less are the same."""
+LEAST_FOUND = 0.99
+CONTROL_FLIPS = 10
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a reader gets: entries, passages and distances by their ids."""
+
+    entries: dict[str, str] = field(default_factory=dict)
+    passages: dict[int, str] = field(default_factory=dict)
+    distances: dict[int, float] = field(default_factory=dict)
+
+    def wrong(self, true: Seen) -> list[str]:
+        """What of it was never saved."""
+        wrong = [f"entry {key}" for key, text in self.entries.items() if true.entries.get(key) != text]
+        wrong += [f"passage {key}" for key, text in self.passages.items() if true.passages.get(key) != text]
+        for chunk, distance in self.distances.items():
+            if abs(true.distances.get(chunk, 9.0) - distance) > CLOSE:
+                wrong.append(f"distance of {chunk}")
+        return wrong
+
+
+@dataclass
+class Flipped:
+    """What became of one flip."""
+
+    served: list[str]
+    is_live: bool
+    is_found: bool
+
+
+def query() -> Any:
+    vector = np.random.default_rng(0).normal(size=DIMENSION).astype(np.float32)
+    return vector / np.linalg.norm(vector)
+
+
+def make(folder: Path, seed: int) -> Seen:
+    """A database with everything in it, and what is to be read from it."""
+    return asyncio.run(_make(folder / DATABASE_NAME, seed))
+
+
+async def _make(path: Path, seed: int) -> Seen:
+    rng, vectors = random.Random(seed), np.random.default_rng(seed)
+    storage = await SqliteStorage.open(path, readers=1, clock=lambda: 1_790_000_000_000)
+    try:
+        space = await storage.open_space({"model": "m"})
+        await storage.prepare_space(space.id, query())
+        for number in range(ENTRIES):
+            length = rng.randint(5, 120)
+            words = " ".join(f"{rng.choice('abcdefgh')}{rng.randrange(10**6)}" for _ in range(length))
+            saved = await storage.save(_draft(number, words), owed=True)
+            if number % 5 == 0:
+                saved = await storage.save(_draft(number, f"again {words}"), owed=True)
+            given = vectors.normal(size=(len(saved.jobs), DIMENSION)).astype(np.float32)
+            await storage.complete(saved.jobs, given / np.linalg.norm(given, axis=1, keepdims=True))
+        return await _seen(storage)
+    finally:
+        await storage.close()
+
+
+def _draft(number: int, content: str) -> Draft:
+    half = len(content) // 2
+    return Draft(
+        namespace="n",
+        collection="knowledge",
+        content=content,
+        spans=(Span(0, half), Span(half, len(content))),
+        chunking=1,
+        attributes={"category": "fact", "number": number},
+        labels=f"key-{number}",
+        header=f"[key-{number}]",
+        key=f"key-{number}",
+        session="",
+        agent="me",
+        origin="agent",
+        trust="agent",
+        principal=7,
+    )
+
+
+async def _seen(storage: SqliteStorage) -> Seen:
+    """Read everything in every way; what refuses to be read is not seen."""
+    seen = Seen()
+    pages = await _tried(storage.list_entries(EVERYTHING, limit=10_000))
+    for entry in pages[0] if pages else []:
+        seen.entries[entry.id] = repr(asdict(entry))
+        for version in await _tried(storage.history(entry.id)) or []:
+            seen.entries[f"{version.id}/{version.version}"] = repr(asdict(version))
+        if one := await _tried(storage.get(entry.id)):
+            seen.entries[f"{entry.id}/live"] = repr(asdict(one))
+    for hit in await _tried(storage.search_vectors(1, query(), EVERYTHING, 4_000)) or []:
+        seen.distances[hit.chunk] = hit.distance
+    chunks = list(range(1, 2 * ENTRIES * 2))
+    seen.distances.update(await _tried(storage.distances(1, query(), chunks)) or {})
+    for chunk, found in (await _tried(storage.resolve(chunks, EVERYTHING)) or {}).items():
+        seen.passages[chunk] = repr((found.start, found.end, found.content, asdict(found.entry)))
+    return seen
+
+
+async def _tried(reading: Any) -> Any:
+    try:
+        return await reading
+    except (AgentctxError, ValueError, TypeError, OverflowError):
+        return None
+
+
+async def _examined(path: Path, true: Seen) -> tuple[list[str], bool]:
+    """What was served that is wrong, and whether the doctor's checks find anything."""
+    try:
+        storage = await SqliteStorage.open(path, readers=1, clock=lambda: 1_790_000_000_000)
+    except AgentctxError:
+        return [], True
+    try:
+        served = (await _seen(storage)).wrong(true)
+        checks: list[Callable[[], Any]] = [
+            storage.scrub.check_all,
+            storage.check_integrity,
+            storage.check_words,
+            storage.check_vectors,
+        ]
+        for check in checks:
+            try:
+                if await check():
+                    return served, True
+            except (AgentctxError, ValueError, TypeError, OverflowError):
+                return served, True
+        try:
+            return served, bool((await storage.census()).violations)
+        except (AgentctxError, ValueError, TypeError):
+            return served, True
+    finally:
+        await storage.close()
+
+
+def _dump(path: Path) -> object:
+    """Every row of every table, the hidden ones included; None when it cannot be read."""
+    try:
+        with closing(open_connection(path, readonly=True)) as conn:
+            tables = conn.execute(
+                "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+            ).fetchall()
+            rows = {name: conn.execute(f'SELECT * FROM "{name}"').fetchall() for name, _ in tables}  # noqa: S608 - names of the schema
+            return (tables, rows)
+    except (Error, AgentctxError, ValueError, OverflowError):
+        return None
+
+
+def _flip(path: Path, at: int, bit: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(at)
+        (byte,) = file.read(1)
+        file.seek(at)
+        file.write(bytes([byte ^ (1 << bit)]))
+
+
+def _tried_flip(
+    source: Path, copy: Path, true: Seen, original: object, rng: random.Random, at: int | None = None
+) -> Flipped:
+    """Flip a bit of the byte `at`, or of any, in a copy."""
+    shutil.rmtree(copy, ignore_errors=True)
+    copy.mkdir()
+    path = copy / DATABASE_NAME
+    shutil.copyfile(source, path)
+    _flip(path, rng.randrange(path.stat().st_size) if at is None else at, rng.randrange(7))
+    dumped = _dump(path)
+    with capture_logs():
+        served, is_found = asyncio.run(_examined(path, true))
+    return Flipped(served, dumped != original, is_found)
+
+
+@dataclass
+class Flips:
+    seed: int
+    folder: Path
+    violations: list[str] = field(default_factory=list)
+    done: int = 0
+    live: int = 0
+    found: int = 0
+
+    def run(self, n: int, *, only: bytes = b"") -> None:
+        """Anywhere, or only where the file holds these bytes."""
+        rng = random.Random(self.seed)
+        self.folder.mkdir(exist_ok=True)
+        true = make(self.folder, self.seed)
+        source = self.folder / DATABASE_NAME
+        original, content = _dump(source), source.read_bytes()
+        for number in range(n):
+            at = rng.choice([match.start() for match in re.finditer(only, content)]) if only else None
+            flipped = _tried_flip(source, self.folder / "copy", true, original, rng, at)
+            self.done += 1
+            self.live += flipped.is_live
+            self.found += flipped.is_live and flipped.is_found
+            self.violations += [f"flip {number} served {what}" for what in flipped.served[:3]]
+
+    @property
+    def share(self) -> float:
+        return self.found / self.live if self.live else 1.0
+
+
+class FlipSuite:
+    name = "flips"
+    unit = "bit flips"
+    ci_n = 50
+    torture_n = 10_000
+
+    def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
+        flips = Flips(seed, folder / "flips")
+        flips.run(n)
+        missed = flips.live - flips.found
+        allowed = max(2, round(flips.live * (1 - LEAST_FOUND)))
+        if missed > allowed:
+            flips.violations.append(f"{missed} of {flips.live} flips of live bytes were not found")
+        figures: dict[str, float | str] = {"of live bytes": flips.live, "of these found": flips.found}
+        return Outcome(flips.done, tuple(flips.violations), figures)
+
+    def control(self, *, seed: int, folder: Path) -> Outcome:
+        """Nothing is compared with its checksum."""
+        flips = Flips(seed, folder / "flips")
+        with (
+            patch.object(checksums, "check_head", lambda *_: None),
+            patch.object(checksums, "check_content", lambda *_: None),
+        ):
+            flips.run(CONTROL_FLIPS, only=b"again ")
+        return Outcome(flips.done, tuple(flips.violations))
+
+
+SUITE = FlipSuite()

@@ -1,0 +1,166 @@
+"""The model is changed while the daemon serves, killed on the way: answers come from one space only."""
+
+from __future__ import annotations
+
+import random
+import signal
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agentctx import Client, wire
+from agentctx.errors import AgentctxError, Conflict
+from agentctx.storage.records import SpaceState
+from tests.durability.forked_daemon import DaemonEnded, ForkedDaemon
+from tests.durability.inspection import inspect, inspect_copy
+from tests.durability.kill import pause
+from tests.durability.suite import Outcome
+
+ENTRIES = 150
+WORDS = tuple(f"{kind}{number}" for kind in ("amber", "birch", "cedar") for number in range(40))
+FAR = 0.55
+"""A text is nearer to itself in its own space; between the spaces, distances are about 1."""
+CONTROL_KILLS = 3
+PATIENCE = 4_000
+OLD = '[embedding]\nprovider = "fake"\nmodel = "old"\n'
+BOTH = f'{OLD}[embedding.next]\nprovider = "fake"\nmodel = "new"\nshare = 0.2\n'
+QUEUE = "[embedding.queue]\nbatch_wait_ms = 1\nbatch_size = 4\n"
+
+
+@dataclass
+class Rounds:
+    """Kills of one daemon that has two models."""
+
+    seed: int
+    folder: Path
+    broken: str = ""
+    violations: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    kills: int = 0
+    measured: int = 0
+    switches: int = 0
+
+    def __post_init__(self) -> None:
+        self.rng = random.Random(self.seed)
+        self.daemon = ForkedDaemon(self.folder)
+
+    def run(self, n: int) -> None:
+        try:
+            self._fill()
+            while self.kills < n and not self.violations:
+                self._cycle(is_whole_first=self.kills >= n // 2)
+            if not self.violations:
+                self._finish()
+        except (AgentctxError, DaemonEnded) as error:
+            self.violations.append(f"after kill {self.kills}: {error!r}")
+        finally:
+            self.daemon.end()
+
+    def _fill(self) -> None:
+        self.daemon.start(f"{OLD}{QUEUE}", broken=self.broken)
+        with self.daemon.client() as client:
+            for _ in range(ENTRIES):
+                self._save(client)
+            client.drain(timeout_s=30.0)
+        self.daemon.stop(signal.SIGTERM)
+
+    def _cycle(self, *, is_whole_first: bool) -> None:
+        """Killed while it is built; later on, while it is switched to and fro."""
+        self.daemon.start(f"{BOTH}{QUEUE}", broken=self.broken)
+        with self.daemon.client() as client:
+            if is_whole_first:
+                self._until_whole(client)
+            for _ in range(self.rng.randint(1, 12)):
+                self._do_something(client)
+        pause(self.rng.uniform(0, 0.02))
+        self.daemon.stop(signal.SIGKILL)
+        self.kills += 1
+        self._look(f"kill {self.kills}")
+
+    def _do_something(self, client: Client) -> None:
+        what = self.rng.choice(("ask", "ask", "save", "switch", "rollback"))
+        if what == "ask":
+            self._ask(client)
+        elif what == "save":
+            self._save(client)
+        else:
+            with suppress(Conflict):
+                client.reembed("switch" if what == "switch" else "rollback")
+                self.switches += 1
+
+    def _save(self, client: Client) -> None:
+        text = " ".join(self.rng.sample(WORDS, 12))
+        client.save_knowledge(f"entry-{len(self.texts)}", text)
+        self.texts.append(text)
+
+    def _ask(self, client: Client) -> None:
+        """A stored text finds itself near: its question and its vector are of one model."""
+        number = self.rng.randrange(len(self.texts))
+        reply = client.search(self.texts[number], limit=10, order="relevance")
+        for hit in reply.results:
+            if hit.source_id == f"entry-{number}" and hit.distance is not None:
+                self.measured += 1
+                if hit.distance > FAR:
+                    self.violations.append(f"entry-{number} is at {hit.distance:.2f} from itself")
+
+    def _look(self, when: str) -> None:
+        found = inspect_copy(self.daemon.data_dir, self.folder / "copy")
+        self.violations += [f"{when}: {problem}" for problem in found.problems]
+        if len(found.stored) != len(self.texts):
+            self.violations.append(f"{when}: {len(found.stored)} of {len(self.texts)} entries are there")
+
+    def _finish(self) -> None:
+        """It completes: everything is embedded twice, and the new model answers."""
+        self.daemon.start(f"{BOTH}{QUEUE}", broken=self.broken)
+        with self.daemon.client() as client:
+            reply = self._until_whole(client)
+            if reply.answering is not None and reply.answering.model == "old":
+                reply = client.reembed("switch")
+            for _ in range(20):
+                self._ask(client)
+            client.drain(timeout_s=30.0)
+        if reply.answering is None or (reply.answering.model, reply.stage) != ("new", SpaceState.KEPT):
+            self.violations.append(f"the end: {reply}")
+        if code := self.daemon.stop(signal.SIGTERM):
+            self.violations.append(f"the end: exit code {code}")
+        found = inspect(self.daemon.data_dir)
+        self.violations += [f"the end: {problem}" for problem in found.problems]
+        if found.census.vectors != 2 * found.census.chunks:
+            self.violations.append(f"the end: {found.census.vectors} vectors, {found.census.chunks} chunks")
+
+    def _until_whole(self, client: Client) -> wire.ReembedReply:
+        for _ in range(PATIENCE):
+            reply = client.reembed_status()
+            if reply.stage in {"ready", "kept"} and reply.beside is not None and not reply.beside.pending:
+                return reply
+            pause(0.01)
+        raise DaemonEnded(f"it never becomes whole: {reply}")
+
+
+class ReembedSuite:
+    name = "reembed"
+    unit = "kills"
+    ci_n = 8
+    torture_n = 1_000
+
+    def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
+        rounds = Rounds(seed, folder)
+        rounds.run(n)
+        return Outcome(rounds.kills, tuple(rounds.violations), _figures(rounds))
+
+    def control(self, *, seed: int, folder: Path) -> Outcome:
+        """Questions are embedded with the first model, whichever space is searched."""
+        rounds = Rounds(seed, folder, broken="ask with the first model")
+        rounds.run(CONTROL_KILLS)
+        return Outcome(rounds.kills, tuple(rounds.violations), _figures(rounds))
+
+
+def _figures(rounds: Rounds) -> dict[str, float | str]:
+    return {
+        "entries": len(rounds.texts),
+        "questions measured": rounds.measured,
+        "switches": rounds.switches,
+    }
+
+
+SUITE = ReembedSuite()
