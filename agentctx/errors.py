@@ -3,6 +3,7 @@
 AgentctxError                internal
 ├── InvalidInput             invalid_input
 │   ├── TooLarge             too_large
+│   ├── SecretRefused        secret_refused
 │   ├── UnknownCollection    unknown_collection
 │   └── UnknownProvider      unknown_provider
 ├── ConfigInvalid            config_invalid
@@ -14,6 +15,7 @@ AgentctxError                internal
 │   ├── RequestTimeout       request_timeout
 │   └── MethodNotAllowed     method_not_allowed
 ├── StorageFailed            storage_failed
+│   ├── StorageCorrupt       storage_corrupt
 │   ├── StorageFull          storage_full
 │   ├── StorageClosed        storage_closed
 │   ├── SchemaTooNew         schema_too_new
@@ -60,6 +62,16 @@ class TooLarge(InvalidInput):
     """A body, a text or a list is over its limit."""
 
     code = "too_large"
+
+
+class SecretRefused(InvalidInput):
+    """A text holds secrets, and the daemon refuses instead of cutting them out; nothing was stored.
+
+    The message has the kinds and places, never the secrets.
+    """
+
+    code = "secret_refused"
+    default_hint = 'Take them out and save again, or set redaction.mode = "redact" to have them cut out.'
 
 
 class UnknownCollection(InvalidInput):
@@ -128,6 +140,13 @@ class StorageFailed(AgentctxError):
     """SQLite could not do what was asked; nothing was acknowledged."""
 
     code = "storage_failed"
+
+
+class StorageCorrupt(StorageFailed):
+    """An entry is not what was saved: its bytes were changed on the disk. It is never shown."""
+
+    code = "storage_corrupt"
+    default_hint = "Restore a backup, or forget it and save it anew; `agentctx doctor` lists what is damaged."
 
 
 class StorageFull(StorageFailed):

@@ -19,6 +19,7 @@ from benchmarks import (
     injection_floor,
     prompt_cache,
     proxy,
+    redaction,
     relevance,
     roundtrip,
     saves,
@@ -42,6 +43,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "roundtrip": roundtrip.measure,
     "prompt_cache": prompt_cache.measure,
     "proxy": proxy.measure,
+    "redaction": redaction.measure,
 }
 
 

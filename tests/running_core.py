@@ -28,32 +28,27 @@ async def running_core(
     *,
     clock: Clock = wall_clock,
     settings: Settings | None = None,
+    next_provider: EmbeddingProvider | None = None,
     **overrides: Any,
 ) -> AsyncIterator[Core]:
-    """`overrides` are sections of the settings. Without a provider nothing is embedded."""
+    """`overrides` are sections of the settings. Without a provider nothing is embedded.
+
+    `next_provider` is the model of `embedding.next`.
+    """
     off = {"embedding": {"provider": "none"}} if provider is None else {}
     folder.mkdir(exist_ok=True)  # noqa: ASYNC240 - one folder of a test
     settings = settings or Settings.model_validate({**off, **overrides})
     places = Places(folder, folder / "agentctx.sock")
-    async with open_core(settings, places, not_ready=lambda: None, provider=provider, clock=clock) as core:
-        tasks = []
-        if core.queue and core.keeper:
-            tasks = [asyncio.create_task(core.keeper.run()), asyncio.create_task(core.queue.run())]
+    async with open_core(
+        settings, places, not_ready=lambda: None, provider=provider, next_provider=next_provider, clock=clock
+    ) as core:
+        running = asyncio.create_task(core.lanes.run()) if core.lanes else None
         try:
             yield core
         finally:
-            await _end(core, tasks)
-
-
-async def _end(core: Core, tasks: list[asyncio.Task[None]]) -> None:
-    if tasks:
-        tasks[0].cancel()
-    if core.queue:
-        await core.queue.stop(timeout=0)
-    results = await asyncio.gather(*tasks, return_exceptions=True)
-    for result in results:
-        if isinstance(result, Exception):
-            raise result
+            if core.lanes and running:
+                await core.lanes.stop(timeout=0)
+                await running
 
 
 async def save(core: Core, collection: str = "knowledge", **fields: Any) -> SaveResult:

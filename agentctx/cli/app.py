@@ -21,16 +21,21 @@ from agentctx.cli import (
     doctor,
     edit,
     entries,
+    export,
     history,
+    import_,
     ingest,
     learning,
     migrate,
     queue,
+    reembed,
     restore,
     save,
     serve,
+    service,
     status,
     top,
+    undo,
     why,
     why_not,
     wrap,
@@ -80,6 +85,7 @@ app.command("list")(entries.list_entries)
 app.command()(edit.edit)
 app.command()(history.history)
 app.command()(entries.forget)
+app.command()(undo.undo)
 app.add_typer(learning.app, name="learning")
 app.command()(ingest.ingest)
 app.command()(ask.search)
@@ -91,9 +97,13 @@ app.command()(status.status)
 app.add_typer(queue.app, name="queue")
 app.command()(top.top)
 app.add_typer(config.app, name="config")
+app.add_typer(service.app, name="service")
 app.command()(migrate.migrate)
+app.command()(reembed.reembed)
 app.command()(backup.backup)
 app.command()(restore.restore)
+app.command()(export.export)
+app.command("import")(import_.import_entries)
 app.command()(doctor.doctor)
 app.command()(demo.demo)
 app.add_typer(dev.app, name="dev")

@@ -14,7 +14,7 @@ from agentctx.cli.layout import GAP, columns, cut, one_line, printable, width
 from agentctx.cli.options import AsJson, Collections, EntryId, Limit, Namespace, OptionalSession
 from agentctx.cli.output import line_width, note, paint, put, put_json
 from agentctx.cli.places import file_record
-from agentctx.wire import DEFAULT_NAMESPACE, EntryPage, EntryView
+from agentctx.wire import DEFAULT_NAMESPACE, EntryPage, EntryView, ForgetReply
 
 _INDENT = "    "
 _WIDE = 110
@@ -65,6 +65,9 @@ def list_entries(
 def forget(
     ctx: typer.Context,
     entry_id: EntryId,
+    with_copies: Annotated[
+        bool, typer.Option("--with-copies", help="Remove captured replies that repeat it as well.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask on a terminal.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -72,11 +75,28 @@ def forget(
     if sys.stdin.isatty() and not yes:
         typer.confirm(f"Remove {entry_id} with all its versions, for good?", abort=True, err=True)
     with connect(ctx) as client:
-        reply = client.forget(entry_id)
+        reply = client.forget(entry_id, with_copies=with_copies)
     if as_json:
         put_json(reply)
-    else:
-        put(f"forgotten  {reply.id}  versions {reply.versions}")
+        return
+    put(f"forgotten  {reply.id}  versions {reply.versions}")
+    for copy in reply.copies_forgotten:
+        put(f"forgotten  {copy}  a captured reply that repeated it")
+    for remark in _what_remains(reply):
+        note(remark)
+
+
+def _what_remains(reply: ForgetReply) -> list[str]:
+    """Where the text may still be, in sentences."""
+    remarks = []
+    if reply.copies:
+        remarks.append(
+            f"captured replies repeat it: {', '.join(reply.copies)}; forget them too, or use --with-copies"
+        )
+    if reply.backups:
+        until = f"until about {reply.backups_until}" if reply.backups_until else "until somebody removes them"
+        remarks.append(f"backups may hold it {until}: {reply.backups}, the oldest of {reply.backups_oldest}")
+    return remarks
 
 
 def describe(entry: EntryView) -> str:

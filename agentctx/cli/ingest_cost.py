@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from agentctx.cli.output import complain, note
-from agentctx.embedding_providers.prices import CostEstimate, estimate_cost, shown_usd
+from agentctx.embedding_providers.prices import CostEstimate, estimate_cost, needs_consent, shown_usd
 from agentctx.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -74,11 +74,6 @@ class CostGate:
         if not is_wanted:
             note("nothing was sent")
             raise typer.Exit(EXIT_DECLINED)
-
-
-def needs_consent(estimate: CostEstimate, confirm_usd: float) -> bool:
-    """Whether somebody has to agree to that. What has no known price is never above a threshold."""
-    return bool(confirm_usd) and estimate.usd is not None and estimate.usd > confirm_usd
 
 
 def cost_line(estimate: CostEstimate, provider: ProviderStatus, cost: ProviderCost) -> str:

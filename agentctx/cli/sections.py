@@ -8,9 +8,10 @@ from typing import Any
 from typer.core import TyperGroup
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
-    "Remember": ("save", "ingest", "edit", "learning", "forget"),
+    "Remember": ("save", "ingest", "edit", "learning", "forget", "undo"),
     "Ask": ("search", "context", "why", "why-not", "get", "list", "history", "wrap"),
-    "Operate": ("serve", "status", "top", "doctor", "queue", "config", "backup", "restore", "migrate", "demo", "dev"),
+    "Operate": ("serve", "status", "top", "doctor", "queue", "config", "service", "reembed", "demo", "dev"),
+    "Keep safe": ("backup", "restore", "export", "import", "migrate"),
 }
 _REST = "More"
 _WHOLE = 1_000

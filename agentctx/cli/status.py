@@ -8,6 +8,7 @@ from agentctx.cli.connection import connect
 from agentctx.cli.layout import columns, duration, file_size, one_line
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import put, put_json
+from agentctx.cli.reembed import reembed_line
 from agentctx.embedding_providers.prices import shown_usd
 from agentctx.wire import ProviderCost, ProviderStatus, StatusReply
 
@@ -34,6 +35,7 @@ def status_lines(reply: StatusReply) -> list[str]:
         ("chunks", f"{reply.chunks}, {reply.vectors} vectors"),
         ("provider", _provider(reply.provider)),
         *([("cost", _cost(reply.provider.cost))] if reply.provider.cost else []),
+        *([("reembed", reembed_line(reply.reembed))] if reply.reembed else []),
         ("queue", f"{queue.pending} pending, {queue.buried} buried, oldest {duration(queue.oldest_seconds)}"),
         ("database", database.path),
         ("", f"SQLite {database.sqlite}, {database.commits} commits"),

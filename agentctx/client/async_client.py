@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agentctx.client.options import (
         ContextOptions,
         EditFields,
+        ExportOptions,
         KnowledgeOptions,
         LearningOptions,
         ListOptions,
@@ -169,9 +170,14 @@ class AsyncClient(Session):
         """All versions of an entry, newest first. Raises NotFound."""
         return await self._send(calls.history(entry_id))
 
-    async def forget(self, entry_id: str, if_version: int | None = None) -> wire.ForgetReply:
-        """Remove an entry with all its versions, for good. Raises NotFound or VersionConflict."""
-        return await self._send(calls.forget(entry_id, if_version))
+    async def forget(
+        self, entry_id: str, if_version: int | None = None, *, with_copies: bool = False
+    ) -> wire.ForgetReply:
+        """Remove an entry with all its versions, for good. Raises NotFound or VersionConflict.
+
+        `with_copies` removes captured replies that repeat it as well; without it they are listed.
+        """
+        return await self._send(calls.forget(entry_id, if_version, with_copies))
 
     async def outcome(self, entry_id: str, success: bool) -> wire.SaveResult:
         """Tell whether applying a learning worked. Raises NotFound."""
@@ -218,6 +224,19 @@ class AsyncClient(Session):
         """Wait until everything that is due is embedded, at most `timeout_s` seconds; what is owed then."""
         return await self._send(calls.drain(wire.DrainRequest(timeout_s=timeout_s)))
 
+    async def reembed_status(self) -> wire.ReembedReply:
+        """How far the model beside the one that answers is, and how the two compare."""
+        return await self._send(calls.reembed_status())
+
+    async def reembed(self, action: wire.ReembedAction) -> wire.ReembedReply:
+        """Change which model answers: `approve` its cost, `switch`, `rollback`, `retire` the former one.
+
+        Raises:
+            NotFound: there is no other model.
+            Conflict: it is not in the state for that.
+        """
+        return await self._send(calls.reembed(action))
+
     async def doctor(self, only: Sequence[str] = (), *, offline: bool = False) -> wire.DoctorReply:
         """What the daemon finds when it examines itself.
 
@@ -229,6 +248,16 @@ class AsyncClient(Session):
     async def doctor_fix(self, only: Sequence[str] = (), *, offline: bool = False) -> wire.DoctorReply:
         """Let the daemon repair what it can; what was done, and what it finds after that. As `doctor`."""
         return await self._send(calls.doctor_fix(only, offline=offline))
+
+    async def export(self, **options: Unpack[ExportOptions]) -> wire.ExportReply:
+        """A page of live entries of every namespace, oldest change first; its `next` is the next `cursor`."""
+        return await self._send(calls.export(options))
+
+    async def import_entries(
+        self, entries: Sequence[wire.ImportEntry], *, dry_run: bool = False
+    ) -> SaveOutcomes:
+        """Save what was exported, under its ids; a result or an error for each. Twice is once."""
+        return await self._send(calls.import_entries(entries, dry_run=dry_run))
 
     async def backup(self, file: str | None = None) -> wire.BackupReply:
         """Write a backup and read it back, while the daemon goes on; returns when it is verified.

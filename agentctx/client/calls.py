@@ -16,7 +16,7 @@ from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.wire.names import API_PREFIX, IDEMPOTENCY_HEADER
 
 if TYPE_CHECKING:
-    from agentctx.client.options import ListOptions
+    from agentctx.client.options import ExportOptions, ListOptions
 
 T = TypeVar("T")
 W = TypeVar("W")
@@ -100,8 +100,9 @@ def history(entry_id: str) -> Call[wire.VersionList]:
     return Call("GET", f"{_entry(entry_id)}/versions", _reader(wire.VersionList), repeatable=True)
 
 
-def forget(entry_id: str, if_version: int | None) -> Call[wire.ForgetReply]:
-    return Call("DELETE", _entry(entry_id) + _query({"if_version": if_version}), _reader(wire.ForgetReply))
+def forget(entry_id: str, if_version: int | None, with_copies: bool = False) -> Call[wire.ForgetReply]:
+    asked = _query({"if_version": if_version, "with_copies": "true" if with_copies else None})
+    return Call("DELETE", _entry(entry_id) + asked, _reader(wire.ForgetReply))
 
 
 def outcome(entry_id: str, request: wire.OutcomeRequest) -> Call[wire.SaveResult]:
@@ -156,6 +157,14 @@ def drain(request: wire.DrainRequest) -> Call[wire.QueueReply]:
     )
 
 
+def reembed_status() -> Call[wire.ReembedReply]:
+    return Call("GET", f"{API_PREFIX}/reembed", _reader(wire.ReembedReply), repeatable=True)
+
+
+def reembed(action: wire.ReembedAction) -> Call[wire.ReembedReply]:
+    return Call("POST", f"{API_PREFIX}/reembed/{action}", _reader(wire.ReembedReply))
+
+
 def doctor(only: Sequence[str], *, offline: bool) -> Call[wire.DoctorReply]:
     query = _query({"only": list(only), "offline": offline or None})
     return Call("GET", f"{API_PREFIX}/doctor{query}", _reader(wire.DoctorReply), repeatable=True)
@@ -165,6 +174,18 @@ def doctor_fix(only: Sequence[str], *, offline: bool) -> Call[wire.DoctorReply]:
     # Fixing twice harms nothing, but the second reply would not say what the first one fixed.
     query = _query({"only": list(only), "offline": offline or None})
     return Call("POST", f"{API_PREFIX}/doctor/fix{query}", _reader(wire.DoctorReply))
+
+
+def export(options: ExportOptions) -> Call[wire.ExportReply]:
+    singular = {"namespaces": "namespace", "collections": "collection"}
+    pairs = {singular.get(name, name): value for name, value in options.items()}
+    return Call("GET", f"{API_PREFIX}/export{_query(pairs)}", _reader(wire.ExportReply), repeatable=True)
+
+
+def import_entries(entries: Sequence[wire.ImportEntry], *, dry_run: bool) -> Call[SaveOutcomes]:
+    body = _encode({"entries": [_present(entry) for entry in entries], "dry_run": dry_run})
+    read = _outcomes_reader(len(entries))
+    return Call("POST", f"{API_PREFIX}/import", read, body, _JSON, repeatable=True)
 
 
 def backup(request: wire.BackupRequest) -> Call[wire.BackupReply]:

@@ -121,3 +121,15 @@ class ListOptions(TypedDict, total=False):
     content: bool
     limit: int | None
     cursor: str | None
+
+
+class ExportOptions(TypedDict, total=False):
+    """Which entries, and what of them; without namespaces and collections, all."""
+
+    namespaces: list[str]
+    collections: list[str]
+    since: str | None
+    history: bool
+    vectors: bool
+    limit: int
+    cursor: str | None

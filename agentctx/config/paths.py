@@ -27,9 +27,11 @@ def socket_candidates(env: Mapping[str, str] = os.environ) -> list[Path]:
 
 
 def find_socket(env: Mapping[str, str] = os.environ) -> Path:
-    """The first candidate that exists, else the one a daemon of this user would make."""
+    """The first candidate that exists, as far as this user may look, else the one that a daemon of this user
+    would make.
+    """
     candidates = socket_candidates(env)
-    return next((path for path in candidates if path.exists()), default_socket(env))
+    return next((path for path in candidates if os.access(path, os.F_OK)), default_socket(env))
 
 
 def default_socket(env: Mapping[str, str] = os.environ) -> Path:

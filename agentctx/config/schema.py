@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
@@ -27,12 +27,15 @@ class ServerSettings(Section):
     socket_mode: Literal["0600", "0660"] = Field("0600", description="mode of the socket file")
     socket_group: str = Field("", description="group that owns the socket; needs socket_mode 0660")
     max_body_bytes: PositiveInt = Field(1_048_576, description="largest request body")
+    max_proxy_body_bytes: PositiveInt = Field(
+        33_554_432, description="largest request body of an LLM call through the proxy"
+    )
     max_header_bytes: PositiveInt = Field(16_384, description="largest request head")
     header_timeout_s: PositiveFloat = Field(5.0, description="a request head must be complete by then")
     body_timeout_s: PositiveFloat = Field(8.0, description="a request body must be complete by then")
     keep_alive_s: PositiveFloat = Field(75.0, description="how long an idle connection is kept")
     shutdown_timeout_s: PositiveFloat = Field(
-        5.0, description="how long a stop waits for requests and the queue"
+        4.0, description="how long a stop waits for requests and the queue"
     )
 
 
@@ -44,6 +47,9 @@ class LimitSettings(Section):
     max_entries_per_request: PositiveInt = Field(1_000, description="most entries in one save request")
     max_query_chars: PositiveInt = Field(20_000, description="longest question, in code points")
     max_results: PositiveInt = Field(100, description="most results of one question")
+    max_present_chars: PositiveInt = Field(
+        300_000, description="most text of a conversation that one question compares with, in code points"
+    )
 
 
 class RagSettings(Section):
@@ -79,8 +85,28 @@ class QueueSettings(Section):
     lease_s: PositiveFloat = Field(120.0, description="a job taken from the table is taken again after that")
 
 
-class EmbeddingSettings(Section):
-    """Which model turns texts into vectors."""
+class EmbeddingLimitSettings(Section):
+    """What a provider over HTTP may be asked and may cost."""
+
+    requests_per_minute: Annotated[int, Field(ge=0)] = Field(
+        0, description="most requests a minute, a fifth of them for questions; 0 is no limit"
+    )
+    tokens_per_minute: Annotated[int, Field(ge=0)] = Field(
+        0, description="most tokens a minute, a fifth of them for questions; 0 is no limit"
+    )
+    usd_per_day: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
+        0.0, description="embedding pauses until 00:00 UTC when a day has cost that much; 0 is no cap"
+    )
+    usd_per_million_tokens: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
+        0.0, description="what the model costs; 0 is its published price, if that is known"
+    )
+    confirm_usd: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
+        1.0, description="agentctx ingest and reembed ask before it costs more than that; 0 never asks"
+    )
+
+
+class ModelSettings(Section):
+    """An embedding model, and how it is asked."""
 
     provider: str = Field(
         "embedded",
@@ -97,12 +123,53 @@ class EmbeddingSettings(Section):
     api_key: SecretStr | None = Field(None, description="key of the provider; better as a systemd credential")
     query_prefix: str = Field("", description="put before every question; providers over HTTP only")
     document_prefix: str = Field("", description="put before every saved text; providers over HTTP only")
+    input_types: bool = Field(
+        False,
+        description="tell cohere, voyage or google what is a question and what is a saved text, as they "
+        "advise; changes every vector",
+    )
     use_environment_proxies: bool = Field(
         False, description="reach the provider through the proxies that HTTPS_PROXY and the like name"
     )
     threads: PositiveInt = Field(1, description="threads of one embedding call of the embedded model")
+    limits: EmbeddingLimitSettings = EmbeddingLimitSettings()
+
+
+class NextModelSettings(ModelSettings):
+    """The model to move to. It is filled beside the one that answers: see agentctx reembed."""
+
+    provider: str = Field(
+        "none", description="as embedding.provider, and so are the keys below; none is no other model"
+    )
+    share: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.5, description="most of the time that embedding with it may take while another model answers"
+    )
+    switch: Literal["manual", "auto"] = Field(
+        "manual",
+        description="manual (agentctx reembed --switch) or auto (as soon as everything is embedded, if what "
+        "is stored finds itself)",
+    )
+
+
+class EmbeddingSettings(ModelSettings):
+    """Which model turns texts into vectors."""
+
     rag: RagSettings = RagSettings()
     queue: QueueSettings = QueueSettings()
+    next: NextModelSettings = NextModelSettings()
+
+    def of_next(self) -> EmbeddingSettings | None:
+        """These settings with the model of `next` in its place; None when there is none."""
+        if self.next.provider == "none":
+            return None
+        model = {name: getattr(self.next, name) for name in ModelSettings.model_fields}
+        return self.model_copy(update={**model, "next": NextModelSettings()})
+
+    @model_validator(mode="after")
+    def _moves_from_a_model(self) -> Self:
+        if self.provider == "none" and self.next.provider != "none":
+            raise ValueError("embedding.next.provider is set, but embedding.provider is none: set that one")
+        return self
 
 
 class RerankSettings(Section):
@@ -121,6 +188,92 @@ class RerankSettings(Section):
     base_url: str = Field("", description="address of the reranker; empty is the provider's own")
     candidates: PositiveInt = Field(20, description="passages the reranker reads for one question")
     deadline_s: PositiveFloat = Field(1.0, description="after that an answer keeps the order it has")
+
+
+class VectorSettings(Section):
+    """Where the vectors are kept. Another store embeds everything again."""
+
+    store: Literal["sqlite-vec", "chroma"] = Field(
+        "sqlite-vec",
+        description="sqlite-vec (in the database) or chroma (needs the extra agentctx-daemon[chroma])",
+    )
+    url: str = Field("", description="address of a Chroma server, like http://localhost:8000")
+    path: Path | None = Field(
+        None, description="folder of Chroma without a server; default: chroma in the data folder"
+    )
+    token: SecretStr | None = Field(None, description="token of the Chroma server")
+    timeout_s: PositiveFloat = Field(
+        10.0, description="a request to the Chroma server that takes longer has failed"
+    )
+
+
+class InjectionSettings(Section):
+    """What is put into LLM calls, and what is kept about it."""
+
+    deadline_ms: PositiveInt = Field(
+        300, description="an LLM call waits no longer for its context than this many milliseconds"
+    )
+    max_distance: Literal["auto"] | Annotated[float, Field(ge=0, le=2)] = Field(
+        "auto",
+        description="inject nothing farther than this cosine distance; 0 injects all; auto is what was "
+        "measured for the model, else embedding.rag.max_distance",
+    )
+    receipts_days: PositiveInt = Field(7, description="how long the receipt of an injection is kept")
+    receipts_max: PositiveInt = Field(10_000, description="most receipts that are kept")
+    store_prompts: bool = Field(
+        False, description="keep the question in the receipt, not only a fingerprint of it"
+    )
+
+
+class ProxySettings(Section):
+    """LLM calls passed on with their context."""
+
+    position: Literal["tail", "system"] = Field(
+        "tail",
+        description="tail (end of the last user turn, keeps the vendor's prompt cache) or system (end of the "
+        "system prompt, only what agents and operators vouch for)",
+    )
+    openai_url: str = Field(
+        "https://api.openai.com", description="where /proxy/openai leads; empty is nowhere"
+    )
+    anthropic_url: str = Field(
+        "https://api.anthropic.com", description="where /proxy/anthropic leads; empty is nowhere"
+    )
+    gemini_url: str = Field(
+        "https://generativelanguage.googleapis.com", description="where /proxy/gemini leads; empty is nowhere"
+    )
+    ollama_url: str = Field(
+        "http://127.0.0.1:11434", description="where /proxy/ollama leads; empty is nowhere"
+    )
+    openai_key: SecretStr | None = Field(None, description="sent to OpenAI for calls that bring no key")
+    anthropic_key: SecretStr | None = Field(None, description="sent to Anthropic for calls that bring no key")
+    gemini_key: SecretStr | None = Field(None, description="sent to Gemini for calls that bring no key")
+    connect_timeout_s: PositiveFloat = Field(10.0, description="how long a connection to a vendor may take")
+    read_timeout_s: PositiveFloat = Field(600.0, description="how long a vendor may be silent")
+    use_environment_proxies: bool = Field(
+        False, description="reach vendors through the proxies that HTTPS_PROXY and the like name"
+    )
+    tcp_port: Annotated[int, Field(ge=0, le=65_535)] = Field(
+        0,
+        description="also listen on this port of 127.0.0.1, for programs that cannot use the socket; "
+        "0 is off",
+    )
+    tcp_token_file: Path | None = Field(
+        None,
+        description="file of the token for the port, made if missing; default: proxy-token in the data "
+        "folder",
+    )
+    tcp_namespaces: tuple[str, ...] = Field(
+        ("default",), min_length=1, description="namespaces the token is good for; the first is the usual one"
+    )
+    capture: bool = Field(False, description="save what models answer as observations of trust external")
+
+    @field_validator("openai_url", "anthropic_url", "gemini_url", "ollama_url")
+    @classmethod
+    def _is_an_address(cls, url: str) -> str:
+        if url and not url.startswith(("http://", "https://")):
+            raise ValueError("an address begins with http:// or https://")
+        return url.rstrip("/")
 
 
 class CollectionSettings(Section):
@@ -146,6 +299,29 @@ class StorageSettings(Section):
     readers: PositiveInt = Field(3, description="read-only connections")
     idempotency_hours: PositiveInt = Field(24, description="how long an Idempotency-Key is remembered")
     sweep_interval_s: PositiveFloat = Field(60.0, description="how often expired entries are removed")
+
+
+class BackupSettings(Section):
+    """Backups that the daemon makes by itself, each verified after it was written."""
+
+    interval_h: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
+        0.0, description="hours from one backup to the next; 0 makes none"
+    )
+    folder: Path | None = Field(None, description="where they go; default: backups in the data folder")
+    keep: PositiveInt = Field(7, description="how many are kept; the last verified one always is")
+
+
+class RedactionSettings(Section):
+    """Secrets in what is saved and asked."""
+
+    mode: Literal["redact", "reject", "off"] = Field(
+        "redact",
+        description="redact (cut them out and say so), reject (save nothing that holds one) or off",
+    )
+    rules_file: Path | None = Field(
+        None, description="rules of your own, beside those of agentctx; see docs/how-to/secrets.md"
+    )
+    disabled: tuple[str, ...] = Field((), description="ids of rules that are not used")
 
 
 class LogSettings(Section):
@@ -187,7 +363,12 @@ class Settings(Section):
     limits: LimitSettings = LimitSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     rerank: RerankSettings = RerankSettings()
+    vectors: VectorSettings = VectorSettings()
+    injection: InjectionSettings = InjectionSettings()
+    proxy: ProxySettings = ProxySettings()
     storage: StorageSettings = StorageSettings()
+    backup: BackupSettings = BackupSettings()
+    redaction: RedactionSettings = RedactionSettings()
     log: LogSettings = LogSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     collections: dict[str, CollectionSettings] = Field({}, description="collections of one's own")

@@ -9,15 +9,19 @@ from pathlib import Path
 
 from agentctx.config.paths import default_data_dir, default_socket
 from agentctx.config.schema import RerankSettings, Settings
+from agentctx.daemon.models import open_lanes, open_models
 from agentctx.daemon.parts import Parts
+from agentctx.daemon.receipts import ReceiptLog
 from agentctx.daemon.service import DaemonService
+from agentctx.daemon.storage import open_storage
 from agentctx.daemon.telemetry import Listeners, open_telemetry
 from agentctx.embedding_providers.base import EmbeddingProvider
-from agentctx.embedding_providers.registry import create_provider
+from agentctx.embedding_queue.lanes import Lanes
 from agentctx.embedding_queue.space_keeper import SpaceKeeper
-from agentctx.embedding_queue.timing import LoopTimer
 from agentctx.embedding_queue.worker import EmbeddingQueue
+from agentctx.rag.floor import choose_floor
 from agentctx.rag.service import RAGService, Serving
+from agentctx.redaction.redactor import Redactor, create_redactor
 from agentctx.rerankers.base import Reranker
 from agentctx.rerankers.registry import create_reranker
 from agentctx.storage.records import Clock
@@ -45,13 +49,23 @@ class Places:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
-    """The daemon without its socket. `queue` and `keeper` are None when nothing is embedded."""
+    """The daemon without its socket. `lanes` is None when nothing is embedded."""
 
     storage: SqliteStorage
     service: DaemonService
-    queue: EmbeddingQueue | None
-    keeper: SpaceKeeper | None
+    receipts: ReceiptLog
+    lanes: Lanes | None
     telemetry: Telemetry
+
+    @property
+    def queue(self) -> EmbeddingQueue | None:
+        """Of the model that answers."""
+        return self.lanes.leading.queue if self.lanes else None
+
+    @property
+    def keeper(self) -> SpaceKeeper | None:
+        """Of the model that answers."""
+        return self.lanes.leading.keeper if self.lanes else None
 
 
 @asynccontextmanager
@@ -61,42 +75,52 @@ async def open_core(
     *,
     not_ready: Callable[[], str | None],
     provider: EmbeddingProvider | None = None,
+    next_provider: EmbeddingProvider | None = None,
     clock: Clock = wall_clock,
 ) -> AsyncIterator[Core]:
     """Open the storage and everything on top of it; close it in reverse order.
 
-    `provider` stands in for the configured one.
+    `provider` and `next_provider` stand in for the configured ones.
 
     Raises:
         SchemaTooNew, DriverUnsuitable, StorageFailed: the database cannot be used.
-        UnknownProvider, ConfigInvalid: the settings of embedding, rerank or telemetry cannot be used.
+        UnknownProvider, ConfigInvalid: the settings of embedding, rerank, redaction or telemetry cannot be
+            used.
     """
-    provider = provider or create_provider(settings.embedding)
+    redactor = create_redactor(settings.redaction)
     async with (
-        open_telemetry(settings.telemetry, provider) as listeners,
+        open_models(
+            settings.embedding, places.data_dir, clock, provider=provider, next_provider=next_provider
+        ) as models,
+        open_telemetry(settings.telemetry, models[0].provider if models else None) as listeners,
         _open_reranker(settings.rerank) as reranker,
     ):
-        storage = await SqliteStorage.open(
-            places.database,
-            readers=settings.storage.readers,
-            clock=clock,
-            idempotency_hours=settings.storage.idempotency_hours,
-            telemetry=listeners.telemetry,
-        )
+        storage = await open_storage(settings, places.database, clock=clock, telemetry=listeners.telemetry)
         try:
-            queue, keeper = await _embedding(settings, storage, provider, clock, listeners.telemetry)
+            lanes = await open_lanes(models, settings.embedding, storage, clock, listeners.telemetry)
+            kept = settings.injection
+            receipts = ReceiptLog(
+                storage.injections, days=kept.receipts_days, most=kept.receipts_max, clock=clock
+            )
             yield Core(
                 storage=storage,
                 service=_service(
-                    settings, places, storage, queue, keeper, reranker, not_ready, clock, listeners
+                    settings,
+                    places,
+                    storage,
+                    receipts,
+                    redactor,
+                    lanes,
+                    reranker,
+                    not_ready,
+                    clock,
+                    listeners,
                 ),
-                queue=queue,
-                keeper=keeper,
+                receipts=receipts,
+                lanes=lanes,
                 telemetry=listeners.telemetry,
             )
         finally:
-            if provider is not None:
-                await provider.aclose()
             await storage.close()
 
 
@@ -110,38 +134,24 @@ async def _open_reranker(settings: RerankSettings) -> AsyncIterator[Reranker | N
             await reranker.aclose()
 
 
-async def _embedding(
-    settings: Settings,
-    storage: SqliteStorage,
-    provider: EmbeddingProvider | None,
-    clock: Clock,
-    telemetry: Telemetry,
-) -> tuple[EmbeddingQueue, SpaceKeeper] | tuple[None, None]:
-    if provider is None:
-        await storage.disable_spaces()
-        return None, None
-    timer = LoopTimer(clock)
-    queue = EmbeddingQueue(
-        storage, provider, settings.embedding.queue, clock=clock, timer=timer, telemetry=telemetry
-    )
-    keeper = SpaceKeeper(storage, provider, queue, timer=timer, telemetry=telemetry)
-    await keeper.open()
-    return queue, keeper
-
-
 def _service(
     settings: Settings,
     places: Places,
     storage: SqliteStorage,
-    queue: EmbeddingQueue | None,
-    keeper: SpaceKeeper | None,
+    receipts: ReceiptLog,
+    redactor: Redactor,
+    lanes: Lanes | None,
     reranker: Reranker | None,
     not_ready: Callable[[], str | None],
     clock: Clock,
     listeners: Listeners,
 ) -> DaemonService:
     def serving() -> Serving:
-        return Serving(keeper.searched, keeper.reason) if keeper else Serving(None)
+        if lanes is None:
+            return Serving(None)
+        keeper, provider = lanes.leading.keeper, lanes.leading.provider
+        floor = choose_floor(settings.injection.max_distance, provider.model)
+        return Serving(keeper.searched, keeper.reason, provider, floor)
 
     return DaemonService(
         Parts(
@@ -149,22 +159,25 @@ def _service(
             storage=storage,
             stores=Stores(
                 storage,
-                queue.enqueue if queue else None,
+                lanes.enqueue if lanes else None,
                 clock=clock,
                 limits=settings.limits,
+                redactor=redactor,
                 declared=settings.collections,
             ),
             rag=RAGService(
                 storage,
-                keeper.provider if keeper else None,
+                None,
                 serving,
                 settings.embedding.rag,
                 listeners.telemetry,
                 reranker,
                 settings.rerank,
+                choose_floor(settings.injection.max_distance, None),
             ),
-            queue=queue,
-            keeper=keeper,
+            receipts=receipts,
+            redactor=redactor,
+            lanes=lanes,
             clock=clock,
             socket=str(places.socket),
             not_ready=not_ready,

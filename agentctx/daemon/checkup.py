@@ -233,7 +233,7 @@ async def _inner(
 
 
 def _needs_settings(check: str) -> bool:
-    return check.startswith(("embedding.", "rag."))
+    return check.startswith(("backup.", "embedding.", "rag."))
 
 
 def _taken(contact: Contact) -> str | None:

@@ -1,4 +1,4 @@
-"""Saving, reading, changing and forgetting: from wire requests to the stores, and back."""
+"""Saving, reading and changing: from wire requests to the stores, and back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from agentctx.wire import (
     EntryPage,
     EntryView,
     FileRecord,
-    ForgetReply,
     OutcomeRequest,
     SaveRequest,
     SaveResult,
@@ -77,10 +76,6 @@ class Entries(PartsHolder):
     async def versions(self, entry_id: str, peer: Peer) -> VersionList:  # noqa: ARG002
         return VersionList(versions=[entry_view(e) for e in await self._parts.stores.history(entry_id)])
 
-    async def forget(self, entry_id: str, peer: Peer, *, if_version: int | None = None) -> ForgetReply:  # noqa: ARG002
-        removed = await self._parts.stores.delete(entry_id, if_version=if_version)
-        return ForgetReply(id=entry_id, versions=removed)
-
     async def outcome(self, entry_id: str, request: OutcomeRequest, peer: Peer) -> SaveResult:  # noqa: ARG002
         with self._parts.telemetry.editing() as editing:
             saved = await self._parts.stores.learning.record_outcome(entry_id, success=request.success)
@@ -115,9 +110,14 @@ class Entries(PartsHolder):
         if not (wait and self._parts.queue is not None and reply.embedding == "pending"):
             return reply
         if result.saved.jobs:
-            await self._parts.queue.wait_settled(_ids(result.saved.jobs), WAIT_TIMEOUT_S)
+            await self._parts.queue.wait_settled(self._awaited(result.saved.jobs), WAIT_TIMEOUT_S)
         entry = await self._parts.stores.get(reply.id)
         return replace(reply, embedding=entry_view(entry).embedding)
+
+    def _awaited(self, jobs: Iterable[Job]) -> list[int]:
+        """Those of the model that answers: nobody waits for one that is being built."""
+        lanes = self._parts.lanes
+        return [job.id for job in jobs if lanes is not None and job.space == lanes.leading.space]
 
 
 def _given(request: SaveRequest | EditRequest, *, without: frozenset[str]) -> dict[str, Any]:
@@ -144,7 +144,3 @@ def _position(cursor: str | None) -> int | None:
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 18):
         raise InvalidInput("this cursor was not made by a list", hint="Send the `next` of the page before.")
     return int(cursor)
-
-
-def _ids(jobs: Iterable[Job]) -> list[int]:
-    return [job.id for job in jobs]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agentctx.config.schema import Settings
 from agentctx.daemon.parts import Parts
+from agentctx.daemon.storage import open_storage
 from agentctx.doctor.catalog import INNER_IDS, select
 from agentctx.doctor.check import failed, passed, skipped
 from agentctx.doctor.database import Opened, judge_schema
@@ -21,7 +22,6 @@ from agentctx.errors import AgentctxError, StorageFailed
 from agentctx.server.service import Examination
 from agentctx.sqlite.migrate import check_schema
 from agentctx.storage.records import Clock
-from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.times import wall_clock
 from agentctx.wire import CheckResult, DoctorReply
 
@@ -42,13 +42,15 @@ def _inside(parts: Parts, *, offline: bool) -> Inside:
             by_daemon=True,
         ),
         embedding=Embedding(
-            settings=parts.settings.embedding,
-            provider=parts.keeper.provider if parts.keeper else None,
+            settings=parts.lanes.leading.settings if parts.lanes else parts.settings.embedding,
+            provider=parts.lanes.leading.provider if parts.lanes else None,
+            spending=parts.spending,
+            is_next=parts.lanes.has_moved if parts.lanes else False,
             offline=offline,
         ),
         clock=parts.clock,
         queue_trouble=_trouble(parts.queue),
-        look_again=parts.queue.look_again if parts.queue else _nothing_to_tell,
+        look_again=parts.lanes.look_again if parts.lanes else _nothing_to_tell,
     )
 
 
@@ -78,7 +80,8 @@ async def examine_alone(
     A missing database is not made, and one of another schema is not changed. `taken` says who else holds the
     lock, when it could not be had: then the database is left alone.
     """
-    embedding = make_embedding(settings.embedding, offline=offline)
+    folder = database.parent if taken is None and await asyncio.to_thread(database.parent.is_dir) else None
+    embedding = make_embedding(settings.embedding, offline=offline, folder=folder, clock=clock)
     try:
         async with _opened(database, settings, taken=taken, clock=clock) as opened:
             inside = Inside(settings=settings, opened=opened, embedding=embedding, clock=clock)
@@ -97,12 +100,7 @@ async def _opened(
         yield Opened(path=path, storage=None, opening=skipped(reason), reason=reason)
         return
     try:
-        storage = await SqliteStorage.open(
-            path,
-            readers=settings.storage.readers,
-            clock=clock,
-            idempotency_hours=settings.storage.idempotency_hours,
-        )
+        storage = await open_storage(settings, path, clock=clock)
     except AgentctxError as error:
         opening = failed(error.message, hint=error.hint)
         yield Opened(path=path, storage=None, opening=opening, reason="the database does not open")

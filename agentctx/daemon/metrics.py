@@ -11,6 +11,7 @@ from pathlib import Path
 import structlog
 
 from agentctx import __version__
+from agentctx.daemon.backup import known_backups
 from agentctx.daemon.parts import PartsHolder
 from agentctx.daemon.usage import resident_bytes
 from agentctx.errors import DeadlineExceeded, StorageFailed
@@ -18,6 +19,8 @@ from agentctx.sqlite.driver import sqlite_version
 from agentctx.telemetry import metrics
 from agentctx.telemetry.metrics import Metric
 from agentctx.telemetry.tally import Samples
+
+_SPENT = (metrics.TOKENS_SENT, metrics.USD_SPENT, metrics.USD_TODAY, metrics.USD_CAP)
 
 log = structlog.get_logger("agentctx.metrics")
 
@@ -31,6 +34,7 @@ class Metrics(PartsHolder):
             **self._parts.recorder.samples(),
             **_plain({**await self._queue_depth(), **self._embedding(), **self._process()}),
             **_plain(file_sizes(self._parts.database)),
+            **_plain(await asyncio.to_thread(_backups, self._parts.database.parent)),
             metrics.BUILD: {(__version__, platform.python_version(), sqlite_version()): 1.0},
         }
         return await asyncio.to_thread(_exposition, samples)
@@ -60,7 +64,15 @@ class Metrics(PartsHolder):
             metrics.VECTORS_STALE: status.stale,
             metrics.JOBS_BURIED: status.buried,
             metrics.EMBED_CPU: keeper.cpu_seconds,
+            **self._spent(),
         }
+
+    def _spent(self) -> Mapping[Metric, float]:
+        spending = self._parts.spending
+        if spending is None:
+            return dict.fromkeys(_SPENT, 0.0)
+        spent, today = spending.since_start, spending.today()
+        return dict(zip(_SPENT, (spent.tokens, spent.usd, today.usd, spending.cap_usd), strict=True))
 
     def _process(self) -> Mapping[Metric, float]:
         times = os.times()
@@ -68,6 +80,8 @@ class Metrics(PartsHolder):
             metrics.RESIDENT: resident_bytes(),
             metrics.CPU: times.user + times.system,
             metrics.STARTED: self._parts.recorder.started,
+            metrics.RECEIPTS_DROPPED: self._parts.receipts.dropped,
+            metrics.CHECKSUM_FAILURES: self._parts.storage.scrub.failures,
         }
 
 
@@ -76,6 +90,15 @@ def file_sizes(database: Path) -> Mapping[Metric, float]:
     return {
         metrics.DATABASE_BYTES: _size(database),
         metrics.WAL_BYTES: _size(database.with_name(f"{database.name}-wal")),
+    }
+
+
+def _backups(data_dir: Path) -> Mapping[Metric, float]:
+    known = known_backups(data_dir)
+    return {
+        metrics.BACKUP_MADE: known.last.made / 1_000 if known.last else 0.0,
+        metrics.BACKUP_BYTES: known.last.bytes if known.last else 0.0,
+        metrics.BACKUP_FAILING: float(known.failed is not None),
     }
 
 

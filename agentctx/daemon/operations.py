@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from agentctx import __version__
 from agentctx.daemon.parts import Parts, PartsHolder
+from agentctx.daemon.reembed import reembed_summary
 from agentctx.daemon.usage import resident_bytes
 from agentctx.errors import InvalidInput
 from agentctx.proxy.access import token_file
@@ -62,6 +63,7 @@ class Operations(PartsHolder):
             rss_bytes=resident_bytes(),
             activity=self._parts.recorder.activity(embedded=self._embedded()),
             proxy=self._proxy_status(),
+            reembed=await reembed_summary(self._parts),
         )
 
     async def queue(self, peer: Peer) -> QueueReply:  # noqa: ARG002
@@ -85,8 +87,8 @@ class Operations(PartsHolder):
 
     async def retry(self, peer: Peer) -> RetryReply:  # noqa: ARG002
         retried = await self._parts.storage.retry_buried()
-        if retried and self._parts.queue is not None:
-            self._parts.queue.look_again()
+        if retried and self._parts.lanes is not None:
+            self._parts.lanes.look_again()
         return RetryReply(retried=retried)
 
     async def drain(self, request: DrainRequest, peer: Peer) -> QueueReply:

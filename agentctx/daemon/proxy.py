@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,6 +81,11 @@ class Injectors:
         """Every block given so far in a conversation of this user."""
         return list(self._memory(uid).recall(key).blocks.values())
 
+    def forget(self, entry_ids: Sequence[str]) -> None:
+        """Give no block with one of these entries again: they were forgotten, or their time is over."""
+        for memory in self._memories.values():
+            memory.forget(entry_ids)
+
     def _memory(self, uid: int) -> ConversationMemory:
         if uid not in self._memories:
             if len(self._memories) >= _MOST_PEERS:
@@ -107,6 +112,7 @@ async def open_proxy(
         use_environment_proxies=proxy.use_environment_proxies,
     )
     injectors = Injectors(service, settings, telemetry)
+    service.tell_erased(injectors.forget)
     capture = Capture(service, injectors.blocks)
     try:
         yield Proxy(

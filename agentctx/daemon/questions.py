@@ -13,6 +13,7 @@ from agentctx.server.service import Peer
 from agentctx.server.views import passage
 from agentctx.storage.injections import Receipt
 from agentctx.storage.records import Filter
+from agentctx.stores.redaction import redact_name
 from agentctx.times import parse_time
 from agentctx.wire import ContextReply, ContextRequest, SearchReply, SearchRequest
 
@@ -62,12 +63,12 @@ class Questions(PartsHolder):
             injection_id=injection_id,
             created=self._parts.clock(),
             namespace=request.namespace,
-            session=request.session or "",
-            agent=request.agent or "",
+            session=self._name(request.session) or "",
+            agent=self._name(request.agent) or "",
             principal=peer.uid,
             position=request.position,
             question_hash=question_hash(request.query, await self._parts.rag.secret()),
-            question=request.query if stores_prompts else None,
+            question=self._parts.redactor(request.query).text if stores_prompts else None,
             floor=self._parts.rag.floor,
             budget_tokens=self._budget(request),
             took_s=took_s,
@@ -93,7 +94,8 @@ class Questions(PartsHolder):
         if not 0 <= distance <= 2:
             raise InvalidInput("max_distance is a cosine distance: 0 (keep all) to 2")
         return Question(
-            text=request.query,
+            # The provider gets to see it; what it would match is cut out of the entries too.
+            text=self._parts.redactor(request.query).text,
             wanted=self._filter(request),
             limit=limit,
             order=request.order,
@@ -114,6 +116,10 @@ class Questions(PartsHolder):
         deadline_s = MEANING_SHARE * self._parts.settings.injection.deadline_ms / 1_000
         return replace(question, deadline_s=deadline_s)
 
+    def _name(self, name: str | None) -> str | None:
+        """The name of a session or an agent, as it is stored."""
+        return redact_name(name, self._parts.redactor)[0]
+
     def _filter(self, request: SearchRequest) -> Filter:
         stores, now = self._parts.stores, self._parts.clock()
         collections = tuple(request.collections or self._parts.settings.embedding.rag.collections)
@@ -122,8 +128,8 @@ class Questions(PartsHolder):
         return Filter(
             namespace=request.namespace,
             collections=None if set(collections) >= set(stores.collections) else collections,
-            session=request.session,
-            agent=request.agent,
+            session=self._name(request.session),
+            agent=self._name(request.agent),
             category=request.category,
             tags=tuple(request.tags or ()),
             since=None if request.since is None else parse_time(request.since, now=now),

@@ -7,8 +7,9 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import structlog
@@ -21,9 +22,18 @@ from agentctx.daemon.build import Core, Places, open_core
 from agentctx.daemon.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.daemon.logs import configure_logging
 from agentctx.daemon.proxy import bind_loopback, on_loopback, open_proxy
+from agentctx.daemon.reload import Reloader
 from agentctx.daemon.socket_keeper import SocketKeeper
 from agentctx.daemon.start_record import StartRecorder, recorded_start
-from agentctx.embedding_queue.maintenance import maintain
+from agentctx.daemon.systemd import (
+    GivenSocket,
+    Patience,
+    Systemd,
+    keep_alive,
+    socket_path,
+    take_from_environment,
+)
+from agentctx.embedding_queue.maintenance import keep_tidy, maintain
 from agentctx.errors import AgentctxError, ConfigInvalid, SchemaTooNew, UnknownProvider
 from agentctx.server.app import create_app
 from agentctx.server.http_server import HttpServer
@@ -36,15 +46,22 @@ log = structlog.get_logger("agentctx.daemon")
 EXIT_FAILED = 1
 EXIT_CONFIG = 78
 """EX_CONFIG: starting again without a change will not help, so systemd should not try."""
+WRITER_PATIENCE_S = 900.0
+"""A repair of a large database may keep the writer that long; what takes longer is stuck."""
 
 
 def serve(config: Path | None = None, data_dir: Path | None = None, socket: Path | None = None) -> int:
-    """Run a daemon until SIGTERM or SIGINT; returns the exit code."""
+    """Run a daemon until SIGTERM or SIGINT; returns the exit code. SIGHUP reads the configuration again."""
     configure_logging(LogSettings())
+
+    def read() -> Settings:
+        return load_settings(config, {"data_dir": data_dir, "socket": socket})
+
     try:
-        settings = load_settings(config, {"data_dir": data_dir, "socket": socket})
+        systemd = take_from_environment()
+        settings = read()
         configure_logging(settings.log)
-        _run_loop(settings)
+        _run_loop(settings, systemd, read)
     except AgentctxError as error:
         # Told what to do, nobody needs the traceback.
         log.error("cannot_start", code=error.code, problem=error.message, hint=error.hint)  # noqa: TRY400
@@ -58,22 +75,36 @@ def serve(config: Path | None = None, data_dir: Path | None = None, socket: Path
     return 0
 
 
-async def run(settings: Settings, *, stop: asyncio.Event) -> None:
-    """Serve until `stop` is set.
+async def run(
+    settings: Settings,
+    *,
+    stop: asyncio.Event,
+    systemd: Systemd | None = None,
+    reloader: Reloader | None = None,
+) -> None:
+    """Serve until `stop` is set. `reloader` is asked for new settings, `systemd` is told how things stand.
 
     Raises:
         AlreadyRunning: another daemon has the data or the socket; names its pid.
         AgentctxError: as `build.open_core` and `listen.bind_socket`.
         ExceptionGroup: a background task died.
     """
+    systemd = systemd or Systemd()
     places = Places.of(settings)
+    if systemd.listening:
+        places = replace(places, socket=socket_path(systemd.listening))
     async with AsyncExitStack() as stack:
         stack.enter_context(acquire_lock(data_lock_path(places.data_dir)))
         record = stack.enter_context(recorded_start(places.data_dir, places.socket))
-        stack.enter_context(acquire_lock(socket_lock_path(places.socket)))
+        if not systemd.listening:
+            stack.enter_context(acquire_lock(socket_lock_path(places.socket)))
         state = _State()
         core = await stack.enter_async_context(open_core(settings, places, not_ready=state.not_ready))
-        socket_file = SocketKeeper(places.socket, settings.server)
+        socket_file = (
+            GivenSocket(systemd.listening)
+            if systemd.listening
+            else SocketKeeper(places.socket, settings.server)
+        )
         listening = socket_file.bind()
         stack.callback(socket_file.remove)
         proxy = await stack.enter_async_context(open_proxy(settings, core.service, core.telemetry))
@@ -81,7 +112,8 @@ async def run(settings: Settings, *, stop: asyncio.Event) -> None:
         servers = [HttpServer(app, [listening], settings.server)]
         if settings.proxy.tcp_port:
             servers.append(_on_loopback(proxy, settings, places, core.telemetry))
-        await _serve(core, servers, settings, state, stop, record, socket_file)
+        reloader = reloader or Reloader(lambda: settings)
+        await _serve(core, servers, settings, state, stop, record, socket_file, systemd, reloader)
     log.info("stopped")
 
 
@@ -109,19 +141,21 @@ async def _serve(
     state: _State,
     stop: asyncio.Event,
     record: StartRecorder,
-    socket_file: SocketKeeper,
+    socket_file: SocketKeeper | GivenSocket,
+    systemd: Systemd,
+    reloader: Reloader,
 ) -> None:
     async with asyncio.TaskGroup() as tasks:
         serving = [tasks.create_task(server.serve(), name="http") for server in servers]
         background = [
             tasks.create_task(_sweep(core, settings), name="maintenance"),
+            tasks.create_task(keep_tidy(core.storage), name="tidying"),
             tasks.create_task(watch_loop(core.telemetry.lagged), name="loop lag"),
             tasks.create_task(core.receipts.run(), name="receipts"),
             tasks.create_task(core.service.keep_backing_up(), name="backups"),
         ]
-        if core.queue and core.keeper:
-            background.append(tasks.create_task(core.keeper.run(), name="space keeper"))
-            tasks.create_task(core.queue.run(), name="embedding queue")
+        if core.lanes:
+            tasks.create_task(core.lanes.run(), name="embedding")
         for server in servers:
             await server.started.wait()
         state.reason = None
@@ -130,8 +164,16 @@ async def _serve(
         gc.freeze()
         record.ready()
         log.info("ready", version=__version__, pid=os.getpid(), socket=str(socket_file.path))
+        serves = f"Serving on {socket_file.path}."
+        systemd.ready(serves)
+        writer = Patience(core.storage.turn, WRITER_PATIENCE_S)
+        background += [
+            tasks.create_task(keep_alive(systemd, writer), name="watchdog"),
+            tasks.create_task(_reload(core, settings, reloader, systemd, serves), name="reload"),
+        ]
         reachable = tasks.create_task(socket_file.watch(servers[0].move), name="socket file")
         await stop.wait()
+        systemd.stopping()
         reachable.cancel()
         state.reason = "the daemon is stopping"
         log.info("stopping")
@@ -141,31 +183,51 @@ async def _serve(
         # One deadline for all: what requests have taken of it, the queue has no more.
         timeout_s = max(0.0, stop_by - asyncio.get_running_loop().time())
         receipts_written = tasks.create_task(core.receipts.stop(timeout_s), name="last receipts")
-        if core.queue:
-            await core.queue.stop(timeout_s)
+        if core.lanes:
+            await core.lanes.stop(timeout_s)
         await receipts_written
         for task in background:
             task.cancel()
 
 
 async def _sweep(core: Core, settings: Settings) -> None:
-    await maintain(core.storage, interval_s=settings.storage.sweep_interval_s, receipts=core.receipts)
+    await maintain(
+        core.storage,
+        interval_s=settings.storage.sweep_interval_s,
+        receipts=core.receipts,
+        scrub=core.storage.scrub,
+    )
 
 
-def _run_loop(settings: Settings) -> None:
+async def _reload(core: Core, settings: Settings, reloader: Reloader, systemd: Systemd, serves: str) -> None:
+    while True:
+        await reloader.asked()
+        systemd.reloading()
+        reload = await reloader.reload(settings)
+        if reload.changed:
+            settings = reload.settings
+            configure_logging(settings.log)
+            core.service.reconfigure(settings)
+        systemd.ready(f"{serves} {reload.status}")
+
+
+def _run_loop(settings: Settings, systemd: Systemd, read: Callable[[], Settings]) -> None:
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_until_signalled(settings))
+        runner.run(_until_signalled(settings, systemd, read))
 
 
-async def _until_signalled(settings: Settings) -> None:
-    stop = asyncio.Event()
-    with _signals(stop):
-        await run(settings, stop=stop)
+async def _until_signalled(settings: Settings, systemd: Systemd, read: Callable[[], Settings]) -> None:
+    stop, reloader = asyncio.Event(), Reloader(read)
+    with _signals(stop, reloader):
+        await run(settings, stop=stop, systemd=systemd, reloader=reloader)
 
 
 @contextmanager
-def _signals(stop: asyncio.Event) -> Iterator[None]:
-    """The first SIGTERM or SIGINT drains, the second ends at once: what was acknowledged is on disk."""
+def _signals(stop: asyncio.Event, reloader: Reloader) -> Iterator[None]:
+    """The first SIGTERM or SIGINT drains, the second ends at once: what was acknowledged is on disk.
+
+    SIGHUP reloads, unless it says that the terminal we write to was closed: nobody could stop us any more.
+    """
     loop = asyncio.get_running_loop()
     main = asyncio.current_task()
 
@@ -174,12 +236,21 @@ def _signals(stop: asyncio.Event) -> Iterator[None]:
             main.cancel()
         stop.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, signalled)
+    has_terminal = sys.stderr.isatty()
+
+    def hung_up() -> None:
+        if has_terminal and not sys.stderr.isatty():
+            stop.set()
+        else:
+            reloader.ask()
+
+    handlers = {signal.SIGTERM: signalled, signal.SIGINT: signalled, signal.SIGHUP: hung_up}
+    for number, handler in handlers.items():
+        loop.add_signal_handler(number, handler)
     try:
         yield
     finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in handlers:
             loop.remove_signal_handler(number)
 
 

@@ -37,6 +37,7 @@ INNER_GROUPS: tuple[Group, ...] = (
             "database.words",
             "database.vectors",
             "database.invariant",
+            "database.scrub",
             "database.wal",
         ),
     ),

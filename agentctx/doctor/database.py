@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentctx.doctor.check import SCAN_S, Check, Finding, blocking, failed, passed, skipped, warned
+from agentctx.doctor.scrub import LookAgain, scrub_check
 from agentctx.doctor.wording import counted, listed, size
 from agentctx.sqlite.migrate import SchemaState, check_schema
 from agentctx.storage.base import Storage
@@ -16,9 +17,6 @@ MUCH_WAL = 256 * 1024 * 1024
 """The writer empties the WAL and cuts it to 64 MiB: more stays only if something keeps it from that."""
 _SHOWN = 3
 _RESTORE = "Stop the daemon, keep a copy of the damaged file and put a backup in its place."
-
-LookAgain = Callable[[], None]
-"""Tells the running queue that jobs were made in the table; does nothing where no queue runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +58,7 @@ _IN_THE_STORAGE = (
     "database.words",
     "database.vectors",
     "database.invariant",
+    "database.scrub",
     "database.wal",
 )
 
@@ -87,6 +86,7 @@ def _storage_checks(storage: Storage, look_again: LookAgain) -> list[Check]:
             id="database.vectors", run=vectors, fix=_rebuild_vectors(storage, look_again), timeout_s=SCAN_S
         ),
         Check(id="database.invariant", run=invariant, fix=_make_whole(storage, look_again), timeout_s=SCAN_S),
+        scrub_check(storage, look_again),
         Check(id="database.wal", run=wal),
     ]
 

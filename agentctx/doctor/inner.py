@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from agentctx.config.schema import Settings
 from agentctx.doctor.backup import backup_check
 from agentctx.doctor.check import Check
-from agentctx.doctor.database import LookAgain, Opened, database_checks
+from agentctx.doctor.database import Opened, database_checks
 from agentctx.doctor.provider import Embedding, Probe, provider_checks
 from agentctx.doctor.queue import queue_checks
 from agentctx.doctor.rag import rag_check
 from agentctx.doctor.rerank import rerank_check
+from agentctx.doctor.scrub import LookAgain
 from agentctx.doctor.space import space_checks
 from agentctx.doctor.spending import spending_check
 from agentctx.storage.records import Clock

@@ -46,6 +46,8 @@ class Embedding:
     """What it costs; None where nothing is asked over HTTP."""
     offline: bool = False
     """Ask no provider that is outside this process."""
+    is_next: bool = False
+    """Whether this is the model of `embedding.next`, which answers although the config has not moved on."""
 
     @property
     def idle_because(self) -> str | None:

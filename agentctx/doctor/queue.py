@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from agentctx.config.schema import QueueSettings
 from agentctx.doctor.check import Check, Finding, passed, warned
-from agentctx.doctor.database import LookAgain, Opened, skipping
+from agentctx.doctor.database import Opened, skipping
+from agentctx.doctor.scrub import LookAgain
 from agentctx.doctor.wording import age, counted
 from agentctx.embedding_queue.retry import LONGEST_PAUSE_S
 from agentctx.storage.base import Storage

@@ -15,6 +15,11 @@ _RENEW = (
     "Restart the daemon: it notices, and embeds everything again, while answers are found by words. "
     "Or bring the former model back."
 )
+_MOVED = warned(
+    "the model of [embedding.next] answers, the config still names the former one in [embedding]",
+    hint="Move the keys of [embedding.next] into [embedding]. Nothing is embedded again. "
+    "`agentctx reembed --rollback` goes back instead.",
+)
 _VALUE_CHARS = 24
 _NO_ANSWER = "the model was not asked, or did not answer"
 
@@ -41,7 +46,8 @@ def space_checks(opened: Opened, embedding: Embedding, probe: Probe) -> list[Che
         if embedding.provider is None:
             return skipped(OFF if embedding.problem is None else "there is no provider to compare with")
         fingerprint = space_fingerprint(embedding.provider)
-        return judge_space(fingerprint, await stored(), opened.storage.vector_store)
+        finding = judge_space(fingerprint, await stored(), opened.storage.vector_store)
+        return _MOVED if embedding.is_next and not finding.is_trouble else finding
 
     async def canary() -> Finding:
         vector = (await probe.answer()).vector
@@ -80,9 +86,7 @@ def judge_dimension(configured: int, answered: int, own: Space | None) -> Findin
     return passed(f"{answered} dimensions")
 
 
-def judge_space(
-    fingerprint: Mapping[str, str | int], spaces: Sequence[Space], vector_store: str
-) -> Finding:
+def judge_space(fingerprint: Mapping[str, str | int], spaces: Sequence[Space], vector_store: str) -> Finding:
     living = [space for space in spaces if space.state is not SpaceState.RETIRED]
     if not living:
         return skipped("nothing was embedded yet")
@@ -98,6 +102,8 @@ def judge_space(
             hint="At its next start the daemon embeds everything again, while answers are found by words. "
             "If that is not wanted, set the former model again.",
         )
+    if own.state is SpaceState.KEPT:
+        return _MOVED
     if own.state is SpaceState.BUILDING:
         return warned(
             "the model was changed: everything is being embedded again, answers are found by words",

@@ -69,6 +69,11 @@ def estimate_cost(size: int, usd_per_million_tokens: float | None) -> CostEstima
     return CostEstimate(tokens, Price(usd_per_million_tokens, "").usd(tokens))
 
 
+def needs_consent(estimate: CostEstimate, confirm_usd: float) -> bool:
+    """Whether somebody has to agree to that. What has no known price is never above a threshold."""
+    return bool(confirm_usd) and estimate.usd is not None and estimate.usd > confirm_usd
+
+
 def shown_usd(usd: float) -> str:
     """An amount as people read it: `$12.35`, `$0.0042`, `$0.000025`, `$0.00`."""
     if usd >= 0.1 or usd == 0:

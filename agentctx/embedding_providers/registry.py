@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from agentctx.config.schema import EmbeddingSettings
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.embedding_providers.prices import Price, price_of
-from agentctx.embedding_providers.spending import Clock, Spending
+from agentctx.embedding_providers.spending import FILE_NAME, Clock, Spending
 from agentctx.errors import ConfigInvalid, UnknownProvider
 from agentctx.times import wall_clock
 
@@ -32,7 +32,9 @@ class ProviderKind:
     """Environment variables that hold its key where `embedding.api_key` is not set, the first first."""
 
 
-def open_spending(settings: EmbeddingSettings, folder: Path | None, clock: Clock) -> Spending | None:
+def open_spending(
+    settings: EmbeddingSettings, folder: Path | None, clock: Clock, *, file_name: str = FILE_NAME
+) -> Spending | None:
     """What the configured provider costs, counted in a file of the folder; None when nothing leaves us.
 
     Raises:
@@ -40,7 +42,8 @@ def open_spending(settings: EmbeddingSettings, folder: Path | None, clock: Clock
     """
     if settings.provider == NONE or not describe_provider(settings.provider).is_remote:
         return None
-    return Spending(_price(settings), settings.limits.usd_per_day, folder=folder, clock=clock)
+    cap_usd = settings.limits.usd_per_day
+    return Spending(_price(settings), cap_usd, folder=folder, file_name=file_name, clock=clock)
 
 
 def create_provider(

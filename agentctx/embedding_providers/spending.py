@@ -26,6 +26,8 @@ Clock: TypeAlias = Callable[[], int]
 """Milliseconds since the epoch."""
 
 FILE_NAME: Final = "spending.json"
+NEXT_FILE_NAME: Final = "spending-next.json"
+"""Of the model of `embedding.next`, which has a price and a cap of its own."""
 _DAY_MS: Final = 86_400_000
 _DAYS_KEPT: Final = 31
 _MOST_BYTES: Final = 65_536
@@ -61,17 +63,23 @@ class Spending:
     Args:
         price: None where none is known: tokens are counted, and no cap can be kept.
         cap_usd: of a day; 0 is none.
-        folder: where the count is kept; None keeps it in memory.
+        folder: where the count is kept, in a file of that name; None keeps it in memory.
         clock: milliseconds since the epoch, by which days change.
     """
 
     def __init__(
-        self, price: Price | None = None, cap_usd: float = 0.0, *, folder: Path | None = None, clock: Clock
+        self,
+        price: Price | None = None,
+        cap_usd: float = 0.0,
+        *,
+        folder: Path | None = None,
+        file_name: str = FILE_NAME,
+        clock: Clock,
     ) -> None:
         self.price = price
         self.cap_usd = cap_usd
         self._clock = clock
-        self._path = folder / FILE_NAME if folder else None
+        self._path = folder / file_name if folder else None
         self._days = _read(self._path) if self._path else {}
         self._reserved_usd = 0.0
         self._refused_on = ""

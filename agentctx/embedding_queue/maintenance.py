@@ -3,55 +3,108 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 import structlog
 
-from agentctx.errors import StorageFailed
+from agentctx.errors import DeadlineExceeded, StorageFailed
 
 log = structlog.get_logger("agentctx.embedding_queue")
 
+GATHERED_S: Final = 1.0
+"""Deletions of so long a time share one tidying, which holds up writes for milliseconds."""
+PROMISED_S: Final = 5.0
+"""After a deletion nothing of it is in the files."""
 
-class Maintained(Protocol):
-    """The part of `Storage` that is maintained."""
 
-    async def sweep(self, *, limit: int = ...) -> int: ...
+class Swept(Protocol):
+    """What keeps things for a time."""
 
+    async def sweep(self) -> int:
+        """Remove some of what is over; returns how much, 0 when nothing is left."""
+        ...
+
+
+class Tidied(Protocol):
+    """What holds deleted text in its files until it is tidied up. See `Storage`."""
+
+    async def untidy(self) -> None: ...
     async def tidy(self) -> bool: ...
 
 
+class Scrubbed(Protocol):
+    """What is compared with its checksums, a slice at a time. See `ScrubStorage`."""
+
+    async def step(self) -> bool: ...
+
+
 async def maintain(
-    storage: Maintained,
+    storage: Swept,
     *,
     interval_s: float,
+    receipts: Swept | None = None,
+    scrub: Scrubbed | None = None,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> None:
-    """Remove expired entries, and deleted text from the files, now and every `interval_s` seconds.
+    """Remove expired entries and old receipts, and scrub a slice, now and every `interval_s` seconds.
 
     Ends when it is cancelled. What the storage fails is logged and made up for by the next round; any other
     error ends it.
     """
     while True:
-        await _sweep_all(storage)
-        await _tidy(storage)
+        await _sweep_all(storage, "entries")
+        if receipts is not None:
+            await _sweep_all(receipts, "receipts")
+        if scrub is not None:
+            await _scrub(scrub)
         await sleep(interval_s)
 
 
-async def _sweep_all(storage: Maintained) -> None:
+async def keep_tidy(storage: Tidied, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
+    """Make what is deleted leave the files soon after, many deletions at once. Ends when it is cancelled.
+
+    Readers in the way are waited for as long as it takes, and told of when that is longer than `PROMISED_S`.
+    """
+    while True:
+        await storage.untidy()
+        waited_s, problem = 0.0, ""
+        while True:
+            pause_s = GATHERED_S if waited_s < PROMISED_S else PROMISED_S
+            await sleep(pause_s)
+            waited_s += pause_s
+            problem_before, problem = problem, await _problem_of_tidying(storage)
+            if not problem:
+                break
+            if problem != problem_before or waited_s == PROMISED_S:
+                level = logging.DEBUG if waited_s < PROMISED_S else logging.WARNING
+                log.log(level, "deleted_text_remains", reason=problem, seconds=waited_s)
+        if waited_s > PROMISED_S:
+            log.info("deleted_text_is_gone", seconds=waited_s)
+
+
+async def _scrub(scrub: Scrubbed) -> None:
+    try:
+        await scrub.step()
+    except (DeadlineExceeded, StorageFailed) as error:
+        log.warning("scrub_failed", error=error.code, reason=error.message)
+
+
+async def _sweep_all(kept: Swept, what: str) -> None:
     removed = 0
     try:
-        while count := await storage.sweep():
+        while count := await kept.sweep():
             removed += count
     except StorageFailed as error:
         log.warning("sweep_failed", error=error.code, reason=error.message)
     if removed:
-        log.info("swept", entries=removed)
+        log.info("swept", **{what: removed})
 
 
-async def _tidy(storage: Maintained) -> None:
+async def _problem_of_tidying(storage: Tidied) -> str:
+    """Why deleted text is still in the files; empty when none is."""
     try:
-        if not await storage.tidy():
-            log.debug("tidying_put_off", reason="readers were in the way")
+        return "" if await storage.tidy() else "the database is being read"
     except StorageFailed as error:
-        log.warning("tidying_failed", error=error.code, reason=error.message)
+        return error.message

@@ -1,17 +1,19 @@
 """Keeps the space of the configured model: opens it, probes the model, notices when it changed, fills it up.
 
-    starting ──probe──► owing ──all embedded──► serving
-                 ▲                                  │
-                 └──────── a later start ◄──────────┘
+    starting ──probe──► owing ──permit, all embedded──► serving
+                 ▲                                        │
+                 └──────────── a later start ◄────────────┘
 
-Saves owe vectors from the moment the space is open, long before the model has answered once.
+Saves owe vectors from the moment the space is open, long before the model has answered once. A space that is
+whole answers where its model leads; beside another one it stands by.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from typing import Literal, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 import structlog
@@ -35,7 +37,11 @@ PROBE_BACKOFF = Backoff(base_s=1.0, max_s=60.0)
 BACKFILL_STEP = 10_000
 
 
-class Lane(Protocol):
+Permit: TypeAlias = Callable[[Space], Awaitable[None]]
+"""Returns when the space may be filled; what it costs may have to be agreed to first."""
+
+
+class HeldQueue(Protocol):
     """What the keeper needs of the queue."""
 
     def pause(self, reason: str) -> None: ...
@@ -45,16 +51,31 @@ class Lane(Protocol):
     def status(self) -> QueueStatus: ...
 
 
+def _always() -> bool:
+    return True
+
+
+async def _at_once(_: Space) -> None:
+    """Filling costs nothing that anybody has to agree to."""
+
+
 class SpaceKeeper:
-    """`open` before the first save is accepted, then `run` in the background."""
+    """`open` before the first save is accepted, then `run` in the background.
+
+    Args:
+        leads: whether this model is the one to answer, so that its space is activated when it is whole.
+        permit: awaited before a space that never answered is filled.
+    """
 
     def __init__(
         self,
         storage: Storage,
         provider: EmbeddingProvider,
-        lane: Lane,
+        lane: HeldQueue,
         *,
         timer: Timer,
+        leads: Callable[[], bool] = _always,
+        permit: Permit = _at_once,
         rng: random.Random | None = None,
         telemetry: Telemetry = NO_TELEMETRY,
     ) -> None:
@@ -63,6 +84,8 @@ class SpaceKeeper:
         self._storage = storage
         self._lane = lane
         self._timer = timer
+        self._leads = leads
+        self._permit = permit
         self._rng = rng or random.Random()  # noqa: S311 - spreads probes, guards nothing
         self._space: Space | None = None
         self._is_prepared = False
@@ -70,14 +93,19 @@ class SpaceKeeper:
         self._serves = asyncio.Event()
 
     @property
+    def space(self) -> int | None:
+        """The space of the model; None before `open`."""
+        return self._space.id if self._space else None
+
+    @property
     def searched(self) -> int | None:
-        """The space that answers questions; None while there is none, or while the provider is out."""
+        """The space, when it can answer questions; None while it cannot, or while the provider is out."""
         if self._reason is not None or self._space is None or self._lane.status().state == "degraded":
             return None
         return self._space.id
 
     async def served(self) -> None:
-        """Wait until a space answers questions for the first time."""
+        """Wait until the space can answer questions for the first time."""
         await self._serves.wait()
 
     @property
@@ -96,10 +124,18 @@ class SpaceKeeper:
         """Why meaning takes no part in answers; None when it does."""
         return self._reason if self._reason is not None else self._lane.status().reason
 
-    async def open(self) -> None:
-        """Open the space, so that saves owe to it, and hold the lane until the model has answered."""
+    async def open(self, space: Space | None = None) -> None:
+        """Open the space, so that saves owe to it, and hold the lane until the model has answered.
+
+        `space` is given where several were opened at once.
+        """
         self._lane.pause("the model has not answered yet")
-        await self._open()
+        self._space = space or await self._open()
+
+    def hold(self, reason: str) -> None:
+        """Say why the space is not being filled."""
+        self._reason = reason
+        self._lane.pause(reason)
 
     async def run(self) -> None:
         """Probe the model until it answers, then make the space whole and serve from it."""
@@ -137,18 +173,23 @@ class SpaceKeeper:
         while made := await self._storage.backfill(space.id, limit=BACKFILL_STEP):
             owed += made
         log.info("space_ready", space=space.id, state=space.state, backfilled=owed)
+        if space.state is SpaceState.BUILDING:
+            await self._permit(space)
+            self._reason = _BUILDING
         self._lane.resume()
         self._lane.look_again()
-        if space.state is SpaceState.BUILDING:
-            await self._activate_when_built(space)
+        if space.state is not SpaceState.ACTIVE:
+            await self._stand_by_when_whole(space)
 
-    async def _activate_when_built(self, space: Space) -> None:
+    async def _stand_by_when_whole(self, space: Space) -> None:
         while await self._storage.owed(space.id):
             await self._lane.idle()
             if await self._storage.owed(space.id):
                 await self._pause(1_000)
-        self._serve(await self._storage.activate_space(space.id))
-        log.info("space_activated", space=space.id)
+        if self._leads():
+            space = await self._storage.activate_space(space.id)
+            log.info("space_activated", space=space.id)
+        self._serve(space)
 
     def _serve(self, space: Space) -> None:
         self._space, self._reason = space, None

@@ -71,6 +71,8 @@ class EmbeddingQueue:
         self._work_task: asyncio.Task[None] | None = None
         self._is_stopping = False
         self._pause_reason: str | None = None
+        self._share = 1.0
+        self._rests_until = 0
         self._in_flight = 0
         self._tally = Tally()
 
@@ -97,6 +99,12 @@ class EmbeddingQueue:
 
     def resume(self) -> None:
         self._pause_reason = None
+        self._wake.set()
+
+    def throttle(self, share: float) -> None:
+        """Spend at most this share of the time on batches, and rest in between; 1 is no limit."""
+        self._share = share
+        self._rests_until = 0
         self._wake.set()
 
     def start(self) -> None:
@@ -277,7 +285,7 @@ class EmbeddingQueue:
         due = self._batcher.due_at()
         if due is None or self._pause_reason is not None:
             return None
-        return max(0 if self._is_stopping else due, self._breaker.until)
+        return max(0 if self._is_stopping else max(due, self._rests_until), self._breaker.until)
 
     def _next_batch(self) -> Batch:
         at = self._send_at()
@@ -287,6 +295,7 @@ class EmbeddingQueue:
         return self._batcher.take(1 if self._breaker.is_probing else self._batcher.limit)
 
     async def _send(self, batch: Batch) -> None:
+        began = self._timer.now()
         self._tally.batch_sizes[len(batch)] += 1
         self._in_flight = len(batch)
         reply = await call_provider(
@@ -301,6 +310,10 @@ class EmbeddingQueue:
         else:
             await self._embedded(batch, reply)
         self._in_flight = 0
+        if self._share < 1:
+            now = self._timer.now()
+            # A machine that slept meanwhile has not worked all that time.
+            self._rests_until = now + min(rest_ms(now - began, self._share), LONGEST_NAP_MS)
 
     async def _embedded(self, batch: Batch, vectors: Vectors) -> None:
         self._breaker.succeeded()
@@ -348,3 +361,8 @@ class EmbeddingQueue:
     def _settle(self, jobs: Batch, outcome: Outcome) -> None:
         self._intake.release(jobs)
         self._settlements.settle((job.id for job in jobs), outcome)
+
+
+def rest_ms(worked_ms: int, share: float) -> int:
+    """How long to rest after so much work, so that it takes no more than that share of the time."""
+    return round(worked_ms * (1 - share) / share)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -16,6 +16,8 @@ MOST_BLOCKS = 256
 """Of one conversation."""
 MOST_BYTES = 16 * 1024 * 1024
 """Of all blocks, in UTF-8."""
+MOST_FORGOTTEN = 10_000
+"""Entries forgotten last; a block that was under way then may still come with one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,8 @@ class Conversation:
     blocks: Mapping[str, str] = field(default_factory=dict)
     latest: str | None = None
     """The block given last, for a body that holds no user turn because the API keeps them."""
+    ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The entries in each block, by the same hash."""
 
 
 class ConversationMemory(Protocol):
@@ -37,8 +41,12 @@ class ConversationMemory(Protocol):
         """The conversation of that key; an empty one if none is known."""
         ...
 
-    def remember(self, key: str, turn: str, block: str) -> None:
-        """Keep the block of a user turn; an empty one takes it back."""
+    def remember(self, key: str, turn: str, block: str, ids: Sequence[str] = ()) -> None:
+        """Keep the block of a user turn with the entries in it; an empty one takes it back."""
+        ...
+
+    def forget(self, entry_ids: Sequence[str]) -> None:
+        """Drop every block with one of these entries, and keep none that still comes: they were forgotten."""
         ...
 
     def link(self, reply_key: str, key: str, turn: str | None) -> None:
@@ -75,6 +83,7 @@ def _scoped(named: str, scope: Scope) -> str:
 class _Kept:
     blocks: OrderedDict[str, str]
     latest: str | None = None
+    ids: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class RecentConversations:
@@ -96,6 +105,7 @@ class RecentConversations:
         self._most_bytes = most_bytes
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._links: OrderedDict[str, tuple[str, str | None]] = OrderedDict()
+        self._forgotten: OrderedDict[str, None] = OrderedDict()
         self.bytes = 0
         """Of all blocks kept."""
 
@@ -106,17 +116,27 @@ class RecentConversations:
             return Conversation()
         self._kept.move_to_end(key)
         latest = kept.latest if turn is None else turn
-        return Conversation(dict(kept.blocks), None if latest is None else kept.blocks.get(latest))
+        last = None if latest is None else kept.blocks.get(latest)
+        return Conversation(dict(kept.blocks), last, dict(kept.ids))
 
-    def remember(self, key: str, turn: str, block: str) -> None:
+    def remember(self, key: str, turn: str, block: str, ids: Sequence[str] = ()) -> None:
         key, _ = self._resolved(key)
-        if block:
-            self._keep(self._kept.setdefault(key, _Kept(OrderedDict())), turn, block)
+        if block and self._forgotten.keys().isdisjoint(ids):
+            self._keep(self._kept.setdefault(key, _Kept(OrderedDict())), turn, block, ids)
             self._kept.move_to_end(key)
             self._shrink()
         elif kept := self._kept.get(key):
             self._drop(kept, turn)
             kept.latest = turn
+
+    def forget(self, entry_ids: Sequence[str]) -> None:
+        self._forgotten.update(dict.fromkeys(entry_ids))
+        while len(self._forgotten) > MOST_FORGOTTEN:
+            self._forgotten.popitem(last=False)
+        gone = set(entry_ids)
+        for kept in self._kept.values():
+            for turn in [turn for turn, ids in kept.ids.items() if not gone.isdisjoint(ids)]:
+                self._drop(kept, turn)
 
     def link(self, reply_key: str, key: str, turn: str | None) -> None:
         key, earlier = self._resolved(key)
@@ -128,9 +148,10 @@ class RecentConversations:
     def _resolved(self, key: str) -> tuple[str, str | None]:
         return self._links.get(key, (key, None))
 
-    def _keep(self, kept: _Kept, turn: str, block: str) -> None:
+    def _keep(self, kept: _Kept, turn: str, block: str, ids: Sequence[str]) -> None:
         self._drop(kept, turn)
         kept.blocks[turn] = block
+        kept.ids[turn] = tuple(ids)
         kept.latest = turn
         self.bytes += _size(block)
         while len(kept.blocks) > self._most_blocks:
@@ -138,6 +159,7 @@ class RecentConversations:
 
     def _drop(self, kept: _Kept, turn: str) -> None:
         self.bytes -= _size(kept.blocks.pop(turn, ""))
+        kept.ids.pop(turn, None)
 
     def _shrink(self) -> None:
         while self._kept and (len(self._kept) > self._most_conversations or self.bytes > self._most_bytes):

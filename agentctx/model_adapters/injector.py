@@ -126,7 +126,7 @@ class Injector:
         new = None if context is None else context.block
         injected = inject(dialect, body, position=self._position, planned=planned, given=given, new=new)
         if key is not None and planned.question is not None:
-            self._remember(key, planned, given, new)
+            self._remember(key, planned, context)
         return Prepared(
             body=injected,
             outcome=failure or _outcome(planned, new, is_changed=injected is not body),
@@ -149,10 +149,16 @@ class Injector:
         self._last_failure = ""
         return context, None
 
-    def _remember(self, key: str, planned: Plan, given: Conversation, new: str | None) -> None:
-        if planned.turn is not None:
-            block = given.blocks.get(planned.turn.hash, "") if new is None else new
-            self._conversations.remember(key, planned.turn.hash, block)
+    def _remember(self, key: str, planned: Plan, new: GivenContext | None) -> None:
+        if planned.turn is None:
+            return
+        turn = planned.turn.hash
+        if new is None:
+            # Looked up anew: what was forgotten while the source was asked must not come back.
+            given = self._conversations.recall(key)
+            self._conversations.remember(key, turn, given.blocks.get(turn, ""), given.ids.get(turn, ()))
+        else:
+            self._conversations.remember(key, turn, new.block, new.ids)
 
     def _tell(self, outcome: str) -> None:
         self.outcomes[outcome] += 1

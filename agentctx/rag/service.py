@@ -55,10 +55,15 @@ class QueryEmbedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """Which space answers questions now; if none does, `reason` says why."""
+    """Which space answers questions now; if none does, `reason` says why.
+
+    `embedder` and `floor` are those of its model; None stands for those that the service was made with.
+    """
 
     space: int | None
     reason: str | None = None
+    embedder: QueryEmbedder | None = None
+    floor: Floor | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,14 +160,20 @@ class RAGService:
         self._telemetry = telemetry
         self._embedder = embedder
         self._serving = serving
-        self._settings = settings or RagSettings()
+        self.settings = settings or RagSettings()
+        """May be replaced: the next question is answered by the new ones."""
         self._reranking = (
             Reranking(reranker, rerank_settings or RerankSettings(), telemetry) if reranker else None
         )
-        self.floor = floor
+        self._floor = floor
         self._candidates = self._reranking.settings.candidates if self._reranking else 0
         self._secret: bytes | None = None
         self._vectors: OrderedDict[tuple[int, str], Vectors] = OrderedDict()
+
+    @property
+    def floor(self) -> Floor | None:
+        """How close to a question a passage must be to be injected, by the model that answers."""
+        return self._serving().floor or self._floor
 
     async def retrieve(self, question: Question) -> Answer:
         """The closest passages; none for a question of white space.
@@ -237,7 +248,7 @@ class RAGService:
             ranked, degraded = await self._ranked(question)
             trace = Trace(ranked)
             most = max(question.limit, self._candidates) + SPARE_OF_INJECTION
-            read = worth_reading(ranked, rules, trace, max_per_entry=self._settings.max_per_entry, most=most)
+            read = worth_reading(ranked, rules, trace, max_per_entry=self.settings.max_per_entry, most=most)
             found = await self._read(question, read)
             candidates = worth_telling(read, found, question.text, rules, trace)
             chosen, rerank = await self._chosen(question, candidates, found)
@@ -266,11 +277,11 @@ class RAGService:
 
     def _fused(self, words: Sequence[WordHit], meaning: _Meaning) -> list[Candidate]:
         with self._telemetry.stage("fuse"):
-            return fuse(merge(words, meaning.hits, meaning.exact), self._settings.dense_weight)
+            return fuse(merge(words, meaning.hits, meaning.exact), self.settings.dense_weight)
 
     async def _meaning(self, question: Question, words: Words) -> tuple[_Meaning, str | None]:
         """Meaning's part of the answer; or nothing, and why."""
-        deadline_s = min(self._settings.deadline_s, question.deadline_s or self._settings.deadline_s)
+        deadline_s = min(self.settings.deadline_s, question.deadline_s or self.settings.deadline_s)
         try:
             async with asyncio.timeout(deadline_s):
                 return await self._nearest(question, words), None
@@ -286,9 +297,10 @@ class RAGService:
 
     async def _nearest(self, question: Question, words: Words) -> _Meaning:
         serving = self._serving()
-        if self._embedder is None or serving.space is None:
+        embedder = serving.embedder or self._embedder
+        if embedder is None or serving.space is None:
             raise _Degraded(serving.reason or "off: no embedding provider is configured")
-        query = await self._vector(serving.space, self._embedder, question.text)
+        query = await self._vector(serving.space, embedder, question.text)
         hits, exact = await asyncio.gather(
             self._vectors_near(serving.space, query, question),
             self._measured(serving.space, query, words),
@@ -314,9 +326,9 @@ class RAGService:
             return cached
         with self._telemetry.embedding("query", 1):
             vector = await embedder.embed_query(text)
-        if self._settings.cache_entries:
+        if self.settings.cache_entries:
             self._vectors[space, text] = vector
-            if len(self._vectors) > self._settings.cache_entries:
+            if len(self._vectors) > self.settings.cache_entries:
                 self._vectors.popitem(last=False)
         return vector
 
@@ -327,7 +339,7 @@ class RAGService:
         selected = select(
             ranked,
             limit=max(question.limit, self._candidates) + SPARE,
-            max_per_entry=self._settings.max_per_entry,
+            max_per_entry=self.settings.max_per_entry,
             max_distance=question.max_distance,
             keep_unmeasured=not is_measured,
         )

@@ -19,10 +19,12 @@ from agentctx.server.metrics import MetricRoutes
 from agentctx.server.openapi import describe_fields
 from agentctx.server.operations import OperationRoutes
 from agentctx.server.probes import ProbeRoutes
+from agentctx.server.reembed import ReembedRoutes
 from agentctx.server.request_context import RequestContext
 from agentctx.server.search import SearchRoutes
 from agentctx.server.service import Service
 from agentctx.server.strict_route import StrictRoute
+from agentctx.server.transfer import TransferRoutes
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 
 _NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
@@ -58,8 +60,10 @@ def create_app(
     EntryRoutes(service, settings.limits).add_to(app)
     InjectionRoutes(service).add_to(app)
     OperationRoutes(service).add_to(app)
+    ReembedRoutes(service).add_to(app)
     DoctorRoutes(service).add_to(app)
     BackupRoutes(service).add_to(app)
+    TransferRoutes(service, settings.limits).add_to(app)
     MetricRoutes(service).add_to(app)
     if proxy is not None:
         app.mount("/proxy", proxy)

@@ -132,9 +132,13 @@ class EntryRoutes:
         """Change fields of an entry; what is absent stays."""
         return await self._service.edit(entry_id, body, request_peer(request))
 
-    async def forget(self, request: Request, entry_id: str, if_version: Version = None) -> ForgetReply:
-        """Erase an entry with all its versions."""
-        return await self._service.forget(entry_id, request_peer(request), if_version=if_version)
+    async def forget(
+        self, request: Request, entry_id: str, if_version: Version = None, with_copies: bool = False
+    ) -> ForgetReply:
+        """Erase an entry with all its versions; with copies, captured replies that repeat it as well."""
+        return await self._service.forget(
+            entry_id, request_peer(request), if_version=if_version, with_copies=with_copies
+        )
 
     async def versions(self, request: Request, entry_id: str) -> VersionList:
         """List all versions of an entry, newest first."""

@@ -21,6 +21,7 @@ from agentctx.wire import ErrorBody, ErrorReply
 STATUS: Mapping[str, int] = {
     "invalid_input": 400,
     "unknown_collection": 400,
+    "secret_refused": 400,
     "unknown_provider": 400,
     "request_failed": 400,
     "not_found": 404,
@@ -33,6 +34,7 @@ STATUS: Mapping[str, int] = {
     "internal": 500,
     "config_invalid": 500,
     "storage_failed": 500,
+    "storage_corrupt": 500,
     "schema_too_new": 500,
     "sqlite_unsuitable": 500,
     "already_running": 500,
@@ -49,14 +51,14 @@ STATUS: Mapping[str, int] = {
 }
 
 _MEANINGS = {
-    400: "The request cannot mean anything as it is (`invalid_input`, `unknown_collection`).",
+    400: "The request cannot mean anything as it is (`invalid_input`, `unknown_collection`, …).",
     403: "Who asks may not do that (`access_denied`).",
     404: "There is no such entry (`not_found`).",
     408: "The request did not arrive in time (`request_timeout`).",
     409: "Not in the present state of the data (`conflict`, `version_conflict`, `idempotency_key_reused`).",
     413: "A body, a text or a list is over its limit (`too_large`).",
     431: "The request head is over its limit (`too_large`).",
-    500: "A fault of the daemon (`internal`, `storage_failed`).",
+    500: "A fault of the daemon (`internal`, `storage_failed`, `storage_corrupt`).",
     503: "Not ready yet, or stopping (`unavailable`).",
     504: "Not done within the deadline (`deadline_exceeded`).",
     507: "The disk is full (`storage_full`).",

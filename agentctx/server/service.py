@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agentctx.errors import AgentctxError
+from agentctx.storage.transfer import Selection
 from agentctx.wire import (
+    BackupReply,
+    BackupRequest,
     ContextReply,
     ContextRequest,
     DoctorReply,
@@ -15,9 +18,17 @@ from agentctx.wire import (
     EditRequest,
     EntryPage,
     EntryView,
+    ExplainReply,
+    ExplainRequest,
+    ExportReply,
     ForgetReply,
+    ImportRequest,
+    InjectionList,
+    InjectionView,
     OutcomeRequest,
     QueueReply,
+    ReembedAction,
+    ReembedReply,
     RetryReply,
     SaveRequest,
     SaveResult,
@@ -78,13 +89,27 @@ class Service(Protocol):
 
     async def versions(self, entry_id: str, peer: Peer) -> VersionList: ...
 
-    async def forget(self, entry_id: str, peer: Peer, *, if_version: int | None = None) -> ForgetReply: ...
+    async def forget(
+        self, entry_id: str, peer: Peer, *, if_version: int | None = None, with_copies: bool = False
+    ) -> ForgetReply: ...
 
     async def outcome(self, entry_id: str, request: OutcomeRequest, peer: Peer) -> SaveResult: ...
 
     async def search(self, request: SearchRequest, peer: Peer) -> SearchReply: ...
 
     async def context(self, request: ContextRequest, peer: Peer) -> ContextReply: ...
+
+    async def injection(self, injection_id: str, peer: Peer) -> InjectionView:
+        """One receipt."""
+        ...
+
+    async def injections(self, limit: int, peer: Peer) -> InjectionList:
+        """The last receipts."""
+        ...
+
+    async def explain(self, request: ExplainRequest, peer: Peer) -> ExplainReply:
+        """Why an entry is in the context for a question, or not. Makes no receipt."""
+        ...
 
     async def status(self, peer: Peer) -> StatusReply: ...
 
@@ -94,6 +119,36 @@ class Service(Protocol):
 
     async def drain(self, request: DrainRequest, peer: Peer) -> QueueReply:
         """Wait until nothing is owed that is due, but not longer than asked; then tell what is owed."""
+        ...
+
+    async def export(
+        self, selection: Selection, peer: Peer, *, cursor: str | None, limit: int
+    ) -> ExportReply: ...
+
+    async def import_entries(self, request: ImportRequest, peer: Peer) -> list[SaveResult | AgentctxError]:
+        """Save each version that was exported, by itself; results in order."""
+        ...
+
+    async def reembed_status(self, peer: Peer) -> ReembedReply:
+        """How far the model beside the one that answers is."""
+        ...
+
+    async def reembed(self, action: ReembedAction, peer: Peer) -> ReembedReply:
+        """Do it, and tell what there is then.
+
+        Raises:
+            NotFound: there is no other model.
+            Conflict: it is not in the state for that.
+        """
+        ...
+
+    async def backup(self, request: BackupRequest, peer: Peer) -> BackupReply:
+        """Write a verified backup.
+
+        Raises:
+            AccessDenied: the peer may not name the file.
+            InvalidInput, StorageFull, StorageFailed: as `Storage.backup`.
+        """
         ...
 
     async def metrics(self) -> bytes:

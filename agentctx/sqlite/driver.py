@@ -177,6 +177,8 @@ def open_connection(path: str | Path, *, readonly: bool = False) -> Connection:
             raise
     except Error as error:
         raise translated(error, f"cannot open the database {path}") from error
+    except UnicodeDecodeError as error:  # what SQLite says of a damaged schema quotes it
+        raise StorageFailed(f"cannot open the database {path}: its schema is damaged") from error
     return connection
 
 

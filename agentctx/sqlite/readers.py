@@ -96,16 +96,16 @@ class Readers:
         return reading.result()
 
     @contextlib.asynccontextmanager
-    async def paused(self) -> AsyncIterator[None]:
+    async def paused(self, patience_s: float = PAUSE_PATIENCE_S) -> AsyncIterator[None]:
         """Close all connections for as long as the block takes; reads wait, within their own deadlines.
 
         Raises:
-            StorageFailed: reads that run did not end within `PAUSE_PATIENCE_S`. Nothing was closed.
+            StorageFailed: reads that run did not end within `patience_s`. Nothing was closed.
         """
         turns = 0
         try:
             try:
-                async with asyncio.timeout(PAUSE_PATIENCE_S):
+                async with asyncio.timeout(patience_s):
                     while turns < self._size:
                         await self._turn.acquire()
                         turns += 1

@@ -35,7 +35,7 @@ _FRAME_HEADER_BYTES: Final = 24
 class Pausable(Protocol):
     """Other connections to the same database."""
 
-    def paused(self) -> contextlib.AbstractAsyncContextManager[None]:
+    def paused(self, patience_s: float = 3.0) -> contextlib.AbstractAsyncContextManager[None]:
         """All of them are closed inside the block; who wants one waits.
 
         Raises:

@@ -110,6 +110,7 @@ class Writer:
         self._wake = asyncio.Event()
         self._closed = False
         self._opened = 0.0
+        self._in_use = asyncio.Lock()
         self._worker = asyncio.create_task(self._work(), name="sqlite-writer")
 
     @classmethod
@@ -162,6 +163,53 @@ class Writer:
             self._look_at(error)
             raise
 
+    async def turn(self) -> None:
+        """Return when the connection's thread has done what it does at present; it writes nothing.
+
+        Raises:
+            StorageFailed, StorageClosed: as `run`.
+        """
+        self._refuse_while_faulty()
+        await self._thread.run(lambda connection: connection.execute("SELECT 1").fetchone())
+
+    async def while_closed(self, work: Callable[[Path], T], *, patience_ms: int) -> T:
+        """Run a function in a thread while no connection of this process is open; reads and writes wait.
+
+        Everything committed is in the database file then, and there is no WAL.
+
+        Raises:
+            StorageFailed: somebody reads for longer than `patience_ms`, or SQLite or `work` failed.
+        """
+        self._refuse_while_faulty()
+        others = self._others.paused(patience_ms / 1_000) if self._others else contextlib.nullcontext()
+        async with self._in_use, others:
+            if not await self.checkpoint(patience_ms=patience_ms):
+                raise StorageFailed("the database is being read by another program")
+            await self._thread.close()
+            try:
+                return await finish(asyncio.ensure_future(asyncio.to_thread(work, self._path)))
+            finally:
+                await self._reopen()
+
+    async def _reopen(self) -> None:
+        """Open the connection again, as often as it takes, until closed. Nothing is lost: all is synced."""
+        attempts = 0
+        while not self._closed:
+            try:
+                self._thread = await finish(asyncio.ensure_future(ConnectionThread.open(self._path)))
+            except StorageFailed as error:
+                self.fault = error
+                self._is_sound.clear()
+                _say(log.warning, "database_does_not_reopen", problem=error.message, attempts=attempts + 1)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(pause_s(attempts)):
+                        await self._stopped.wait()
+                attempts += 1
+            else:
+                self.fault = None
+                self._is_sound.set()
+                return
+
     async def sound(self) -> None:
         """Wait until writes are taken: at once unless the disk has failed."""
         await self._is_sound.wait()
@@ -182,10 +230,11 @@ class Writer:
     async def _work(self) -> None:
         try:
             while await self._group_is_ready():
-                if self.fault is None:
-                    await self._commit(self._take())
-                else:
-                    await self._recover()
+                async with self._in_use:
+                    if self.fault is not None:
+                        await self._recover()
+                    elif self._waiting:
+                        await self._commit(self._take())
         finally:
             self._closed = True
             for waiter in self._waiting:

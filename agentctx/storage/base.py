@@ -7,28 +7,39 @@ every live chunk has its vector or a job that owes it, and no vector lacks its l
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
 
 from agentctx.embedding_providers.base import Vectors
+from agentctx.storage.backups import Backup
+from agentctx.storage.injections import InjectionStorage
 from agentctx.storage.records import (
     BuriedRow,
     Census,
+    Damage,
     Draft,
     Entry,
     Filter,
     IdempotencyKey,
     Job,
+    Owed,
     QueueDepth,
     ResolvedChunk,
     Revision,
+    SampledChunk,
     Saved,
+    ScrubState,
     Space,
     SpaceFault,
     StorageStats,
     VectorHit,
     WordHit,
 )
+from agentctx.storage.transfer import ExportPage, Selection
+
+ErasureListener: TypeAlias = Callable[[Sequence[str]], None]
+"""Is told the ids of entries that were forgotten or whose time is over, once they are gone."""
 
 
 class JobStorage(Protocol):
@@ -60,17 +71,9 @@ class JobStorage(Protocol):
         """Give the job up, keeping it and the reason."""
         ...
 
-    async def retry_buried(self) -> int:
-        """Make every buried job pending again; returns how many."""
-        ...
-
     async def next_due(self, now: int) -> int | None:
         """When the next pending job that is not due now will be: `not_before` or the end of its lease."""
         ...
-
-    async def depth(self) -> QueueDepth: ...
-
-    async def buried(self, limit: int = 100) -> list[BuriedRow]: ...
 
 
 class StorageCare(Protocol):
@@ -139,9 +142,47 @@ class StorageCare(Protocol):
         """
         ...
 
+    async def untidy(self) -> None:
+        """Wait until `tidy` has something to do."""
+        ...
+
+
+class ScrubStorage(Protocol):
+    """Comparing what is stored with its checksums."""
+
+    @property
+    def failures(self) -> int:
+        """Reads since the start that met something damaged; it was left out of their answers."""
+        ...
+
+    async def step(self) -> bool:
+        """Check a bounded slice, if a pass is under way or due (once a day); False when there is no more."""
+        ...
+
+    async def state(self) -> ScrubState: ...
+
+    async def check_all(self) -> list[Damage]:
+        """Check everything now."""
+        ...
+
+    async def mend(self) -> list[Damage]:
+        """Check everything, owe damaged vectors again, and return what cannot be made anew."""
+        ...
+
 
 class Storage(JobStorage, StorageCare, Protocol):
     """Everything the service keeps."""
+
+    @property
+    def injections(self) -> InjectionStorage: ...
+
+    @property
+    def scrub(self) -> ScrubStorage: ...
+
+    @property
+    def vector_store(self) -> str:
+        """Which store keeps the vectors: `sqlite-vec`, in the engine's own file, or one outside of it."""
+        ...
 
     async def save(
         self,
@@ -195,8 +236,12 @@ class Storage(JobStorage, StorageCare, Protocol):
         """
         ...
 
-    async def delete(self, entry_id: str, *, if_version: int | None = None) -> int:
+    async def delete(
+        self, entry_id: str, *, if_version: int | None = None, principal: int | None = None
+    ) -> int:
         """Remove entry, versions, chunks, words, vectors and jobs at once; returns the number of versions.
+
+        That `principal` did it is recorded, without key and content; None is the service itself.
 
         Raises:
             NotFound, VersionConflict.
@@ -205,6 +250,13 @@ class Storage(JobStorage, StorageCare, Protocol):
 
     async def sweep(self, *, limit: int = 1_000) -> int:
         """Remove expired entries and forgotten idempotency keys; returns the number of entries."""
+        ...
+
+    def tell_erased(self, listener: ErasureListener) -> None:
+        """Tell a listener, from now on, which entries were removed, so that it keeps nothing of them.
+
+        It is called in the loop of the caller and must not raise.
+        """
         ...
 
     async def search_words(self, question: str, wanted: Filter, limit: int) -> list[WordHit]:
@@ -223,12 +275,50 @@ class Storage(JobStorage, StorageCare, Protocol):
         """The chunks that are (still) live, unexpired and inside the filter, with their present text."""
         ...
 
+    async def claim(
+        self,
+        limit: int,
+        *,
+        now: int,
+        lease_until: int,
+        exclude: Collection[int] = (),
+        space: int | None = None,
+    ) -> list[Job]:
+        """As `JobStorage.claim`, for the jobs of one space."""
+        ...
+
+    async def retry_buried(self) -> int:
+        """Make every buried job pending again; returns how many."""
+        ...
+
+    async def depth(self) -> QueueDepth:
+        """What the space that answers is owed; while none does, all that is owed."""
+        ...
+
+    async def buried(self, limit: int = 100) -> list[BuriedRow]:
+        """The jobs that `depth` counts as buried, oldest first."""
+        ...
+
+    async def release_leases(self, space: int | None = None) -> None:
+        """As `JobStorage.release_leases`, for the jobs of one space."""
+        ...
+
+    async def next_due(self, now: int, space: int | None = None) -> int | None:
+        """As `JobStorage.next_due`, for the jobs of one space."""
+        ...
+
     async def spaces(self) -> list[Space]:
         """Every space, newest first. Retired ones have no vectors any more."""
         ...
 
     async def open_space(self, fingerprint: Mapping[str, str | int]) -> Space:
-        """Find or make the newest space of a fingerprint, enable it and disable every other one.
+        """`open_spaces` of this one."""
+        ...
+
+    async def open_spaces(self, fingerprints: Sequence[Mapping[str, str | int]]) -> list[Space]:
+        """Find or make the newest space of each fingerprint, enable these and disable every other one.
+
+        Every live chunk without a vector is owed to each of them from then on.
 
         The first space of a database is active; one beside an active space is building.
         """
@@ -242,8 +332,34 @@ class Storage(JobStorage, StorageCare, Protocol):
         """Record the canary's vector, fix the dimension by it and make the table of vectors."""
         ...
 
-    async def activate_space(self, space_id: int) -> Space:
-        """Make a space the one that is searched; the one before is retired with its vectors and jobs."""
+    async def activate_space(self, space_id: int, *, most_owed: int | None = None) -> Space:
+        """Make a space the one that is searched, in one step.
+
+        The one before is kept if it is enabled: it goes on being owed every save, and can be activated
+        again. All that are not enabled are retired with their vectors and jobs.
+
+        Raises:
+            Conflict: `most_owed` is given, and more jobs are pending, or chunks have neither vector nor job.
+        """
+        ...
+
+    async def retire_former(self) -> list[int]:
+        """Retire every space that was searched before, and every one that is not enabled; returns their ids.
+
+        The active one stays, and one that is being built.
+        """
+        ...
+
+    async def approve_space(self, space_id: int) -> None:
+        """Remember that somebody agreed to what filling the space costs."""
+        ...
+
+    async def record_comparison(self, space_id: int, comparison: Mapping[str, Any]) -> None:
+        """Remember how the space compared with the active one."""
+        ...
+
+    async def sample_chunks(self, limit: int) -> list[SampledChunk]:
+        """Up to `limit` live chunks of all namespaces, spread evenly: the same ones while nothing changes."""
         ...
 
     async def disable_spaces(self) -> None:
@@ -256,6 +372,48 @@ class Storage(JobStorage, StorageCare, Protocol):
 
     async def owed(self, space_id: int) -> int:
         """Pending jobs of the space."""
+        ...
+
+    async def owed_in_all(self, space_id: int) -> Owed:
+        """What the space is owed, with its size."""
+        ...
+
+    async def export_page(self, selection: Selection, *, after: int, limit: int) -> ExportPage:
+        """Live entries in the order of their last version, oldest first; `after` is 0, then a page's `next`.
+
+        An entry that changes meanwhile comes again, at the end; none is left out.
+        """
+        ...
+
+    async def import_entry(
+        self,
+        draft: Draft,
+        *,
+        entry_id: str,
+        created: int,
+        updated: int,
+        owed: bool,
+        dry_run: bool = False,
+    ) -> Saved:
+        """Save an entry under an id, with its times, unless it is there and the same, or newer.
+
+        `dry_run`: only say what would be done.
+
+        Raises:
+            InvalidInput: the id is another entry's.
+            StorageFull, StorageFailed: nothing was saved.
+        """
+        ...
+
+    async def backup(self, target: Path) -> Backup:
+        """Write a verified copy of everything, as it is at one moment, into a file; saves go on meanwhile.
+
+        A file that was there is replaced at the end, in one step. One backup or check runs at a time.
+
+        Raises:
+            InvalidInput: no absolute path, or a file that is there and is no backup.
+            StorageFull, StorageFailed: what was there stays.
+        """
         ...
 
     async def stats(self) -> StorageStats: ...

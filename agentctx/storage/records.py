@@ -126,13 +126,17 @@ class Saved:
     """Whether the entry owes embeddings now, from this save or an earlier one."""
     embedded: bool = False
     """Whether an enabled space exists at all."""
+    erased: str | None = None
+    """An expired entry with the same key, which was removed for it."""
 
 
 class SpaceState(StrEnum):
-    """building → active → retired. Only one space is active, and only an active one is searched."""
+    """building → active ⇄ kept → retired. Only one space is active, and only an active one is searched."""
 
     BUILDING = "building"
     ACTIVE = "active"
+    KEPT = "kept"
+    """It was active, and can be again."""
     RETIRED = "retired"
 
 
@@ -149,6 +153,31 @@ class Space:
     dimension: int | None
     canary: Vectors | None
     """Vector of the canary text, `(dimension,)`."""
+    vector_store: str
+    """Which store keeps the vectors."""
+    approved: bool = False
+    """Whether somebody agreed to what filling it costs."""
+    comparison: Mapping[str, Any] | None = None
+    """How it compared with the active space when it was filled, as `Storage.record_comparison` got it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampledChunk:
+    """A live chunk with its text, drawn for a comparison."""
+
+    chunk: int
+    entry: str
+    namespace: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """What a space is owed: its pending jobs, those given up, and the size of their texts in UTF-8 bytes."""
+
+    pending: int
+    buried: int
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,6 +280,25 @@ class Census:
             + self.words_without_chunk
             + self.chunks_without_words
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Something that is not what was saved. Only a vector has `space` and `chunk`: it can be made anew."""
+
+    entry: str
+    what: str
+    """`entry`, `chunk`, `chunks` or `vector`."""
+    space: int | None = None
+    chunk: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubState:
+    """The last full pass of the scrub: when it ended (None: there was none) and how much damage it found."""
+
+    finished: int | None
+    damaged: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from agentctx.chunking.base import Span
 from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.config.schema import LimitSettings
-from agentctx.errors import InvalidInput, NotFound
+from agentctx.errors import InvalidInput, NotFound, SecretRefused, StorageCorrupt
+from agentctx.redaction.redactor import Redactor, no_redaction
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Clock, Draft, Entry, Filter, IdempotencyKey, Job, Revision, Saved
-from agentctx.stores.bodies import Body, Kind
+from agentctx.stores.bodies import NEW_COUNTS, Body, Kind
 from agentctx.stores.fields import Envelope, check
-from agentctx.stores.redaction import Redactor, no_redaction, redact_fields
+from agentctx.stores.redaction import redact_fields, redact_name
 from agentctx.times import format_date, parse_duration
 from agentctx.wire import DEFAULT_NAMESPACE, Origin, Trust
 
@@ -24,7 +26,7 @@ EmbedCallback: TypeAlias = Callable[[Sequence[Job]], None]
 """Called after the commit with the embeddings a save made owed. It must not block."""
 
 INLINE_CHARS = 4_000
-"""Shorter texts are cut faster than a thread is reached."""
+"""Shorter texts are redacted and cut faster than a thread is reached."""
 
 _TRUST_OF_ORIGIN: Mapping[Origin, Trust] = {
     "user": "agent",
@@ -95,12 +97,15 @@ class EntryStore:
 
         Raises:
             InvalidInput: a field is missing, unknown, of the wrong type or over its limit.
+            SecretRefused: it holds secrets, and they are refused.
             VersionConflict, IdempotencyKeyReused, StorageFull, StorageFailed.
         """
-        kind = self._kinds[collection]
+        kind, what = self._kinds[collection], f"this {collection} cannot be saved"
         self._check_envelope(collection, kind, context)
-        checked = check(kind.model, values, self._limits, what=f"this {collection} cannot be saved")
-        redacted, kinds = redact_fields(checked.model_dump(exclude_none=True), self._redactor)
+        checked = check(kind.model, values, self._limits, what=what)
+        redacted, of_fields = await self._redact(checked.model_dump(exclude_none=True), what)
+        context, of_names = self._redact_context(context, what)
+        kinds = _distinct(of_fields, of_names)
         body = kind.compose(kind.model.model_construct(**redacted))
         spans = await _cut(body)
         saved = await self._storage.save(
@@ -124,9 +129,9 @@ class EntryStore:
         """Change some fields of an entry; the others stay.
 
         Raises:
-            NotFound, VersionConflict, InvalidInput.
+            NotFound, VersionConflict, InvalidInput, SecretRefused.
         """
-        redacted, kinds = redact_fields(changes, self._redactor)
+        redacted, kinds = await self._redact(changes, "this entry cannot be changed so")
         expires = self._expires(ttl)
 
         def revision(entry: Entry, _: Draft | None) -> Draft:
@@ -140,6 +145,49 @@ class EntryStore:
             return revised_draft(entry, kind, kind.compose(checked), expires=expires or entry.expires)
 
         return StoreResult(await self.revise(entry_id, revision, if_version=if_version), kinds)
+
+    async def import_entry(self, entry: Entry, *, principal: int, dry_run: bool = False) -> StoreResult:
+        """Save a version that was exported, under its id and with its times.
+
+        Whatever it says of itself, it is of origin `import` and its trust is `external`.
+
+        Raises:
+            InvalidInput: a field is missing, unknown or malformed, or the id is another entry's.
+            SecretRefused: it holds secrets, and they are refused.
+            UnknownCollection, StorageFull, StorageFailed.
+        """
+        kind = self._kinds[entry.collection]
+        what = f"this {entry.collection} cannot be imported"
+        where = SaveContext(
+            namespace=entry.namespace, session=entry.session or None, agent=entry.agent or None
+        )
+        self._check_envelope(entry.collection, kind, where)
+        checked = check(kind.model, kind.fields_of(entry), self._limits, what=what)
+        redacted, of_fields = await self._redact(checked.model_dump(exclude_none=True), what)
+        where, of_names = self._redact_context(where, what)
+        kinds = _distinct(of_fields, of_names)
+        body = kind.compose(kind.model.model_construct(**{**_defaults(kind), **redacted}))
+        ours = replace(
+            entry,
+            key=body.key,
+            session=where.session or "",
+            agent=where.agent or "",
+            origin="import",
+            trust=_TRUST_OF_ORIGIN["import"],
+            principal=principal,
+            attributes=counted(body, entry),
+        )
+        draft = await asyncio.to_thread(revised_draft, ours, kind, body, expires=entry.expires)
+        saved = await self._storage.import_entry(
+            draft,
+            entry_id=entry.id,
+            created=entry.created,
+            updated=entry.updated,
+            owed=self._on_saved is not None,
+            dry_run=dry_run,
+        )
+        self._emit(saved)
+        return StoreResult(saved, kinds)
 
     async def revise(self, entry_id: str, revision: Revision, *, if_version: int | None = None) -> Saved:
         """Save what `revision` makes of an entry, and tell the embed callback."""
@@ -177,15 +225,18 @@ class EntryStore:
         wanted = Filter(
             namespace=namespace,
             collections=tuple(collections or self._kinds),
-            session=session,
+            session=redact_name(session, self._redactor)[0],
             key_prefix=key_prefix,
         )
         return await self._storage.list_entries(wanted, limit=limit, before=before, with_content=with_content)
 
-    async def delete(self, entry_id: str, *, if_version: int | None = None) -> int:
+    async def delete(
+        self, entry_id: str, *, if_version: int | None = None, principal: int | None = None
+    ) -> int:
         """Remove an entry with everything that hangs on it; returns the number of versions."""
-        await self.get(entry_id)
-        return await self._storage.delete(entry_id, if_version=if_version)
+        with suppress(StorageCorrupt):  # what is damaged can be removed all the same
+            await self.get(entry_id)
+        return await self._storage.delete(entry_id, if_version=if_version, principal=principal)
 
     def _kind_of(self, entry: Entry) -> Kind:
         return self._kinds[entry.collection]
@@ -195,6 +246,22 @@ class EntryStore:
         check(Envelope, where, self._limits, what=f"this {collection} cannot be saved")
         if kind.needs_session and context.session is None:
             raise InvalidInput(f"a {collection} belongs to a session", hint="Give the session's name.")
+
+    async def _redact(self, values: Mapping[str, Any], what: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+        size = sum(len(value) for value in values.values() if isinstance(value, str))
+        if size <= INLINE_CHARS:
+            return redact_fields(values, self._redactor, what=what)
+        return await asyncio.to_thread(redact_fields, values, self._redactor, what=what)
+
+    def _redact_context(self, context: SaveContext, what: str) -> tuple[SaveContext, tuple[str, ...]]:
+        # A namespace says who shares the entry and a key which save it is: with a mark in it, neither would.
+        key = context.idempotency.key if context.idempotency else ""
+        for name, text in (("namespace", context.namespace), ("Idempotency-Key", key)):
+            if kinds := self._redactor(text).kinds:
+                raise SecretRefused(f"{what}: its {name} holds {kinds[0]}", hint=f"Choose another {name}.")
+        session, of_session = redact_name(context.session, self._redactor)
+        agent, of_agent = redact_name(context.agent, self._redactor)
+        return replace(context, session=session, agent=agent), _distinct(of_session, of_agent)
 
     def _draft(
         self, collection: str, kind: Kind, body: Body, spans: Sequence[Span], context: SaveContext
@@ -223,6 +290,25 @@ class EntryStore:
     def _emit(self, saved: Saved) -> None:
         if self._on_saved is not None and saved.jobs:
             self._on_saved(saved.jobs)
+
+
+def _distinct(*kinds: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(kind for each in kinds for kind in each))
+
+
+def counted(body: Body, entry: Entry) -> dict[str, Any]:
+    """What a foreign entry says of the attributes that are counted here, as far as it can be a count."""
+    known = {name: entry.attributes.get(name) for name in NEW_COUNTS if name in body.attributes}
+    return {
+        name: value
+        for name, value in known.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 2**53
+    }
+
+
+def _defaults(kind: Kind) -> dict[str, Any]:
+    fields = kind.model.model_fields.items()
+    return {name: field.get_default() for name, field in fields if not field.is_required()}
 
 
 def header(kind: Kind, body: Body, agent: str, created: int) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentctx.config.schema import LimitSettings
+from agentctx.redaction.redactor import Redactor, no_redaction
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Clock, Entry
 from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext, StoreResult
 from agentctx.stores.bodies import KINDS
 from agentctx.stores.fields import KnowledgeCategory
-from agentctx.stores.redaction import Redactor, no_redaction
 from agentctx.wire import DEFAULT_NAMESPACE
 
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from agentctx.config.schema import LimitSettings
+from agentctx.redaction.redactor import Redactor, no_redaction
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Clock, Draft, Entry, Revision, Saved
 from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext, StoreResult, revised_draft
 from agentctx.stores.bodies import KINDS, NEW_COUNTS
 from agentctx.stores.fields import LearningCategory, LearningFields
-from agentctx.stores.redaction import Redactor, no_redaction
 
 _KIND = KINDS["learning"]
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from agentctx.config.schema import LimitSettings
+from agentctx.redaction.redactor import Redactor, no_redaction
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Clock
 from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext, StoreResult
 from agentctx.stores.bodies import KINDS
-from agentctx.stores.redaction import Redactor, no_redaction
 
 
 class MemoryStore(EntryStore):

@@ -7,12 +7,12 @@ from typing import Any
 
 from agentctx.config.schema import CollectionSettings, LimitSettings
 from agentctx.errors import UnknownCollection
+from agentctx.redaction.redactor import Redactor, no_redaction
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Clock, Revision
 from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext, StoreResult
 from agentctx.stores.bodies import CUSTOM_KIND, KINDS
 from agentctx.stores.learning import LearningStore, happened_again
-from agentctx.stores.redaction import Redactor, no_redaction
 
 _REVISIONS: Mapping[str, Revision] = {"learning": happened_again}
 

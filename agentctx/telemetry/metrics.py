@@ -112,6 +112,9 @@ REQUEST_SECONDS = _histogram("agentctx_http_request_seconds", "Answering a reque
 
 DATABASE_READABLE = _gauge("agentctx_database_readable", "1 when the queue could be read just now, else 0")
 DATABASE_BYTES = _gauge("agentctx_database_bytes", "Size of the database file")
+CHECKSUM_FAILURES = _counter(
+    "agentctx_checksum_failures_total", "Reads that met a damaged entry or vector; it was left out"
+)
 WAL_BYTES = _gauge("agentctx_wal_bytes", "Size of the write-ahead log")
 
 BACKUP_MADE = _gauge(

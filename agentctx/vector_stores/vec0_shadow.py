@@ -108,11 +108,16 @@ def content_faults(connection: Connection, table: str, dimension: int) -> list[s
     Only for a table without `shape_faults`.
     """
     places = np.array(_rows(connection, table, _PLACES), dtype=np.int64).reshape(-1, 3)
-    disagreeing = spoiled = 0
+    disagreeing = spoiled = left = 0
     for block in _blocks(connection, table, dimension):
         disagreeing += _disagreeing_slots(block, places)
         spoiled += int(np.count_nonzero(~_has_unit_length(block.vectors[block.used])))
-    faults = [("slots that disagree with the list of ids", disagreeing), ("vectors not of length 1", spoiled)]
+        left += int(np.count_nonzero(block.vectors[~block.used].view(np.uint32).any(axis=1)))
+    faults = [
+        ("slots that disagree with the list of ids", disagreeing),
+        ("vectors not of length 1", spoiled),
+        ("unused slots that are not empty", left),
+    ]
     return [f"{what}: {count}" for what, count in faults if count]
 
 

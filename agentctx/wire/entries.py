@@ -179,6 +179,16 @@ class ForgetReply:
     id: str
     versions: int
     """How many versions it had."""
+    copies: list[str] = field(default_factory=list)
+    """Captured replies that repeat its text and are still there."""
+    copies_forgotten: list[str] = field(default_factory=list)
+    """Those that were forgotten with it."""
+    backups: int = 0
+    """Backups in the daemon's folder that may hold it."""
+    backups_oldest: str | None = None
+    """When the oldest of them was made."""
+    backups_until: str | None = None
+    """When newer ones will have replaced the last of them; null: never by itself."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

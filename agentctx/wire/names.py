@@ -23,6 +23,10 @@ Verdict = Literal[Fate, "not_found", "expired", "namespace", "filter", "trust", 
 EmbeddingState = Literal["pending", "done", "off"]
 PlaceUnit = Literal["line", "page", "slide", "sheet", "cell"]
 CheckStatus = Literal["pass", "warn", "fail", "skip"]
+ReembedStage = Literal["off", "held", "building", "comparing", "ready", "kept"]
+ReembedAction = Literal["approve", "switch", "rollback", "retire"]
+"""`approve`: agree to what it costs; `switch`: the next model answers; `rollback`: the former one does again;
+`retire`: drop the former one."""
 
 STRICT: dict[str, Any] = {"extra": "forbid", "strict": True}
 """Configuration of request bodies for pydantic: no coercion, unknown fields are errors."""

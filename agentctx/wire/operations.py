@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from agentctx.wire.names import STRICT
+from agentctx.wire.reembed import ReembedReply
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,14 +47,36 @@ class RetryReply:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ProviderCost:
+    """What a provider over HTTP costs, in USD. Days are those of UTC."""
+
+    usd_per_million_tokens: float | None
+    """Null when no price is known."""
+    price_source: str
+    """Who says so: `published`, with the month, or the setting; empty when no price is known."""
+    usd_per_day: float
+    """The cap; 0 is none."""
+    confirm_usd: float
+    """`agentctx ingest` asks before it costs more than that; 0 never asks."""
+    tokens_today: int
+    usd_today: float
+    cap_reached: bool
+    """Whether calls are refused until 00:00 UTC."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ProviderStatus:
-    """`state`: ok, starting, off, or degraded with `reason`."""
+    """`state`: ok, starting, off, or degraded with `reason`.
+
+    `cost` is null where nothing is asked over HTTP.
+    """
 
     id: str
     model: str
     dimension: int
     state: Literal["ok", "starting", "off", "degraded"]
     reason: str | None
+    cost: ProviderCost | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,6 +119,14 @@ class ActivityStatus:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ProxyStatus:
+    """The proxy's port on 127.0.0.1."""
+
+    port: int
+    token_file: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class StatusReply:
     """What the daemon says of itself. CPU seconds are those of its process since it started."""
 
@@ -113,3 +144,35 @@ class StatusReply:
     cpu_seconds: float
     rss_bytes: int
     activity: ActivityStatus
+    proxy: ProxyStatus | None = None
+    """None: calls go through the proxy over the socket only."""
+    reembed: ReembedReply | None = None
+    """Null while there is no model beside the one that answers."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BackupRequest:
+    """Where the backup goes: an absolute path on the daemon's machine; null: into its folder of backups."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+
+    file: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BackupReply:
+    """A backup that was written, and read back to the last row."""
+
+    file: str
+    made: str
+    bytes: int
+    schema: int
+    """Version of the newest migration in it."""
+    entries: int
+    versions: int
+    """Of all entries, the live ones included."""
+    vectors: int
+    outside_vectors: int
+    """Kept in a store outside of the database: not in the backup, embedded again after a restore."""
+    removed: list[str]
+    """Older backups that were removed."""

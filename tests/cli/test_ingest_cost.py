@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.cli.ingest_cost import cost_line, needs_consent
-from agentctx.embedding_providers.prices import CostEstimate
+from agentctx.cli.ingest_cost import cost_line
+from agentctx.embedding_providers.prices import CostEstimate, needs_consent
 from agentctx.wire import EntryPage, ProviderCost, ProviderStatus, SaveManyReply
 from tests.cli.terminal import Terminal
 from tests.client.stub_daemon import Reply, Seen, StubDaemon, save_result, status_reply

@@ -81,7 +81,11 @@ async def test_only_what_is_wanted_is_examined(core: Core) -> None:
         (damage.lose_a_vector, {"database.invariant": "fail"}, "made 1 missing job"),
         (damage.leave_an_orphan, {"database.invariant": "fail"}, "orphan"),
         (damage.lose_words, {"database.words": "fail", "database.invariant": "fail"}, "3 chunks"),
-        (damage.scramble_vectors, {"database.vectors": "fail"}, "made 1 table of vectors anew"),
+        (
+            damage.scramble_vectors,
+            {"database.vectors": "fail", "database.scrub": "fail"},
+            "made 1 table of vectors anew",
+        ),
         (damage.bury_everything, {"queue.buried": "warn"}, "put 3 jobs back"),
     ],
 )

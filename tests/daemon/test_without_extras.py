@@ -18,6 +18,7 @@ PACKAGES = {
     "watch": ("watchfiles",),
     "otel": ("opentelemetry",),
     "openai": ("openai",),
+    "anthropic": ("anthropic",),
     "cohere": ("cohere",),
     "chroma": ("chromadb",),
 }

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from agentctx.sqlite.driver import Connection, open_connection
+from agentctx.storage.sqlite import checksums
 
 
 def damaged(database: Path, how: Callable[[Connection], object]) -> None:
@@ -25,7 +26,9 @@ def lose_a_vector(connection: Connection) -> None:
 
 def leave_an_orphan(connection: Connection) -> None:
     """A vector, words and chunk are left of an entry that is gone."""
-    connection.execute("UPDATE entries SET live = 0 WHERE seq = (SELECT MIN(seq) FROM entries)")
+    (seq,) = connection.execute("SELECT MIN(seq) FROM entries").fetchone()
+    connection.execute("UPDATE entries SET live = 0 WHERE seq = ?", (seq,))
+    checksums.seal(connection, seq)
 
 
 def lose_words(connection: Connection) -> None:

@@ -1,34 +1,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import MutableMapping, Sequence
+from collections.abc import MutableMapping
 from typing import Any
 
 import pytest
 
-from agentctx.embedding_queue.maintenance import maintain
+from agentctx.embedding_queue.maintenance import GATHERED_S, PROMISED_S, keep_tidy, maintain
 from agentctx.errors import StorageFailed
 
 
 class Expiring:
-    """What each call does or raises: `plan` of `sweep`, `tidying` of `tidy`."""
+    """What each call of `sweep` does or raises."""
 
-    def __init__(self, *plan: int | Exception, tidying: Sequence[bool | Exception] = ()) -> None:
+    def __init__(self, *plan: int | Exception) -> None:
         self.plan = list(plan)
-        self.tidying = list(tidying)
         self.sweeps = 0
-        self.tidied_after: list[int] = []
 
     async def sweep(self, *, limit: int = 1_000) -> int:
         self.sweeps += 1
         step = self.plan.pop(0) if self.plan else 0
-        if isinstance(step, Exception):
-            raise step
-        return step
-
-    async def tidy(self) -> bool:
-        self.tidied_after.append(self.sweeps)
-        step = self.tidying.pop(0) if self.tidying else True
         if isinstance(step, Exception):
             raise step
         return step
@@ -75,22 +66,64 @@ async def test_a_failed_sweep_is_logged_and_made_up_for_by_the_next(
     ]
 
 
-async def test_tidies_up_once_a_round_after_the_sweep() -> None:
-    storage = Expiring(3, 0, 5, 0)
-    await swept(storage, naps=2)
-    assert storage.tidied_after == [2, 4]
+async def test_a_bug_ends_it() -> None:
+    with pytest.raises(ZeroDivisionError):
+        await maintain(Expiring(ZeroDivisionError()), interval_s=60)
 
 
-async def test_tidying_that_fails_or_is_put_off_is_made_up_for_by_the_next(
+class Untidy:
+    """A storage with deleted text in its files; `plan` is what each `tidy` does or raises."""
+
+    def __init__(self, *plan: bool | Exception) -> None:
+        self.plan = list(plan)
+        self.pauses: list[float] = []
+        self.asked = 0
+
+    async def untidy(self) -> None:
+        self.asked += 1
+        if not self.plan:
+            raise asyncio.CancelledError
+
+    async def tidy(self) -> bool:
+        step = self.plan.pop(0)
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+
+
+async def tidied(storage: Untidy) -> Untidy:
+    with pytest.raises(asyncio.CancelledError):
+        await keep_tidy(storage, sleep=storage.sleep)
+    return storage
+
+
+async def test_deleted_text_leaves_the_files_soon_and_only_when_there_is_some() -> None:
+    storage = await tidied(Untidy(True, True))
+    assert storage.pauses == [GATHERED_S, GATHERED_S]
+    assert storage.asked == 3
+
+
+async def test_readers_in_the_way_are_waited_for_and_told_of_when_it_takes_longer_than_promised(
     logs: list[MutableMapping[str, Any]],
 ) -> None:
-    storage = Expiring(tidying=[StorageFailed("locked"), False, True])
-    await swept(storage, naps=3)
-    assert len(storage.tidied_after) == 3
-    assert [entry["event"] for entry in logs] == ["tidying_failed", "tidying_put_off"]
+    tries = round(PROMISED_S / GATHERED_S)
+    storage = await tidied(Untidy(*[False] * (tries + 2), True))
+    assert storage.pauses == [GATHERED_S] * tries + [PROMISED_S] * 3
+    assert [entry["event"] for entry in logs if entry["log_level"] != "debug"] == [
+        "deleted_text_remains",
+        "deleted_text_is_gone",
+    ]
 
 
-@pytest.mark.parametrize("storage", [Expiring(ZeroDivisionError()), Expiring(tidying=[ZeroDivisionError()])])
-async def test_a_bug_ends_it(storage: Expiring) -> None:
+async def test_tidying_that_fails_is_tried_again(logs: list[MutableMapping[str, Any]]) -> None:
+    storage = await tidied(Untidy(StorageFailed("locked"), StorageFailed("locked"), True))
+    assert storage.asked == 2
+    assert [entry.get("reason") for entry in logs] == ["locked"]
+
+
+async def test_a_bug_in_tidying_ends_it() -> None:
     with pytest.raises(ZeroDivisionError):
-        await maintain(storage, interval_s=60)
+        await keep_tidy(Untidy(ZeroDivisionError()), sleep=Untidy().sleep)

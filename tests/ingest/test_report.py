@@ -37,6 +37,7 @@ def test_the_document_has_counts_reasons_failures_and_missing() -> None:
         "failed": [{"path": "/d/c", "problem": "permission denied", "hint": "Run as its owner."}],
         "remarks": [{"path": "/d/a", "remark": "a sheet was cut"}],
         "embedding": None,
+        "cost": None,
     }
 
 

@@ -108,3 +108,25 @@ def test_only_state_of_the_api_goes_on_by_replies() -> None:
     assert reply_key(RESPONSES, {"input": "hi"}, Scope(), reply) is not None
     assert reply_key(RESPONSES, {"input": "hi"}, Scope(conversation="s"), reply) is None
     assert reply_key(CHAT, BODY, Scope(), reply) is None
+
+
+def test_no_block_with_a_forgotten_entry_is_given_again() -> None:
+    memory = RecentConversations()
+    memory.remember("c", "t1", "one", ["a", "b"])
+    memory.remember("c", "t2", "two", ["b"])
+    memory.remember("d", "t1", "other", ["c"])
+    memory.forget(["a", "c"])
+    assert memory.recall("c").blocks == {"t2": "two"}
+    assert memory.recall("c").ids == {"t2": ("b",)}
+    assert memory.recall("d").blocks == {}
+    assert memory.recall("d").latest is None
+    assert memory.bytes == len("two")
+
+
+def test_a_block_that_was_under_way_while_its_entry_was_forgotten_is_not_kept() -> None:
+    memory = RecentConversations()
+    memory.remember("c", "t1", "one", ["a"])
+    memory.forget(["a"])
+    memory.remember("c", "t2", "late", ["a", "b"])
+    assert memory.recall("c").blocks == {}
+    assert memory.bytes == 0

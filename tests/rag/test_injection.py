@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,9 @@ from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.rag.floor import NO_DISTANCE, Floor
 from agentctx.rag.service import Context, Question, RAGService, Serving
 from agentctx.rag.trace import count_fates
+from agentctx.sqlite.driver import open_connection
 from agentctx.storage.records import Filter
+from agentctx.storage.sqlite import checksums
 from agentctx.wire import Fate
 from tests.running_core import embedded, running_core, save
 
@@ -55,10 +57,12 @@ def fates(context: Context) -> dict[Fate, int]:
 
 def rewrite_trust(folder: Path, key: str, trust: str) -> None:
     # No save can give an entry the trust of an operator yet.
-    connection = sqlite3.connect(folder / "agentctx.db")
-    with connection:
-        connection.execute("UPDATE entries SET trust = ? WHERE key = ?", (trust, key))
-    connection.close()
+    with closing(open_connection(folder / "agentctx.db")) as connection:
+        (seq,) = connection.execute("SELECT seq FROM entries WHERE key = ?", (key,)).fetchone()
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("UPDATE entries SET trust = ? WHERE seq = ?", (trust, seq))
+        checksums.seal(connection, seq)
+        connection.execute("COMMIT")
 
 
 class TestTrust:

@@ -9,8 +9,11 @@ from typing import Any
 
 from agentctx.errors import AgentctxError
 from agentctx.server.service import Examination, Listing, Peer
+from agentctx.storage.transfer import Selection
 from agentctx.wire import (
     ActivityStatus,
+    BackupReply,
+    BackupRequest,
     CheckResult,
     ContextReply,
     ContextRequest,
@@ -23,12 +26,16 @@ from agentctx.wire import (
     EntryView,
     ExplainReply,
     ExplainRequest,
+    ExportReply,
     ForgetReply,
+    ImportRequest,
     InjectionList,
     InjectionView,
     OutcomeRequest,
     ProviderStatus,
     QueueReply,
+    ReembedAction,
+    ReembedReply,
     RetryReply,
     SaveRequest,
     SaveResult,
@@ -38,6 +45,17 @@ from agentctx.wire import (
     VersionList,
 )
 
+BACKUP = BackupReply(
+    file="b",
+    made="2026-01-01T00:00:00.000Z",
+    bytes=1,
+    schema=1,
+    entries=0,
+    versions=0,
+    vectors=0,
+    outside_vectors=0,
+    removed=[],
+)
 SAVED = SaveResult(id="e1", version=1, changed=True)
 QUEUE = QueueReply(pending=0, buried=0, oldest_seconds=0.0, buried_jobs=[])
 IDLE = ActivityStatus(
@@ -133,8 +151,10 @@ class RecordingService:
         self._record("versions", peer, entry_id)
         return VersionList(versions=[ENTRY])
 
-    async def forget(self, entry_id: str, peer: Peer, *, if_version: int | None = None) -> ForgetReply:
-        self._record("forget", peer, entry_id, if_version=if_version)
+    async def forget(
+        self, entry_id: str, peer: Peer, *, if_version: int | None = None, with_copies: bool = False
+    ) -> ForgetReply:
+        self._record("forget", peer, entry_id, if_version=if_version, with_copies=with_copies)
         return ForgetReply(id=entry_id, versions=1)
 
     async def outcome(self, entry_id: str, request: OutcomeRequest, peer: Peer) -> SaveResult:
@@ -194,6 +214,28 @@ class RecordingService:
     async def drain(self, request: DrainRequest, peer: Peer) -> QueueReply:
         self._record("drain", peer, request)
         return QUEUE
+
+    async def export(
+        self, selection: Selection, peer: Peer, *, cursor: str | None, limit: int
+    ) -> ExportReply:
+        self._record("export", peer, selection, cursor, limit)
+        return ExportReply(entries=[], next=None)
+
+    async def import_entries(self, request: ImportRequest, peer: Peer) -> list[SaveResult | AgentctxError]:
+        self._record("import_entries", peer, request)
+        return [SAVED for _ in request.entries]
+
+    async def backup(self, request: BackupRequest, peer: Peer) -> BackupReply:
+        self._record("backup", peer, request)
+        return BACKUP
+
+    async def reembed_status(self, peer: Peer) -> ReembedReply:
+        self._record("reembed_status", peer)
+        return ReembedReply(stage="off", answering=None, beside=None)
+
+    async def reembed(self, action: ReembedAction, peer: Peer) -> ReembedReply:
+        self._record("reembed", peer, action)
+        return ReembedReply(stage="kept", answering=None, beside=None)
 
     async def metrics(self) -> bytes:
         return b"agentctx_queue_pending 0.0\n"

@@ -26,7 +26,12 @@ ROUTES = {
     ("get", "/v1/status"),
     ("get", "/v1/queue"),
     ("post", "/v1/queue/retry"),
+    ("get", "/v1/reembed"),
+    ("post", "/v1/reembed/{action}"),
     ("post", "/v1/queue/drain"),
+    ("post", "/v1/backup"),
+    ("get", "/v1/export"),
+    ("post", "/v1/import"),
     ("get", "/v1/doctor"),
     ("post", "/v1/doctor/fix"),
 }

@@ -126,17 +126,17 @@ async def test_reads_edits_forgets_and_judges_by_id() -> None:
         replies = [
             await daemon.http.get("/v1/entries/e1?version=3"),
             await daemon.http.patch("/v1/entries/e1", json={"content": "b", "if_version": 3}),
-            await daemon.http.delete("/v1/entries/e1?if_version=4"),
+            await daemon.http.delete("/v1/entries/e1?if_version=4&with_copies=true"),
             await daemon.http.get("/v1/entries/e1/versions"),
             await daemon.http.post("/v1/learnings/e1/outcome", json={"success": False}),
         ]
     assert [reply.status_code for reply in replies] == [200] * 5
     assert replies[0].json()["content"] == "a"
-    assert replies[2].json() == {"id": "e1", "versions": 1}
+    assert replies[2].json().items() >= {"id": "e1", "versions": 1}.items()
     assert daemon.service.calls == [
         ("get", ("e1",), {"version": 3}),
         ("edit", ("e1", EditRequest(content="b", if_version=3)), {}),
-        ("forget", ("e1",), {"if_version": 4}),
+        ("forget", ("e1",), {"if_version": 4, "with_copies": True}),
         ("versions", ("e1",), {}),
         ("outcome", ("e1", OutcomeRequest(success=False)), {}),
     ]

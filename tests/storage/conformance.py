@@ -9,7 +9,7 @@ import pytest
 
 from agentctx.chunking.base import Span
 from agentctx.embedding_providers.base import Vectors
-from agentctx.errors import IdempotencyKeyReused, NotFound, VersionConflict
+from agentctx.errors import Conflict, IdempotencyKeyReused, NotFound, VersionConflict
 from agentctx.storage.base import Storage
 from agentctx.storage.records import (
     Change,
@@ -25,6 +25,7 @@ from agentctx.storage.records import (
 from tests.storage.drafts import ALL, FINGERPRINT, START_MS, HandClock, draft, keyless, vector, vectors
 
 HOUR_MS = 3_600_000
+OTHER = {**FINGERPRINT, "model": "other"}
 
 
 async def serving_space(storage: Storage) -> Space:
@@ -576,8 +577,8 @@ class SpaceConformance:
         new = await storage.open_space({**FINGERPRINT, "model": "two"})
         assert (new.state, new.id != old.id) == (SpaceState.BUILDING, True)
         await storage.prepare_space(new.id, vector(0, 1))
-        assert await storage.backfill(new.id) == 1
-        assert await storage.backfill(new.id) == 0
+        await assert_sound(storage)
+        assert await storage.backfill(new.id) == 0, "everything was owed to it when it was opened"
         assert await storage.owed(new.id) == 1
         jobs: list[Job] = await storage.claim(9, now=START_MS, lease_until=START_MS + 1)
         assert {job.space for job in jobs} == {new.id}
@@ -589,7 +590,8 @@ class SpaceConformance:
         assert (again.id not in (old.id, new.id), again.generation) == (True, 2), (
             "a retired space is not reused"
         )
-        await assert_sound(storage) if await storage.backfill(again.id) else pytest.fail("nothing owed")
+        assert await storage.owed(again.id) == 1
+        await assert_sound(storage)
 
     async def test_a_silently_changed_model_gets_a_new_generation(self, storage: Storage) -> None:
         old = await serving_space(storage)
@@ -597,7 +599,8 @@ class SpaceConformance:
         renewed = await storage.renew_space(old.id)
         assert (renewed.generation, renewed.state, renewed.enabled) == (2, SpaceState.BUILDING, True)
         assert (await storage.open_space(FINGERPRINT)).id == renewed.id
-        assert await storage.backfill(renewed.id) == 1
+        assert await storage.owed(renewed.id) == 1
+        await assert_sound(storage)
 
     async def test_switching_embedding_off_and_on_backfills(self, storage: Storage) -> None:
         space = await serving_space(storage)
@@ -608,9 +611,88 @@ class SpaceConformance:
         assert (await storage.depth()).pending == 0
         await assert_sound(storage)
         assert (await storage.open_space(FINGERPRINT)).id == space.id
-        assert (await storage.census()).violations == 2
-        assert await storage.backfill(space.id) == 2
+        assert await storage.owed(space.id) == 2
         await assert_sound(storage)
+
+    async def test_two_spaces_are_owed_every_save_and_claimed_apart(self, storage: Storage) -> None:
+        first, second = await storage.open_spaces([FINGERPRINT, OTHER])
+        assert (first.state, second.state) == (SpaceState.ACTIVE, SpaceState.BUILDING)
+        for space in (first, second):
+            await storage.prepare_space(space.id, vector(1))
+        saved = await save(storage, draft())
+        assert {job.space for job in saved.jobs} == {first.id, second.id}
+        for space in (first, second):
+            (job,) = await storage.claim(5, now=START_MS, lease_until=START_MS + 9, space=space.id)
+            assert job.space == space.id
+            assert await storage.next_due(START_MS, space.id) == START_MS + 9
+        await storage.release_leases(first.id)
+        assert await storage.next_due(START_MS, first.id) is None
+        assert await storage.next_due(START_MS, second.id) == START_MS + 9
+
+    async def test_only_the_active_space_is_waited_for(self, storage: Storage) -> None:
+        first, second = await storage.open_spaces([FINGERPRINT, OTHER])
+        for space in (first, second):
+            await storage.prepare_space(space.id, vector(1))
+        saved = await save(storage, draft())
+        (own,) = [job for job in saved.jobs if job.space == first.id]
+        await storage.complete([own], vectors(vector(1)))
+        entry = await storage.get(saved.id)
+        assert entry is not None
+        assert not entry.pending
+        assert (await storage.depth()).pending == 0
+        owed = await storage.owed_in_all(second.id)
+        assert (owed.pending, owed.buried) == (1, 0)
+        assert owed.bytes >= len(draft().content.encode())
+        await assert_sound(storage)
+
+    async def test_a_space_is_switched_to_kept_and_retired(self, storage: Storage) -> None:
+        first, second = await storage.open_spaces([FINGERPRINT, OTHER])
+        for space in (first, second):
+            await storage.prepare_space(space.id, vector(1))
+        saved = await save(storage, draft())
+        with pytest.raises(Conflict):
+            await storage.activate_space(second.id, most_owed=0)
+        for job in saved.jobs:
+            await storage.complete([job], vectors(vector(1)))
+        await storage.activate_space(second.id, most_owed=0)
+        assert await self.states(storage) == {first.id: SpaceState.KEPT, second.id: SpaceState.ACTIVE}
+        again = await storage.open_spaces([FINGERPRINT, OTHER])
+        assert [space.state for space in again] == [SpaceState.KEPT, SpaceState.ACTIVE]
+        await storage.activate_space(first.id, most_owed=0)
+        assert await self.states(storage) == {first.id: SpaceState.ACTIVE, second.id: SpaceState.KEPT}
+        assert await storage.retire_former() == [second.id]
+        assert await storage.retire_former() == []
+        assert len((await save(storage, draft("another text"))).jobs) == 1
+        await assert_sound(storage)
+
+    async def test_what_is_being_built_is_not_retired(self, storage: Storage) -> None:
+        await storage.open_spaces([FINGERPRINT, OTHER])
+        assert await storage.retire_former() == []
+
+    async def test_a_silent_change_leaves_the_other_space_alone(self, storage: Storage) -> None:
+        first, second = await storage.open_spaces([FINGERPRINT, OTHER])
+        renewed = await storage.renew_space(first.id)
+        enabled = {space.id for space in await storage.spaces() if space.enabled}
+        assert enabled == {renewed.id, second.id}
+
+    async def test_a_space_remembers_consent_and_comparison(self, storage: Storage) -> None:
+        space = await storage.open_space(FINGERPRINT)
+        assert (space.approved, space.comparison) == (False, None)
+        await storage.approve_space(space.id)
+        await storage.record_comparison(space.id, {"overlap": 0.5})
+        (known,) = await storage.spaces()
+        assert (known.approved, known.comparison) == (True, {"overlap": 0.5})
+
+    async def test_a_sample_is_spread_over_all_live_chunks(self, storage: Storage) -> None:
+        saved = [await save(storage, keyless(f"text {number}")) for number in range(9)]
+        await save(storage, draft("elsewhere", namespace="other"))
+        assert len(await storage.sample_chunks(50)) == 10
+        drawn = await storage.sample_chunks(5)
+        assert [each.text for each in drawn] == [f"text {number}" for number in (0, 2, 4, 6, 8)]
+        assert (drawn[0].entry, drawn[0].namespace) == (saved[0].id, "default")
+
+    async def states(self, storage: Storage) -> dict[int, SpaceState]:
+        return {space.id: space.state for space in await storage.spaces()}
 
     async def test_entries_deleted_while_a_space_is_off_leave_no_vector(self, storage: Storage) -> None:
         await serving_space(storage)

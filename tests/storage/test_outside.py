@@ -349,7 +349,7 @@ async def test_with_another_vector_store_the_space_is_another_one(
     try:
         second = await serving_space(inside)
         assert (second.id, second.vector_store) == (first.id + 1, "sqlite-vec")
-        assert await inside.backfill(second.id) == 1
+        assert await inside.owed(second.id) == 1
         jobs = await inside.claim(5, now=clock.now, lease_until=clock.now)
         assert await inside.complete(jobs, vectors(vector(1))) == 1
         await inside.activate_space(second.id)

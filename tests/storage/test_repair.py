@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from agentctx.errors import StorageFailed
 from agentctx.sqlite.driver import Error, OperationalError, open_connection
 from agentctx.storage.records import Saved
-from agentctx.storage.sqlite import engine, integrity, repair, word_index
+from agentctx.storage.sqlite import integrity, repair, tidying, word_index
 from agentctx.storage.sqlite.engine import SqliteStorage
 from tests.storage.drafts import ALL, HandClock, draft, keyless
 from tests.storage.repair_conformance import (
@@ -229,7 +229,7 @@ async def test_a_retired_space_gets_no_table(storage: SqliteStorage) -> None:
     await storage.activate_space(new.id)
     await storage.rebuild_vectors(old.id)
     found = await storage._readers.run(
-        lambda conn: conn.execute("SELECT name FROM sqlite_schema WHERE name LIKE 'vec%'").fetchall()
+        lambda conn: conn.execute("SELECT name FROM sqlite_schema WHERE name GLOB 'vec_[0-9]*'").fetchall()
     )
     assert found == []
 
@@ -331,7 +331,7 @@ async def test_tidying_does_nothing_unless_something_was_deleted(storage: Sqlite
 async def test_a_reader_puts_tidying_off(
     tmp_path: Path, storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "TIDY_PATIENCE_MS", 1)
+    monkeypatch.setattr(tidying, "PATIENCE_MS", 1)
     saved = await storage.save(keyless("read while it is deleted"), owed=False)
     with closing(open_connection(tmp_path / "agentctx.db", readonly=True)) as reader:
         reader.execute("BEGIN")

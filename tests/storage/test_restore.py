@@ -30,8 +30,13 @@ BAD_NAMES = {"relative": "other", "nul": "/tmp/a\0b", "long": "/tmp/" + "x" * 30
 CRASHES = """
 import os, sys
 from agentctx.sqlite.driver import open_connection
+from agentctx.storage.sqlite import checksums
 connection = open_connection(sys.argv[1])
-connection.execute("UPDATE entries SET key = 'in-the-wal' WHERE key = 'new'")
+(seq,) = connection.execute("SELECT seq FROM entries WHERE key = 'new'").fetchone()
+connection.execute("BEGIN")
+connection.execute("UPDATE entries SET key = 'in-the-wal' WHERE seq = ?", (seq,))
+checksums.seal(connection, seq)
+connection.execute("COMMIT")
 os._exit(0)
 """
 KEPT = "agentctx.db.before-restore-20261118T110640000Z"
@@ -132,6 +137,13 @@ class TestBackup:
 
 
 class TestRestore:
+    def test_two_restores_in_one_second_keep_two_databases(self, database: Path, backup: Path) -> None:
+        first = restore_database(backup, database, now=NOW).kept
+        second = restore_database(backup, database, now=NOW).kept
+        assert first is not None
+        assert second is not None
+        assert (keys(Path(first)), keys(Path(second))) == ({"old", "new"}, {"old"})
+
     def test_brings_the_backup_back_and_keeps_what_was(self, database: Path, backup: Path) -> None:
         restored = restore_database(backup, database, now=NOW)
         kept = database.with_name(KEPT)

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from agentctx.config.schema import LimitSettings
-from agentctx.errors import InvalidInput, NotFound, TooLarge, VersionConflict
+from agentctx.errors import InvalidInput, NotFound, SecretRefused, TooLarge, VersionConflict
+from agentctx.redaction.redactor import Redactor
+from agentctx.redaction.rules import load_rules
 from agentctx.storage.records import Change
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
@@ -205,16 +207,40 @@ async def test_a_word_of_100_kb_is_saved_and_found(store: KnowledgeStore, storag
 async def test_secrets_are_cut_out_before_anything_is_stored(
     storage: SqliteStorage, told: Told, clock: HandClock
 ) -> None:
-    def redactor(text: str) -> tuple[str, tuple[str, ...]]:
-        found = ("password",) if "hunter2" in text else ()
-        return text.replace("hunter2", "[REDACTED:password]"), found
-
-    store = KnowledgeStore(storage, told, clock=clock, redactor=redactor)
-    saved = await store.save("k", "it is hunter2", tags=["hunter2"])
-    assert saved.redacted == ("password",)
+    store = KnowledgeStore(storage, told, clock=clock, redactor=Redactor(load_rules()))
+    secret, mark = "ghp_" + "a1B2" * 9, "[redacted:github-token]"
+    who = SaveContext(session=secret, agent=f"bot {secret}")
+    saved = await store.save("k", f"it is {secret}", tags=[secret], source=f"of {secret}", context=who)
+    assert saved.redacted == ("github-token",)
     entry = await store.get(saved.saved.id)
-    assert "hunter2" not in repr(entry)
-    assert "hunter2" not in repr(told.texts)
-    edited = await store.edit(saved.saved.id, {"content": "now hunter2!"})
-    assert edited.redacted == ("password",)
-    assert (await store.get(saved.saved.id)).content == "now [REDACTED:password]!"
+    assert secret not in repr(entry)
+    assert secret not in repr(told.texts)
+    assert (entry.session, entry.agent, entry.attributes["tags"]) == (mark, f"bot {mark}", [mark])
+    assert [e.id for e in (await store.list_entries(session=secret))[0]] == [entry.id]
+    edited = await store.edit(saved.saved.id, {"content": f"now {secret}!"})
+    assert edited.redacted == ("github-token",)
+    assert (await store.get(saved.saved.id)).content == f"now {mark}!"
+
+
+async def test_a_redactor_that_refuses_names_kinds_and_places_and_stores_nothing(
+    storage: SqliteStorage, told: Told, clock: HandClock
+) -> None:
+    store = KnowledgeStore(storage, told, clock=clock, redactor=Redactor(load_rules(), refuses=True))
+    secret = "ghp_" + "a1B2" * 9
+    places = r"github-token in content at 6, github-token in tags\.1 at 0"
+    with pytest.raises(SecretRefused, match=places) as refused:
+        await store.save("k", f"it is {secret}", tags=["a", secret])
+    assert secret not in refused.value.message + refused.value.hint
+    assert await store.list_entries() == ([], None)
+    kept = await store.save("k", "nothing to hide")
+    with pytest.raises(SecretRefused, match=r"cannot be changed so.* github-token in content at 0"):
+        await store.edit(kept.saved.id, {"content": secret})
+    assert (await store.get(kept.saved.id)).content == "nothing to hide"
+
+
+async def test_a_namespace_that_is_a_secret_is_refused(
+    storage: SqliteStorage, told: Told, clock: HandClock
+) -> None:
+    store = KnowledgeStore(storage, told, clock=clock, redactor=Redactor(load_rules()))
+    with pytest.raises(SecretRefused, match="its namespace holds github-token"):
+        await store.save("k", "text", context=SaveContext(namespace="ghp_" + "a1B2" * 9))

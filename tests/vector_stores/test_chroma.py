@@ -129,8 +129,8 @@ class TestOpening:
                 await ChromaVectorStore.open(client=client, chroma_collection="by-l2")
 
     async def test_a_server_that_is_not_there(self) -> None:
+        port = chroma_server.free_port()
         with pytest.raises(StorageFailed) as caught:
-            port = chroma_server.free_port()
             await ChromaVectorStore.open(url=f"http://127.0.0.1:{port}", headers={"x-token": "s3cret"})
         assert "running" in caught.value.hint
         assert "s3cret" not in str(caught.value) + repr(caught.value.__cause__)

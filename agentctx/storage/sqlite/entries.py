@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from hashlib import sha256
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from agentctx.errors import IdempotencyKeyReused, NotFound, VersionConflict
+from agentctx.errors import IdempotencyKeyReused, NotFound, StorageCorrupt, VersionConflict
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.ids import uuid7
 from agentctx.storage.records import TRUST_ORDER, Change, Draft, Entry, IdempotencyKey, Job, Revision, Saved
-from agentctx.storage.sqlite import chunks
+from agentctx.storage.sqlite import audit, checksums, chunks
+from agentctx.storage.sqlite.checksums import Faults
 from agentctx.storage.sqlite.filters import Condition
 from agentctx.storage.words import scope_token
 from agentctx.wire import Trust
@@ -19,20 +20,27 @@ from agentctx.wire import Trust
 MAX_ROW = 2**63 - 1
 
 _PENDING = """EXISTS (SELECT 1 FROM jobs JOIN chunks ON chunks.id = jobs.chunk
-    JOIN spaces ON spaces.id = jobs.space AND spaces.enabled = 1 WHERE chunks.entry = e.seq)"""
+    WHERE chunks.entry = e.seq AND jobs.space IN awaited_spaces)"""
 _EMBEDDED = "EXISTS (SELECT 1 FROM spaces WHERE enabled = 1)"
 _COLUMNS = """e.seq, e.id, e.version, e.live, e.namespace, e.collection, e.key, e.session, e.agent,
     e.content, e.attributes, e.origin, e.trust, e.principal, e.created, e.updated, e.expires"""
-SELECT_ENTRY = f"SELECT {_COLUMNS}, {_PENDING}, {_EMBEDDED} FROM entries e "  # noqa: S608 - constants
-SELECT_HEAD = SELECT_ENTRY.replace("e.content", "''")
+_PROOF = "e.content_hash, e.labels, e.header, e.scope, e.checksum"
+SELECT_ENTRY = f"SELECT {_COLUMNS}, {_PENDING}, {_EMBEDDED}, {_PROOF} FROM entries e "  # noqa: S608 - constants
+SELECT_HEAD = SELECT_ENTRY.replace("e.content,", "'',")
 """Without the content, which is most of a row."""
-CONTENT, CHUNK = 9, 19
-"""Where a row of `SELECT_CHUNKS` has the content, and where the chunk's id, start and end begin."""
-SELECT_CHUNKS = f"""SELECT {_COLUMNS}, 0, 0, chunks.id, chunks.start_at, chunks.end_at
+CONTENT, HASH, HEADER, CHUNK = 9, 19, 21, 24
+"""Where a row of `SELECT_CHUNKS` has the content, its hash, the header, and where the chunk's id, start, end
+and hash begin."""
+SELECT_CHUNKS = f"""SELECT {_COLUMNS}, 0, 0, {_PROOF},
+    chunks.id, chunks.start_at, chunks.end_at, chunks.hash
     FROM json_each(?) wanted CROSS JOIN chunks ON chunks.id = wanted.value
     CROSS JOIN entries e ON e.seq = chunks.entry """  # noqa: S608 - constants
 """For answers, which do not say what is still owed: chunks by id, each with its entry. The cross joins seek
 the few rows that are wanted; a planner left alone scans the namespace."""
+
+
+_INSERT = f"""INSERT INTO entries ({", ".join(checksums.HEAD)}, content, checksum)
+    VALUES ({", ".join("?" * (len(checksums.HEAD) + 2))})"""  # noqa: S608 - constants
 
 
 def save(
@@ -49,18 +57,20 @@ def save(
     if idempotency and (earlier := _earlier_answer(conn, idempotency)):
         return earlier
     found = find(conn, draft.namespace, draft.collection, draft.key) if draft.key else None
+    erased = None
     if found and is_expired(found[1], now):
-        _erase(conn, found[0], found[1].id)
+        _erase(conn, found[0], found[1].id, action=audit.EXPIRE, principal=None, now=now)
+        erased = found[1].id
         found = None
     _check_version(found[1] if found else None, if_version)
     if found is None:
-        saved = _create(conn, draft, now=now, owed=owed)
+        saved = create(conn, draft, entry_id=uuid7(now), created=now, now=now, owed=owed)
     else:
         seq, entry = found
-        saved = _follow(conn, seq, entry, revision(entry, draft) if revision else draft, now=now, owed=owed)
+        saved = follow(conn, seq, entry, revision(entry, draft) if revision else draft, now=now, owed=owed)
     if idempotency:
         _remember(conn, idempotency, saved, now)
-    return saved
+    return replace(saved, erased=erased)
 
 
 def revise(
@@ -78,39 +88,49 @@ def revise(
         raise _unknown(entry_id)
     seq, entry = found
     _check_version(entry, if_version)
-    return _follow(conn, seq, entry, revision(entry, None), now=now, owed=owed)
+    return follow(conn, seq, entry, revision(entry, None), now=now, owed=owed)
 
 
-def delete(conn: Connection, entry_id: str, *, now: int, if_version: int | None = None) -> int:
-    """Remove all versions with everything that hangs on them."""
-    found = get(conn, entry_id, now=now)
-    if found is None:
+def delete(
+    conn: Connection,
+    entry_id: str,
+    *,
+    now: int,
+    if_version: int | None = None,
+    principal: int | None = None,
+) -> int:
+    """Remove all versions with everything that hangs on them, damaged or not."""
+    row = _live_row(conn, entry_id, now)
+    if row is None:
         raise _unknown(entry_id)
-    seq, entry = found
-    _check_version(entry, if_version)
-    return _erase(conn, seq, entry.id)
+    _check_version(entry_of(row), if_version)
+    return _erase(conn, row[0], entry_id, action=audit.FORGET, principal=principal, now=now)
 
 
-def sweep(conn: Connection, *, now: int, forget_before: int, limit: int) -> int:
-    """Remove up to `limit` expired entries, and idempotency keys made before `forget_before`."""
+def sweep(conn: Connection, *, now: int, forget_before: int, limit: int) -> list[str]:
+    """Remove up to `limit` expired entries, and idempotency keys made before `forget_before`; returns ids."""
     conn.execute("DELETE FROM idempotency WHERE created < ?", (forget_before,))
     rows = conn.execute(
         "SELECT seq, id FROM entries WHERE live = 1 AND expires IS NOT NULL AND expires <= ? LIMIT ?",
         (now, limit),
     ).fetchall()
     for seq, entry_id in rows:
-        _erase(conn, seq, entry_id)
-    return len(rows)
+        _erase(conn, seq, entry_id, action=audit.EXPIRE, principal=None, now=now)
+    return [entry_id for _, entry_id in rows]
 
 
 def get(conn: Connection, entry_id: str, *, now: int, version: int | None = None) -> tuple[int, Entry] | None:
-    """Row and entry: the live version, or the one named."""
+    """Row and entry: the live version, or the one named. Raises StorageCorrupt."""
+    row = _live_row(conn, entry_id, now, version)
+    return None if row is None else (row[0], verified(row))
+
+
+def _live_row(conn: Connection, entry_id: str, now: int, version: int | None = None) -> Any:
     which = "e.live = 1" if version is None else "e.version = ?"
     parameters = (entry_id, now) if version is None else (entry_id, now, version)
-    row = conn.execute(
+    return conn.execute(
         f"{SELECT_ENTRY} WHERE e.id = ? AND (e.expires IS NULL OR e.expires > ?) AND {which}", parameters
     ).fetchone()
-    return None if row is None else (row[0], entry_of(row))
 
 
 def find(conn: Connection, namespace: str, collection: str, key: str) -> tuple[int, Entry] | None:
@@ -119,20 +139,56 @@ def find(conn: Connection, namespace: str, collection: str, key: str) -> tuple[i
         f"{SELECT_ENTRY} WHERE e.namespace = ? AND e.collection = ? AND e.key = ? AND e.live = 1",
         (namespace, collection, key),
     ).fetchone()
-    return None if row is None else (row[0], entry_of(row))
+    return None if row is None else (row[0], verified(row))
 
 
 def page(
-    conn: Connection, condition: Condition, *, limit: int, before: int | None, with_content: bool = True
+    conn: Connection,
+    condition: Condition,
+    *,
+    limit: int,
+    before: int | None,
+    with_content: bool = True,
+    faults: Faults,
 ) -> tuple[list[Entry], int | None]:
-    """Up to `limit` entries, newest first, below the row `before`; and where the next page begins."""
+    """Up to `limit` entries, newest first, below the row `before`; and where the next page begins.
+
+    Damaged ones are left out.
+    """
     select = SELECT_ENTRY if with_content else SELECT_HEAD
     rows = conn.execute(
         f"{select} WHERE {condition.sql} AND e.seq < ? ORDER BY e.seq DESC LIMIT ?",
         (*condition.parameters, MAX_ROW if before is None else before, limit + 1),
     ).fetchall()
     shown = rows[:limit]
-    return [entry_of(row) for row in shown], shown[-1][0] if len(rows) > limit else None
+    found = undamaged(shown, faults, with_content=with_content)
+    return found, shown[-1][0] if len(rows) > limit else None
+
+
+def verified(row: Any, *, with_content: bool = True) -> Entry:
+    """The entry in a row of `SELECT_ENTRY`. Raises StorageCorrupt unless it is as it was saved."""
+    check_row(row)
+    if with_content:
+        checksums.check_content(row[1], row[CONTENT], row[HASH])
+    return entry_of(row)
+
+
+def check_row(row: Any) -> None:
+    """Raise StorageCorrupt unless all but the content of a row is as it was saved."""
+    content_hash, labels, header, scope, checksum = row[HASH:CHUNK]
+    head = (*row[1:CONTENT], content_hash, row[10], labels, header, scope, *row[11:17])
+    checksums.check_head(head, checksum)
+
+
+def undamaged(rows: Iterable[Any], faults: Faults, *, with_content: bool = True) -> list[Entry]:
+    """The entries of those rows that are as they were saved; the others are noted."""
+    found = []
+    for row in rows:
+        try:
+            found.append(verified(row, with_content=with_content))
+        except StorageCorrupt:
+            faults.note("entry", row[1])
+    return found
 
 
 def is_expired(entry: Entry, now: int) -> bool:
@@ -140,12 +196,12 @@ def is_expired(entry: Entry, now: int) -> bool:
     return entry.expires is not None and entry.expires <= now
 
 
-def history(conn: Connection, entry_id: str, *, now: int) -> list[Entry]:
-    """All versions, newest first; none when the live one has expired."""
-    if get(conn, entry_id, now=now) is None:
+def history(conn: Connection, entry_id: str, *, now: int, faults: Faults) -> list[Entry]:
+    """All versions, newest first, without damaged ones; none when the live one has expired."""
+    if _live_row(conn, entry_id, now) is None:
         return []
     rows = conn.execute(f"{SELECT_ENTRY} WHERE e.id = ? ORDER BY e.version DESC", (entry_id,))
-    return [entry_of(row) for row in rows]
+    return undamaged(rows, faults)
 
 
 def entry_of(row: Any, *, content: str | None = None) -> Entry:
@@ -177,17 +233,19 @@ def least_trust(*levels: Trust) -> Trust:
     return min(levels, key=TRUST_ORDER.index)
 
 
-def _create(conn: Connection, draft: Draft, *, now: int, owed: bool) -> Saved:
-    entry_id = uuid7(now)
-    jobs = _insert_version(conn, draft, entry_id, 1, created=now, now=now, trust=draft.trust, owed=owed)
+def create(conn: Connection, draft: Draft, *, entry_id: str, created: int, now: int, owed: bool) -> Saved:
+    """Make the first version of an entry."""
+    jobs = _insert_version(conn, draft, entry_id, 1, created=created, now=now, trust=draft.trust, owed=owed)
     return _saved(conn, entry_id, 1, Change.CREATED, jobs, pending=bool(jobs))
 
 
-def _follow(conn: Connection, seq: int, entry: Entry, draft: Draft, *, now: int, owed: bool) -> Saved:
+def follow(conn: Connection, seq: int, entry: Entry, draft: Draft, *, now: int, owed: bool) -> Saved:
+    """Make of a live row what the draft says: another version, other attributes, or nothing."""
     trust = least_trust(entry.trust, draft.trust)
     if (draft.content, draft.session) != (entry.content, entry.session):
         chunks.remove(conn, seq)
         conn.execute("UPDATE entries SET live = 0 WHERE seq = ?", (seq,))
+        checksums.seal(conn, seq)
         version = entry.version + 1
         jobs = _insert_version(
             conn, draft, entry.id, version, created=entry.created, now=now, trust=trust, owed=owed
@@ -215,33 +273,28 @@ def _insert_version(
     owed: bool,
 ) -> tuple[Job, ...]:
     scope = _scope(draft)
-    seq = conn.execute(
-        """INSERT INTO entries (id, version, live, namespace, collection, key, session, agent, content,
-             content_hash, attributes, labels, header, scope, origin, trust, principal, created, updated,
-             expires)
-           VALUES (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-        (
-            entry_id,
-            version,
-            draft.namespace,
-            draft.collection,
-            draft.key,
-            draft.session,
-            draft.agent,
-            draft.content,
-            sha256(draft.content.encode()).digest(),
-            _json(draft.attributes),
-            draft.labels,
-            draft.header,
-            scope,
-            draft.origin,
-            trust,
-            draft.principal,
-            created,
-            now,
-            draft.expires,
-        ),
-    ).lastrowid
+    head = (
+        entry_id,
+        version,
+        1,
+        draft.namespace,
+        draft.collection,
+        draft.key,
+        draft.session,
+        draft.agent,
+        checksums.of_content(draft.content),
+        _json(draft.attributes),
+        draft.labels,
+        draft.header,
+        scope,
+        draft.origin,
+        trust,
+        draft.principal,
+        created,
+        now,
+        draft.expires,
+    )
+    seq = conn.execute(_INSERT, (*head, draft.content, checksums.of_head(head))).lastrowid
     assert seq is not None  # noqa: S101 - an INSERT always has one; this is for the type checker
     return chunks.insert(conn, seq, entry_id, draft, scope, now=now, owed=owed)
 
@@ -254,12 +307,22 @@ def _update_attributes(
         """UPDATE entries SET attributes = ?, agent = ?, trust = ?, updated = ?, expires = ? WHERE seq = ?""",
         (_json(draft.attributes), draft.agent, trust, now, draft.expires, seq),
     )
+    checksums.seal(conn, seq)
     return jobs
 
 
-def _erase(conn: Connection, live_seq: int, entry_id: str) -> int:
+def _erase(
+    conn: Connection, live_seq: int, entry_id: str, *, action: str, principal: int | None, now: int
+) -> int:
+    (collection,) = conn.execute("SELECT collection FROM entries WHERE seq = ?", (live_seq,)).fetchone()
+    audit.record(conn, action, entry_id, collection, principal=principal, now=now)
     chunks.remove(conn, live_seq)
     conn.execute("DELETE FROM idempotency WHERE entry = ?", (entry_id,))
+    # A question that was answered with the entry may repeat it.
+    conn.execute(
+        "UPDATE injections SET question = NULL WHERE question IS NOT NULL AND instr(candidates, ?) > 0",
+        (entry_id,),
+    )
     return int(conn.execute("DELETE FROM entries WHERE id = ?", (entry_id,)).rowcount)
 
 

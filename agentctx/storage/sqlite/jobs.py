@@ -9,20 +9,28 @@ from collections.abc import Collection, Sequence
 from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.embedding_text import embedding_text
-from agentctx.storage.records import BuriedRow, Job, QueueDepth
+from agentctx.storage.records import BuriedRow, Job, Owed, QueueDepth
 from agentctx.storage.sqlite import spaces
 from agentctx.vector_stores.outside import ChunkVector
 
 
-def claim(conn: Connection, limit: int, *, now: int, lease_until: int, exclude: Collection[int]) -> list[Job]:
-    """Lease due jobs of prepared spaces, oldest first."""
+def claim(
+    conn: Connection,
+    limit: int,
+    *,
+    now: int,
+    lease_until: int,
+    exclude: Collection[int],
+    space: int | None = None,
+) -> list[Job]:
+    """Lease due jobs, oldest first: those of the space, or all."""
     rows = conn.execute(
-        """SELECT jobs.id, jobs.chunk, jobs.space, jobs.hash, jobs.attempts, chunks.start_at, chunks.end_at,
+        f"""SELECT jobs.id, jobs.chunk, jobs.space, jobs.hash, jobs.attempts, chunks.start_at, chunks.end_at,
                   entries.seq, entries.id, entries.collection, entries.header
            FROM jobs JOIN chunks ON chunks.id = jobs.chunk JOIN entries ON entries.seq = chunks.entry
            WHERE jobs.state = 'pending' AND jobs.not_before <= ? AND jobs.leased_until <= ?
-             AND jobs.id NOT IN (SELECT value FROM json_each(?))
-           ORDER BY jobs.id LIMIT ?""",
+             AND jobs.id NOT IN (SELECT value FROM json_each(?)) {_of(space)}
+           ORDER BY jobs.id LIMIT ?""",  # noqa: S608 - a number
         (now, now, json.dumps(list(exclude)), limit),
     ).fetchall()
     contents = {seq: _content(conn, seq) for seq in {row[7] for row in rows}}
@@ -42,9 +50,9 @@ def claim(conn: Connection, limit: int, *, now: int, lease_until: int, exclude: 
     ]
 
 
-def release_leases(conn: Connection) -> None:
-    """Free every lease of a worker that is no more."""
-    conn.execute("UPDATE jobs SET leased_until = 0 WHERE leased_until > 0")
+def release_leases(conn: Connection, space: int | None = None) -> None:
+    """Free every lease, of the space or of all, of a worker that is no more."""
+    conn.execute(f"UPDATE jobs SET leased_until = 0 WHERE leased_until > 0 {_of(space)}")  # noqa: S608 - a number
 
 
 def complete(conn: Connection, jobs: Sequence[Job], vectors: Vectors) -> int:
@@ -86,21 +94,21 @@ def retry_buried(conn: Connection) -> int:
     )
 
 
-def next_due(conn: Connection, now: int) -> int | None:
-    """When a pending job that cannot be claimed now becomes claimable."""
+def next_due(conn: Connection, now: int, space: int | None = None) -> int | None:
+    """When a pending job, of the space or of any, that cannot be claimed now becomes claimable."""
     row = conn.execute(
-        """SELECT MIN(MAX(not_before, leased_until)) FROM jobs
-           WHERE state = 'pending' AND MAX(not_before, leased_until) > ?""",
+        f"""SELECT MIN(MAX(not_before, leased_until)) FROM jobs
+           WHERE state = 'pending' AND MAX(not_before, leased_until) > ? {_of(space)}""",  # noqa: S608 - a number
         (now,),
     ).fetchone()
     return None if row is None or row[0] is None else int(row[0])
 
 
 def depth(conn: Connection) -> QueueDepth:
-    """How much is owed."""
+    """How much is owed to the space that answers; while none does, to all."""
     row = conn.execute(
         """SELECT COUNT(*) FILTER (WHERE state = 'pending'), COUNT(*) FILTER (WHERE state = 'buried'),
-                  MIN(created) FILTER (WHERE state = 'pending') FROM jobs"""
+                  MIN(created) FILTER (WHERE state = 'pending') FROM jobs WHERE space IN awaited_spaces"""
     ).fetchone()
     return QueueDepth(*row)
 
@@ -110,7 +118,7 @@ def buried(conn: Connection, limit: int) -> list[BuriedRow]:
     rows = conn.execute(
         """SELECT jobs.id, entries.id, entries.collection, jobs.attempts, jobs.last_error
            FROM jobs JOIN chunks ON chunks.id = jobs.chunk JOIN entries ON entries.seq = chunks.entry
-           WHERE jobs.state = 'buried' ORDER BY jobs.id LIMIT ?""",
+           WHERE jobs.state = 'buried' AND jobs.space IN awaited_spaces ORDER BY jobs.id LIMIT ?""",
         (limit,),
     )
     return [BuriedRow(*row) for row in rows]
@@ -123,6 +131,30 @@ def owed(conn: Connection, space_id: int) -> int:
             "SELECT COUNT(*) FROM jobs WHERE space = ? AND state = 'pending'", (space_id,)
         ).fetchone()[0]
     )
+
+
+def owed_in_all(conn: Connection, space_id: int) -> Owed:
+    """What a space is owed, with the size of it; chunks overlap a little, which is not counted."""
+    pending, buried = conn.execute(
+        """SELECT COUNT(*) FILTER (WHERE state = 'pending'), COUNT(*) FILTER (WHERE state = 'buried')
+           FROM jobs WHERE space = ?""",
+        (space_id,),
+    ).fetchone()
+    (size,) = conn.execute(
+        """SELECT COALESCE(SUM(octet_length(entries.content)
+                               + owing.chunks * octet_length(entries.header)), 0)
+           FROM (SELECT chunks.entry AS entry, COUNT(*) AS chunks FROM jobs
+                 JOIN chunks ON chunks.id = jobs.chunk
+                 WHERE jobs.space = ? AND jobs.state = 'pending' GROUP BY chunks.entry) owing
+           JOIN entries ON entries.seq = owing.entry""",
+        (space_id,),
+    ).fetchone()
+    return Owed(pending, buried, size)
+
+
+def _of(space: int | None) -> str:
+    """The condition that a job is of the space; none when all are meant."""
+    return "" if space is None else f"AND jobs.space = {space:d}"
 
 
 def _take(conn: Connection, job: Job) -> bool:

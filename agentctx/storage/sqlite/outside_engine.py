@@ -91,21 +91,25 @@ class OutsideVectorStorage(SqliteStorage):
         return await self._undivided(self._complete(done, vectors))
 
     async def search_vectors(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[VectorHit]:
-        among = await self._readers.run(partial(search.narrowed, wanted=wanted, now=self._clock()))
+        narrowing = await self._readers.run(partial(search.narrow, wanted=wanted, now=self._clock()))
+        among = narrowing.among
         if among is not None and len(among) <= search.FEW_CHUNKS:
             exact = await self.distances(space, query, among)
             nearest = sorted(exact.items(), key=lambda item: (item[1], item[0]))[:limit]
         else:
-            nearest = await self._nearest(space, query, wanted, limit, among)
+            asked = limit + len(narrowing.left_out)
+            nearest = narrowing.kept(await self._nearest(space, query, wanted, asked, among), limit)
         return await self._readers.run(partial(search.with_entries, nearest=nearest))
 
     async def distances(self, space: int, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
         stored = await self._stored_among(space, chunks)
         return await self._outside.distances(space, query, sorted(stored)) if stored else {}
 
-    async def delete(self, entry_id: str, *, if_version: int | None = None) -> int:
+    async def delete(
+        self, entry_id: str, *, if_version: int | None = None, principal: int | None = None
+    ) -> int:
         try:
-            return await super().delete(entry_id, if_version=if_version)
+            return await super().delete(entry_id, if_version=if_version, principal=principal)
         finally:
             self._is_removal_due.set()
 
@@ -124,9 +128,15 @@ class OutsideVectorStorage(SqliteStorage):
         await self._undivided(self._agree(space_id))
         return space
 
-    async def activate_space(self, space_id: int) -> Space:
+    async def activate_space(self, space_id: int, *, most_owed: int | None = None) -> Space:
         self._is_removal_due.set()
-        return await super().activate_space(space_id)
+        return await super().activate_space(space_id, most_owed=most_owed)
+
+    async def retire_former(self) -> list[int]:
+        try:
+            return await super().retire_former()
+        finally:
+            self._is_removal_due.set()
 
     async def check_vectors(self) -> list[SpaceFault]:
         faults = await super().check_vectors()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 
 from agentctx.errors import InvalidInput, StorageFailed
@@ -56,7 +57,10 @@ def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = 
 
 
 def _kept_name(database: Path, now: int) -> Path:
-    return database.with_name(f"{database.name}.before-restore-{compact_time(now)}")
+    """A name that nothing has yet: two restores in one second keep two databases."""
+    first = f"{database.name}.before-restore-{compact_time(now)}"
+    names = chain((first,), (f"{first}-{number}" for number in count(2)))
+    return next(path for path in map(database.with_name, names) if not path.exists())
 
 
 def _forget_second_names(database: Path) -> None:

@@ -8,11 +8,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentctx.embedding_providers.base import Vectors
+from agentctx.errors import StorageCorrupt
 from agentctx.sqlite.driver import Connection
+from agentctx.storage.embedding_text import embedding_text, text_hash
 from agentctx.storage.location import locate
 from agentctx.storage.records import Filter, ResolvedChunk, SampledChunk, VectorHit, WordHit
-from agentctx.storage.sqlite import filters, fts
-from agentctx.storage.sqlite.entries import CHUNK, CONTENT, SELECT_CHUNKS, entry_of
+from agentctx.storage.sqlite import checksums, filters, fts
+from agentctx.storage.sqlite.checksums import Faults
+from agentctx.storage.sqlite.entries import (
+    CHUNK,
+    CONTENT,
+    HASH,
+    HEADER,
+    SELECT_CHUNKS,
+    check_row,
+    entry_of,
+)
 from agentctx.storage.sqlite.space_index import SpaceIndex
 from agentctx.storage.words import match_expression
 
@@ -58,8 +69,8 @@ def sample(conn: Connection, limit: int) -> list[SampledChunk]:
     ids = [row[0] for row in conn.execute(f"SELECT chunks.id FROM {live} ORDER BY chunks.id")]  # noqa: S608 - constant
     drawn = [ids[len(ids) * number // limit] for number in range(limit)] if len(ids) > limit else ids
     rows = conn.execute(
-        f"""SELECT chunks.id, entries.id, entries.namespace, chunks.start_at, chunks.end_at, entries.content FROM {live}
-            WHERE chunks.id IN (SELECT value FROM json_each(?)) ORDER BY chunks.id""",  # noqa: S608 - constant
+        f"""SELECT chunks.id, entries.id, entries.namespace, chunks.start_at, chunks.end_at, entries.content
+            FROM {live} WHERE chunks.id IN (SELECT value FROM json_each(?)) ORDER BY chunks.id""",  # noqa: S608 - constant
         (json.dumps(drawn),),
     )
     return [
@@ -69,9 +80,12 @@ def sample(conn: Connection, limit: int) -> list[SampledChunk]:
 
 
 def by_vector(
-    conn: Connection, space: int, query: Vectors, wanted: Filter, limit: int, *, now: int
+    conn: Connection, space: int, query: Vectors, wanted: Filter, limit: int, *, now: int, faults: Faults
 ) -> list[VectorHit]:
-    """The nearest chunks. Filters that the index does not know are resolved to ids first."""
+    """The nearest chunks. Filters that the index does not know are resolved to ids first.
+
+    Hits whose vector is damaged are left out.
+    """
     index = SpaceIndex(space)
     narrowing = narrow(conn, wanted, now=now)
     among = narrowing.among
@@ -88,7 +102,26 @@ def by_vector(
             session=wanted.session,
             among=among,
         )
-    return with_entries(conn, narrowing.kept(nearest, limit))
+    kept = narrowing.kept(nearest, limit)
+    return with_entries(conn, _undamaged(conn, index, query, kept, faults))
+
+
+def distances(
+    conn: Connection, space: int, query: Vectors, chunks: Sequence[int], *, faults: Faults
+) -> dict[int, float]:
+    """Exact distances of those chunks that have a sound vector in the space."""
+    index = SpaceIndex(space)
+    found = index.distances(conn, query, chunks)
+    return dict(_undamaged(conn, index, query, list(found.items()), faults))
+
+
+def _undamaged(
+    conn: Connection, index: SpaceIndex, query: Vectors, hits: Sequence[tuple[int, float]], faults: Faults
+) -> list[tuple[int, float]]:
+    damaged = index.damaged(conn, [chunk for chunk, _ in hits], query=query, distances=dict(hits))
+    for chunk in damaged:
+        faults.note("vector of chunk", chunk)
+    return [hit for hit in hits if hit[0] not in damaged]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +158,7 @@ def _of_other_trust(conn: Connection, wanted: Filter) -> frozenset[int] | None:
         return None
     rows = conn.execute(
         f"""{_CHUNK_IDS} e.live = 1 AND e.trust <> 'agent' AND e.namespace = ?
-            AND e.trust IN (SELECT value FROM json_each(?)) LIMIT ?""",
+            AND e.trust IN (SELECT value FROM json_each(?)) LIMIT ?""",  # noqa: S608 - constant
         (wanted.namespace, json.dumps(trusts), MOST_LEFT_OUT + 1),
     ).fetchall()
     return frozenset(row[0] for row in rows) if len(rows) <= MOST_LEFT_OUT else None
@@ -137,18 +170,34 @@ def with_entries(conn: Connection, nearest: Sequence[tuple[int, float]]) -> list
     return [VectorHit(chunk, entries[chunk], distance) for chunk, distance in nearest if chunk in entries]
 
 
-def resolve(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int) -> dict[int, ResolvedChunk]:
-    """The chunks that are live, unexpired and inside the filter, each with its slice of the content."""
+def resolve(
+    conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int, faults: Faults
+) -> dict[int, ResolvedChunk]:
+    """The chunks that are live, unexpired and inside the filter, each with its slice of the content.
+
+    Damaged ones are left out.
+    """
     condition = filters.entry_condition(wanted, now=now)
     rows = conn.execute(
         f"{SELECT_CHUNKS} WHERE {condition.sql}", (json.dumps(list(chunks)), *condition.parameters)
     )
-    return {row[CHUNK]: _resolved(row) for row in rows}
+    found = {}
+    for row in rows:
+        try:
+            found[row[CHUNK]] = _resolved(row)
+        except StorageCorrupt:
+            faults.note("entry", row[1])
+    return found
 
 
 def _resolved(row: Any) -> ResolvedChunk:
-    chunk, start, end = row[CHUNK:]
+    chunk, start, end, digest = row[CHUNK:]
+    check_row(row)
     content, entry = row[CONTENT], entry_of(row, content="")
+    if text_hash(embedding_text(row[HEADER], content[start:end])) != digest:
+        raise StorageCorrupt(f"a chunk of the entry {entry.id!r} is damaged on the disk")
+    if entry.attributes.get("file"):  # its place is counted in all of the content
+        checksums.check_content(entry.id, content, row[HASH])
     return ResolvedChunk(
         chunk=chunk,
         start=start,

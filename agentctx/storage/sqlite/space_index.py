@@ -5,12 +5,16 @@ It takes the transaction and a mandatory namespace, and speaks in chunk ids and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
+from agentctx.storage.sqlite import checksums
 from agentctx.vector_stores import vec0, vec0_shadow
 from agentctx.vector_stores.outside import ChunkVector
 
@@ -20,6 +24,17 @@ CROSS JOIN chunks ON chunks.id = vectors.id CROSS JOIN entries ON entries.seq = 
 WHERE (vectors.namespace, vectors.collection, vectors.session)
    <> (entries.namespace, entries.collection, entries.session)
 """
+_PROOFS: Final = """
+SELECT vectors.id, vectors.namespace, vectors.collection, vectors.session, vectors.embedding, proof.checksum
+FROM json_each(?) AS wanted CROSS JOIN {table} AS vectors ON vectors.id = wanted.value
+LEFT JOIN vector_checksums AS proof ON proof.space = ? AND proof.chunk = vectors.id
+"""
+_UNSEALED: Final = """
+SELECT id, namespace, collection, session, embedding FROM {table}
+WHERE id NOT IN (SELECT chunk FROM vector_checksums WHERE space = ?)
+"""
+_TOLERANCE: Final = 1e-3
+"""Two ways of computing a cosine differ by less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +57,20 @@ class SpaceIndex:
     def drop(self, conn: Connection) -> None:
         """Remove the table, whatever is left of it."""
         vec0_shadow.drop(conn, self.table)
+        conn.execute("DELETE FROM vector_checksums WHERE space = ?", (self.space,))
 
     def insert(self, conn: Connection, vectors: Iterable[ChunkVector]) -> None:
         """Store vectors of chunks that have none here."""
         rows = [(v.chunk, v.namespace, v.collection, v.session, v.vector.tobytes()) for v in vectors]
         vec0.insert_vectors(conn, self.table, rows)
+        self._seal(conn, rows)
 
     def delete(self, conn: Connection, chunks: Sequence[int]) -> None:
         vec0.delete_vectors(conn, self.table, chunks)
+        conn.executemany(
+            "DELETE FROM vector_checksums WHERE space = ? AND chunk = ?",
+            [(self.space, chunk) for chunk in chunks],
+        )
 
     def nearest(
         self,
@@ -77,6 +98,45 @@ class SpaceIndex:
     def distances(self, conn: Connection, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
         """Exact distances of those chunks that have a vector here."""
         return vec0.exact_distances(conn, self.table, query.tobytes(), chunks)
+
+    def damaged(
+        self,
+        conn: Connection,
+        chunks: Sequence[int],
+        *,
+        query: Vectors | None = None,
+        distances: Mapping[int, float] | None = None,
+    ) -> set[int]:
+        """Those of the chunks whose vector is there but not what was stored.
+
+        With a query and distances from it, also those whose distance is another vector's.
+        """
+        if not chunks:
+            return set()
+        sql = _PROOFS.format(table=vec0.quoted(self.table))
+        rows = conn.execute(sql, (json.dumps(list(chunks)), self.space)).fetchall()
+        damaged = {chunk for chunk, *place, checksum in rows if checksums.of_vector(*place) != checksum}
+        if query is None or distances is None or not rows:
+            return damaged
+        vectors = np.frombuffer(b"".join(row[4] for row in rows), dtype=np.float32).reshape(len(rows), -1)
+        given = np.array([distances[row[0]] for row in rows])
+        with np.errstate(all="ignore"):
+            true = 1 - vectors @ query / (np.linalg.norm(vectors, axis=1) * np.linalg.norm(query))
+            is_wrong = ~(np.abs(true - given) < _TOLERANCE)
+        return damaged | {row[0] for row, wrong in zip(rows, is_wrong, strict=True) if wrong}
+
+    def seal(self, conn: Connection, dimension: int) -> None:
+        """Give vectors from before there were checksums theirs, unless the table is damaged."""
+        if not self.faults(conn, dimension):
+            rows = conn.execute(_UNSEALED.format(table=vec0.quoted(self.table)), (self.space,)).fetchall()
+            self._seal(conn, rows)
+
+    def _seal(self, conn: Connection, rows: Iterable[vec0.VectorRow]) -> None:
+        conn.executemany(
+            """INSERT INTO vector_checksums (space, chunk, checksum) VALUES (?, ?, ?)
+               ON CONFLICT DO UPDATE SET checksum = excluded.checksum""",
+            [(self.space, row[0], checksums.of_vector(*row[1:])) for row in rows],
+        )
 
     def count(self, conn: Connection) -> int:
         """How many vectors there are."""

@@ -1,25 +1,35 @@
-"""Spaces: which model's vectors are kept, which are searched. building → active → retired."""
+"""Spaces: which model's vectors are kept, which are searched. building → active ⇄ kept → retired."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from agentctx.embedding_providers.base import Vectors
-from agentctx.errors import NotFound
+from agentctx.errors import Conflict, NotFound
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import Space, SpaceState
 from agentctx.storage.sqlite.vector_index import IN_THE_FILE, VectorIndex, index_of
 
-_SELECT = "SELECT id, fingerprint, generation, state, enabled, dimension, canary, vector_store FROM spaces "
+_ALL = 2**62
+
+# A kept space is one that is building by its state: the schema knows three.
+_SELECT = """SELECT id, fingerprint, generation,
+    CASE WHEN state = 'building' AND kept_since IS NOT NULL THEN 'kept' ELSE state END,
+    enabled, dimension, canary, vector_store, approved, comparison FROM spaces """
 
 
 def enabled_ids(conn: Connection) -> tuple[int, ...]:
     """Spaces to which every live chunk owes a vector."""
     return tuple(row[0] for row in conn.execute("SELECT id FROM spaces WHERE enabled = 1"))
+
+
+def awaited_ids(conn: Connection) -> tuple[int, ...]:
+    """The space that answers; while there is none, all that are enabled."""
+    return tuple(row[0] for row in conn.execute("SELECT id FROM awaited_spaces"))
 
 
 def prepared(conn: Connection) -> tuple[VectorIndex, ...]:
@@ -49,14 +59,25 @@ def get(conn: Connection, space_id: int) -> Space:
     return _space_of(row)
 
 
-def open_space(
-    conn: Connection, fingerprint: Mapping[str, str | int], *, now: int, vector_store: str = IN_THE_FILE
-) -> Space:
-    """The newest living space of the fingerprint, made if need be, and the only one enabled.
+def open_spaces(
+    conn: Connection,
+    fingerprints: Sequence[Mapping[str, str | int]],
+    *,
+    now: int,
+    vector_store: str = IN_THE_FILE,
+) -> list[Space]:
+    """The newest living space of each fingerprint, made if need be; these alone are enabled.
 
-    One whose vectors are in another store is another space.
+    What is missing in them is owed from this moment on. One whose vectors are in another store is another.
     """
-    text = _canonical(fingerprint)
+    opened = [
+        _find_or_make(conn, _canonical(each), now=now, vector_store=vector_store) for each in fingerprints
+    ]
+    _enable_only(conn, opened, now=now)
+    return [get(conn, space_id) for space_id in opened]
+
+
+def _find_or_make(conn: Connection, text: str, *, now: int, vector_store: str) -> int:
     row = conn.execute(
         f"{_SELECT} WHERE fingerprint = ? ORDER BY generation DESC LIMIT 1",
         (text,),
@@ -64,15 +85,12 @@ def open_space(
     newest = None if row is None else _space_of(row)
     if newest is None or newest.state is SpaceState.RETIRED or newest.vector_store != vector_store:
         generation = 1 if newest is None else newest.generation + 1
-        space_id = _insert(conn, text, generation=generation, vector_store=vector_store, now=now)
-    else:
-        space_id = newest.id
-    _enable_only(conn, space_id)
-    return get(conn, space_id)
+        return _insert(conn, text, generation=generation, vector_store=vector_store, now=now)
+    return newest.id
 
 
 def renew(conn: Connection, space_id: int, *, now: int) -> Space:
-    """The next generation of a space whose model changed without saying so."""
+    """The next generation of a space whose model changed without saying so, enabled in its place."""
     old = get(conn, space_id)
     new_id = _insert(
         conn,
@@ -81,14 +99,14 @@ def renew(conn: Connection, space_id: int, *, now: int) -> Space:
         vector_store=old.vector_store,
         now=now,
     )
-    _enable_only(conn, new_id)
+    _enable_only(conn, [new_id, *(each for each in enabled_ids(conn) if each != space_id)], now=now)
     return get(conn, new_id)
 
 
 def prepare(conn: Connection, space_id: int, canary: Vectors) -> Space:
     """Fix the dimension by the first vector that was seen, and make the table."""
     space = get(conn, space_id)
-    if space.dimension is None:
+    if space.dimension is None and space.state is not SpaceState.RETIRED:
         dimension = int(canary.shape[0])
         conn.execute(
             "UPDATE spaces SET dimension = ?, canary = ? WHERE id = ?",
@@ -98,19 +116,48 @@ def prepare(conn: Connection, space_id: int, canary: Vectors) -> Space:
     return get(conn, space_id)
 
 
-def activate(conn: Connection, space_id: int) -> Space:
-    """Search this space from now on; the one searched so far is retired."""
-    others = conn.execute(
-        "SELECT id, dimension, vector_store FROM spaces WHERE state IN ('active', 'building') AND id <> ?",
-        (space_id,),
-    ).fetchall()
-    for other, dimension, vector_store in others:
-        conn.execute("DELETE FROM jobs WHERE space = ?", (other,))
-        conn.execute("UPDATE spaces SET state = 'retired', enabled = 0 WHERE id = ?", (other,))
-        if dimension is not None:
-            index_of(other, vector_store).drop(conn)
-    conn.execute("UPDATE spaces SET state = 'active' WHERE id = ?", (space_id,))
+def activate(conn: Connection, space_id: int, *, now: int, most_owed: int | None = None) -> Space:
+    """Search this space from now on. The one searched so far is kept if it is enabled, and so stays whole.
+
+    Every other space that is not enabled is retired.
+
+    Raises:
+        NotFound: no such space.
+        Conflict: chunks are missing in it, or more than `most_owed` are still owed. Nothing was changed.
+    """
+    if most_owed is not None:
+        _require_whole(conn, get(conn, space_id), most_owed)
+    for other in _living(conn, but=space_id):
+        if not other.enabled:
+            _retire(conn, other)
+    conn.execute(
+        "UPDATE spaces SET state = 'building', kept_since = ? WHERE state = 'active' AND id <> ?",
+        (now, space_id),
+    )
+    conn.execute("UPDATE spaces SET state = 'active', kept_since = NULL WHERE id = ?", (space_id,))
     return get(conn, space_id)
+
+
+def retire_former(conn: Connection) -> list[int]:
+    """Drop every space that neither answers nor is being built: those kept, and those not enabled."""
+    gone = [
+        space
+        for space in _living(conn)
+        if space.state is not SpaceState.ACTIVE and (space.state is SpaceState.KEPT or not space.enabled)
+    ]
+    for space in gone:
+        _retire(conn, space)
+    return [space.id for space in gone]
+
+
+def approve(conn: Connection, space_id: int, *, now: int) -> None:
+    """Somebody agreed to what filling the space costs."""
+    conn.execute("UPDATE spaces SET approved = ? WHERE id = ?", (now, space_id))
+
+
+def record_comparison(conn: Connection, space_id: int, comparison: Mapping[str, Any]) -> None:
+    """Keep how the space compared with the active one."""
+    conn.execute("UPDATE spaces SET comparison = ? WHERE id = ?", (json.dumps(dict(comparison)), space_id))
 
 
 def disable_all(conn: Connection) -> None:
@@ -120,7 +167,9 @@ def disable_all(conn: Connection) -> None:
 
 
 def backfill(conn: Connection, space_id: int, *, now: int, limit: int) -> int:
-    """Make jobs for up to `limit` live chunks with neither vector nor job in the space."""
+    """Make jobs for up to `limit` live chunks with neither vector nor job in the space, if it is enabled."""
+    if not get(conn, space_id).enabled:
+        return 0
     missing = _missing(conn, space_id)[:limit]
     conn.executemany(
         """INSERT INTO jobs (chunk, space, hash, state, attempts, not_before, leased_until, created)
@@ -152,11 +201,40 @@ def _insert(conn: Connection, fingerprint: str, *, generation: int, vector_store
     return int(space_id)
 
 
-def _enable_only(conn: Connection, space_id: int) -> None:
+def _enable_only(conn: Connection, space_ids: Sequence[int], *, now: int) -> None:
+    before = enabled_ids(conn)
+    wanted = json.dumps(list(space_ids))
     conn.execute(
-        "DELETE FROM jobs WHERE space IN (SELECT id FROM spaces WHERE enabled = 1 AND id <> ?)", (space_id,)
+        """DELETE FROM jobs WHERE space IN (SELECT id FROM spaces WHERE enabled = 1)
+           AND space NOT IN (SELECT value FROM json_each(?))""",
+        (wanted,),
     )
-    conn.execute("UPDATE spaces SET enabled = (id = ?) WHERE enabled = 1 OR id = ?", (space_id, space_id))
+    conn.execute("UPDATE spaces SET enabled = id IN (SELECT value FROM json_each(?))", (wanted,))
+    for space_id in set(space_ids).difference(before):
+        backfill(conn, space_id, now=now, limit=_ALL)
+
+
+def _living(conn: Connection, but: int = 0) -> list[Space]:
+    rows = conn.execute(f"{_SELECT} WHERE state <> 'retired' AND id <> ?", (but,))
+    return [_space_of(row) for row in rows]
+
+
+def _retire(conn: Connection, space: Space) -> None:
+    conn.execute("DELETE FROM jobs WHERE space = ?", (space.id,))
+    conn.execute("UPDATE spaces SET state = 'retired', enabled = 0 WHERE id = ?", (space.id,))
+    if space.dimension is not None:
+        index_of(space.id, space.vector_store).drop(conn)
+
+
+def _require_whole(conn: Connection, space: Space, most_owed: int) -> None:
+    owed = conn.execute(
+        "SELECT COUNT(*) FROM jobs WHERE space = ? AND state = 'pending'", (space.id,)
+    ).fetchone()[0]
+    if not space.enabled or owed > most_owed or _missing(conn, space.id):
+        raise Conflict(
+            f"space {space.id} is not whole: {owed} chunks are still to be embedded",
+            hint="`agentctx reembed` shows how far it is.",
+        )
 
 
 def _canonical(fingerprint: Mapping[str, str | int]) -> str:
@@ -173,4 +251,6 @@ def _space_of(row: Any) -> Space:
         dimension=row[5],
         canary=None if row[6] is None else np.frombuffer(row[6], dtype=np.float32),
         vector_store=row[7],
+        approved=row[8] is not None,
+        comparison=None if row[9] is None else json.loads(row[9]),
     )

@@ -9,7 +9,7 @@ from typing import Any
 from agentctx.errors import InvalidInput
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import Change, Draft, Entry, Saved
-from agentctx.storage.sqlite import entries
+from agentctx.storage.sqlite import checksums, entries
 from agentctx.storage.sqlite.vector_index import IN_THE_FILE
 from agentctx.storage.transfer import ExportedEntry, ExportedVectors, ExportPage, Selection
 
@@ -100,7 +100,10 @@ def import_entry(
         saved = entries.follow(conn, found[0], found[1], draft, now=now, owed=owed)
     else:
         saved = entries.create(conn, draft, entry_id=entry_id, created=created, now=now, owed=owed)
-    conn.execute("UPDATE entries SET updated = ? WHERE id = ? AND live = 1", (updated, saved.id))
+    (seq,) = conn.execute(
+        "UPDATE entries SET updated = ? WHERE id = ? AND live = 1 RETURNING seq", (updated, saved.id)
+    ).fetchone()
+    checksums.seal(conn, seq)
     return saved
 
 

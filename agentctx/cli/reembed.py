@@ -1,0 +1,183 @@
+"""`agentctx reembed`: move to another model while the present one answers."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentctx.cli.connection import connect
+from agentctx.cli.layout import columns
+from agentctx.cli.options import AsJson
+from agentctx.cli.output import complain, note, put, put_json
+from agentctx.embedding_providers.prices import shown_usd
+from agentctx.errors import InvalidInput, NotFound
+from agentctx.wire import ModelSpace, ReembedAction, ReembedCost, ReembedReply
+
+if TYPE_CHECKING:
+    from agentctx.client import Client
+
+EXIT_DECLINED = 1
+EXIT_REFUSED = 2
+_LOOK_S = 0.5
+_LOOK_PLAIN_S = 5.0
+"""Where each look is a line in a log."""
+
+
+def reembed(
+    ctx: typer.Context,
+    status: Annotated[bool, typer.Option("--status", help="Only show how far it is.")] = False,
+    switch: Annotated[
+        bool,
+        typer.Option("--switch", help="Let the model of [embedding.next] answer; the former one is kept."),
+    ] = False,
+    rollback: Annotated[bool, typer.Option("--rollback", help="Let the former model answer again.")] = False,
+    retire: Annotated[bool, typer.Option("--retire", help="Drop the vectors of the former model.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Agree to what it costs.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Embed everything with the model of [embedding.next], beside the one that answers, and compare the two.
+
+    The daemon does it by itself; this shows how far it is, until it is done. Ctrl-C stops the showing only.
+    """
+    action = _action({"switch": switch, "rollback": rollback, "retire": retire}, status=status)
+    with connect(ctx) as client:
+        reply = client.reembed(action) if action else client.reembed_status()
+        if not (action or status):
+            reply = _followed(client, reply, is_approved=yes)
+    if as_json:
+        put_json(reply)
+        return
+    for line in reembed_lines(reply):
+        put(line)
+    if reply.advice:
+        note(reply.advice)
+
+
+def reembed_line(reply: ReembedReply) -> str:
+    """How far it is, on one line."""
+    beside = reply.beside
+    if beside is None:
+        return f"{reply.stage}; {reply.advice}" if reply.advice else reply.stage
+    told = [f"{_name(beside)}: {reply.stage}"]
+    if reply.stage in {"building", "held"} or beside.pending:
+        told.append(_progress(beside))
+    return ", ".join(told)
+
+
+def reembed_lines(reply: ReembedReply) -> list[str]:
+    """Who answers, who stands beside, how far that is and how the two compare."""
+    rows: list[tuple[str, str]] = [("stage", reply.stage)]
+    if reply.answering:
+        rows.append(("answering", _model(reply.answering)))
+    if reply.beside:
+        rows += [("beside", _model(reply.beside)), ("embedded", _progress(reply.beside))]
+    if reply.cost and reply.beside and reply.beside.pending:
+        rows.append(("cost", cost_line(reply.cost)))
+    if (compared := reply.comparison) is not None:
+        rows += [
+            ("sampled", f"{compared.sampled} texts"),
+            ("itself", f"{compared.self_retrieval:.0%} of them found themselves first"),
+            ("overlap", _overlap(compared.overlap)),
+        ]
+    return columns(rows)
+
+
+def cost_line(cost: ReembedCost) -> str:
+    """What is still to be paid."""
+    tokens = f"about {cost.tokens:,} tokens"
+    return f"{tokens}, no published price known" if cost.usd is None else f"{tokens}, {shown_usd(cost.usd)}"
+
+
+def _action(chosen: dict[ReembedAction, bool], *, status: bool) -> ReembedAction | None:
+    wanted = [action for action, is_chosen in chosen.items() if is_chosen]
+    if len(wanted) + status > 1:
+        complain(InvalidInput("Choose one of --status, --switch, --rollback and --retire."))
+        raise typer.Exit(EXIT_REFUSED)
+    return wanted[0] if wanted else None
+
+
+def _followed(client: Client, reply: ReembedReply, *, is_approved: bool) -> ReembedReply:
+    """Look on until the other model is ready, after its cost has been agreed to."""
+    if reply.stage == "off":
+        raise NotFound(
+            "There is no other model.",
+            hint="Name it in [embedding.next] of the config and restart the daemon.",
+        )
+    with _teller() as tell:
+        while reply.stage in {"held", "building", "comparing"}:
+            if reply.stage == "held":
+                _agree(reply, is_approved=is_approved)
+                client.reembed("approve")
+            tell(reply)
+            time.sleep(_LOOK_S if sys.stderr.isatty() else _LOOK_PLAIN_S)
+            reply = client.reembed_status()
+    return reply
+
+
+def _agree(reply: ReembedReply, *, is_approved: bool) -> None:
+    cost = reply.cost
+    if is_approved or cost is None:
+        return
+    note(cost_line(cost))
+    if not sys.stdin.isatty():
+        complain(
+            InvalidInput(
+                f"Embedding this costs more than {shown_usd(cost.confirm_usd)}; nothing was sent.",
+                hint="Say --yes to go on, or raise embedding.next.limits.confirm_usd in the daemon's config.",
+            )
+        )
+        raise typer.Exit(EXIT_REFUSED)
+    if not typer.confirm("Go on?", err=True):
+        note("nothing was sent")
+        raise typer.Exit(EXIT_DECLINED)
+
+
+def _name(space: ModelSpace) -> str:
+    return f"{space.provider} {space.model}".strip()
+
+
+def _model(space: ModelSpace) -> str:
+    dimension = f", {space.dimension} dimensions" if space.dimension else ""
+    reason = f": {space.reason}" if space.reason else ""
+    return f"{_name(space)}{dimension}{reason}"
+
+
+def _progress(space: ModelSpace) -> str:
+    done = max(0, space.chunks - space.pending - space.buried)
+    buried = f", {space.buried} buried" if space.buried else ""
+    return f"{done:,} of {space.chunks:,}{buried}"
+
+
+def _overlap(share: float | None) -> str:
+    if share is None:
+        return "not known: there was nothing to compare with"
+    return f"{share:.0%} of the ten nearest are those of the present model"
+
+
+@contextmanager
+def _teller() -> Iterator[Callable[[ReembedReply], None]]:
+    """A bar on a terminal, else one line for each look; on stderr."""
+    if not sys.stderr.isatty():
+        yield lambda reply: note(reembed_line(reply))
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as bars:
+        bar = bars.add_task("embedding", total=None)
+
+        def tell(reply: ReembedReply) -> None:
+            if (space := reply.beside) is not None:
+                bars.update(
+                    bar,
+                    total=space.chunks,
+                    completed=max(0, space.chunks - space.pending - space.buried),
+                    description=f"{_name(space)} ({reply.stage})",
+                )
+
+        yield tell

@@ -1,0 +1,109 @@
+"""Makes the lanes of the models that the configuration names."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentctx.config.schema import EmbeddingSettings
+from agentctx.embedding_providers.base import EmbeddingProvider
+from agentctx.embedding_providers.registry import create_provider, open_spending
+from agentctx.embedding_providers.spending import FILE_NAME, NEXT_FILE_NAME, Spending
+from agentctx.embedding_queue.lane import Lane
+from agentctx.embedding_queue.lanes import Lanes
+from agentctx.embedding_queue.timing import LoopTimer
+from agentctx.errors import ConfigInvalid, UnknownProvider
+from agentctx.storage.base import Storage
+from agentctx.storage.records import Clock
+from agentctx.telemetry.base import Telemetry
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A provider with its settings, and what it costs; None where nothing is asked over HTTP."""
+
+    provider: EmbeddingProvider
+    settings: EmbeddingSettings
+    spending: Spending | None
+
+
+@asynccontextmanager
+async def open_models(
+    settings: EmbeddingSettings,
+    folder: Path,
+    clock: Clock,
+    *,
+    provider: EmbeddingProvider | None = None,
+    next_provider: EmbeddingProvider | None = None,
+) -> AsyncIterator[list[Model]]:
+    """The model of `[embedding]`, then that of `[embedding.next]`; none where embedding is off.
+
+    A provider that is given stands in for the configured one.
+
+    Raises:
+        UnknownProvider, ConfigInvalid: the settings cannot be used.
+    """
+    models: list[Model] = []
+    try:
+        if (first := _model(settings, folder, clock, FILE_NAME, provider)) is not None:
+            models.append(first)
+        after = settings.of_next()
+        if first is not None and (after is not None or next_provider is not None):
+            second = _next_model(after or settings, folder, clock, next_provider)
+            models += [] if second is None else [second]
+        yield models
+    finally:
+        for model in models:
+            await model.provider.aclose()
+
+
+async def open_lanes(
+    models: list[Model], settings: EmbeddingSettings, storage: Storage, clock: Clock, telemetry: Telemetry
+) -> Lanes | None:
+    """Open the spaces of the models; without one, nothing is owed any more."""
+    if not models:
+        await storage.disable_spaces()
+        return None
+    timer = LoopTimer(clock)
+    lanes = Lanes(storage, settings.next, timer)
+    made = [
+        Lane(
+            storage,
+            model.provider,
+            model.settings,
+            clock=clock,
+            timer=timer,
+            leads=lanes.leads,
+            permit=lanes.permit,
+            spending=model.spending,
+            telemetry=telemetry,
+        )
+        for model in models
+    ]
+    await lanes.open(*made)
+    return lanes
+
+
+def _model(
+    settings: EmbeddingSettings,
+    folder: Path,
+    clock: Clock,
+    file_name: str,
+    given: EmbeddingProvider | None,
+) -> Model | None:
+    if given is not None:
+        return Model(given, settings, None)
+    spending = open_spending(settings, folder, clock, file_name=file_name)
+    provider = create_provider(settings, spending)
+    return None if provider is None else Model(provider, settings, spending)
+
+
+def _next_model(
+    settings: EmbeddingSettings, folder: Path, clock: Clock, given: EmbeddingProvider | None
+) -> Model | None:
+    try:
+        return _model(settings, folder, clock, NEXT_FILE_NAME, given)
+    except (ConfigInvalid, UnknownProvider) as error:
+        raise ConfigInvalid(f"embedding.next: {error.message}", hint=error.hint) from error

@@ -1,0 +1,97 @@
+"""How a space compares with the one that answers, asked with texts that are stored in both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Self
+
+from agentctx.embedding_providers.base import EmbeddingProvider
+from agentctx.storage.base import Storage
+from agentctx.storage.records import Filter, SampledChunk, VectorHit
+
+SAMPLE: Final = 50
+NEAREST: Final = 10
+LEAST_SELF_RETRIEVAL: Final = 0.8
+"""Below it a model does not tell texts apart: nothing is switched to it unasked."""
+_TIE: Final = 1e-6
+"""Equal texts are equally near."""
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """A space, and the provider that embeds the questions to it."""
+
+    space: int
+    provider: EmbeddingProvider
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What asking both spaces with sampled texts found."""
+
+    sampled: int
+    """Texts that were asked with."""
+    self_retrieval: float
+    """Share of them whose own entry was the nearest in the new space, 0 to 1."""
+    overlap: float | None
+    """Share of the ten nearest others that both spaces have in common, 0 to 1; None when the present space
+    could not be asked, or holds nothing else."""
+
+    @classmethod
+    def of(cls, recorded: Mapping[str, Any]) -> Self:
+        """What `asdict` made."""
+        return cls(recorded["sampled"], recorded["self_retrieval"], recorded["overlap"])
+
+    def recorded(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+async def compare(storage: Storage, new: Searched, present: Searched | None) -> Comparison | None:
+    """Ask with a sample of what is stored; None when nothing is.
+
+    Raises:
+        ProviderFailed: a model did not answer.
+        StorageFailed, DeadlineExceeded: the vectors could not be searched.
+    """
+    self_found: list[bool] = []
+    shares: list[float] = []
+    for chunk in await storage.sample_chunks(SAMPLE):
+        near, own = await _ask(storage, new, chunk)
+        if own is None:
+            continue  # owed still, or buried
+        self_found.append(finds_itself(chunk, own, near))
+        if present is not None:
+            share = overlap(chunk, near, (await _ask(storage, present, chunk))[0])
+            shares += [] if share is None else [share]
+    if not self_found:
+        return None
+    return Comparison(len(self_found), _mean(self_found), _mean(shares) if shares else None)
+
+
+def finds_itself(chunk: SampledChunk, own: float, near: Sequence[VectorHit]) -> bool:
+    """Whether nothing of another entry is nearer to a text than what is stored of it, at distance `own`."""
+    return any(hit.entry == chunk.entry or own <= hit.distance + _TIE for hit in near[:1])
+
+
+def overlap(chunk: SampledChunk, one: Sequence[VectorHit], other: Sequence[VectorHit]) -> float | None:
+    """The share of the nearest that both have; the text itself does not count. None when there is nothing."""
+    first, second = (
+        [hit.chunk for hit in hits if hit.chunk != chunk.chunk][:NEAREST] for hits in (one, other)
+    )
+    most = min(len(first), len(second))
+    return len(set(first) & set(second)) / most if most else None
+
+
+async def _ask(
+    storage: Storage, searched: Searched, chunk: SampledChunk
+) -> tuple[Sequence[VectorHit], float | None]:
+    """The nearest to the text, and the distance of what is stored of it."""
+    query = await searched.provider.embed_query(chunk.text)
+    near = await storage.search_vectors(searched.space, query, Filter(namespace=chunk.namespace), NEAREST + 1)
+    own = await storage.distances(searched.space, query, [chunk.chunk])
+    return near, own.get(chunk.chunk)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

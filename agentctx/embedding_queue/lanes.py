@@ -1,0 +1,319 @@
+"""The model that answers, and the one beside it: the next one while it is built, or the former one, kept.
+
+Which of them answers is said by the active space of the database and not by the config, so that a switch
+outlives every restart and a config that still names the former model takes nothing back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias, TypeVar
+
+import structlog
+
+from agentctx.config.schema import NextModelSettings
+from agentctx.embedding_providers.prices import CostEstimate, estimate_cost, needs_consent
+from agentctx.embedding_queue.comparison import LEAST_SELF_RETRIEVAL, Comparison, Searched, compare
+from agentctx.embedding_queue.lane import Lane
+from agentctx.embedding_queue.retry import Backoff
+from agentctx.embedding_queue.timing import Timer
+from agentctx.errors import Conflict, DeadlineExceeded, NotFound, ProviderFailed, StorageFailed
+from agentctx.storage.base import Storage
+from agentctx.storage.records import Job, Owed, Space, SpaceState
+
+T = TypeVar("T")
+
+log = structlog.get_logger("agentctx.reembed")
+
+Fingerprint: TypeAlias = Mapping[str, str | int]
+Stage: TypeAlias = Literal["off", "held", "building", "comparing", "ready", "kept"]
+"""Of the model beside the one that answers; `off` when there is none."""
+
+_LAG_SHARE: Final = 100
+"""A space may be switched to while a hundredth of it is still owed: what is late is found by words."""
+_BACKOFF: Final = Backoff(base_s=1.0, max_s=60.0)
+
+
+class Lanes:
+    """One lane, or two. `open` before the first save, then `run` until `stop`."""
+
+    leading: Lane
+    """The lane that answers, since `open`."""
+
+    def __init__(self, storage: Storage, next_settings: NextModelSettings, timer: Timer) -> None:
+        self._storage = storage
+        self._settings = next_settings
+        self._timer = timer
+        self._rng = random.Random()  # noqa: S311 - spreads tries, guards nothing
+        self._approved = asyncio.Event()
+        self._changing = asyncio.Lock()
+        self._lanes: list[Lane] = []
+        self._next: Lane | None = None
+        self._deeds: set[asyncio.Task[Any]] = set()
+        self._is_held = False
+
+    async def open(self, first: Lane, second: Lane | None = None) -> None:
+        """Open the spaces of both models in one step: that of `[embedding]`, and that of `[embedding.next]`.
+
+        The one whose space is active answers, else the first.
+        """
+        given = [first] if second is None else [first, second]
+        lanes = [
+            given[at] for at in to_open([lane.fingerprint for lane in given], await self._storage.spaces())
+        ]
+        spaces = await self._storage.open_spaces([lane.fingerprint for lane in lanes])
+        active = await self._active()
+        self._lanes = lanes
+        self._next = second
+        self.leading = next(
+            (each for each in lanes if active and each.fingerprint == active.fingerprint), first
+        )
+        for lane, space in zip(lanes, spaces, strict=True):
+            lane.queue.throttle(1.0 if lane is self.leading else self._settings.share)
+            await lane.keeper.open(space)
+
+    def __iter__(self) -> Iterator[Lane]:
+        return iter(tuple(self._lanes))
+
+    @property
+    def other(self) -> Lane | None:
+        """The lane that does not answer."""
+        return next((lane for lane in self._lanes if lane is not self.leading), None)
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether the model of `[embedding.next]` answers already, so that the config is behind."""
+        return self._next is self.leading
+
+    def leads(self, lane: Lane) -> bool:
+        return lane is self.leading
+
+    def enqueue(self, jobs: Sequence[Job]) -> None:
+        """Give each job to the lane of its space. Fits as the stores' embed callback."""
+        for lane in self:
+            lane.enqueue(jobs)
+
+    def look_again(self) -> None:
+        """Jobs may have become due in the table."""
+        for lane in self:
+            lane.queue.look_again()
+
+    async def run(self) -> None:
+        """Fill the spaces until `stop`; compare the next one when it is whole, switch if so configured."""
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(lane.run(), name="embedding") for lane in self]
+            watching = tasks.create_task(self._watch(), name="reembed")
+            await asyncio.wait(running)
+            watching.cancel()
+
+    async def stop(self, timeout: float | None = None) -> None:
+        """Let the lane that answers embed what is due within the time; the other's is left in the table."""
+        await asyncio.gather(*(lane.stop(timeout if self.leads(lane) else 0) for lane in self))
+
+    async def permit(self, space: Space) -> None:
+        """Hold the space back while it would cost more than may be spent unasked, until somebody approves."""
+        lane = next(each for each in self if each.space == space.id)
+        if self.leads(lane) or space.approved:
+            return
+        estimate = await self.estimate(lane)
+        if needs_consent(estimate, lane.settings.limits.confirm_usd) and not self._approved.is_set():
+            self._is_held = True
+            lane.keeper.hold("held: what it costs has to be agreed to; `agentctx reembed` asks")
+            log.info("reembed_held", space=space.id, tokens=estimate.tokens, usd=estimate.usd)
+            await self._approved.wait()
+            self._is_held = False
+
+    async def approve(self) -> None:
+        """Somebody agreed to what the space beside costs."""
+        lane = self._beside()
+        await self._storage.approve_space(lane.space)
+        self._approved.set()
+
+    async def estimate(self, lane: Lane) -> CostEstimate:
+        """What embedding all that the lane owes costs."""
+        owed = await self.owed(lane)
+        if lane.spending is None:
+            return CostEstimate(0, 0.0)
+        price = lane.spending.price
+        return estimate_cost(owed.bytes, price.usd_per_million_tokens if price else None)
+
+    async def owed(self, lane: Lane) -> Owed:
+        """What the space of the lane is owed."""
+        return await self._storage.owed_in_all(lane.space)
+
+    def stage(self, beside: Space | None) -> Stage:
+        """How far the model beside is, by its space."""
+        if beside is None:
+            return "off"
+        if beside.state is SpaceState.KEPT:
+            return "kept"
+        if self._is_held:
+            return "held"
+        if self.other is None or self.other.keeper.searched is None:
+            return "building"
+        is_compared = beside.comparison is not None or self.other is not self._next
+        return "ready" if is_compared else "comparing"
+
+    async def beside(self) -> Space | None:
+        """The space of the model beside; without such a lane, the former one that is still kept."""
+        spaces, other = await self._storage.spaces(), self.other
+        if other is not None:
+            return next(space for space in spaces if space.id == other.space)
+        return next((space for space in spaces if space.state is SpaceState.KEPT), None)
+
+    async def switch(self) -> None:
+        """Answer with the model of `embedding.next` from now on; the former one is kept.
+
+        Raises:
+            NotFound: there is none.
+            Conflict: it answers already, or its space is not whole.
+        """
+        if self.has_moved:
+            raise Conflict(
+                f"{self.leading.provider.model} answers already",
+                hint="`agentctx reembed --rollback` goes back to the former model.",
+            )
+        await self._finish(self._switch_to(self._beside()))
+
+    async def rollback(self) -> None:
+        """Answer with the former model again; the present one is kept.
+
+        Raises:
+            NotFound: no other model is configured.
+            Conflict: the other model never answered, or cannot now.
+        """
+        lane, space = self._beside(), await self.beside()
+        if space is None or space.state is not SpaceState.KEPT:
+            raise Conflict(
+                f"{lane.provider.model} has not answered yet: there is nothing to go back to",
+                hint="`agentctx reembed --switch` makes it answer.",
+            )
+        await self._finish(self._switch_to(lane))
+
+    async def retire(self) -> list[int]:
+        """Drop the vectors of the former model, and of any other that is not configured; returns the spaces.
+
+        Raises:
+            NotFound: there are none.
+        """
+        return await self._finish(self._retire())
+
+    async def _switch_to(self, lane: Lane) -> None:
+        async with self._changing:
+            if lane.keeper.searched is None:
+                raise Conflict(
+                    f"{lane.provider.model} cannot answer yet: {lane.keeper.reason}",
+                    hint="`agentctx reembed` shows how far it is.",
+                )
+            most_owed = max(
+                lane.settings.queue.batch_size, (await self._storage.stats()).chunks // _LAG_SHARE
+            )
+            space = await self._storage.activate_space(lane.space, most_owed=most_owed)
+            former, self.leading = self.leading, lane
+            former.queue.throttle(self._settings.share)
+            lane.queue.throttle(1.0)
+            log.info(
+                "model_switched", space=space.id, model=lane.provider.model, former=former.provider.model
+            )
+
+    async def _retire(self) -> list[int]:
+        async with self._changing:
+            retired = await self._storage.retire_former()
+            if not retired:
+                raise NotFound(
+                    "no former model is kept", hint="`agentctx reembed --status` shows what there is."
+                )
+            for lane in [each for each in self if each.space in retired]:
+                self._lanes.remove(lane)
+                await lane.stop(0)
+            log.info("models_retired", spaces=retired)
+            return retired
+
+    async def _watch(self) -> None:
+        """Compare the space beside once it is whole; again and again while a model does not answer."""
+        lane, attempts = self.other, 0
+        if lane is None:
+            return
+        await lane.keeper.served()
+        while not self.leads(lane):
+            try:
+                await self._compare(lane)
+            except (ProviderFailed, StorageFailed, DeadlineExceeded) as error:
+                log.warning("comparison_failed", reason=error.message)
+            else:
+                return
+            await self._pause(_BACKOFF.delay_ms(attempts, self._rng))
+            attempts += 1
+
+    async def _compare(self, lane: Lane) -> None:
+        space = await self.beside()
+        if space is None or space.state is not SpaceState.BUILDING:
+            return
+        comparison = Comparison.of(space.comparison) if space.comparison else None
+        if comparison is None:
+            present = self.leading.keeper.searched
+            comparison = await compare(
+                self._storage,
+                Searched(lane.space, lane.provider),
+                None if present is None else Searched(present, self.leading.provider),
+            ) or Comparison(0, 0.0, None)
+            await self._storage.record_comparison(space.id, comparison.recorded())
+            log.info("space_compared", space=space.id, **comparison.recorded())
+        if self._settings.switch == "auto":
+            await self._switch_unasked(lane, comparison)
+
+    async def _switch_unasked(self, lane: Lane, comparison: Comparison) -> None:
+        if comparison.sampled and comparison.self_retrieval < LEAST_SELF_RETRIEVAL:
+            log.warning("not_switched", model=lane.provider.model, self_retrieval=comparison.self_retrieval)
+            return
+        try:
+            await self._finish(self._switch_to(lane))
+        except Conflict as error:
+            raise StorageFailed(error.message) from error
+
+    async def _finish(self, deed: Coroutine[Any, Any, T]) -> T:
+        """Do it to its end even if the caller goes away: database and memory must agree on who answers."""
+        task = asyncio.create_task(deed)
+        self._deeds.add(task)
+        task.add_done_callback(self._deeds.discard)
+        return await asyncio.shield(task)
+
+    async def _pause(self, ms: int) -> None:
+        over = asyncio.Event()
+        alarm = self._timer.call_at(self._timer.now() + ms, over.set)
+        try:
+            await over.wait()
+        finally:
+            alarm.cancel()
+
+    async def _active(self) -> Space | None:
+        spaces = await self._storage.spaces()
+        return next((space for space in spaces if space.state is SpaceState.ACTIVE), None)
+
+    def _beside(self) -> Lane:
+        if self.other is None:
+            raise NotFound(
+                "only one model is configured",
+                hint="Name the other one in [embedding.next], and restart the daemon.",
+            )
+        return self.other
+
+
+def to_open(fingerprints: Sequence[Fingerprint], spaces: Sequence[Space]) -> list[int]:
+    """Which of the models of `[embedding]` and `[embedding.next]` get a lane; `spaces` are newest first.
+
+    A former model that was retired for the next one is not built anew because the config still names it.
+    """
+    if len(fingerprints) < 2:
+        return [0]
+    first, second = map(dict, fingerprints)
+    if first == second:
+        return [0]
+    has_moved = any(
+        space.state is SpaceState.ACTIVE and dict(space.fingerprint) == second for space in spaces
+    )
+    former = next((space for space in spaces if dict(space.fingerprint) == first), None)
+    is_wanted = former is not None and former.state is not SpaceState.RETIRED
+    return [1] if has_moved and not is_wanted else [0, 1]

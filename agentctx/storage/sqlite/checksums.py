@@ -1,0 +1,103 @@
+"""Checksums of rows and vectors, so that a damaged one is never taken for what was saved.
+
+A row's covers all of its columns, the content by its hash; a chunk's text is covered by the hash of what is
+embedded for it; a vector's covers its place as well. Computed here, never in SQL.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from hashlib import blake2b, sha256
+from typing import Any, Final
+
+import structlog
+
+from agentctx.errors import StorageCorrupt
+from agentctx.sqlite.driver import Connection
+
+log = structlog.get_logger("agentctx.storage")
+
+HEAD: Final = (
+    "id",
+    "version",
+    "live",
+    "namespace",
+    "collection",
+    "key",
+    "session",
+    "agent",
+    "content_hash",
+    "attributes",
+    "labels",
+    "header",
+    "scope",
+    "origin",
+    "trust",
+    "principal",
+    "created",
+    "updated",
+    "expires",
+)
+"""The columns that a row's checksum is made of, in this order."""
+BYTES: Final = 8
+MOST_KNOWN: Final = 1_000
+"""Damaged entries of which it is remembered that they were logged."""
+
+_SELECT_HEAD: Final = f"SELECT {', '.join(HEAD)} FROM entries WHERE seq = ?"  # noqa: S608 - constants
+_ENCODE: Final = json.JSONEncoder(separators=(",", ":"), default=repr).encode
+
+
+class Faults:
+    """What did not match its checksum since the start. Told from the threads of all connections."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        """Reads that met a damaged entry or vector."""
+        self._logged: dict[str, None] = {}
+
+    def note(self, what: str, entry_id: object) -> None:
+        """Count it, and log it once for each entry."""
+        self.count += 1
+        name = f"{what} {entry_id}"
+        if name not in self._logged and len(self._logged) < MOST_KNOWN:
+            self._logged[name] = None
+            log.error("entry_damaged", what=what, entry=str(entry_id)[:64], hint="Run `agentctx doctor`.")
+
+
+def of_head(values: Sequence[Any]) -> bytes:
+    """The checksum of a row by its values of `HEAD`."""
+    return blake2b(_ENCODE(list(values)).encode("utf-8", "surrogatepass"), digest_size=BYTES).digest()
+
+
+def of_content(content: str) -> bytes:
+    return sha256(content.encode("utf-8", "surrogatepass")).digest()
+
+
+def of_vector(namespace: str, collection: str, session: str, vector: bytes) -> bytes:
+    """The checksum of a vector where it stands."""
+    summed = blake2b(vector, digest_size=BYTES)
+    summed.update(_ENCODE([namespace, collection, session]).encode("utf-8", "surrogatepass"))
+    return summed.digest()
+
+
+def seal(conn: Connection, seq: int) -> None:
+    """Give a row the checksum of what it holds now. For whoever changed it in this transaction."""
+    head = conn.execute(_SELECT_HEAD, (seq,)).fetchone()
+    conn.execute("UPDATE entries SET checksum = ? WHERE seq = ?", (of_head(head), seq))
+
+
+def check_head(values: Sequence[Any], checksum: object) -> None:
+    """Raise StorageCorrupt unless the row is as it was written."""
+    if checksum != of_head(values):
+        raise _corrupt(values[0])
+
+
+def check_content(entry_id: object, content: object, content_hash: object) -> None:
+    """Raise StorageCorrupt unless the content is as it was written."""
+    if not isinstance(content, str) or of_content(content) != content_hash:
+        raise _corrupt(entry_id)
+
+
+def _corrupt(entry_id: object) -> StorageCorrupt:
+    return StorageCorrupt(f"the entry {str(entry_id)[:64]!r} is damaged on the disk")

@@ -1,0 +1,158 @@
+"""Reading everything against its checksums: in slices in the background, or all at once for the doctor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from agentctx.errors import StorageCorrupt
+from agentctx.sqlite.driver import Connection
+from agentctx.sqlite.readers import Readers
+from agentctx.sqlite.writer import Writer
+from agentctx.storage.embedding_text import embedding_text, text_hash
+from agentctx.storage.records import Clock, Damage, ScrubState
+from agentctx.storage.sqlite import checksums, spaces
+from agentctx.storage.sqlite.checksums import Faults
+from agentctx.storage.sqlite.entries import CONTENT, HEADER, SELECT_ENTRY, verified
+from agentctx.storage.sqlite.space_index import SpaceIndex
+
+ROWS_A_SLICE: Final = 500
+CHARS_A_SLICE: Final = 4_000_000
+"""A slice is read in well under a second; at one a minute that is 700,000 rows a day."""
+PASS_EVERY_MS: Final = 86_400_000
+SLICE_TIMEOUT_S: Final = 20.0
+_FILLED: Final = "filled"
+_CURSOR, _BEGAN, _FINISHED, _DAMAGED = "cursor", "began", "finished", "damaged"
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """`last` is the row it ended with; None when it came to the end."""
+
+    last: int | None
+    damage: tuple[Damage, ...]
+
+
+class SqliteScrub:
+    """Implements `ScrubStorage`."""
+
+    def __init__(self, writer: Writer, readers: Readers, clock: Clock, faults: Faults) -> None:
+        self._writer = writer
+        self._readers = readers
+        self._clock = clock
+        self._faults = faults
+
+    @property
+    def failures(self) -> int:
+        return self._faults.count
+
+    async def step(self) -> bool:
+        now = self._clock()
+        state = await self._readers.run(_numbers)
+        if state.get(_CURSOR, 0) == 0 and now - state.get(_BEGAN, 0) < PASS_EVERY_MS:
+            return False
+        cursor = state.get(_CURSOR, 0)
+        began = state[_BEGAN] if cursor else now
+        before = state.get(_DAMAGED, 0) if cursor else 0
+        found = await self._look(cursor)
+        after = {_BEGAN: began, _DAMAGED: before + len(found.damage), _CURSOR: found.last or 0}
+        if found.last is None:
+            after |= {_FINISHED: now, "result": after[_DAMAGED]}
+        await self._writer.run(partial(_remember, numbers=after))
+        return found.last is not None
+
+    async def state(self) -> ScrubState:
+        numbers = await self._readers.run(_numbers)
+        return ScrubState(finished=numbers.get(_FINISHED), damaged=numbers.get("result", 0))
+
+    async def check_all(self) -> list[Damage]:
+        damage: list[Damage] = []
+        cursor: int | None = 0
+        while cursor is not None:
+            found = await self._look(cursor)
+            damage += found.damage
+            cursor = found.last
+        return damage
+
+    async def mend(self) -> list[Damage]:
+        damage = await self.check_all()
+        vectors = {
+            (each.space, each.chunk) for each in damage if each.space is not None and each.chunk is not None
+        }
+        for space in {space for space, _ in vectors}:
+            chunks = [chunk for owner, chunk in vectors if owner == space]
+            await self._writer.run(partial(_owe_again, space=space, chunks=chunks, now=self._clock()))
+        return [each for each in damage if each.space is None]
+
+    async def _look(self, cursor: int) -> _Slice:
+        found = await self._readers.run(partial(look, after=cursor), timeout_s=SLICE_TIMEOUT_S)
+        for damage in found.damage:
+            self._faults.note(damage.what, damage.entry)
+        return found
+
+
+def look(conn: Connection, after: int, limit: int = ROWS_A_SLICE) -> _Slice:
+    """Check the rows after `after` with their chunks and vectors."""
+    rows = conn.execute(f"{SELECT_ENTRY} WHERE e.seq > ? ORDER BY e.seq LIMIT ?", (after, limit))
+    indexes = [index for index in spaces.prepared(conn) if isinstance(index, SpaceIndex)]
+    damage: list[Damage] = []
+    last, chars, count = None, 0, 0
+    for row in rows:
+        damage += _damage_of(conn, row, indexes)
+        last, chars, count = row[0], chars + len(str(row[CONTENT])), count + 1
+        if chars > CHARS_A_SLICE:
+            return _Slice(last, tuple(damage))
+    return _Slice(last if count == limit else None, tuple(damage))
+
+
+def fill_missing(conn: Connection) -> None:
+    """Give rows and vectors of an older schema their checksums, once; in the caller's transaction."""
+    if _FILLED in _numbers(conn):
+        return
+    for (seq,) in conn.execute("SELECT seq FROM entries WHERE checksum IS NULL").fetchall():
+        checksums.seal(conn, seq)
+    for space in spaces.all_spaces(conn):
+        index = spaces.index(conn, space.id)
+        if isinstance(index, SpaceIndex) and index in spaces.prepared(conn) and space.dimension:
+            index.seal(conn, space.dimension)
+    _remember(conn, {_FILLED: 1})
+
+
+def _damage_of(conn: Connection, row: Any, indexes: list[SpaceIndex]) -> Iterator[Damage]:
+    entry_id = str(row[1])[:64]
+    try:
+        verified(row)
+    except StorageCorrupt:
+        yield Damage(entry_id, "entry")
+        return
+    chunks = conn.execute(
+        "SELECT id, ordinal, start_at, end_at, hash FROM chunks WHERE entry = ? ORDER BY ordinal", (row[0],)
+    ).fetchall()
+    if not row[3]:
+        return  # chunks of a version that is not live are orphans, which the census counts
+    for place, (_, ordinal, start, end, digest) in enumerate(chunks):
+        if ordinal != place or text_hash(embedding_text(row[HEADER], row[CONTENT][start:end])) != digest:
+            yield Damage(entry_id, "chunk")
+    ids = [chunk[0] for chunk in chunks]
+    for index in indexes:
+        for chunk in index.damaged(conn, ids):
+            yield Damage(entry_id, "vector", index.space, chunk)
+
+
+def _owe_again(conn: Connection, space: int, chunks: list[int], now: int) -> None:
+    spaces.index(conn, space).delete(conn, chunks)
+    if space in spaces.enabled_ids(conn):
+        spaces.backfill(conn, space, now=now, limit=len(chunks))
+
+
+def _numbers(conn: Connection) -> dict[str, int]:
+    return dict(conn.execute("SELECT name, value FROM scrub"))
+
+
+def _remember(conn: Connection, numbers: dict[str, int]) -> None:
+    conn.executemany(
+        "INSERT INTO scrub (name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+        numbers.items(),
+    )

@@ -1,0 +1,94 @@
+"""`agentctx reembed` against a stub daemon."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from agentctx.cli.reembed import reembed_line, reembed_lines
+from agentctx.wire import ModelComparison, ModelSpace, ReembedCost, ReembedReply
+from tests.client.stub_daemon import StubDaemon
+
+Agentctx = Callable[..., int]
+
+OLD = ModelSpace(
+    space=1, provider="embedded", model="mini", dimension=384, chunks=100, pending=0, buried=0, reason=None
+)
+NEW = replace(OLD, space=2, provider="openai", model="large", dimension=3072, pending=19, buried=1)
+BUILDING = ReembedReply(stage="building", answering=OLD, beside=NEW)
+READY = replace(
+    BUILDING,
+    stage="ready",
+    beside=replace(NEW, pending=0),
+    comparison=ModelComparison(sampled=50, self_retrieval=0.98, overlap=0.61),
+    advice="switch",
+)
+HELD = replace(BUILDING, stage="held", cost=ReembedCost(tokens=1_000_000, usd=12.0, confirm_usd=1.0))
+OFF = ReembedReply(stage="off", answering=OLD, beside=None)
+
+
+def test_the_status_says_who_answers_and_how_far_the_other_is() -> None:
+    lines = "\n".join(reembed_lines(BUILDING))
+    assert "embedded mini" in lines
+    assert "80 of 100, 1 buried" in lines
+    assert reembed_line(BUILDING) == "openai large: building, 80 of 100, 1 buried"
+
+
+def test_the_comparison_is_shown() -> None:
+    lines = "\n".join(reembed_lines(READY))
+    assert "98% of them found themselves first" in lines
+    assert "61% of the ten nearest" in lines
+
+
+def test_it_looks_on_until_the_other_model_is_ready(
+    agentctx: Agentctx,
+    daemon: StubDaemon,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("agentctx.cli.reembed._LOOK_PLAIN_S", 0.0)
+    daemon.answer("GET", "/v1/reembed", (200, BUILDING), (200, BUILDING), (200, READY))
+    assert agentctx("reembed", "--json") == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["stage"] == "ready"
+    assert err.count("building") == 2
+
+
+def test_what_costs_much_is_not_begun_when_nobody_can_be_asked(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answer("GET", "/v1/reembed", (200, HELD))
+    assert agentctx("reembed") == 2
+    err = capsys.readouterr().err
+    assert "$12.00" in err
+    assert "--yes" in err
+
+
+def test_yes_agrees(agentctx: Agentctx, daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentctx.cli.reembed._LOOK_PLAIN_S", 0.0)
+    daemon.answer("GET", "/v1/reembed", (200, HELD), (200, READY))
+    daemon.answer("POST", "/v1/reembed/approve", (200, BUILDING))
+    assert agentctx("reembed", "--yes") == 0
+    assert [seen.path for seen in daemon.seen if seen.method == "POST"] == ["/v1/reembed/approve"]
+
+
+def test_without_another_model_it_says_what_to_do(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answer("GET", "/v1/reembed", (200, OFF))
+    assert agentctx("reembed") == 1
+    assert "[embedding.next]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("action", ["switch", "rollback", "retire"])
+def test_an_action_is_sent(agentctx: Agentctx, daemon: StubDaemon, action: str) -> None:
+    daemon.answer("POST", f"/v1/reembed/{action}", (200, OFF))
+    assert agentctx("reembed", f"--{action}") == 0
+
+
+def test_two_actions_at_once_are_refused(agentctx: Agentctx, daemon: StubDaemon) -> None:
+    assert agentctx("reembed", "--switch", "--retire") == 2
+    assert daemon.seen == []

@@ -1,0 +1,21 @@
+"""The SDKs' absence."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from agentctx import client
+from agentctx.errors import ConfigInvalid
+
+
+@pytest.mark.parametrize("package", ["openai", "anthropic"])
+def test_without_the_package_the_error_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    for make in (getattr(client, package), getattr(client, f"async_{package}")):
+        with pytest.raises(ConfigInvalid) as caught:
+            make(api_key="k")
+        assert f"agentctx-daemon[{package}]" in caught.value.hint

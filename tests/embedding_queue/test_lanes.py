@@ -1,0 +1,298 @@
+"""Two models in one daemon: one answers, the other is built beside it, switched to, gone back to, dropped."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentctx.daemon.build import Core
+from agentctx.embedding_providers.fake import FakeProvider, Fault
+from agentctx.embedding_providers.prices import Price
+from agentctx.embedding_providers.spending import Spending
+from agentctx.embedding_queue.lanes import Lanes, to_open
+from agentctx.errors import Conflict, Disposition, NotFound
+from agentctx.storage.records import Space, SpaceState
+from tests.embedding_queue.test_space_keeper import ChangedProvider
+from tests.running_core import ME, running_core, save
+from tests.storage.conformance import assert_sound
+from tests.wire_requests import search
+
+AUTO: dict[str, Any] = {"next": {"switch": "auto"}}
+FRUIT = ("red apple", "green pear", "yellow lemon", "blue plum")
+
+
+def old_model(**options: Any) -> FakeProvider:
+    return FakeProvider(model="old", **options)
+
+
+def new_model(**options: Any) -> FakeProvider:
+    return FakeProvider(model="new", **options)
+
+
+def lanes_of(core: Core) -> Lanes:
+    assert core.lanes is not None
+    return core.lanes
+
+
+async def save_fruit(core: Core) -> None:
+    for text in FRUIT:
+        await save(core, key=text, content=text)
+
+
+async def until_stage(core: Core, stage: str) -> None:
+    """The change is announced to nobody: ask until it is so."""
+    async with asyncio.timeout(20):
+        while (await core.service.reembed_status(ME)).stage != stage:
+            await core.storage.depth()
+
+
+async def until_answering(core: Core, model: str) -> None:
+    async with asyncio.timeout(20):
+        while core.keeper is None or core.keeper.provider.model != model or core.keeper.searched is None:
+            await core.storage.depth()
+
+
+def questions(provider: FakeProvider) -> list[str]:
+    return [call.texts[0] for call in provider.calls if call.query]
+
+
+async def test_the_present_model_answers_while_the_next_one_is_built(tmp_path: Path) -> None:
+    old, new = old_model(), new_model()
+    new.hold(queries=False)
+    async with running_core(tmp_path, old, next_provider=new) as core:
+        await until_answering(core, "old")
+        saved = await save(core, key="k", content="red apple", wait="embedded")
+        assert saved.embedding == "done", "nobody waits for the next model"
+        answer = await core.service.search(search("apple of what"), ME)
+        assert answer.degraded is None
+        assert questions(old) == ["apple of what"]
+        assert questions(new) == []
+        assert (await core.storage.depth()).pending == 0
+        assert (await core.service.reembed_status(ME)).stage == "building"
+        with pytest.raises(Conflict, match="cannot answer yet"):
+            await core.service.reembed("switch", ME)
+        new.release()
+        await until_stage(core, "ready")
+        await assert_sound(core.storage)
+
+
+async def test_switch_and_rollback_at_once_and_whole(tmp_path: Path) -> None:
+    old, new = old_model(), new_model()
+    async with running_core(tmp_path, old, next_provider=new) as core:
+        await save_fruit(core)
+        await until_stage(core, "ready")
+        compared = (await core.service.reembed_status(ME)).comparison
+        assert compared is not None
+        assert (compared.sampled, compared.self_retrieval) == (4, 1.0)
+        assert compared.overlap == 1.0, "four texts have the same three others"
+        assert (await core.service.reembed("switch", ME)).stage == "kept"
+        await core.service.search(search("which lemon"), ME)
+        assert questions(new)[-1] == "which lemon"
+        with pytest.raises(Conflict, match="already"):
+            await core.service.reembed("switch", ME)
+        await save(core, key="later", content="orange orange", wait="embedded")
+        reply = await core.service.reembed("rollback", ME)
+        assert reply.answering is not None
+        assert reply.answering.model == "old"
+        answer = await core.service.search(search("orange orange"), ME)
+        assert questions(old)[-1] == "orange orange"
+        assert answer.results[0].distance is not None, "the kept space was owed what was saved meanwhile"
+        await assert_sound(core.storage)
+
+
+async def test_a_switch_outlives_a_restart_with_either_config(tmp_path: Path) -> None:
+    async with running_core(tmp_path, old_model(), next_provider=new_model()) as core:
+        await save_fruit(core)
+        await until_stage(core, "ready")
+        await core.service.reembed("switch", ME)
+        switched = lanes_of(core).leading.space
+    async with running_core(tmp_path, old_model(), next_provider=new_model()) as core:
+        await until_answering(core, "new")
+        assert lanes_of(core).leading.space == switched
+        assert "move the model" in ((await core.service.reembed_status(ME)).advice or "")
+    provider = new_model()
+    async with running_core(tmp_path, provider) as core:
+        await until_answering(core, "new")
+        assert lanes_of(core).leading.space == switched
+        assert len(provider.calls) == 1, "only the canary: nothing is embedded again"
+        assert (await core.service.reembed_status(ME)).stage == "kept"
+        with pytest.raises(NotFound):
+            await core.service.reembed("rollback", ME)
+        assert (await core.service.reembed("retire", ME)).stage == "off"
+        await assert_sound(core.storage)
+
+
+async def test_a_retired_model_is_not_built_again(tmp_path: Path) -> None:
+    async with running_core(tmp_path, old_model(), next_provider=new_model()) as core:
+        await save_fruit(core)
+        await until_stage(core, "ready")
+        with pytest.raises(NotFound):
+            await core.service.reembed("retire", ME)
+        await core.service.reembed("switch", ME)
+        assert (await core.service.reembed("retire", ME)).stage == "off"
+        assert (await save(core, key="later", content="text", wait="embedded")).embedding == "done"
+        await assert_sound(core.storage)
+    old = old_model()
+    async with running_core(tmp_path, old, next_provider=new_model()) as core:
+        await until_answering(core, "new")
+        assert old.calls == []
+        await assert_sound(core.storage)
+
+
+async def test_a_dead_next_model_harms_nobody(tmp_path: Path) -> None:
+    new = new_model(faults=[Fault.fails(Disposition.STOP)])
+    async with running_core(tmp_path, old_model(), next_provider=new) as core:
+        await until_answering(core, "old")
+        assert (await save(core, key="k", content="red apple", wait="embedded")).embedding == "done"
+        assert (await core.service.search(search("apple"), ME)).degraded is None
+        assert core.service.degraded() == {}
+
+
+async def test_auto_switches_when_all_is_embedded(tmp_path: Path) -> None:
+    async with running_core(tmp_path, old_model(), next_provider=new_model(), embedding=AUTO) as core:
+        await save_fruit(core)
+        await until_answering(core, "new")
+        assert (await core.service.reembed_status(ME)).stage == "kept"
+
+
+async def test_nothing_switches_by_itself_to_a_model_that_tells_nothing_apart(tmp_path: Path) -> None:
+    class Blind(FakeProvider):
+        def _vector(self, text: str) -> Any:
+            # A question is never near what was stored of it.
+            return super()._vector("x" if self.calls[-1].query else f"y{text}")
+
+    async with running_core(tmp_path, old_model(), next_provider=Blind(model="new"), embedding=AUTO) as core:
+        await save_fruit(core)
+        await until_stage(core, "ready")
+        compared = (await core.service.reembed_status(ME)).comparison
+        assert compared is not None
+        assert compared.self_retrieval < 0.8
+        assert lanes_of(core).leading.provider.model == "old"
+
+
+async def test_what_costs_much_waits_for_consent(tmp_path: Path) -> None:
+    new = new_model()
+    async with running_core(tmp_path, old_model()) as core:
+        await save_fruit(core)
+        await until_answering(core, "old")
+    async with running_core(tmp_path, old_model(), next_provider=new) as core:
+        lane = lanes_of(core).other
+        assert lane is not None
+        lane.spending = Spending(Price(1_000_000.0, "dear"), clock=lambda: 0)
+        await until_stage(core, "held")
+        assert len(new.calls) == 1, "only the canary was sent"
+        reply = await core.service.reembed_status(ME)
+        assert reply.cost is not None
+        assert reply.cost.usd is not None
+        assert reply.cost.usd > reply.cost.confirm_usd
+        await core.service.reembed("approve", ME)
+        await until_stage(core, "ready")
+        space = await lanes_of(core).beside()
+        assert space is not None
+        assert space.approved
+
+
+async def test_a_present_model_that_changed_silently_mixes_nothing_beside_the_next(tmp_path: Path) -> None:
+    async with running_core(tmp_path, FakeProvider(), next_provider=new_model()) as core:
+        await save_fruit(core)
+        await until_stage(core, "ready")
+        before = lanes_of(core).leading.space
+        beside = lanes_of(core).other
+    changed, new = ChangedProvider(), new_model()
+    changed.hold(queries=False)
+    async with running_core(tmp_path, changed, next_provider=new) as core:
+        assert (await core.service.search(search("apple"), ME)).degraded is not None
+        changed.release()
+        await until_answering(core, "bag-of-words")
+        assert lanes_of(core).leading.space != before
+        other = lanes_of(core).other
+        assert other is not None
+        assert beside is not None
+        assert other.space == beside.space
+        assert all(call.texts[0].startswith("agentctx") for call in new.calls if not call.query)
+        answer = await core.service.search(search("red apple"), ME)
+        assert answer.results[0].distance is not None
+        assert answer.results[0].distance < 0.5
+        await assert_sound(core.storage)
+
+
+async def test_questions_during_switches_meet_one_space_only(tmp_path: Path) -> None:
+    old, new = old_model(), new_model()
+    async with running_core(tmp_path, old, next_provider=new) as core:
+        await save_fruit(core)
+        await until_stage(core, "ready")
+        own = {lane.provider.model: lane.space for lane in lanes_of(core)}
+        asked: list[tuple[str, int]] = []
+        for provider in (old, new):
+            _watch(core, provider, asked)
+
+        async def ask() -> None:
+            for number in range(60):
+                await core.service.search(search(f"red apple {number}"), ME)
+
+        asking = [asyncio.create_task(ask()) for _ in range(4)]
+        while not all(task.done() for task in asking):
+            with suppress(Conflict):
+                await core.service.reembed("rollback", ME)
+            with suppress(Conflict):
+                await core.service.reembed("switch", ME)
+            await core.storage.depth()
+        await asyncio.gather(*asking)
+        assert {space for _, space in asked} == set(own.values()), "both models answered"
+        assert [each for each in asked if own[each[0]] != each[1]] == []
+
+
+def _watch(core: Core, provider: FakeProvider, asked: list[tuple[str, int]]) -> None:
+    """Note which model's vector is searched for in which space."""
+    made: set[bytes] = set()
+    embed_query, search_vectors = provider.embed_query, core.storage.search_vectors
+
+    async def noted(text: str) -> Any:
+        vector = await embed_query(text)
+        made.add(vector.tobytes())
+        return vector
+
+    async def searched(space: int, query: Any, *rest: Any) -> Any:
+        if query.tobytes() in made:
+            asked.append((provider.model, space))
+        return await search_vectors(space, query, *rest)
+
+    provider.embed_query = noted  # type: ignore[method-assign]  # watched
+    core.storage.search_vectors = searched  # type: ignore[method-assign,assignment]  # watched
+
+
+def _space(number: int, model: str, state: SpaceState) -> Space:
+    return Space(
+        id=number,
+        fingerprint={"model": model},
+        generation=1,
+        state=state,
+        enabled=state is not SpaceState.RETIRED,
+        dimension=None,
+        canary=None,
+        vector_store="sqlite-vec",
+    )
+
+
+@pytest.mark.parametrize(
+    ("fingerprints", "spaces", "expected"),
+    [
+        ("a", [], [0]),
+        ("ab", [], [0, 1]),
+        ("aa", [], [0]),
+        ("ab", [("a", SpaceState.ACTIVE)], [0, 1]),
+        ("ab", [("b", SpaceState.ACTIVE), ("a", SpaceState.KEPT)], [0, 1]),
+        ("ab", [("b", SpaceState.ACTIVE), ("a", SpaceState.RETIRED)], [1]),
+        ("ab", [("b", SpaceState.ACTIVE)], [1]),
+        ("ba", [("b", SpaceState.ACTIVE), ("a", SpaceState.RETIRED)], [0, 1]),
+    ],
+)
+def test_which_models_get_a_lane(
+    fingerprints: str, spaces: list[tuple[str, SpaceState]], expected: list[int]
+) -> None:
+    known = [_space(number, *each) for number, each in enumerate(spaces)]
+    assert to_open([{"model": model} for model in fingerprints], known) == expected

@@ -1,0 +1,113 @@
+"""What SQLite leaves of moved and deleted rows is wiped, and nothing else."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from agentctx.errors import StorageFailed
+from agentctx.sqlite import wipe
+from agentctx.sqlite.driver import Connection, open_connection
+from agentctx.sqlite.readers import Readers
+from agentctx.sqlite.wipe import Wiped, wipe_gaps
+from agentctx.sqlite.writer import Writer
+
+
+def churned(path: Path, seed: int) -> list[str]:
+    """Rows of many sizes, inserted in the middle of others, so that they move; half are deleted: those."""
+    rng = random.Random(seed)
+    texts = {number: f"canary{rng.randrange(10**12):012d}" * rng.randint(1, 30) for number in range(1_500)}
+    order = list(texts)
+    rng.shuffle(order)
+    gone = order[: len(order) // 2]
+    with closing(open_connection(path)) as connection:
+        connection.execute("CREATE TABLE rows (key TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID")
+        connection.execute("CREATE INDEX texts ON rows (text)")
+        for number in order:
+            connection.execute("INSERT INTO rows VALUES (?, ?)", (f"{number:05d}", texts[number]))
+        connection.executemany("DELETE FROM rows WHERE key = ?", [(f"{number:05d}",) for number in gone])
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return [texts[number][:18] for number in gone]
+
+
+def left(path: Path, texts: list[str]) -> int:
+    content = path.read_bytes()
+    return sum(text.encode() in content for text in texts)
+
+
+def rows_of(path: Path) -> list[tuple[str, str]]:
+    with closing(open_connection(path, readonly=True)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        return connection.execute("SELECT * FROM rows").fetchall()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_deleted_rows_that_sqlite_leaves_on_its_pages_are_wiped(tmp_path: Path, seed: int) -> None:
+    path = tmp_path / "test.db"
+    texts = churned(path, seed)
+    rows = rows_of(path)
+    assert left(path, texts) > 0, "SQLite has learnt to do it itself"
+    assert wipe_gaps(path).leftovers > 0
+    assert left(path, texts) == 0
+    assert rows_of(path) == rows
+    assert wipe_gaps(path) == Wiped(0, None)
+
+
+def test_turns_wipe_as_much_as_one_go(tmp_path: Path) -> None:
+    path = tmp_path / "test.db"
+    texts = churned(path, 1)
+    page: int | None = 1
+    while page is not None:
+        page = wipe_gaps(path, first=page, pages=1).next_page
+    assert left(path, texts) == 0
+
+
+def test_pages_of_the_map_of_pages_are_known() -> None:
+    assert [number for number in range(2_000) if wipe._is_map(number, 4096, 4096)] == [2, 822, 1642]
+
+
+def test_an_open_database_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "test.db"
+    churned(path, 1)
+
+    def locked(_descriptor: int, *_: int) -> None:
+        raise BlockingIOError
+
+    monkeypatch.setattr("fcntl.lockf", locked)
+    with pytest.raises(StorageFailed, match="another program"):
+        wipe_gaps(path)
+
+
+async def test_reads_and_writes_wait_while_it_is_closed_and_go_on_afterwards(tmp_path: Path) -> None:
+    path = tmp_path / "test.db"
+    writer = await Writer.open(path)
+    readers = None
+    try:
+        await writer.run(_run("CREATE TABLE rows (text TEXT)"))
+        readers = await Readers.open(path, 2)
+        writer.recover_with(readers)
+
+        def look(closed: Path) -> bool:
+            return closed.with_name("test.db-wal").exists()
+
+        assert not await writer.while_closed(look, patience_ms=250)
+        await writer.run(_run("INSERT INTO rows VALUES ('a')"))
+        assert await readers.run(lambda conn: conn.execute("SELECT text FROM rows").fetchall()) == [("a",)]
+        with pytest.raises(ZeroDivisionError):
+            await writer.while_closed(lambda _: 1 // 0, patience_ms=250)
+        await writer.run(_run("INSERT INTO rows VALUES ('b')"))
+    finally:
+        if readers is not None:
+            await readers.close()
+        await writer.close()
+
+
+def _run(sql: str) -> Callable[[Connection], None]:
+    def run(connection: Connection) -> None:
+        connection.execute(sql)
+
+    return run
