@@ -43,11 +43,6 @@ _DROP: Final = "DROP TABLE IF EXISTS {table}"
 _INSERT: Final = "INSERT INTO {table} (id, namespace, collection, session, embedding) VALUES (?, ?, ?, ?, ?)"
 _DELETE: Final = "DELETE FROM {table} WHERE id = ?"
 _NEAREST: Final = "SELECT id, distance FROM {table} WHERE embedding MATCH ? AND k = ? AND distance < ?"
-# Only a join looks each id up; `id IN (…)` without MATCH scans the whole table.
-_DISTANCES: Final = """
-SELECT vectors.id, vec_distance_cosine(vectors.embedding, ?)
-FROM json_each(?) AS wanted CROSS JOIN {table} AS vectors ON vectors.id = wanted.value
-"""
 _STORED_IDS: Final = "SELECT rowid FROM {table} ORDER BY rowid"
 _COUNT: Final = "SELECT COUNT(*) FROM {table}"
 
@@ -112,12 +107,6 @@ def nearest(
         sql += " AND id IN (SELECT value FROM json_each(?))"
         parameters.append(json.dumps(list(ids)))
     return _ranked(connection.execute(sql, parameters).fetchall())
-
-
-def exact_distances(connection: Connection, table: str, query: bytes, ids: Sequence[int]) -> dict[int, float]:
-    """Cosine distances of those ids that are in the table, each looked up by itself."""
-    sql = _DISTANCES.format(table=quoted(table))
-    return dict(_ranked(connection.execute(sql, (query, json.dumps(list(ids)))).fetchall()))
 
 
 def stored_ids(connection: Connection, table: str) -> list[int]:

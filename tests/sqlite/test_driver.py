@@ -118,6 +118,14 @@ class TestWriterConnection:
         with closing(open_connection(tmp_path / "a.db")) as connection:
             assert pragma(connection, name) == value
 
+    def test_pages_that_are_mapped_are_not_checked_cell_by_cell(self, tmp_path: Path) -> None:
+        with (
+            closing(open_connection(tmp_path / "a.db")),
+            closing(open_connection(tmp_path / "a.db", readonly=True)) as reader,
+        ):
+            assert pragma(reader, "mmap_size") == 256 * 1024 * 1024
+            assert pragma(reader, "cell_size_check") == 0
+
     @pytest.mark.parametrize("name", ["a?mode=memory.db", "100%25 #1.db", "ünïcode 文.db", "file:x.db"])
     def test_any_file_name_is_taken_literally(self, tmp_path: Path, name: str) -> None:
         with closing(open_connection(tmp_path / name)) as connection:

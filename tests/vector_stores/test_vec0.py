@@ -15,7 +15,6 @@ from agentctx.vector_stores.vec0 import (
     create_space_table,
     delete_vectors,
     drop_space_table,
-    exact_distances,
     insert_vectors,
     nearest,
     quoted,
@@ -129,30 +128,9 @@ class TestNearest:
             rows = [(row, f"ns{row % 2}", "c", "", vector.tobytes()) for row, vector in enumerate(vectors)]
             insert_at_once(connection, "vec_2", rows)
             found = [row for row, _ in nearest(connection, "vec_2", query.tobytes(), 10, namespace="ns1")]
-            exact = exact_distances(connection, "vec_2", query.tobytes(), list(range(1_000)))
+            every = dict(nearest(connection, "vec_2", query.tobytes(), 1_000, namespace=None))
         assert found == [int(row) for row in np.argsort(distances) if row % 2][:10]
-        assert [exact[row] for row in range(1_000)] == pytest.approx(distances.tolist(), abs=1e-5)
-
-
-class TestExactDistances:
-    def test_gives_those_that_are_there(self, connection: Connection) -> None:
-        assert exact_distances(connection, "vec_1", NORTH, [3, 2, 99]) == {3: 2, 2: 1}
-        assert exact_distances(connection, "vec_1", NORTH, []) == {}
-
-    def test_leaves_out_rows_without_a_distance(self, connection: Connection) -> None:
-        insert_vectors(connection, "vec_1", [(10, "ns", "c", "", blob(0, 0))])
-        assert exact_distances(connection, "vec_1", NORTH, [10, 1]) == {1: 0}
-
-    def test_looks_each_id_up_instead_of_scanning(self, connection: Connection) -> None:
-        plans: list[str] = []
-        connection.set_trace_callback(plans.append)
-        exact_distances(connection, "vec_1", NORTH, [1])
-        connection.set_trace_callback(None)
-        (sql,) = [plan for plan in plans if "CROSS JOIN" in plan]
-        details = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}")]
-        # sqlite-vec names its plans: 1 is the full scan, 2 the look-up of one id.
-        assert any("VIRTUAL TABLE INDEX" in detail and ":2" in detail for detail in details), details
-        assert not any("vectors VIRTUAL TABLE INDEX 0:1" in detail for detail in details)
+        assert [every[row] for row in range(1_000)] == pytest.approx(distances.tolist(), abs=1e-5)
 
 
 class TestRows:
@@ -175,7 +153,7 @@ class TestRows:
             insert_vectors(connection, "vec_1", [ROWS[0]])
         delete_vectors(connection, "vec_1", [1])
         insert_vectors(connection, "vec_1", [(1, "ns", "knowledge", "", SOUTH)])
-        assert exact_distances(connection, "vec_1", NORTH, [1]) == {1: 2}
+        assert dict(nearest(connection, "vec_1", SOUTH, 9, namespace="ns"))[1] == 0
 
     def test_a_vector_of_another_length_is_an_error(self, connection: Connection) -> None:
         with pytest.raises(Error):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import blake2b, sha256
 from typing import Any, Final
 
@@ -77,8 +78,13 @@ def of_content(content: str) -> bytes:
 def of_vector(namespace: str, collection: str, session: str, vector: bytes) -> bytes:
     """The checksum of a vector where it stands."""
     summed = blake2b(vector, digest_size=BYTES)
-    summed.update(_ENCODE([namespace, collection, session]).encode("utf-8", "surrogatepass"))
+    summed.update(_place(namespace, collection, session))
     return summed.digest()
+
+
+@lru_cache(maxsize=1_024, typed=True)
+def _place(*names: str) -> bytes:
+    return _ENCODE(names).encode("utf-8", "surrogatepass")
 
 
 def seal(conn: Connection, seq: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from agentctx.storage.sqlite.entries import (
     check_row,
     entry_of,
 )
-from agentctx.storage.sqlite.space_index import SpaceIndex
+from agentctx.storage.sqlite.space_index import TOLERANCE, Measured, SpaceIndex
 from agentctx.storage.words import match_expression
 
 FEW_CHUNKS = 256
@@ -33,6 +33,7 @@ FEW_CHUNKS = 256
 MOST_LEFT_OUT = 1_024
 """Up to here it is cheaper to know the chunks of a trust that is not wanted than those of the others."""
 
+_VECTOR = "vector of chunk"
 _CHUNK_IDS = "SELECT chunks.id FROM chunks JOIN entries e ON e.seq = chunks.entry WHERE "
 
 
@@ -90,38 +91,47 @@ def by_vector(
     narrowing = narrow(conn, wanted, now=now)
     among = narrowing.among
     if among is not None and len(among) <= FEW_CHUNKS:
-        exact = index.distances(conn, query, among)
+        exact = _noted(index.measure(conn, query, among), faults)
         nearest = sorted(exact.items(), key=lambda item: (item[1], item[0]))[:limit]
-    else:
-        nearest = index.nearest(
-            conn,
-            query,
-            limit + len(narrowing.left_out),
-            namespace=wanted.namespace,
-            collections=wanted.collections,
-            session=wanted.session,
-            among=among,
-        )
-    kept = narrowing.kept(nearest, limit)
-    return with_entries(conn, _undamaged(conn, index, query, kept, faults))
+        return with_entries(conn, nearest)
+    found = index.nearest(
+        conn,
+        query,
+        limit + len(narrowing.left_out),
+        namespace=wanted.namespace,
+        collections=wanted.collections,
+        session=wanted.session,
+        among=among,
+    )
+    kept = narrowing.kept(found, limit)
+    exact = _noted(index.measure(conn, query, [chunk for chunk, _ in kept]), faults)
+    return with_entries(conn, _as_measured(kept, exact, faults))
 
 
 def distances(
     conn: Connection, space: int, query: Vectors, chunks: Sequence[int], *, faults: Faults
 ) -> dict[int, float]:
     """Exact distances of those chunks that have a sound vector in the space."""
-    index = SpaceIndex(space)
-    found = index.distances(conn, query, chunks)
-    return dict(_undamaged(conn, index, query, list(found.items()), faults))
+    return dict(_noted(SpaceIndex(space).measure(conn, query, chunks), faults))
 
 
-def _undamaged(
-    conn: Connection, index: SpaceIndex, query: Vectors, hits: Sequence[tuple[int, float]], faults: Faults
+def _noted(measured: Measured, faults: Faults) -> Mapping[int, float]:
+    for chunk in measured.damaged:
+        faults.note(_VECTOR, chunk)
+    return measured.distances
+
+
+def _as_measured(
+    found: Sequence[tuple[int, float]], exact: Mapping[int, float], faults: Faults
 ) -> list[tuple[int, float]]:
-    damaged = index.damaged(conn, [chunk for chunk, _ in hits], query=query, distances=dict(hits))
-    for chunk in damaged:
-        faults.note("vector of chunk", chunk)
-    return [hit for hit in hits if hit[0] not in damaged]
+    """The hits whose distance is that of their own vector; a damaged index may have given another's."""
+    kept = []
+    for chunk, distance in found:
+        if chunk in exact and abs(exact[chunk] - distance) < TOLERANCE:
+            kept.append((chunk, distance))
+        elif chunk in exact:
+            faults.note(_VECTOR, chunk)
+    return kept
 
 
 @dataclass(frozen=True, slots=True)
