@@ -15,7 +15,7 @@ from agentctx.daemon.backup import MS_PER_HOUR, folder_of
 from agentctx.daemon.parts import PartsHolder
 from agentctx.errors import AgentctxError, NotFound
 from agentctx.server.service import Peer
-from agentctx.storage.base import ErasureListener
+from agentctx.storage.entries import ErasureListener
 from agentctx.storage.records import Entry, Filter
 from agentctx.stores.copies import is_copy
 from agentctx.times import format_time

@@ -14,7 +14,7 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_queue.retry import LONGEST_PAUSE_S, Backoff
 from agentctx.embedding_queue.timing import Timer
 from agentctx.errors import StorageFailed
-from agentctx.storage.base import JobStorage
+from agentctx.storage.jobs import JobStorage
 from agentctx.storage.records import Job
 
 T = TypeVar("T")

@@ -23,7 +23,7 @@ from agentctx.embedding_queue.status import QueueStatus, State, Tally
 from agentctx.embedding_queue.table import GaveUp, JobTable
 from agentctx.embedding_queue.timing import LoopTimer, Timer
 from agentctx.errors import StorageFailed
-from agentctx.storage.base import JobStorage
+from agentctx.storage.jobs import JobStorage
 from agentctx.storage.records import Clock, Job
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from agentctx.sqlite.wipe import wipe_gaps
 from agentctx.sqlite.writer import Writer
-from agentctx.storage.base import ErasureListener
+from agentctx.storage.entries import ErasureListener
 
 PATIENCE_MS: Final = 250
 """Writes wait while readers are waited for."""

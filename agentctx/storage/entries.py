@@ -1,0 +1,118 @@
+"""What an engine does with entries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
+
+from agentctx.storage.records import Draft, Entry, Filter, IdempotencyKey, Revision, Saved
+from agentctx.storage.transfer import ExportPage, Selection
+
+ErasureListener: TypeAlias = Callable[[Sequence[str]], None]
+"""Is told the ids of entries that were forgotten or whose time is over, once they are gone."""
+
+
+class EntryStorage(Protocol):
+    """Entries with their versions."""
+
+    async def save(
+        self,
+        draft: Draft,
+        *,
+        owed: bool,
+        if_version: int | None = None,
+        idempotency: IdempotencyKey | None = None,
+        revision: Revision | None = None,
+    ) -> Saved:
+        """Save an entry. A live entry with the same (namespace, collection, key) gets a new version.
+
+        `owed`: make jobs for every enabled space. `revision`, if given, is asked for the draft when such an
+        entry exists. Equal content and attributes change nothing. The trust of the new version is the least
+        of the old and the draft's.
+
+        Raises:
+            VersionConflict: `if_version` is not the live version (0 means: must not exist).
+            IdempotencyKeyReused: the key was used for another digest.
+            StorageFull, StorageFailed: nothing was saved.
+        """
+        ...
+
+    async def revise(
+        self, entry_id: str, revision: Revision, *, owed: bool, if_version: int | None = None
+    ) -> Saved:
+        """Save what `revision(live entry, None)` makes of an entry.
+
+        Raises:
+            NotFound: no live entry has this id.
+            VersionConflict: `if_version` is not its live version.
+        """
+        ...
+
+    async def get(self, entry_id: str, version: int | None = None) -> Entry | None:
+        """The live version, or the one named. Expired entries are gone."""
+        ...
+
+    async def find(self, namespace: str, collection: str, key: str) -> Entry | None: ...
+
+    async def history(self, entry_id: str) -> list[Entry]:
+        """All versions, newest first; empty when unknown."""
+        ...
+
+    async def list_entries(
+        self, wanted: Filter, *, limit: int, before: int | None = None, with_content: bool = True
+    ) -> tuple[list[Entry], int | None]:
+        """A page of live entries, newest first, and the cursor of the next page.
+
+        Without content, `Entry.content` is empty.
+        """
+        ...
+
+    async def delete(
+        self, entry_id: str, *, if_version: int | None = None, principal: int | None = None
+    ) -> int:
+        """Remove entry, versions, chunks, words, vectors and jobs at once; returns the number of versions.
+
+        That `principal` did it is recorded, without key and content; None is the service itself.
+
+        Raises:
+            NotFound, VersionConflict.
+        """
+        ...
+
+    async def sweep(self, *, limit: int = 1_000) -> int:
+        """Remove expired entries and forgotten idempotency keys; returns the number of entries."""
+        ...
+
+    def tell_erased(self, listener: ErasureListener) -> None:
+        """Tell a listener, from now on, which entries were removed, so that it keeps nothing of them.
+
+        It is called in the loop of the caller and must not raise.
+        """
+        ...
+
+    async def export_page(self, selection: Selection, *, after: int, limit: int) -> ExportPage:
+        """Live entries in the order of their last version, oldest first; `after` is 0, then a page's `next`.
+
+        An entry that changes meanwhile comes again, at the end; none is left out.
+        """
+        ...
+
+    async def import_entry(
+        self,
+        draft: Draft,
+        *,
+        entry_id: str,
+        created: int,
+        updated: int,
+        owed: bool,
+        dry_run: bool = False,
+    ) -> Saved:
+        """Save an entry under an id, with its times, unless it is there and the same, or newer.
+
+        `dry_run`: only say what would be done.
+
+        Raises:
+            InvalidInput: the id is another entry's.
+            StorageFull, StorageFailed: nothing was saved.
+        """
+        ...

@@ -1,0 +1,79 @@
+"""What an engine does with jobs, which owe vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from agentctx.embedding_providers.base import Vectors
+from agentctx.storage.records import BuriedRow, Job, QueueDepth
+
+
+class JobStorage(Protocol):
+    """What the embedding queue needs."""
+
+    async def claim(
+        self, limit: int, *, now: int, lease_until: int, exclude: Collection[int] = ()
+    ) -> list[Job]:
+        """Lease up to `limit` pending jobs that are due and not leased, oldest first, none of `exclude`."""
+        ...
+
+    async def release_leases(self) -> None:
+        """Free every lease. For the sole owner of the database, at start."""
+        ...
+
+    async def complete(self, jobs: Sequence[Job], vectors: Vectors) -> int:
+        """Store the vectors `(len(jobs), dimension)` of the jobs that are still owed and remove those jobs.
+
+        Returns how many were stored; the vectors of the other jobs are dropped (the entry changed or went
+        away while its text was at the provider).
+        """
+        ...
+
+    async def postpone(self, jobs: Sequence[Job], *, not_before: int, error: str) -> None:
+        """Count a failed attempt; nobody may claim the jobs before `not_before`."""
+        ...
+
+    async def bury(self, job: Job, reason: str) -> None:
+        """Give the job up, keeping it and the reason."""
+        ...
+
+    async def next_due(self, now: int) -> int | None:
+        """When the next pending job that is not due now will be: `not_before` or the end of its lease."""
+        ...
+
+
+class OutboxStorage(JobStorage, Protocol):
+    """The jobs of all spaces."""
+
+    async def claim(
+        self,
+        limit: int,
+        *,
+        now: int,
+        lease_until: int,
+        exclude: Collection[int] = (),
+        space: int | None = None,
+    ) -> list[Job]:
+        """As `JobStorage.claim`, for the jobs of one space."""
+        ...
+
+    async def retry_buried(self) -> int:
+        """Make every buried job pending again; returns how many."""
+        ...
+
+    async def depth(self) -> QueueDepth:
+        """What the space that answers is owed; while none does, all that is owed."""
+        ...
+
+    async def buried(self, limit: int = 100) -> list[BuriedRow]:
+        """The jobs that `depth` counts as buried, oldest first."""
+        ...
+
+    async def release_leases(self, space: int | None = None) -> None:
+        """As `JobStorage.release_leases`, for the jobs of one space."""
+        ...
+
+    async def next_due(self, now: int, space: int | None = None) -> int | None:
+        """As `JobStorage.next_due`, for the jobs of one space."""
+        ...

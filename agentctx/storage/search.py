@@ -1,0 +1,33 @@
+"""What an engine does with questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from agentctx.embedding_providers.base import Vectors
+from agentctx.storage.records import Filter, ResolvedChunk, SampledChunk, VectorHit, WordHit
+
+
+class SearchStorage(Protocol):
+    """Finding chunks, and giving them their present text."""
+
+    async def search_words(self, question: str, wanted: Filter, limit: int) -> list[WordHit]:
+        """The best chunks by BM25. Every character of the question is text, never syntax."""
+        ...
+
+    async def search_vectors(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[VectorHit]:
+        """The nearest chunks of a space, ascending."""
+        ...
+
+    async def distances(self, space: int, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
+        """Exact distances of those chunks that have a vector in the space."""
+        ...
+
+    async def resolve(self, chunks: Sequence[int], wanted: Filter) -> dict[int, ResolvedChunk]:
+        """The chunks that are (still) live, unexpired and inside the filter, with their present text."""
+        ...
+
+    async def sample_chunks(self, limit: int) -> list[SampledChunk]:
+        """Up to `limit` live chunks of all namespaces, spread evenly: the same ones while nothing changes."""
+        ...

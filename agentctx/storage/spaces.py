@@ -1,0 +1,85 @@
+"""What an engine does with spaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from agentctx.embedding_providers.base import Vectors
+from agentctx.storage.records import Owed, Space
+
+
+class SpaceStorage(Protocol):
+    """Spaces and what is owed to them."""
+
+    @property
+    def vector_store(self) -> str:
+        """Which store keeps the vectors: `sqlite-vec`, in the engine's own file, or one outside of it."""
+        ...
+
+    async def spaces(self) -> list[Space]:
+        """Every space, newest first. Retired ones have no vectors any more."""
+        ...
+
+    async def open_space(self, fingerprint: Mapping[str, str | int]) -> Space:
+        """`open_spaces` of this one."""
+        ...
+
+    async def open_spaces(self, fingerprints: Sequence[Mapping[str, str | int]]) -> list[Space]:
+        """Find or make the newest space of each fingerprint, enable these and disable every other one.
+
+        Every live chunk without a vector is owed to each of them from then on.
+
+        The first space of a database is active; one beside an active space is building.
+        """
+        ...
+
+    async def renew_space(self, space_id: int) -> Space:
+        """A fresh generation of a space whose model changed silently; it is building and owes everything."""
+        ...
+
+    async def prepare_space(self, space_id: int, canary: Vectors) -> Space:
+        """Record the canary's vector, fix the dimension by it and make the table of vectors."""
+        ...
+
+    async def activate_space(self, space_id: int, *, most_owed: int | None = None) -> Space:
+        """Make a space the one that is searched, in one step.
+
+        The one before is kept if it is enabled: it goes on being owed every save, and can be activated
+        again. All that are not enabled are retired with their vectors and jobs.
+
+        Raises:
+            Conflict: `most_owed` is given, and more jobs are pending, or chunks have neither vector nor job.
+        """
+        ...
+
+    async def retire_former(self) -> list[int]:
+        """Retire every space that was searched before, and every one that is not enabled; returns their ids.
+
+        The active one stays, and one that is being built.
+        """
+        ...
+
+    async def approve_space(self, space_id: int) -> None:
+        """Remember that somebody agreed to what filling the space costs."""
+        ...
+
+    async def record_comparison(self, space_id: int, comparison: Mapping[str, Any]) -> None:
+        """Remember how the space compared with the active one."""
+        ...
+
+    async def disable_spaces(self) -> None:
+        """Owe nothing to any space from now on (`provider = "none"`)."""
+        ...
+
+    async def backfill(self, space_id: int, *, limit: int = 1_000) -> int:
+        """Make jobs for live chunks that have neither vector nor job in the space; returns how many."""
+        ...
+
+    async def owed(self, space_id: int) -> int:
+        """Pending jobs of the space."""
+        ...
+
+    async def owed_in_all(self, space_id: int) -> Owed:
+        """What the space is owed, with its size."""
+        ...

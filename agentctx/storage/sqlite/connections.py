@@ -1,0 +1,55 @@
+"""What every part of the engine works with: the writer, the readers, the clock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from agentctx.sqlite.driver import Connection
+from agentctx.sqlite.readers import Readers
+from agentctx.sqlite.writer import Writer
+from agentctx.storage.records import Clock
+from agentctx.storage.sqlite.checksums import Faults
+from agentctx.storage.sqlite.tidying import Tidying
+
+T = TypeVar("T")
+CHECK_TIMEOUT_S = 60.0
+MS_PER_HOUR = 3_600_000
+
+
+class SqliteConnections:
+    """One writer and several readers of a file, as `SqliteStorage.open` makes them."""
+
+    def __init__(
+        self, path: Path, writer: Writer, readers: Readers, *, clock: Clock, idempotency_hours: int
+    ) -> None:
+        self._path = path
+        self._writer = writer
+        self._readers = readers
+        self._clock = clock
+        self._idempotency_ms = idempotency_hours * MS_PER_HOUR
+        self._one_check = asyncio.Lock()
+        self._tidying = Tidying(writer)
+        self.faults = Faults()
+        """What did not match its checksum."""
+
+    async def _check(self, fn: Callable[[Connection], T]) -> T:
+        """Run one check at a time: each holds a reader for as long as it takes."""
+        async with self._one_check:
+            return await self._readers.run(fn, timeout_s=CHECK_TIMEOUT_S)
+
+    async def _removing(self, fn: Callable[[Connection], T]) -> T:
+        """Run a function that removes something, and remember that it did, also when the caller is gone."""
+        try:
+            return await self._writer.run(fn)
+        finally:
+            self._tidying.note_deletion()
+
+    async def _repeat(self, step: Callable[[Connection], int]) -> int:
+        """Run a bounded step, each time in a transaction of its own, until it finds nothing to do."""
+        total = 0
+        while changed := await self._removing(step):
+            total += changed
+        return total

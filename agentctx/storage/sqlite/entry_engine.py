@@ -1,0 +1,146 @@
+"""Saving, reading and removing entries, and what an export is made of."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+from agentctx.storage.records import Draft, Entry, Filter, IdempotencyKey, Revision, Saved
+from agentctx.storage.sqlite import entries, filters, transfer
+from agentctx.storage.sqlite.connections import SqliteConnections
+from agentctx.storage.transfer import ExportPage, Selection
+
+
+class SqliteEntries(SqliteConnections):
+    """See the protocol for each method."""
+
+    async def save(
+        self,
+        draft: Draft,
+        *,
+        owed: bool,
+        if_version: int | None = None,
+        idempotency: IdempotencyKey | None = None,
+        revision: Revision | None = None,
+    ) -> Saved:
+        save = partial(
+            entries.save,
+            draft=draft,
+            now=self._clock(),
+            owed=owed,
+            if_version=if_version,
+            idempotency=idempotency,
+            revision=revision,
+        )
+        try:
+            saved = await self._writer.run(save)
+        except asyncio.CancelledError:
+            self._tidying.note_deletion()  # it may have removed an expired entry all the same
+            raise
+        if saved.erased is not None:
+            self._tidying.note_deletion([saved.erased])
+        return saved
+
+    async def revise(
+        self, entry_id: str, revision: Revision, *, owed: bool, if_version: int | None = None
+    ) -> Saved:
+        return await self._writer.run(
+            partial(
+                entries.revise,
+                entry_id=entry_id,
+                revision=revision,
+                now=self._clock(),
+                owed=owed,
+                if_version=if_version,
+            )
+        )
+
+    async def get(self, entry_id: str, version: int | None = None) -> Entry | None:
+        found = await self._readers.run(
+            partial(entries.get, entry_id=entry_id, now=self._clock(), version=version)
+        )
+        return found[1] if found else None
+
+    async def find(self, namespace: str, collection: str, key: str) -> Entry | None:
+        found = await self._readers.run(
+            partial(entries.find, namespace=namespace, collection=collection, key=key)
+        )
+        return None if found is None or entries.is_expired(found[1], self._clock()) else found[1]
+
+    async def history(self, entry_id: str) -> list[Entry]:
+        return await self._readers.run(
+            partial(entries.history, entry_id=entry_id, now=self._clock(), faults=self.faults)
+        )
+
+    async def list_entries(
+        self, wanted: Filter, *, limit: int, before: int | None = None, with_content: bool = True
+    ) -> tuple[list[Entry], int | None]:
+        condition = filters.entry_condition(wanted, now=self._clock())
+        return await self._readers.run(
+            partial(
+                entries.page,
+                condition=condition,
+                limit=limit,
+                before=before,
+                with_content=with_content,
+                faults=self.faults,
+            )
+        )
+
+    async def delete(
+        self, entry_id: str, *, if_version: int | None = None, principal: int | None = None
+    ) -> int:
+        delete = partial(
+            entries.delete,
+            entry_id=entry_id,
+            now=self._clock(),
+            if_version=if_version,
+            principal=principal,
+        )
+        try:
+            removed = await self._writer.run(delete)
+        except asyncio.CancelledError:
+            self._tidying.note_deletion([entry_id])  # it goes on without its caller
+            raise
+        self._tidying.note_deletion([entry_id])
+        return removed
+
+    async def sweep(self, *, limit: int = 1_000) -> int:
+        now = self._clock()
+        sweep = partial(entries.sweep, now=now, forget_before=now - self._idempotency_ms, limit=limit)
+        removed = await self._writer.run(sweep)
+        if removed:
+            self._tidying.note_deletion(removed)
+        return len(removed)
+
+    async def export_page(self, selection: Selection, *, after: int, limit: int) -> ExportPage:
+        return await self._readers.run(
+            partial(transfer.page, selection=selection, now=self._clock(), after=after, limit=limit)
+        )
+
+    async def import_entry(
+        self,
+        draft: Draft,
+        *,
+        entry_id: str,
+        created: int,
+        updated: int,
+        owed: bool,
+        dry_run: bool = False,
+    ) -> Saved:
+        now = self._clock()
+        if dry_run:
+            return await self._readers.run(
+                partial(transfer.would_import, draft=draft, entry_id=entry_id, updated=updated, now=now)
+            )
+        return await self._writer.run(
+            partial(
+                transfer.import_entry,
+                draft=draft,
+                entry_id=entry_id,
+                created=created,
+                updated=updated,
+                now=now,
+                owed=owed,
+            )
+        )
