@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from agentctx.rag.budget import DENSE_CHARACTERS
@@ -45,15 +46,21 @@ class QuestionWords:
         self._pairs = {term for term in terms if _DENSE.search(term)}
         words = {word for term in terms if term not in self._pairs for word in _WORD.findall(term)}
         self._stems = _stems(words - STOP_WORDS or words)
-        self._heads = {stem[:_HEAD] for stem in self._stems}
+        self._beginnings = [_beginning_with(head) for head in sorted({stem[:_HEAD] for stem in self._stems})]
 
     def match(self, texts: Sequence[str]) -> WordMatch:
         """How many of them the texts have together."""
         folded = _folded("\n".join(texts))
         # A stem begins as its word does, and most words of a text begin as none of the question's.
-        alike = {word for word in _WORD.findall(folded) if word[:_HEAD] in self._heads}
+        alike = {word for beginning in self._beginnings for word in beginning.findall(folded)}
         matched = len(self._stems & _stems(alike)) + sum(pair in folded for pair in self._pairs)
         return WordMatch(matched, len(self._stems) + len(self._pairs))
+
+
+@lru_cache(maxsize=1_024)
+def _beginning_with(head: str) -> re.Pattern[str]:
+    """The words that begin so. The letters come first in the pattern, which makes it a search for them."""
+    return re.compile(rf"{head}(?<![^\W_]{head})[^\W_]*")
 
 
 def _stems(words: set[str]) -> set[str]:

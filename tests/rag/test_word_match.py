@@ -43,3 +43,8 @@ def test_a_share_is_a_share_whatever_the_texts(question: str, texts: list[str]) 
     match = QuestionWords(question).match(texts)
     assert 0 <= match.matched <= match.wanted
     assert 0 <= match.coverage <= 1
+
+
+@given(st.text("aefrsS .-é", max_size=40), st.lists(st.text("aefrsé", min_size=1, max_size=6), max_size=12))
+def test_a_word_inside_of_another_is_not_that_word(question: str, words: list[str]) -> None:
+    assert QuestionWords(question).match([f"q{word}" for word in words]).matched == 0
