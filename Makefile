@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 BENCH_ARGS ?=
 TORTURE_ARGS ?=
 
-.PHONY: install install-dev demo serve test torture lint format bench reference screens lock clean
+.PHONY: install install-dev demo serve test torture lint format bench reference screens sbom audit lock clean
 
 install: $(VENV)/.installed
 
@@ -44,7 +44,7 @@ lint: install-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/mypy docs/record_screens.py
+	$(BIN)/mypy docs/record_screens.py docs/record_dependencies.py
 	$(BIN)/lint-imports
 
 format: install-dev
@@ -54,13 +54,29 @@ format: install-dev
 bench: install-dev
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
-# The two pages of docs/ that are made from the program; a test compares them.
+# The pages of docs/ that are made from the program; tests compare them.
 reference: install-dev
 	$(BIN)/python -m agentctx.server.reference > docs/http-reference.md
 	$(BIN)/python -m agentctx.cli.reference > docs/cli.md
+	$(BIN)/python docs/record_dependencies.py
 
 screens: install-dev
 	$(BIN)/python docs/record_screens.py docs/screens
+
+# The tools of these two live in a folder of their own: the daemon has no use for them.
+.venv-audit/.installed: requirements-audit.lock
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r $<
+	touch $@
+
+sbom: .venv-audit/.installed
+	mkdir -p dist
+	.venv-audit/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml \
+	  --output-reproducible --output-file dist/agentctx.cdx.json
+
+# Asks the public database of vulnerabilities: needs the network.
+audit: .venv-audit/.installed
+	.venv-audit/bin/pip-audit --disable-pip --require-hashes -r requirements.lock
 
 # Needs uv on the PATH. The files hold versions and hashes, no registry's address.
 lock:
@@ -68,6 +84,8 @@ lock:
 	  --generate-hashes --no-emit-index-url --no-annotate --no-header --output-file requirements.lock
 	uv pip compile pyproject.toml --quiet --extra dev --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-annotate --no-header --output-file requirements-dev.lock
+	echo "pip-audit>=2.9\ncyclonedx-bom>=7" | uv pip compile - --quiet --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-annotate --no-header --output-file requirements-audit.lock
 
 clean:
-	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-audit dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

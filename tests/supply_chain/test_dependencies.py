@@ -1,0 +1,91 @@
+"""What is installed is what docs/dependencies.md tells, locked with hashes, and free to use."""
+
+from __future__ import annotations
+
+import re
+import sysconfig
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.supply_chain.recorder import recorder
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "dependencies.md").read_text("utf-8")
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+PERMISSIVE = {
+    "0BSD",
+    "Apache-2.0",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "CC0-1.0",
+    "CNRI-Python",
+    "ISC",
+    "MIT",
+    "MPL-2.0",
+    "PSF-2.0",
+    "Zlib",
+}
+PTH_ALLOWED = {
+    "_editable_impl_agentctx_daemon.pth": "the folder of this very project",
+    "distutils-precedence.pth": "setuptools, which venv may bring",
+}
+
+
+def rows(heading: str) -> dict[str, list[str]]:
+    """The cells of the table under a heading by the first of them."""
+    section = PAGE.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("| ")][2:]
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+    return {row[0]: row for row in cells}
+
+
+def versions(lock: str) -> dict[str, str]:
+    return {each.name: each.version for each in recorder.locked((ROOT / lock).read_text("utf-8"))}
+
+
+def test_each_package_asked_for_has_its_reason_on_the_page() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    asked = {re.split(r"[^\w-]", line, maxsplit=1)[0] for line in project["dependencies"]}
+    reasons = rows("Why each is there")
+    assert set(reasons) == asked
+    assert all(len(row) == 3 and all(row) for row in reasons.values())
+
+
+def test_the_page_tells_everything_that_is_locked() -> None:
+    told = rows("Everything that is installed")
+    lock = recorder.locked((ROOT / "requirements.lock").read_text("utf-8"))
+    assert list(told) == [each.name for each in lock]
+
+
+@pytest.mark.parametrize("name", [row[0] for row in rows("Everything that is installed").values()])
+def test_each_licence_is_permissive_and_as_told(name: str) -> None:
+    told = rows("Everything that is installed")[name][1]
+    if told.startswith("not installed"):
+        return
+    assert told == recorder.licence(name), "write the page anew: make reference"
+    assert told
+    assert set(re.split(r" (?:AND|OR) ", told)) <= PERMISSIVE
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_every_locked_package_has_hashes_and_no_address(name: str) -> None:
+    text = (ROOT / name).read_text("utf-8")
+    packages = re.split(r"\n(?=[A-Za-z0-9])", text.strip())
+    assert len(packages) > 40
+    for package in packages:
+        assert re.match(r"[\w.-]+==\S+", package), package[:80]
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", package), package[:80]
+        assert "://" not in package
+
+
+def test_the_development_lock_has_the_versions_of_the_other() -> None:
+    runtime, development = (versions(name) for name in LOCKS)
+    assert runtime == {name: development.get(name) for name in runtime}
+
+
+def test_nothing_runs_at_the_start_of_python_but_what_is_known() -> None:
+    folders = {Path(sysconfig.get_path(kind)) for kind in ("purelib", "platlib")}
+    found = {file.name for folder in folders for file in folder.glob("*.pth")}
+    assert found <= PTH_ALLOWED.keys()

@@ -1,0 +1,62 @@
+"""Whoever builds the wheel gets the same bytes, and everything the daemon needs is in it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("agentctx", "config", "migrations", "systemd")
+FILES = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md")
+BUILD = "import sys; from hatchling.build import build_wheel; print(build_wheel(sys.argv[1]))"
+
+
+def copied(source: Path, target: Path) -> None:
+    for name in FOLDERS:
+        shutil.copytree(source / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in FILES:
+        shutil.copyfile(source / name, target / name)
+
+
+def built(sources: Path, folder: Path, *, changed: float, mode: int) -> Path:
+    """A wheel from a copy of the sources in this folder, whose files have this time and mode."""
+    source, target = folder / "source", folder / "dist"
+    copied(sources, source)
+    target.mkdir()
+    for file in source.rglob("*"):
+        os.utime(file, (changed, changed))
+        if file.is_file():
+            file.chmod(mode)
+    command = [sys.executable, "-c", BUILD, str(target)]
+    done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return target / done.stdout.split()[-1]
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("wheels")
+    copied(ROOT, folder / "sources")
+    first = built(folder / "sources", folder / "one", changed=1_700_000_000, mode=0o644)
+    return first, built(folder / "sources", folder / "another place", changed=1_790_000_000, mode=0o600)
+
+
+def test_two_builds_have_one_hash(wheels: tuple[Path, Path]) -> None:
+    first, second = (hashlib.sha256(wheel.read_bytes()).hexdigest() for wheel in wheels)
+    assert first == second
+
+
+def test_the_wheel_brings_what_the_daemon_reads(wheels: tuple[Path, Path]) -> None:
+    names = set(zipfile.ZipFile(wheels[0]).namelist())
+    migrations = {f"agentctx/{file.relative_to(ROOT)}" for file in (ROOT / "migrations").rglob("*.sql")}
+    assert migrations
+    assert migrations <= names
+    assert {"agentctx/agentctx.toml", "agentctx/systemd/agentctx.service", "agentctx/py.typed"} <= names
+    assert not [name for name in names if "test" in name.split("/")[0] or name.endswith(".pyc")]
