@@ -6,15 +6,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentctx.doctor.audit import audit_check
 from agentctx.doctor.check import SCAN_S, Check, Finding, blocking, failed, passed, skipped, warned
 from agentctx.doctor.scrub import LookAgain, scrub_check
+from agentctx.doctor.slots import slots_check
 from agentctx.doctor.wording import counted, listed, size
 from agentctx.sqlite.migrate import SchemaState, check_schema
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Census, SpaceFault
 
-MUCH_WAL = 256 * 1024 * 1024
-"""The writer empties the WAL and cuts it to 64 MiB: more stays only if something keeps it from that."""
+MUCH_WAL = 64 * 1024 * 1024
+"""To so much the writer cuts the WAL when it is empty: more is there while something keeps it from that."""
 _SHOWN = 3
 _RESTORE = "Stop the daemon, keep a copy of the damaged file and put a backup in its place."
 
@@ -59,6 +61,8 @@ _IN_THE_STORAGE = (
     "database.vectors",
     "database.invariant",
     "database.scrub",
+    "database.audit",
+    "database.slots",
     "database.wal",
 )
 
@@ -87,6 +91,8 @@ def _storage_checks(storage: Storage, look_again: LookAgain) -> list[Check]:
         ),
         Check(id="database.invariant", run=invariant, fix=_make_whole(storage, look_again), timeout_s=SCAN_S),
         scrub_check(storage, look_again),
+        audit_check(storage),
+        slots_check(storage),
         Check(id="database.wal", run=wal),
     ]
 

@@ -12,6 +12,7 @@ from agentctx.doctor.provider import Embedding, Probe, provider_checks
 from agentctx.doctor.queue import queue_checks
 from agentctx.doctor.rag import rag_check
 from agentctx.doctor.rerank import rerank_check
+from agentctx.doctor.running import Running, running_checks
 from agentctx.doctor.scrub import LookAgain
 from agentctx.doctor.space import space_checks
 from agentctx.doctor.spending import spending_check
@@ -33,6 +34,8 @@ class Inside:
     queue_trouble: str | None = None
     """Why the running queue embeds nothing at present."""
     look_again: LookAgain = _nobody
+    running: Running | None = None
+    """None where no daemon runs."""
 
 
 def inner_checks(inside: Inside) -> list[Check]:
@@ -40,6 +43,7 @@ def inner_checks(inside: Inside) -> list[Check]:
     probe = Probe(inside.embedding)
     return [
         *database_checks(inside.opened, inside.look_again),
+        *running_checks(inside.running),
         backup_check(inside.opened.path.parent, inside.settings.backup, inside.clock),
         *queue_checks(
             inside.opened,
@@ -49,7 +53,12 @@ def inner_checks(inside: Inside) -> list[Check]:
             inside.look_again,
         ),
         *provider_checks(inside.embedding, probe),
-        *space_checks(inside.opened, inside.embedding, probe),
+        *space_checks(
+            inside.opened,
+            inside.embedding,
+            probe,
+            None if inside.running is None else inside.running.in_force,
+        ),
         spending_check(inside.embedding),
         rag_check(inside.settings),
         rerank_check(inside.settings.rerank, offline=inside.embedding.offline),

@@ -29,6 +29,8 @@ class StartRecord:
     version: str
     pid: int
     socket: str
+    is_activated: bool = False
+    """Whether systemd made the socket and listens on it, also while no daemon runs."""
     started: str
     ready: str | None = None
     """When requests were served; None if they never were."""

@@ -26,9 +26,9 @@ class SocketFacts:
     answer: Answer | None
 
 
-def socket_checks(path: Path, *, wanted_mode: int, remove_stale: Callable[[], str]) -> list[Check]:
-    """`wanted_mode` is `server.socket_mode`. `remove_stale` removes the file if nobody listens on it, under
-    the lock of the socket, and says what it did.
+def socket_checks(path: Path, *, wanted_mode: int | None, remove_stale: Callable[[], str]) -> list[Check]:
+    """`wanted_mode` is `server.socket_mode`; None for a socket that systemd made. `remove_stale` removes the
+    file if nobody listens on it, under the lock of the socket, and says what it did.
     """
     folder = path.absolute().parent
 
@@ -36,6 +36,8 @@ def socket_checks(path: Path, *, wanted_mode: int, remove_stale: Callable[[], st
         facts = look_at_socket(path)
         if facts is not None and facts.answer == "gone":
             return remove_stale()
+        if wanted_mode is None:
+            return f"left {path} as systemd made it"
         path.chmod(wanted_mode)
         return f"set mode {wanted_mode:04o} on {path}"
 
@@ -78,7 +80,7 @@ def look_at_socket(path: Path) -> SocketFacts | None:
     return SocketFacts(stat.S_IMODE(status.st_mode), status.st_uid, answer)
 
 
-def judge_socket(path: Path, facts: SocketFacts | None, *, wanted_mode: int, me: int) -> Finding:
+def judge_socket(path: Path, facts: SocketFacts | None, *, wanted_mode: int | None, me: int) -> Finding:
     if facts is None:
         return skipped(f"there is no {path}")
     if facts.answer is None:
@@ -90,18 +92,24 @@ def judge_socket(path: Path, facts: SocketFacts | None, *, wanted_mode: int, me:
             hint=f"Start the daemon, which replaces it, or run `rm {path}`.",
             fixable=is_ours,
         )
-    if problem := _fault_of_mode(facts.mode):
+    if wanted_mode is None:
+        return passed(f"{path}, mode {facts.mode:04o}, made by systemd: agentctx.socket says who may connect")
+    return _judge_mode(path, facts.mode, wanted_mode, is_ours=is_ours)
+
+
+def _judge_mode(path: Path, mode: int, wanted: int, *, is_ours: bool) -> Finding:
+    if problem := _fault_of_mode(mode):
         return failed(
-            f"{path} has mode {facts.mode:04o}: {problem}",
-            hint=f"Run `chmod {wanted_mode:o} {path}`.",
+            f"{path} has mode {mode:04o}: {problem}",
+            hint=f"Run `chmod {wanted:o} {path}`.",
             fixable=is_ours,
         )
-    if facts.mode != wanted_mode:
+    if mode != wanted:
         return warned(
-            f"{path} has mode {facts.mode:04o}, server.socket_mode is {wanted_mode:04o}",
+            f"{path} has mode {mode:04o}, server.socket_mode is {wanted:04o}",
             hint="Name the daemon's own config with --config, or restart the daemon if it was changed since.",
         )
-    return passed(f"{path}, mode {facts.mode:04o}")
+    return passed(f"{path}, mode {mode:04o}")
 
 
 def _fault_of_mode(mode: int) -> str:

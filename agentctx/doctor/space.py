@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agentctx.doctor.check import Check, Finding, failed, passed, skipped, warned
-from agentctx.doctor.database import Opened
+from agentctx.doctor.database import Opened, skipping
+from agentctx.doctor.fingerprints import InForce, fingerprint_check
 from agentctx.doctor.provider import OFF, Embedding, Probe
+from agentctx.doctor.self_retrieval import self_retrieval_check
 from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_queue.space_keeper import CANARY_COSINE, canary_cosine, space_fingerprint
 from agentctx.storage.records import Space, SpaceState
@@ -21,10 +23,15 @@ _MOVED = warned(
     "`agentctx reembed --rollback` goes back instead.",
 )
 _VALUE_CHARS = 24
+_PROOFS = ("embedding.fingerprints", "embedding.self_retrieval")
 _NO_ANSWER = "the model was not asked, or did not answer"
 
 
-def space_checks(opened: Opened, embedding: Embedding, probe: Probe) -> list[Check]:
+def space_checks(
+    opened: Opened, embedding: Embedding, probe: Probe, in_force: InForce | None = None
+) -> list[Check]:
+    """`in_force`: the models that run; None where no daemon does."""
+
     async def stored() -> list[Space]:
         return [] if opened.storage is None else await opened.storage.spaces()
 
@@ -58,7 +65,14 @@ def space_checks(opened: Opened, embedding: Embedding, probe: Probe) -> list[Che
         Check(id="embedding.dimension", run=dimension, timeout_s=wait_s),
         Check(id="embedding.space", run=space),
         Check(id="embedding.canary", run=canary, timeout_s=wait_s),
+        *_proofs(opened, in_force),
     ]
+
+
+def _proofs(opened: Opened, in_force: InForce | None) -> list[Check]:
+    if opened.storage is None:
+        return [skipping(check, opened.reason) for check in _PROOFS]
+    return [fingerprint_check(opened.storage, in_force), self_retrieval_check(opened.storage)]
 
 
 def own_space(

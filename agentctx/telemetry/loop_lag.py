@@ -4,9 +4,47 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 INTERVAL_S = 1.0
+KEPT: Final = 300
+"""Readings that are kept: those of five minutes."""
+STALLED_S: Final = 5.0
+STALLED_READINGS: Final = 3
+
+
+class LoopLag:
+    """The latest readings of `watch_loop`, in seconds."""
+
+    def __init__(self) -> None:
+        self._readings: deque[float] = deque(maxlen=KEPT)
+
+    def note(self, seconds: float) -> None:
+        self._readings.append(seconds)
+
+    @property
+    def readings(self) -> int:
+        return len(self._readings)
+
+    @property
+    def worst_s(self) -> float:
+        """0 when nothing was read yet."""
+        return max(self._readings, default=0.0)
+
+    def later_than(self, seconds: float) -> int:
+        """How many readings were."""
+        return sum(reading > seconds for reading in self._readings)
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether each of the last alarms came so late that no client can have been served in time.
+
+        One long pause of the machine is none: the loop has caught up with the next alarm.
+        """
+        latest = list(self._readings)[-STALLED_READINGS:]
+        return len(latest) == STALLED_READINGS and min(latest) >= STALLED_S
 
 
 async def watch_loop(

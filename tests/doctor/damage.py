@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.storage.sqlite import checksums
+from agentctx.vector_stores import vec0
 
 
 def damaged(database: Path, how: Callable[[Connection], object]) -> None:
@@ -58,6 +59,36 @@ def replace_the_canary(connection: Connection) -> None:
     (size,) = connection.execute("SELECT length(canary) / 4 FROM spaces WHERE id = 1").fetchone()
     one = bytes.fromhex("0000803f")
     connection.execute("UPDATE spaces SET canary = ? WHERE id = 1", (one + bytes(4 * (size - 1)),))
+
+
+def leave_dead_slots(connection: Connection) -> None:
+    """Five blocks of vectors were stored, and most of each was deleted."""
+    (dimension,) = connection.execute("SELECT dimension FROM spaces WHERE id = 1").fetchone()
+    vector = bytes.fromhex("0000803f") + bytes(4 * (dimension - 1))
+    ids = range(10_000, 10_000 + 5 * vec0.BLOCK_SIZE)
+    vec0.insert_vectors(connection, "vec_1", [(id_, "dead", "knowledge", "", vector) for id_ in ids])
+    vec0.delete_vectors(connection, "vec_1", [id_ for id_ in ids if id_ % vec0.BLOCK_SIZE])
+
+
+def change_the_fingerprint(connection: Connection) -> None:
+    """The space that answers says that it is of another model."""
+    connection.execute("""UPDATE spaces SET fingerprint = '{"model":"another"}' WHERE id = 1""")
+
+
+def leave_vectors_of_a_retired_model(connection: Connection) -> None:
+    """A model went, its vectors stayed."""
+    connection.execute(
+        """INSERT INTO spaces (id, fingerprint, generation, state, enabled, created, vector_store)
+           VALUES (77, '{}', 1, 'retired', 0, 0, 'sqlite-vec')"""
+    )
+    vec0.create_space_table(connection, "vec_77", 4)
+    one = bytes.fromhex("0000803f")
+    vec0.insert_vectors(connection, "vec_77", [(1, "default", "knowledge", "", one + bytes(12))])
+
+
+def hide_vectors(connection: Connection) -> None:
+    """A search passes over the slots, a look-up by id still finds them."""
+    connection.execute("UPDATE vec_1_chunks SET validity = zeroblob(length(validity))")
 
 
 def write_a_newer_schema(connection: Connection) -> None:

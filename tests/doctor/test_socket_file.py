@@ -34,6 +34,13 @@ def bound(path: Path, mode: int = 0o600, *, listening: bool = True) -> Iterator[
         yield
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o660, 0o666])
+def test_the_mode_of_a_socket_that_systemd_made_is_not_judged(mode: int) -> None:
+    finding = judge_socket(PATH, SocketFacts(mode, OTHER, "listening"), wanted_mode=None, me=ME)
+    assert finding.status == "pass"
+    assert "made by systemd" in finding.message
+
+
 async def look(path: Path, *, wanted: int = 0o600, fix: bool = False) -> CheckResult:
     def remove() -> str:
         path.unlink()

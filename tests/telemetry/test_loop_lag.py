@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agentctx.telemetry.loop_lag import watch_loop
+from agentctx.telemetry.loop_lag import KEPT, STALLED_READINGS, STALLED_S, LoopLag, watch_loop
 
 
 class Night:
@@ -55,3 +55,24 @@ async def test_a_blocked_loop_is_noticed() -> None:
     await told.wait()
     watching.cancel()
     assert lags[0] == 7.0
+
+
+def read(*seconds: float) -> LoopLag:
+    lag = LoopLag()
+    for each in seconds:
+        lag.note(each)
+    return lag
+
+
+def test_the_latest_readings_are_kept() -> None:
+    lag = read(9.0, *[0.2] * 3, *[0.01] * (KEPT - 3))
+    assert (lag.readings, lag.worst_s, lag.later_than(0.1)) == (KEPT, 0.2, 3)
+    assert (read().readings, read().worst_s, read().later_than(0)) == (0, 0.0, 0)
+
+
+def test_a_loop_that_is_late_every_time_is_stalled_and_one_pause_is_none() -> None:
+    late = [STALLED_S] * STALLED_READINGS
+    assert read(0.0, *late).is_stalled
+    assert not read(*late[1:]).is_stalled
+    assert not read(*late, 0.0).is_stalled
+    assert not read(3_600.0, 0.0, 0.0).is_stalled

@@ -1,0 +1,78 @@
+"""Is every vector of a model that is in force, and is every save owed to these models alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
+
+from agentctx.doctor.check import SCAN_S, Check, Finding, failed, passed
+from agentctx.doctor.wording import counted, listed
+from agentctx.storage.base import Storage
+from agentctx.storage.proofs import SpaceVectors
+from agentctx.storage.records import SpaceState
+
+InForce: TypeAlias = Mapping[int, Mapping[str, str | int]]
+"""The fingerprint of each running model, by the space that it fills."""
+
+_AGAIN: Final = "Restart the daemon: it compares again, and embeds anew what is not of the configured model."
+
+
+def fingerprint_check(storage: Storage, in_force: InForce | None) -> Check:
+    """`in_force` is None where no daemon runs; the repair removes vectors that nothing searches any more."""
+
+    async def run() -> Finding:
+        return judge_fingerprints(await storage.proofs.vectors_by_space(), in_force)
+
+    async def fix() -> str:
+        removed = await storage.proofs.remove_left_vectors()
+        return f"removed {counted(removed, 'vector')} of models that are no longer in force"
+
+    return Check(id="embedding.fingerprints", run=run, fix=fix, timeout_s=SCAN_S)
+
+
+def judge_fingerprints(found: Sequence[SpaceVectors], in_force: InForce | None) -> Finding:
+    left = left_behind(found)
+    mixed = [] if in_force is None else wrong_models(found, in_force)
+    if not left and not mixed:
+        kept = [each for each in found if each.vectors]
+        vectors = sum(each.vectors for each in kept)
+        if not vectors:
+            return passed("there are no vectors")
+        return passed(f"{counted(vectors, 'vector')} in {counted(len(kept), 'space')}, each of its own model")
+    if mixed:
+        return failed(
+            "what is stored and the running models do not fit together: searches may compare unlike vectors",
+            detail=listed([*mixed, *left], separator="; "),
+            hint=_AGAIN,
+            fixable=bool(left),
+        )
+    return failed(
+        "vectors are left of models that are no longer in force",
+        detail=listed(left, separator="; "),
+        hint="Run `agentctx doctor --fix`, which removes them; nothing searches them.",
+        fixable=True,
+    )
+
+
+def left_behind(found: Sequence[SpaceVectors]) -> list[str]:
+    """Vectors that should have gone with their space."""
+    return [
+        f"space {each.space} is {'not there' if each.state is None else 'retired'}, "
+        f"{counted(each.vectors, 'vector')} of it"
+        for each in found
+        if each.vectors and each.state in {None, SpaceState.RETIRED}
+    ]
+
+
+def wrong_models(found: Sequence[SpaceVectors], in_force: InForce) -> list[str]:
+    """Where the spaces that are owed every save, or their fingerprints, are not those of the models."""
+    known = {each.space: each for each in found}
+    enabled = {each.space for each in found if each.enabled}
+    unfilled = sorted(enabled - set(in_force))
+    wrong = [f"space {space} is owed saves, but no model fills it" for space in unfilled]
+    for space, fingerprint in sorted(in_force.items()):
+        if space not in enabled:
+            wrong.append(f"space {space} is filled by a model, but no save is owed to it")
+        elif dict(known[space].fingerprint) != dict(fingerprint):
+            wrong.append(f"space {space} has the fingerprint of another model than the one that fills it")
+    return wrong

@@ -1,0 +1,159 @@
+"""Looking whether what is stored fits together: by counting, by space, and by chunks that find themselves."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from agentctx.embedding_providers.base import Vectors
+from agentctx.sqlite.driver import Connection
+from agentctx.sqlite.readers import Readers
+from agentctx.sqlite.writer import Writer
+from agentctx.storage.proofs import Canary, SpaceVectors
+from agentctx.storage.records import Space, SpaceState
+from agentctx.storage.sqlite import search, spaces
+from agentctx.storage.sqlite.space_index import SpaceIndex
+from agentctx.storage.sqlite.tidying import Tidying
+from agentctx.storage.sqlite.vector_index import index_of
+from agentctx.storage.words import STOP_WORDS
+from agentctx.vector_stores.vec0 import quoted
+
+LOOK_TIMEOUT_S: Final = 20.0
+
+_TABLE: Final = re.compile(r"vec_(\d+)_rowids")
+_NO_WORD: Final = "A-Za-z0-9_'\u0080-\U0010ffff"
+_PLAIN_WORD: Final = re.compile(rf"(?<![{_NO_WORD}])[A-Za-z]{{3,40}}(?![{_NO_WORD}])")
+"""Words that stand alone: no rule of compounds, other scripts or marks decides whether they are found."""
+_MOST_WORDS: Final = 200
+
+_STORED: Final = """
+SELECT vectors.id, vectors.embedding
+FROM json_each(?) AS wanted CROSS JOIN {table} AS vectors ON vectors.id = wanted.value
+"""
+# FTS5 stems each word, in a table of their own. A word that it does not know at all is the rarest.
+_RAREST: Final = """
+SELECT tokens.doc FROM temp.canary_tokens tokens
+LEFT JOIN temp.canary_known known ON known.term = tokens.term
+GROUP BY tokens.doc HAVING COALESCE(MAX(known.doc), 0) <= ?
+ORDER BY COALESCE(MAX(known.doc), 0), tokens.doc LIMIT 1
+"""
+
+
+class SqliteProofs:
+    """Implements `ProofStorage`."""
+
+    def __init__(self, writer: Writer, readers: Readers, tidying: Tidying) -> None:
+        self._writer = writer
+        self._readers = readers
+        self._tidying = tidying
+
+    async def count_violations(self) -> int:
+        return await self._readers.run(_violations)
+
+    async def vectors_by_space(self) -> list[SpaceVectors]:
+        return await self._readers.run(_by_space, timeout_s=LOOK_TIMEOUT_S)
+
+    async def remove_left_vectors(self) -> int:
+        try:
+            return await self._writer.run(_remove_left)
+        finally:
+            self._tidying.note_deletion()
+
+    async def canaries(self, limit: int, *, most_chunks: int) -> list[Canary]:
+        draw = partial(_canaries, limit=limit, most_chunks=most_chunks)
+        return await self._readers.run(draw, timeout_s=LOOK_TIMEOUT_S)
+
+
+def _violations(conn: Connection) -> int:
+    chunks = int(conn.execute("SELECT COUNT(*) FROM chunks").fetchone()[0])
+    vectors = {index.space: index.count(conn) for index in spaces.prepared(conn)}
+    found = sum(max(0, count - chunks) for count in vectors.values())
+    for space in spaces.enabled_ids(conn):
+        (jobs,) = conn.execute("SELECT COUNT(*) FROM jobs WHERE space = ?", (space,)).fetchone()
+        found += max(0, chunks - jobs - vectors.get(space, 0))
+    return found
+
+
+def _by_space(conn: Connection) -> list[SpaceVectors]:
+    known = [
+        SpaceVectors(space.id, space.state, space.enabled, space.fingerprint, _kept(conn, space))
+        for space in spaces.all_spaces(conn)
+    ]
+    strangers = [
+        SpaceVectors(space, None, enabled=False, fingerprint={}, vectors=SpaceIndex(space).count(conn))
+        for space in _tables(conn) - {each.space for each in known}
+    ]
+    return sorted([*known, *strangers], key=lambda each: each.space)
+
+
+def _kept(conn: Connection, space: Space) -> int:
+    if space.id in _tables(conn):
+        return SpaceIndex(space.id).count(conn)
+    index = index_of(space.id, space.vector_store)
+    return 0 if isinstance(index, SpaceIndex) else index.count(conn)
+
+
+def _tables(conn: Connection) -> set[int]:
+    """The ids under which there are tables of vectors, whatever is missing of them."""
+    names = (row[0] for row in conn.execute("SELECT name FROM sqlite_schema WHERE type = 'table'"))
+    return {int(match[1]) for name in names if (match := _TABLE.fullmatch(name))}
+
+
+def _remove_left(conn: Connection) -> int:
+    removed = 0
+    for left in _by_space(conn):
+        if left.vectors and left.state in {None, SpaceState.RETIRED}:
+            store = spaces.get(conn, left.space).vector_store if left.state else None
+            (SpaceIndex(left.space) if store is None else index_of(left.space, store)).drop(conn)
+            removed += left.vectors
+    return removed
+
+
+def _canaries(conn: Connection, limit: int, most_chunks: int) -> list[Canary]:
+    drawn = search.sample(conn, limit)
+    ids = [each.chunk for each in drawn]
+    vectors = {
+        index.space: _vectors(conn, index, ids)
+        for index in spaces.prepared(conn)
+        if isinstance(index, SpaceIndex)
+    }
+    _make_scratch(conn)
+    return [
+        Canary(
+            chunk=each.chunk,
+            entry=each.entry,
+            namespace=each.namespace,
+            word=_rare_word(conn, each.text, most_chunks),
+            vectors={space: held[each.chunk] for space, held in vectors.items() if each.chunk in held},
+        )
+        for each in drawn
+    ]
+
+
+def _vectors(conn: Connection, index: SpaceIndex, chunks: Sequence[int]) -> dict[int, Vectors]:
+    rows = conn.execute(_STORED.format(table=quoted(index.table)), (json.dumps(list(chunks)),))
+    return {chunk: np.frombuffer(vector, dtype=np.float32) for chunk, vector in rows}
+
+
+def _make_scratch(conn: Connection) -> None:
+    """In a read transaction, which takes temporary tables with it."""
+    conn.execute("CREATE VIRTUAL TABLE temp.canary USING fts5(word, tokenize='porter unicode61')")
+    conn.execute("CREATE VIRTUAL TABLE temp.canary_tokens USING fts5vocab(temp, canary, instance)")
+    conn.execute("CREATE VIRTUAL TABLE temp.canary_known USING fts5vocab(main, chunk_fts, row)")
+
+
+def _rare_word(conn: Connection, text: str, most_chunks: int) -> str:
+    words = [
+        word
+        for word in dict.fromkeys(match[0].lower() for match in _PLAIN_WORD.finditer(text))
+        if word not in STOP_WORDS
+    ][:_MOST_WORDS]
+    conn.execute("DELETE FROM temp.canary")
+    conn.executemany("INSERT INTO temp.canary (rowid, word) VALUES (?, ?)", enumerate(words))
+    row = conn.execute(_RAREST, (most_chunks,)).fetchone()
+    return "" if row is None else words[row[0]]

@@ -1,0 +1,59 @@
+"""A disk that failed is seen: in status, readiness, metrics and doctor, and by every client."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentctx.config.schema import Settings
+from agentctx.errors import StorageFailed
+from agentctx.server.app import create_app
+from agentctx.server.service import Examination
+from agentctx.sqlite import recovery
+from tests.running_core import ME, running_core, save
+from tests.server.running import running
+from tests.sqlite.test_recovery import FRAME, files_end_at
+from tests.telemetry.scraped import scraped
+
+ENTRY = {"collection": "knowledge", "key": "new", "content": "green pear"}
+LARGE = "x" * 100_000
+
+
+async def test_while_the_disk_fails_everybody_is_told_and_reads_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_broken = True
+
+    def probe(_: Path) -> None:
+        if is_broken:
+            raise StorageFailed("the disk of the database still fails: EIO")
+
+    monkeypatch.setattr(recovery, "probe_disk", probe)
+    async with running_core(tmp_path, None) as core:
+        saved = await save(core, key="k", content="red apple")
+        assert (await core.service.status(ME)).database.fault is None
+        wal_bytes = (await core.storage.stats()).wal_bytes
+        with files_end_at(wal_bytes + 5 * FRAME), pytest.raises(StorageFailed):
+            await save(core, key="large", content=LARGE)
+
+        fault = (await core.service.status(ME)).database.fault
+        assert fault
+        async with running(asgi=create_app(core.service, Settings(), core.telemetry)) as daemon:
+            ready = await daemon.http.get("/readyz")
+            refused = await daemon.http.post("/v1/entries", json=ENTRY)
+            read = await daemon.http.get(f"/v1/entries/{saved.id}")
+        assert (ready.status_code, ready.json()["error"]["code"]) == (503, "unavailable")
+        assert "nothing can be saved" in ready.json()["error"]["message"]
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "storage_failed")
+        assert read.status_code == 200
+        assert scraped(await core.service.metrics())["agentctx_database_writable"] == 0
+        (check,) = (await core.service.doctor(Examination(only=("running.writes",)), ME)).checks
+        assert check.status == "fail"
+
+        is_broken = False
+        await core.storage._writer.sound()
+        assert core.service.not_ready() is None
+        assert (await core.service.status(ME)).database.fault is None
+        assert scraped(await core.service.metrics())["agentctx_database_writable"] == 1
+        await save(core, key="after", content="blue plum")
