@@ -1,0 +1,80 @@
+"""Who a process at the other end of the socket is, by the uid and gid that the kernel gives."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from agentctx.config.accounts import overflow_id
+
+KEEP_S: Final = 30.0
+"""A change of groups is noticed after that."""
+_MOST: Final = 1_024
+
+GroupLookup: TypeAlias = Callable[[int], frozenset[int] | None]
+"""The gids of a user's account, by uid; None when there is no account."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """A user, with the groups whose grants are for it too."""
+
+    uid: int
+    groups: frozenset[int] = frozenset()
+    is_nobody: bool = False
+    """The kernel does not know this user in our user namespace: it may be anyone, so it is never someone."""
+
+
+class Principals:
+    """Principals by their credentials, with their groups from the system's accounts, kept for a short time.
+
+    A user without an account has no groups: only a grant for exactly this uid can be meant for it. The gid
+    of the process counts as a group of a user who has an account.
+    """
+
+    def __init__(
+        self,
+        groups_of: GroupLookup | None = None,
+        *,
+        overflow_uid: int | None = None,
+        overflow_gid: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        keep_s: float = KEEP_S,
+    ) -> None:
+        self._groups_of = groups_of or account_groups
+        self._nobody = overflow_id("uid") if overflow_uid is None else overflow_uid
+        self._no_group = overflow_id("gid") if overflow_gid is None else overflow_gid
+        self._clock = clock
+        self._keep_s = keep_s
+        self._kept: dict[tuple[int, int], tuple[float, Principal]] = {}
+
+    def known(self, uid: int, gid: int) -> Principal | None:
+        """What needs no look-up: nobody, or a principal that was looked up lately."""
+        if uid == self._nobody:
+            return Principal(uid, is_nobody=True)
+        until, principal = self._kept.get((uid, gid), (0.0, None))
+        return principal if principal is not None and self._clock() < until else None
+
+    def look_up(self, uid: int, gid: int) -> Principal:
+        """Ask the system's accounts, which may take long: they can be on another machine."""
+        if uid == self._nobody:
+            return Principal(uid, is_nobody=True)
+        groups = self._groups_of(uid)
+        principal = Principal(uid, frozenset() if groups is None else (groups | {gid}) - {self._no_group})
+        if len(self._kept) >= _MOST:
+            self._kept.pop(next(iter(self._kept)))
+        self._kept[uid, gid] = (self._clock() + self._keep_s, principal)
+        return principal
+
+
+def account_groups(uid: int) -> frozenset[int] | None:
+    """The primary and the supplementary groups of an account, as `id` shows them."""
+    try:
+        account = pwd.getpwuid(uid)
+    except KeyError:
+        return None
+    return frozenset(os.getgrouplist(account.pw_name, account.pw_gid))

@@ -1,0 +1,145 @@
+"""How much each user may take, by their uid. Decisions only: the clock and what is stored are arguments."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from agentctx.config.quotas import QuotaSettings
+from agentctx.errors import QuotaExceeded, RateLimited
+
+Quota = Literal["requests", "connections", "queue", "stored"]
+
+IN_USE_S: Final = 60.0
+"""A user counts as one who uses the daemon for so long after their last request."""
+DRAINING_S: Final = 5.0
+"""When to try again what the queue has no room for."""
+_MEBIBYTE: Final = 1024 * 1024
+_MOST_USERS: Final = 10_000
+"""Users that are remembered; whose last request is longest ago is forgotten first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a user has: bytes of content stored, and texts that wait to be embedded."""
+
+    stored_bytes: int
+    waiting: int
+
+
+class TokenBucket:
+    """`rate` requests a second in the long run, and `burst` at once after a pause."""
+
+    def __init__(self, burst: int, now: float) -> None:
+        self._tokens = float(burst)
+        self._filled = now
+
+    def take(self, *, rate: float, burst: int, now: float) -> float:
+        """Take a request and return 0.0, or the seconds until there is one to take."""
+        self._tokens = min(float(burst), self._tokens + max(0.0, now - self._filled) * rate)
+        self._filled = max(self._filled, now)
+        if self._tokens >= 1.0:
+            self._tokens -= 1.0
+            return 0.0
+        return (1.0 - self._tokens) / rate
+
+
+def _nobody_counts(_: Quota) -> None:
+    """Refusals are not counted."""
+
+
+class Quotas:
+    """Keeps what users do within their quotas.
+
+    Args:
+        settings: the quotas, the same for everybody.
+        unlimited: uids that have none.
+        capacity: texts that the embedding queue holds.
+        refused: told of each refusal, by the quota that was over.
+    """
+
+    def __init__(
+        self,
+        settings: QuotaSettings,
+        *,
+        unlimited: Iterable[int],
+        capacity: int,
+        refused: Callable[[Quota], None] = _nobody_counts,
+    ) -> None:
+        self._settings = settings
+        self._unlimited = frozenset(unlimited)
+        self._capacity = capacity
+        self._refused = refused
+        self._buckets: dict[int, TokenBucket] = {}
+        self._seen: dict[int, float] = {}
+        self._connections: Counter[int] = Counter()
+
+    def has_quotas(self, uid: int) -> bool:
+        return uid not in self._unlimited
+
+    def connect(self, uid: int) -> None:
+        """Count a connection, until `disconnect`.
+
+        Raises:
+            RateLimited: the user has as many as may be; it is counted all the same.
+        """
+        self._connections[uid] += 1
+        most = self._settings.connections
+        if most and self.has_quotas(uid) and self._connections[uid] > most:
+            raise self._over("connections", f"you have {most} connections open", 1.0)
+
+    def disconnect(self, uid: int) -> None:
+        self._connections[uid] -= 1
+        if self._connections[uid] <= 0:
+            del self._connections[uid]
+
+    def request(self, uid: int, now: float, *, is_admin: bool = False) -> None:
+        """Count a request.
+
+        Raises:
+            RateLimited: the user makes more than `requests_per_second`.
+        """
+        self._note(uid, now)
+        rate, burst = self._settings.requests_per_second, self._settings.burst
+        if not rate or is_admin or not self.has_quotas(uid):
+            return
+        bucket = self._buckets.setdefault(uid, TokenBucket(burst, now))
+        if wait_s := bucket.take(rate=rate, burst=burst, now=now):
+            raise self._over("requests", f"your requests come faster than {rate:g} a second", wait_s)
+
+    def save(self, uid: int, usage: Usage, adding: int, now: float) -> None:
+        """Pass a save of at most `adding` bytes.
+
+        Raises:
+            RateLimited: too many texts of the user wait to be embedded, and others use the daemon too.
+            QuotaExceeded: it would be over what the user may keep.
+        """
+        if not self.has_quotas(uid):
+            return
+        share = self._settings.queue_share
+        if share < 1.0 and usage.waiting >= share * self._capacity and self._is_shared(uid, now):
+            raise self._over("queue", f"{usage.waiting} texts of yours wait to be embedded", DRAINING_S)
+        most = self._settings.stored_mb * _MEBIBYTE
+        if most and usage.stored_bytes + adding > most:
+            self._refused("stored")
+            raise QuotaExceeded(
+                f"you may keep {self._settings.stored_mb} MiB of content, and have "
+                f"{usage.stored_bytes / _MEBIBYTE:.1f}"
+            )
+
+    def _is_shared(self, uid: int, now: float) -> bool:
+        return any(now - seen <= IN_USE_S for other, seen in self._seen.items() if other != uid)
+
+    def _note(self, uid: int, now: float) -> None:
+        self._seen.pop(uid, None)  # so that the order is that of the last requests
+        self._seen[uid] = now
+        if len(self._seen) > _MOST_USERS:
+            forgotten = next(iter(self._seen))
+            del self._seen[forgotten]
+            self._buckets.pop(forgotten, None)
+
+    def _over(self, quota: Quota, what: str, retry_after_s: float) -> RateLimited:
+        self._refused(quota)
+        return RateLimited(what, retry_after_s=retry_after_s)

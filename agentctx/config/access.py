@@ -1,0 +1,46 @@
+"""The settings about who may do what."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from agentctx.config.accounts import group_id, user_id
+from agentctx.config.section import Section
+
+
+class GrantSettings(Section):
+    """What one user, or every member of one group, may do. Not a setting that one would change alone."""
+
+    uid: Annotated[int | None, BeforeValidator(user_id)] = Field(
+        None, description="user, by name or number; or gid"
+    )
+    gid: Annotated[int | None, BeforeValidator(group_id)] = Field(
+        None, description="group, by name or number; or uid"
+    )
+    namespaces: tuple[str, ...] = Field(
+        min_length=1, description='names of namespaces; a * at the end is any rest, "*" is all of them'
+    )
+    rights: Literal["read", "write", "admin"] = Field(
+        description="read, write (and read), or admin (write, and see receipts of others)"
+    )
+
+    @model_validator(mode="after")
+    def _is_for_someone(self) -> Self:
+        if (self.uid is None) == (self.gid is None):
+            raise ValueError("a grant is for a uid or for a gid, and not for both")
+        for pattern in self.namespaces:
+            if not pattern or "*" in pattern[:-1]:
+                raise ValueError(f"{pattern!r}: a * may only stand at the end of a namespace")
+        return self
+
+
+class AccessSettings(Section):
+    """Who else may do what. The daemon's own user and root may do everything."""
+
+    grants: tuple[GrantSettings, ...] = Field(
+        (),
+        description='rights of other users, like { uid = "alice", namespaces = ["team", "team-*"], '
+        'rights = "write" } or { gid = "agents", namespaces = ["*"], rights = "read" }',
+    )

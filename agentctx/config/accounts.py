@@ -1,0 +1,58 @@
+"""Users and groups of the system, as a config names them."""
+
+from __future__ import annotations
+
+import grp
+import pwd
+from pathlib import Path
+from typing import Final, Literal
+
+_LARGEST_ID: Final = 2**32 - 2
+"""The number above it means `leave as it is` to the system's calls."""
+_USUAL_OVERFLOW: Final = 65_534
+
+
+def user_id(value: object) -> int | None:
+    """The uid of a user that is given by number or name; None stays None.
+
+    A number need not have an account here: it may be a user of a container.
+
+    Raises:
+        ValueError: there is no such user, or it is the one that stands for all the kernel does not know.
+    """
+    try:
+        uid = pwd.getpwnam(value).pw_uid if isinstance(value, str) else _number(value)
+    except KeyError:
+        raise ValueError(f"there is no user {value!r}") from None
+    return _somebody(uid, "uid")
+
+
+def group_id(value: object) -> int | None:
+    """The gid of a group, as `user_id`."""
+    try:
+        gid = grp.getgrnam(value).gr_gid if isinstance(value, str) else _number(value)
+    except KeyError:
+        raise ValueError(f"there is no group {value!r}") from None
+    return _somebody(gid, "gid")
+
+
+def overflow_id(kind: Literal["uid", "gid"]) -> int:
+    """What the kernel calls every user, or group, that it cannot name in our user namespace."""
+    try:
+        return int(Path(f"/proc/sys/kernel/overflow{kind}").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return _USUAL_OVERFLOW
+
+
+def _number(value: object) -> int | None:
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _LARGEST_ID:
+        raise ValueError("a user or a group is a name, or a number from 0 on")
+    return value
+
+
+def _somebody(number: int | None, kind: Literal["uid", "gid"]) -> int | None:
+    if number is not None and number == overflow_id(kind):
+        raise ValueError(f"{number} is what the kernel calls everybody it does not know: it may be anyone")
+    return number

@@ -1,0 +1,117 @@
+"""Who gets in at all: strangers are told whether the daemon is up, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agentctx.access.control import HINT, AccessControl
+from agentctx.access.grants import NOTHING, Rights
+from agentctx.access.policy import OPERATIONS, PATHS, PROBES, Policy
+from agentctx.errors import AccessDenied, AgentctxError
+from agentctx.server.request_context import VersionTelling
+from agentctx.server.service import Peer
+
+POLICY_FIELD: Final = "x-agentctx-policy"
+"""Of an operation in the OpenAPI document."""
+
+_QUIET: Final[Mapping[bool, bytes]] = {True: b'{"status":"ok"}', False: b'{"status":"unavailable"}'}
+
+
+class RouteWithoutPolicy(AgentctxError):
+    """A route was added and nobody said who may use it."""
+
+
+class Gate:
+    """ASGI middleware below `RequestContext`. What a peer may do in a namespace is the guard's to say."""
+
+    def __init__(self, app: ASGIApp, access: AccessControl) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        rights = await rights_in(scope, self._access)
+        path = scope["path"]
+        if path in PROBES:
+            await self._app(scope, receive, send if rights.is_admin else _quietly(send))
+            return
+        require_entry(rights, PATHS.get(path))
+        await self._app(scope, receive, send)
+
+
+def version_telling(access: AccessControl) -> VersionTelling:
+    """Whether a reply may name the version: to who may do anything, and by a probe to admins only."""
+
+    async def tells_version(scope: Scope) -> bool:
+        rights = await rights_in(scope, access)
+        return rights.is_admin if scope["path"] in PROBES else bool(rights)
+
+    return tells_version
+
+
+async def rights_in(scope: Scope, access: AccessControl) -> Rights:
+    """Those of the peer of a connection; none where the kernel did not say who that is."""
+    peer = scope.get("state", {}).get("peer")
+    return await access.rights_of(peer) if isinstance(peer, Peer) else NOTHING
+
+
+def require_entry(rights: Rights, policy: Policy | None) -> None:
+    """Raises `AccessDenied` for a stranger, and for who may not use a plain route."""
+    if not rights:
+        raise AccessDenied("you may do nothing here", hint=HINT)
+    if policy is not None and policy.scope == "daemon" and not rights.is_admin:
+        raise AccessDenied("only admins of the daemon may do that", hint=HINT)
+
+
+def declare_policies(routes: Iterable[BaseRoute]) -> None:
+    """Write the policy of every route into what OpenAPI says of it.
+
+    Raises:
+        RouteWithoutPolicy: one has none; says where to add it.
+    """
+    for route in routes:
+        policy = _policy_of(route)
+        if isinstance(route, APIRoute):
+            route.openapi_extra = {**(route.openapi_extra or {}), POLICY_FIELD: str(policy)}
+
+
+def _policy_of(route: BaseRoute) -> Policy:
+    table, name, where = (
+        (OPERATIONS, route.name, "OPERATIONS")
+        if isinstance(route, APIRoute)
+        else (PATHS, route.path if isinstance(route, Route | Mount) else repr(route), "PATHS")
+    )
+    policy = table.get(name)
+    if policy is None:
+        raise RouteWithoutPolicy(
+            f"the route {name!r} has no policy",
+            hint=f"Add {name!r} to {where} in agentctx/access/policy.py, ask for it in server/guard.py, and "
+            "give it a row in tests/access/requests.py.",
+        )
+    return policy
+
+
+def _quietly(send: Send) -> Send:
+    """Pass on up or down, and no word about why."""
+    status = 0
+
+    async def quiet(message: Message) -> None:
+        nonlocal status
+        if message["type"] == "http.response.start":
+            status = message["status"]
+            return
+        if message.get("more_body"):
+            return
+        body = _QUIET[status < 400]
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    return quiet

@@ -1,0 +1,69 @@
+"""A request that each route understands, by operation id or path. It is about `default` and what is in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+NAMESPACE = "default"
+ENTRY = "e1"
+RECEIPT = "01k0"
+
+
+@dataclass(frozen=True)
+class Request:
+    """`by_id`: it names an entry or a receipt and no namespace, so that what may not be read is missing."""
+
+    path: dict[str, str] = field(default_factory=dict)
+    query: dict[str, str] = field(default_factory=dict)
+    body: Any = None
+    by_id: bool = False
+
+
+def about_entry(body: Any = None) -> Request:
+    return Request(path={"entry_id": ENTRY}, body=body, by_id=True)
+
+
+IMPORTED: dict[str, Any] = {
+    "id": "00000000-0000-7000-8000-000000000000",
+    "namespace": NAMESPACE,
+    "collection": "knowledge",
+    "key": None,
+    "session": None,
+    "agent": None,
+    "content": "a",
+    "attributes": {},
+    "created": "2026-01-01T00:00:00.000Z",
+    "updated": "2026-01-01T00:00:00.000Z",
+}
+
+OPERATIONS: dict[str, Request] = {
+    "save": Request(body={"collection": "knowledge", "content": "a"}),
+    "list_entries": Request(),
+    "get": about_entry(),
+    "edit": about_entry({"content": "b"}),
+    "forget": about_entry(),
+    "versions": about_entry(),
+    "outcome": about_entry({"success": True}),
+    "search": Request(body={"query": "a"}),
+    "context": Request(body={"query": "a"}),
+    "injections": Request(),
+    "injection": Request(path={"injection_id": RECEIPT}, by_id=True),
+    "explain": Request(body={"entry": ENTRY, "query": "a"}),
+    "export": Request(query={"namespace": NAMESPACE}),
+    "import_entries": Request(body={"entries": [IMPORTED]}),
+    "revoke": Request(body={"namespace": NAMESPACE, "agent": "a"}),
+    "undo_revocation": Request(path={"revocation_id": "1"}),
+    "release": about_entry(),
+    "status": Request(),
+    "queue": Request(),
+    "retry": Request(),
+    "drain": Request(body={}),
+    "reembed_status": Request(),
+    "reembed": Request(path={"action": "switch"}),
+    "doctor": Request(),
+    "doctor_fix": Request(),
+    "backup": Request(body={}),
+    "audit": Request(),
+    "verify_audit": Request(body={}),
+}

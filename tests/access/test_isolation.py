@@ -1,0 +1,22 @@
+"""No canary of one namespace reaches a user of another, over any path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agentctx.embedding_providers.fake import FakeProvider
+from tests.access.isolation import application, fill, probe
+from tests.running_core import running_core
+
+NAMESPACES, CANARIES, READS, SEED = 100, 50, 600, 1
+
+
+async def test_nobody_sees_a_foreign_canary(tmp_path: Path) -> None:
+    async with running_core(tmp_path, FakeProvider(dimension=32)) as core:
+        world = await fill(core, NAMESPACES, CANARIES)
+        outcome = await probe(application(core, world), world, READS, SEED)
+        broken = await probe(application(core, world, guarded=False), world, 60, SEED)
+    assert outcome.leaks == [], f"{outcome.reads} reads, seed {SEED}"
+    assert outcome.own > READS, "each user sees the own ones"
+    assert set(outcome.statuses) == {200, 403, 404}
+    assert broken.leaks, "without the guard they are seen"
