@@ -23,6 +23,7 @@ from benchmarks import (
     relevance,
     roundtrip,
     saves,
+    screening,
     search,
 )
 from benchmarks.figures import Figure, as_json, has_failed, table
@@ -44,6 +45,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "prompt_cache": prompt_cache.measure,
     "proxy": proxy.measure,
     "redaction": redaction.measure,
+    "screening": screening.measure,
 }
 
 

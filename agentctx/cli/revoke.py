@@ -1,0 +1,105 @@
+"""`agentctx revoke` and `release`: what no answer may hold any more, and what may again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentctx.cli.connection import connect
+from agentctx.cli.options import AsJson, EntryId
+from agentctx.cli.output import note, put, put_json
+from agentctx.errors import InvalidInput
+from agentctx.wire import Origin, RevokeReply, Trust
+
+if TYPE_CHECKING:
+    from agentctx.client.options import RevokeOptions
+
+TIMEOUT_S = 120.0
+
+
+def revoke(
+    ctx: typer.Context,
+    *,
+    agent: Annotated[str | None, typer.Option(help="What this agent saved.")] = None,
+    session: Annotated[str | None, typer.Option(help="What is of this session.")] = None,
+    source: Annotated[
+        str | None, typer.Option(help="What is from this file or address, or from below this folder.")
+    ] = None,
+    origin: Annotated[Origin | None, typer.Option(help="What is of this origin.")] = None,
+    trust: Annotated[Trust | None, typer.Option(help="What has this trust.")] = None,
+    uid: Annotated[int | None, typer.Option(help="What this user saved, by the kernel's word.")] = None,
+    namespace: Annotated[str | None, typer.Option(help="Only in this namespace. Default: in all.")] = None,
+    since: Annotated[
+        str | None, typer.Option(help="Only what changed since: 7d, or an RFC 3339 time.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(help="Only what changed before.")] = None,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Erase it for good. Without, it is hidden and can come back.")
+    ] = False,
+    undo: Annotated[
+        int | None, typer.Option(metavar="NUMBER", help="Take this revocation back instead.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it. Without, only say what would be.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Take a source out of every answer, at once, with all that was made of what it said.
+
+    An entry must meet all that is named. What comes from the source later is not held back.
+    """
+    options: RevokeOptions = {
+        "agent": agent,
+        "session": session,
+        "source": source,
+        "origin": origin,
+        "trust": trust,
+        "principal": uid,
+        "namespace": namespace,
+        "since": since,
+        "until": until,
+        "forget": forget,
+        "dry_run": not yes,
+    }
+    if undo is not None:
+        is_alone = all(value is None or isinstance(value, bool) for value in options.values())
+        _undo(ctx, undo, is_alone=is_alone, as_json=as_json)
+        return
+    with connect(ctx, timeout_s=TIMEOUT_S) as client:
+        reply = client.revoke(**options)
+    if as_json:
+        put_json(reply)
+        return
+    put(outcome(reply))
+    if reply.dry_run and reply.entries:
+        note("nothing was changed: --yes does it")
+    elif reply.revocation is not None and not reply.forget:
+        note(f"agentctx revoke --undo {reply.revocation} takes it back")
+
+
+def release(ctx: typer.Context, entry_id: EntryId, as_json: AsJson = False) -> None:
+    """Let an entry out of quarantine: answers may hold it again."""
+    with connect(ctx) as client:
+        reply = client.release(entry_id)
+    if as_json:
+        put_json(reply)
+    else:
+        put(f"released  {entry_id}")
+
+
+def outcome(reply: RevokeReply) -> str:
+    """One line about a revocation."""
+    verb = "forgotten" if reply.forget else "revoked"
+    counts = f"{reply.entries:,} of the source  {reply.derived:,} made of them"
+    before = f"  {reply.held_before:,} of these held before" if reply.held_before else ""
+    return f"{'would be ' if reply.dry_run else ''}{verb}  {counts}{before}"
+
+
+def _undo(ctx: typer.Context, revocation: int, *, is_alone: bool, as_json: bool) -> None:
+    if not is_alone:
+        raise InvalidInput("--undo takes back a whole revocation", hint="Leave the other options out.")
+    with connect(ctx, timeout_s=TIMEOUT_S) as client:
+        reply = client.undo_revocation(revocation)
+    if as_json:
+        put_json(reply)
+    else:
+        put(f"released  {reply.released:,}")

@@ -1,0 +1,1 @@
+"""Tells texts that are shaped like instructions to an LLM. Pure."""

@@ -1,0 +1,75 @@
+"""What an LLM reads of a text beside what a person sees. Pure."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from base64 import b64decode
+from binascii import Error
+from collections.abc import Iterator
+from typing import Final
+
+MOST_DECODED: Final = 4
+"""Encoded parts of one text that are looked into."""
+_FEW: Final = 3
+"""Fewer invisible characters than this are left by editors and web pages."""
+
+_LEAST_ENCODED: Final = 24
+
+_TAGS: Final = re.compile("[\U000e0020-\U000e007e]+")
+# The flags of regions are written with tags, in the only place where they belong.
+_REGION_FLAG: Final = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,8}\U000e007f")
+_REORDERING: Final = re.compile("[\u202d\u202e]")
+_INVISIBLE: Final = re.compile(
+    "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]"
+)
+_ZERO_WIDTH: Final = re.compile("(?<=[A-Za-z])[\u200b\u200c\u2060-\u2064\ufeff]+(?=[A-Za-z])")
+_ENCODED: Final = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{24,4096}={0,2}(?![A-Za-z0-9+/=])")
+_BREAKS: Final = str.maketrans("\n\r\t", "   ")
+_LOOK_ALIKES: Final = str.maketrans(
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455"
+    "\u04bb\u0501\u0261\u0131\u03bf\u03b1\u2019\u2018",
+    "aeopcyxijshdgioa''",
+)
+
+
+def plain(text: str) -> str:
+    """The text in lower case as it is read: nothing invisible, look-alikes of Latin letters replaced."""
+    if text.isascii():
+        return text.lower()
+    seen = _INVISIBLE.sub("", text)
+    return unicodedata.normalize("NFKC", seen).lower().translate(_LOOK_ALIKES)
+
+
+def hides_text(text: str) -> bool:
+    """Whether it holds what a person cannot see: tag characters, letters told to stand in another order,
+    words split by characters without width.
+    """
+    if text.isascii():
+        return False
+    if _REORDERING.search(text) or len(_ZERO_WIDTH.findall(text)) >= _FEW:
+        return True
+    return _TAGS.search(text) is not None and _TAGS.search(_REGION_FLAG.sub("", text)) is not None
+
+
+def hidden_parts(text: str) -> Iterator[str]:
+    """What is written in tag characters, and the first encoded parts that are text when decoded."""
+    if not text.isascii() and (tags := "".join(_TAGS.findall(text))):
+        yield "".join(chr(ord(each) - 0xE0000) for each in tags)
+    if max(map(len, text.split()), default=0) < _LEAST_ENCODED:
+        return
+    for number, match in enumerate(_ENCODED.finditer(text)):
+        if number == MOST_DECODED:
+            return
+        if (decoded := _decoded(match[0])) is not None:
+            yield decoded
+
+
+def _decoded(encoded: str) -> str | None:
+    body = encoded.rstrip("=")
+    try:
+        decoded = b64decode(body + "=" * (-len(body) % 4), validate=True).decode("ascii")
+    except (Error, UnicodeDecodeError):
+        return None
+    is_text = " " in decoded and decoded.translate(_BREAKS).isprintable()
+    return decoded if is_text else None

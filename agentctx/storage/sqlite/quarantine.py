@@ -1,0 +1,66 @@
+"""Entries that no answer may hold. Every function runs inside the caller's transaction.
+
+A row hides its entry from the commit on: `filters.entry_condition` looks for it. Taking the chunks out of the
+indexes, which keeps searches as fast as before, is what `settling.py` does afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from agentctx.sqlite.driver import Connection
+
+NOT_HELD: Final = "NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = e.id)"
+
+_HOLD: Final = """INSERT INTO quarantine (entry, screened, revocation, state, since)
+    SELECT value, ?, ?, 'held', ? FROM json_each(?) WHERE TRUE
+    ON CONFLICT (entry) DO UPDATE SET
+      screened = max(screened, excluded.screened),
+      revocation = coalesce(revocation, excluded.revocation),
+      state = CASE state WHEN 'returning' THEN 'held' ELSE state END"""
+
+
+def hold(conn: Connection, entry_id: str, *, screened: bool, revocation: int | None, now: int) -> None:
+    """Put an entry into quarantine, or give it another reason to be there."""
+    conn.execute(_HOLD, (int(screened), revocation, now, json.dumps([entry_id])))
+
+
+def hold_all(conn: Connection, entry_ids: Sequence[str], *, revocation: int, now: int) -> None:
+    """Put many into quarantine for a revocation, in one statement, which is faster than many."""
+    conn.execute(_HOLD, (0, revocation, now, json.dumps(entry_ids)))
+
+
+def inherit(conn: Connection, entry_id: str, sources: Sequence[str], *, now: int) -> None:
+    """What is made of something in quarantine is there too, for the same reason."""
+    rows = conn.execute(
+        """SELECT screened, revocation FROM quarantine
+           WHERE entry IN (SELECT value FROM json_each(?)) AND state <> 'returning'""",
+        (json.dumps(list(sources)),),
+    ).fetchall()
+    for screened, revocation in rows:
+        hold(conn, entry_id, screened=bool(screened), revocation=revocation, now=now)
+
+
+def is_held(conn: Connection, entry_id: str) -> bool:
+    return conn.execute("SELECT 1 FROM quarantine WHERE entry = ?", (entry_id,)).fetchone() is not None
+
+
+def indexed_chunks(conn: Connection, namespace: str, most: int) -> frozenset[int] | None:
+    """Chunks in quarantine that the indexes still know; None when there are more than `most`."""
+    rows = conn.execute(
+        """SELECT chunks.id FROM quarantine CROSS JOIN entries e ON e.id = quarantine.entry AND e.live = 1
+           CROSS JOIN chunks ON chunks.entry = e.seq
+           WHERE quarantine.state <> 'withdrawn' AND e.namespace = ? LIMIT ?""",
+        (namespace, most + 1),
+    ).fetchall()
+    return frozenset(row[0] for row in rows) if len(rows) <= most else None
+
+
+def release(conn: Connection, entry_id: str) -> bool:
+    """Let an entry come back; False when it is not in quarantine, or is being forgotten."""
+    changed = conn.execute(
+        "UPDATE quarantine SET state = 'returning' WHERE entry = ? AND state <> 'forgetting'", (entry_id,)
+    )
+    return bool(changed.rowcount)
