@@ -1,13 +1,25 @@
-"""Logging: one line an event, JSON unless a person is watching, to stderr."""
+"""Logging: one line an event, JSON unless a person is watching, to stderr.
+
+No value can make a second line or move the cursor: JSON escapes what it must, and for the console control
+characters are escaped here.
+"""
 
 from __future__ import annotations
 
 import logging
+import re
 import sys
+from collections.abc import MutableMapping
+from typing import Any, Final
 
 import structlog
 
 from agentctx.config.schema import LogSettings
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""Line ends, terminal sequences, and what turns the direction of a text around."""
+_TRACEBACK: Final = "exception"
+_INDENT: Final = "    "
 
 
 def configure_logging(settings: LogSettings) -> None:
@@ -29,20 +41,43 @@ def configure_logging(settings: LogSettings) -> None:
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, _renderer(settings)],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_rendering(settings)],
         )
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(settings.level.upper())
+    # At debug, libraries write out what they are given: texts, headers and keys.
+    root.setLevel(max(logging.INFO, logging.getLevelNamesMapping()[settings.level.upper()]))
+    logging.getLogger("agentctx").setLevel(settings.level.upper())
     # It tells of its start and end as if it were the daemon.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     # It tells of every request to a provider.
     logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
-def _renderer(settings: LogSettings) -> structlog.typing.Processor:
+def escape_control(_: object, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Escape control characters in every value. A traceback keeps its lines, none of them at the margin."""
+    return {
+        _escaped(name): _escaped_traceback(value) if name == _TRACEBACK else _escaped(value)
+        for name, value in event.items()
+    }
+
+
+def _escaped(value: Any) -> Any:
+    if isinstance(value, str):
+        return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], value)
+    if isinstance(value, bool | int | float | None):
+        return value
+    return _escaped(str(value))
+
+
+def _escaped_traceback(text: Any) -> str:
+    return "\n".join(_INDENT + _escaped(line) for line in str(text).split("\n"))
+
+
+def _rendering(settings: LogSettings) -> list[structlog.typing.Processor]:
     is_console = settings.format == "console" or (settings.format == "auto" and sys.stderr.isatty())
     if is_console:
-        return structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
-    return structlog.processors.JSONRenderer()
+        renderer = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+        return [escape_control, renderer]
+    return [structlog.processors.JSONRenderer()]

@@ -1,28 +1,251 @@
-"""The record of what was removed: who, when and which id; never a key or a text."""
+"""The table of the audit trail. Every function runs inside the caller's transaction, the deed's own."""
 
 from __future__ import annotations
 
-from typing import Final
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
 
 from agentctx.sqlite.driver import Connection
+from agentctx.storage import audit as trail
+from agentctx.storage.audit import PRUNE, AuditQuery, AuditRow, Head, Verdict
+from agentctx.storage.records import Change, Draft
 
 FORGET: Final = "forget"
 """Somebody asked for it."""
 EXPIRE: Final = "expire"
 """Its time was over."""
+SAVE: Final = "save"
+IMPORT: Final = "import"
+
+PRUNE_ROWS: Final = 5_000
+"""Most rows that are removed in one transaction."""
+PRUNE_LEAST: Final = 1_000
+"""Fewer rows beyond the limits wait until the oldest is a day over its time: each pruning adds a row."""
+MS_PER_DAY: Final = 86_400_000
+
+_COLUMNS: Final = ", ".join(AuditRow._fields)
+_INSERT: Final = f"INSERT INTO audit ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"  # noqa: S608 - constants
+_SELECT: Final = f"SELECT {_COLUMNS} FROM audit"  # noqa: S608 - constants
+_SECRET, _HEAD, _CONFIG = "secret", "audit_head", "audit_config"
+_NUMBER_BYTES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """A change of an entry that is recorded: what it is called and who made it."""
+
+    kind: str
+    principal: int | None
 
 
 def record(
-    conn: Connection, action: str, entry_id: str, collection: str, *, principal: int | None, now: int
+    conn: Connection,
+    kind: str,
+    subject: str | None = None,
+    collection: str | None = None,
+    *,
+    principal: int | None,
+    now: int,
+    namespace: str | None = None,
+    detail: Mapping[str, Any] | None = None,
+    content: str | None = None,
 ) -> None:
-    """Add a row, in the transaction of the deed. `principal` None is the service itself."""
-    conn.execute(
-        "INSERT INTO audit (at, principal, action, entry, collection) VALUES (?, ?, ?, ?, ?)",
-        (now, principal, action, entry_id, collection),
+    """Add a row. `principal` None is the service itself; of `content` only a keyed hash is kept.
+
+    `detail` must hold nothing that can be forgotten: no key, no text, no question.
+    """
+    secret, head = _state(conn)
+    told = {} if collection is None else {"collection": collection}
+    told.update(detail or {})
+    if content is not None:
+        told["content"] = trail.mark_of(secret, content)
+    chained = partial(
+        trail.chained,
+        secret,
+        at=now,
+        kind=kind,
+        principal=principal,
+        namespace=namespace,
+        subject=subject,
+        detail=trail.encode_detail(told),
+    )
+    row = chained(head)
+    if not conn.execute(_INSERT, row).rowcount:
+        # Somebody has added rows by hand: that must be found, but nobody be kept from saving.
+        row = chained(Head(_last_seq(conn), head.hash))
+        conn.execute(_INSERT, row)
+    _remember(conn, _HEAD, _packed(Head(row.seq, row.hash)))
+
+
+def is_chained(conn: Connection) -> bool:
+    """Whether the schema has the chain: a backup may be of an earlier one."""
+    row = conn.execute("SELECT 1 FROM pragma_table_info('audit') WHERE name = 'subject'").fetchone()
+    return row is not None
+
+
+def note_change(
+    conn: Connection,
+    deed: Deed | None,
+    draft: Draft,
+    entry_id: str,
+    version: int,
+    change: Change,
+    *,
+    now: int,
+) -> None:
+    """Record what became of an entry, if there is a deed to record."""
+    if deed is None:
+        return
+    record(
+        conn,
+        deed.kind,
+        entry_id,
+        draft.collection,
+        principal=deed.principal,
+        now=now,
+        namespace=draft.namespace,
+        detail={"version": version, "change": change.value},
+        content=draft.content,
     )
 
 
 def was_forgotten(conn: Connection, entry_id: str) -> bool:
     """Whether somebody had the entry removed; whoever brings entries back must leave it out."""
-    row = conn.execute("SELECT 1 FROM audit WHERE entry = ? AND action = ?", (entry_id, FORGET)).fetchone()
-    return row is not None
+    row = conn.execute(
+        """SELECT EXISTS (SELECT 1 FROM audit WHERE subject = ? AND kind = 'forget')
+               OR EXISTS (SELECT 1 FROM forgotten WHERE entry = ?)""",
+        (entry_id, entry_id),
+    ).fetchone()
+    return bool(row[0])
+
+
+def note_config(
+    conn: Connection,
+    kind: str,
+    digests: Mapping[str, str],
+    detail: Mapping[str, Any],
+    *,
+    only_changes: bool,
+    now: int,
+) -> None:
+    """Record which settings have another digest than the last time."""
+    row = conn.execute("SELECT value FROM installation WHERE name = ?", (_CONFIG,)).fetchone()
+    known = json.loads(row[0]) if row else None
+    changed = changed_keys(known, digests) if known is not None else []
+    if only_changes and not changed:
+        return
+    record(conn, kind, principal=None, now=now, detail={**detail, "changed": changed})
+    _remember(conn, _CONFIG, trail.encode_detail(digests).encode())
+
+
+def changed_keys(known: Mapping[str, str], digests: Mapping[str, str]) -> list[str]:
+    """Names that were added, removed or have another value."""
+    return sorted(key for key in known.keys() | digests.keys() if known.get(key) != digests.get(key))
+
+
+def page(conn: Connection, wanted: AuditQuery) -> list[AuditRow]:
+    """Newest first."""
+    given = {"seq < ?": wanted.before, "kind = ?": wanted.kind, "subject = ?": wanted.subject}
+    conditions = {sql: value for sql, value in given.items() if value is not None}
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    rows = conn.execute(
+        f"{_SELECT}{where} ORDER BY seq DESC LIMIT ?",
+        (*conditions.values(), wanted.limit),
+    )
+    return [_row(row) for row in rows]
+
+
+def verify(conn: Connection, noted: Head | None = None) -> Verdict:
+    """Follow the whole chain. Blocks for as long as it takes to read it."""
+    known = _known(conn)
+    head = _unpacked(known[_HEAD]) if _HEAD in known else None
+    rows = map(_row, conn.execute(f"{_SELECT} ORDER BY seq"))
+    return trail.verify(rows, secret=known.get(_SECRET, b""), head=head, noted=noted)
+
+
+def prune(conn: Connection, *, before: int, keep: int, now: int) -> int:
+    """Remove up to `PRUNE_ROWS` of the oldest rows and say so in a row; returns how many."""
+    first = conn.execute(f"{_SELECT} ORDER BY seq LIMIT 1").fetchone()
+    if first is None:
+        return 0
+    oldest, (_, head) = _row(first), _state(conn)
+    through = min(_last_beyond(conn, head, before, keep), oldest.seq + PRUNE_ROWS - 1)
+    is_due = oldest.at < before - MS_PER_DAY and oldest.kind != PRUNE
+    if through < oldest.seq or (through - oldest.seq + 1 < PRUNE_LEAST and not is_due):
+        return 0
+    last = _row(conn.execute(f"{_SELECT} WHERE seq <= ? ORDER BY seq DESC LIMIT 1", (through,)).fetchone())
+    conn.execute(
+        """INSERT OR IGNORE INTO forgotten (entry, at)
+           SELECT subject, at FROM audit WHERE kind = 'forget' AND subject IS NOT NULL AND seq <= ?""",
+        (through,),
+    )
+    removed = int(conn.execute("DELETE FROM audit WHERE seq <= ?", (through,)).rowcount)
+    anchor = {"through": last.seq, "hash": last.hash.hex(), "rows": removed}
+    record(conn, PRUNE, principal=None, now=now, detail=anchor)
+    return removed
+
+
+def _last_beyond(conn: Connection, head: Head, before: int, keep: int) -> int:
+    """The last row that is older than `before` with all before it, or beyond the newest `keep`."""
+    row = conn.execute("SELECT seq FROM audit WHERE at >= ? ORDER BY seq LIMIT 1", (before,)).fetchone()
+    by_age = row[0] - 1 if row else head.seq
+    return int(max(by_age, head.seq - keep))
+
+
+def _state(conn: Connection) -> tuple[bytes, Head]:
+    """The secret and the end of the chain; both are made when they are missing."""
+    known = _known(conn)
+    secret = known.get(_SECRET)
+    if secret is None:
+        secret = secrets.token_bytes(32)
+        _remember(conn, _SECRET, secret)
+    if _HEAD in known:
+        return secret, _unpacked(known[_HEAD])
+    return secret, _begin(conn, secret)
+
+
+def _last_seq(conn: Connection) -> int:
+    return int(conn.execute("SELECT COALESCE(MAX(seq), 0) FROM audit").fetchone()[0])
+
+
+def _begin(conn: Connection, secret: bytes) -> Head:
+    """Chain the rows of an earlier schema, once."""
+    head = Head(0, b"")
+    for stored in conn.execute(f"{_SELECT} WHERE hash IS NULL ORDER BY seq").fetchall():
+        row = _row(stored)._replace(previous_hash=head.hash)
+        head = Head(row.seq, trail.hash_of(secret, row))
+        conn.execute(
+            "UPDATE audit SET previous_hash = ?, hash = ? WHERE seq = ?",
+            (row.previous_hash, head.hash, row.seq),
+        )
+    return head
+
+
+def _known(conn: Connection) -> dict[str, bytes]:
+    rows = conn.execute("SELECT name, value FROM installation WHERE name IN ('secret', 'audit_head')")
+    return {name: bytes(value) for name, value in rows}
+
+
+def _remember(conn: Connection, name: str, value: bytes) -> None:
+    conn.execute(
+        """INSERT INTO installation (name, value) VALUES (?, ?)
+           ON CONFLICT DO UPDATE SET value = excluded.value""",
+        (name, value),
+    )
+
+
+def _packed(head: Head) -> bytes:
+    return head.seq.to_bytes(_NUMBER_BYTES) + head.hash
+
+
+def _unpacked(value: bytes) -> Head:
+    return Head(int.from_bytes(value[:_NUMBER_BYTES]), value[_NUMBER_BYTES:])
+
+
+def _row(stored: Any) -> AuditRow:
+    row = AuditRow._make(stored)
+    return row._replace(previous_hash=row.previous_hash or b"", hash=row.hash or b"")

@@ -1,0 +1,120 @@
+"""`agentctx audit …`: what was done, by whom, and whether that record is as it was written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from agentctx.cli.connection import connect
+from agentctx.cli.layout import columns, cut, one_line
+from agentctx.cli.options import AsJson
+from agentctx.cli.output import line_width, note, paint, put, put_json
+from agentctx.wire import AuditEvent, AuditVerdict
+
+app = typer.Typer(
+    no_args_is_help=True, help="Look at the audit trail: who saved, read, forgot and changed what."
+)
+
+
+@app.command("list")
+def list_events(
+    ctx: typer.Context,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1_000, help="How many rows.")] = 50,
+    before: Annotated[int | None, typer.Option(help="Only rows before this number.", min=1)] = None,
+    kind: Annotated[str | None, typer.Option(help="Only rows of this kind, like save or forget.")] = None,
+    subject: Annotated[str | None, typer.Option(help="Only rows about this id.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the rows of the audit trail, newest first."""
+    with connect(ctx) as client:
+        page = client.audit(limit=limit, before=before, kind=kind, subject=subject)
+    if as_json:
+        put_json(page)
+        return
+    for line in event_lines(page.events, line_width()):
+        put(line)
+    if page.next is not None:
+        note(f"more: agentctx audit list --before {page.next}")
+
+
+@app.command()
+def verify(
+    ctx: typer.Context,
+    database: Annotated[
+        Path | None,
+        typer.Option(help="A database or a backup, which is only read; the daemon need not run."),
+    ] = None,
+    head: Annotated[
+        str | None, typer.Option(help="The head an earlier verify told; the chain must go through it.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Follow the chain of the audit trail: is each row as it was written, and is none missing."""
+    verdict = _of_file(database, head) if database is not None else _of_daemon(ctx, head)
+    if as_json:
+        put_json(verdict)
+    else:
+        for line in verdict_lines(verdict):
+            put(line)
+    if not verdict.sound:
+        raise typer.Exit(1)
+
+
+def event_lines(events: list[AuditEvent], limit: int | None) -> list[str]:
+    """One line for each row: number, time, kind, uid, and what it was about."""
+    rows = [("ROW", "TIME", "KIND", "UID", "NAMESPACE", "SUBJECT", "DETAIL")]
+    rows += [
+        (
+            str(each.seq),
+            each.at,
+            one_line(each.kind, None),
+            "daemon" if each.principal is None else str(each.principal),
+            one_line(each.namespace or "-", None),
+            one_line(each.subject or "-", None),
+            one_line(_told(each.detail), None),
+        )
+        for each in events
+    ]
+    header, *lines = (cut(line, limit) for line in columns(rows, right={0}))
+    return [paint(header, "dim"), *lines]
+
+
+def verdict_lines(verdict: AuditVerdict) -> list[str]:
+    """What was found, then the faults that are listed."""
+    if verdict.head is None and verdict.sound:
+        return [f"ok  nothing is chained yet, {verdict.rows} rows"]
+    if verdict.sound:
+        return [
+            f"ok  {verdict.rows} rows, {verdict.first or 0} to {verdict.last or 0}",
+            f"    head {verdict.head}: keep it elsewhere and compare it later with --head",
+        ]
+    lines = [paint(f"damaged  {verdict.faults} of the checks of {verdict.rows} rows failed", "red")]
+    for fault in verdict.listed:
+        where = "chain" if fault.seq is None else f"row {fault.seq}"
+        lines.append(f"    {where}: {one_line(fault.problem, None)}")
+    if (more := verdict.faults - len(verdict.listed)) > 0:
+        lines.append(f"    and {more} more")
+    return lines
+
+
+def _of_daemon(ctx: typer.Context, head: str | None) -> AuditVerdict:
+    with connect(ctx) as client:
+        return client.verify_audit(head)
+
+
+def _of_file(database: Path, head: str | None) -> AuditVerdict:
+    from agentctx.daemon.audited import noted_head
+    from agentctx.server.views import audit_verdict
+    from agentctx.storage.sqlite.audit_engine import verify_file
+
+    return audit_verdict(verify_file(database, noted_head(head)))
+
+
+def _told(detail: dict[str, Any]) -> str:
+    return " ".join(
+        f"{name}={value if isinstance(value, str) else json.dumps(value, separators=(',', ':'))}"
+        for name, value in detail.items()
+    )
