@@ -9,9 +9,12 @@ from typing import Any
 
 from agentctx.errors import AgentctxError
 from agentctx.server.service import Examination, Listing, Peer
+from agentctx.storage.audit import AuditQuery
 from agentctx.storage.transfer import Selection
 from agentctx.wire import (
     ActivityStatus,
+    AuditPage,
+    AuditVerdict,
     BackupReply,
     BackupRequest,
     CheckResult,
@@ -36,7 +39,10 @@ from agentctx.wire import (
     QueueReply,
     ReembedAction,
     ReembedReply,
+    ReleaseReply,
     RetryReply,
+    RevokeReply,
+    RevokeRequest,
     SaveRequest,
     SaveResult,
     SearchReply,
@@ -157,6 +163,18 @@ class RecordingService:
         self._record("forget", peer, entry_id, if_version=if_version, with_copies=with_copies)
         return ForgetReply(id=entry_id, versions=1)
 
+    async def revoke(self, request: RevokeRequest, peer: Peer) -> RevokeReply:
+        self._record("revoke", peer, request)
+        return RevokeReply(revocation=1, entries=2, derived=1, held_before=0)
+
+    async def undo_revocation(self, revocation_id: int, peer: Peer) -> ReleaseReply:
+        self._record("undo_revocation", peer, revocation_id)
+        return ReleaseReply(released=3)
+
+    async def release(self, entry_id: str, peer: Peer) -> ReleaseReply:
+        self._record("release", peer, entry_id)
+        return ReleaseReply(released=1)
+
     async def outcome(self, entry_id: str, request: OutcomeRequest, peer: Peer) -> SaveResult:
         self._record("outcome", peer, entry_id, request)
         return SAVED
@@ -228,6 +246,14 @@ class RecordingService:
     async def backup(self, request: BackupRequest, peer: Peer) -> BackupReply:
         self._record("backup", peer, request)
         return BACKUP
+
+    async def audit(self, wanted: AuditQuery, peer: Peer) -> AuditPage:
+        self._record("audit", peer, wanted)
+        return AuditPage(events=[])
+
+    async def verify_audit(self, peer: Peer, *, noted: str | None = None) -> AuditVerdict:
+        self._record("verify_audit", peer, noted)
+        return AuditVerdict(sound=True, rows=0, first=None, last=None, head=None, faults=0, listed=[])
 
     async def reembed_status(self, peer: Peer) -> ReembedReply:
         self._record("reembed_status", peer)

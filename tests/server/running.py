@@ -19,6 +19,7 @@ import httpx
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
+from agentctx.access.quotas import Quotas
 from agentctx.config.schema import LimitSettings, ServerSettings, Settings
 from agentctx.server.app import create_app
 from agentctx.server.http_server import HttpServer
@@ -119,6 +120,7 @@ async def running(
     *,
     limits: LimitSettings | None = None,
     asgi: ASGIApp | None = None,
+    quotas: Quotas | None = None,
     **server: Any,
 ) -> AsyncIterator[Running]:
     """`server` are fields of `ServerSettings`; `asgi` is served instead of the app."""
@@ -133,7 +135,7 @@ async def running(
             sock.bind(os.fspath(path))
             sock.listen(64)
             sock.setblocking(False)
-            http_server = HttpServer(asgi or app, [sock], settings)
+            http_server = HttpServer(asgi or app, [sock], settings, quotas)
             serving = asyncio.create_task(http_server.serve())
             await http_server.started.wait()
             transport = httpx.AsyncHTTPTransport(uds=os.fspath(path), verify=_NO_TLS)

@@ -22,7 +22,15 @@ async def test_a_change_is_201_and_no_change_is_200() -> None:
         daemon.service.outcomes = [SaveResult(id="e1", version=1, changed=False)]
         unchanged = await daemon.http.post("/v1/entries", json=ONE)
     assert (changed.status_code, unchanged.status_code) == (201, 200)
-    expected = {"id": "e1", "version": 1, "changed": True, "redacted": [], "embedding": "pending"}
+    expected = {
+        "id": "e1",
+        "version": 1,
+        "changed": True,
+        "redacted": [],
+        "flags": [],
+        "quarantined": False,
+        "embedding": "pending",
+    }
     assert changed.json() == expected
     assert daemon.service.calls[0] == (
         "save",

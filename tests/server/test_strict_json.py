@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from agentctx.errors import InvalidInput, TooLarge
-from agentctx.server.strict_json import MAX_DEPTH, MAX_VALUES, check, decode
+from agentctx.server.strict_json import MAX_DEPTH, MAX_FIELDS, MAX_VALUES, check, decode
 from agentctx.wire import ContextRequest, OutcomeRequest, SaveRequest, SearchRequest
 
 SAVE = TypeAdapter(SaveRequest)
@@ -89,9 +89,15 @@ def test_punctuation_inside_texts_is_not_counted_as_values(text: str) -> None:
 
 
 def test_finds_a_duplicate_among_very_many_keys() -> None:
-    keys = ",".join(f'"k{i}":1' for i in range(49_000))
-    with pytest.raises(InvalidInput, match="`k48999` is given twice"):
-        check(f'{{{keys},"k48999":2}}'.encode())
+    keys = ",".join(f'"k{i}":1' for i in range(MAX_FIELDS - 1))
+    with pytest.raises(InvalidInput, match="`k3998` is given twice"):
+        check(f'{{{keys},"k3998":2}}'.encode())
+
+
+def test_an_object_may_have_so_many_fields_and_no_more() -> None:
+    check(json.dumps({f"k{i}": 0 for i in range(MAX_FIELDS)}).encode())
+    with pytest.raises(InvalidInput, match="more than 4000 fields"):
+        check(json.dumps([{f"k{i}": 0 for i in range(MAX_FIELDS + 1)}]).encode())
 
 
 NOT_THE_SHAPE = {

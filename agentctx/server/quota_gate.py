@@ -1,0 +1,96 @@
+"""Quotas around requests: how many, and what those that save may add."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from agentctx.access.control import AccessControl
+from agentctx.access.quotas import Quotas, Usage
+from agentctx.server.service import Peer
+
+UsageOf = Callable[[int], Awaitable[Usage]]
+"""What the user with a uid has."""
+
+KNOWN_FOR_S: Final = 10.0
+"""What a user has is looked up again after that; what they save meanwhile is added by its size."""
+_SAVES: Final = frozenset({("POST", "/v1/entries"), ("POST", "/v1/import")})
+_SAVES_BELOW: Final = "/v1/entries/"
+_UNCOUNTED: Final = frozenset({"/healthz", "/readyz"})
+_MOST_USERS: Final = 1_000
+
+
+@dataclass(slots=True)
+class _Known:
+    usage: Usage
+    at: float
+    added: int = 0
+
+
+class QuotaGate:
+    """ASGI middleware below `RequestContext`, which turns what it raises into replies.
+
+    Args:
+        quotas: what decides.
+        access: whose admins have no quotas.
+        usage: asked for users with quotas, before they save.
+        clock: seconds, never going back.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        quotas: Quotas,
+        access: AccessControl,
+        usage: UsageOf,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._app = app
+        self._quotas = quotas
+        self._access = access
+        self._usage = usage
+        self._clock = clock
+        self._known: dict[int, _Known] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        peer = scope.get("state", {}).get("peer")
+        if scope["type"] == "http" and isinstance(peer, Peer) and scope["path"] not in _UNCOUNTED:
+            await self._count(scope, peer)
+        await self._app(scope, receive, send)
+
+    async def _count(self, scope: Scope, peer: Peer) -> None:
+        rights = await self._access.rights_of(peer)
+        self._quotas.request(peer.uid, self._clock(), is_admin=rights.is_admin)
+        has_quotas = not rights.is_admin and self._quotas.has_quotas(peer.uid)
+        # Strangers are refused behind this anyway.
+        if rights and has_quotas and saves(scope["method"], scope["path"]):
+            known = await self._look_up(peer.uid)
+            adding = body_bytes(scope)
+            have = Usage(known.usage.stored_bytes + known.added, known.usage.waiting)
+            self._quotas.save(peer.uid, have, adding, self._clock())
+            known.added += adding
+
+    async def _look_up(self, uid: int) -> _Known:
+        known = self._known.get(uid)
+        if known is None or self._clock() - known.at >= KNOWN_FOR_S:
+            if len(self._known) >= _MOST_USERS:
+                self._known.clear()
+            known = self._known[uid] = _Known(await self._usage(uid), self._clock())
+        return known
+
+
+def saves(method: str, path: str) -> bool:
+    """Whether a request may add content."""
+    return (method, path) in _SAVES or (method in {"PATCH", "PUT"} and path.startswith(_SAVES_BELOW))
+
+
+def body_bytes(scope: Scope) -> int:
+    """The announced size of the body, which is more than its content; 0 for one in chunks."""
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            return int(value)
+    return 0

@@ -1,0 +1,151 @@
+"""What SQLite refuses on every connection: more than its limits, and writes into tables behind other tables.
+
+No driver at hand lets a program set both: pysqlite3 has neither `setlimit` nor `setconfig`. So SQLite is
+asked directly. It calls a function for each connection that it opens (`sqlite3_auto_extension`), and that
+function is given the handle on which `sqlite3_limit` and `sqlite3_db_config` act.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any, Final
+
+LIMITS: Final = {
+    "LENGTH": (0, 256 * 1024 * 1024),
+    "SQL_LENGTH": (1, 1_000_000),
+    "COLUMN": (2, 100),
+    "EXPR_DEPTH": (3, 200),
+    "COMPOUND_SELECT": (4, 50),
+    "FUNCTION_ARG": (6, 32),
+    "LIKE_PATTERN_LENGTH": (8, 1_000),
+    "TRIGGER_DEPTH": (10, 20),
+    "WORKER_THREADS": (11, 0),
+}
+"""Name: number of `SQLITE_LIMIT_…`, and the most. All far above what our own statements need."""
+
+_EXTENSIONS: Final = {"pysqlite3": "pysqlite3._sqlite3", "sqlite3": "_sqlite3"}
+"""The part of each driver that is linked with SQLite."""
+_LIMIT_ATTACHED: Final = 7
+_DBCONFIG_DEFENSIVE: Final = 1010
+_ASK: Final = -1
+_OK: Final = 0
+_ENTRY_POINT: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class Hardening:
+    """Hardens the connections that are opened with `connect`.
+
+    Where the driver's SQLite is linked so that its functions cannot be called from outside, connections are
+    as the driver makes them, and `is_defended` says so.
+
+    Args:
+        driver: the module `pysqlite3` or `sqlite3`.
+    """
+
+    def __init__(self, driver: ModuleType) -> None:
+        self._connect = driver.connect
+        self._opening = threading.local()
+        self._class = _class_with_handle(driver.Connection)
+        # SQLite keeps its address for as long as the process lives.
+        self._entry_point = _ENTRY_POINT(self._opened)
+        self._library = _library_of(driver)
+        if self._library is not None and self._library.sqlite3_auto_extension(self._entry_point) != _OK:
+            self._library = None
+
+    def connect(self, database: str, **options: Any) -> Any:
+        """A connection as `connect` of the driver makes it, with the limits."""
+        self._opening.handle = 0
+        try:
+            connection = self._connect(database, factory=self._class, **options)
+            connection.handle = self._opening.handle
+        finally:
+            del self._opening.handle
+        return connection
+
+    def defend(self, connection: Any) -> None:
+        """Make the schema and the shadow tables of FTS5 and vec0 read-only to statements, and attach nothing.
+
+        The virtual tables themselves go on writing there. VACUUM, which attaches, is refused.
+        """
+        self._defensive(connection, 1)
+        if self._library is not None:
+            self._library.sqlite3_limit(_handle_of(connection), _LIMIT_ATTACHED, 0)
+
+    @contextmanager
+    def undefended(self, connection: Any) -> Iterator[None]:
+        """Let a repair write into shadow tables; the connection is as before afterwards."""
+        before = self._defensive(connection, _ASK)
+        self._defensive(connection, 0)
+        try:
+            yield
+        finally:
+            self._defensive(connection, int(before))
+
+    def is_defended(self, connection: Any) -> bool:
+        return self._defensive(connection, _ASK)
+
+    def limits(self, connection: Any) -> dict[str, int]:
+        """The limits in force, by the names of `LIMITS`; empty where none could be set."""
+        if self._library is None:
+            return {}
+        handle = _handle_of(connection)
+        return {
+            name: self._library.sqlite3_limit(handle, number, _ASK) for name, (number, _) in LIMITS.items()
+        }
+
+    def _defensive(self, connection: Any, value: int) -> bool:
+        now = ctypes.c_int(0)
+        if self._library is None:
+            return False
+        self._library.sqlite3_db_config(
+            _handle_of(connection), _DBCONFIG_DEFENSIVE, ctypes.c_int(value), ctypes.byref(now)
+        )
+        return bool(now.value)
+
+    def _opened(self, handle: int, _message: Any, _routines: Any) -> int:
+        # Others in this process, such as Chroma, may open databases with the same library.
+        if self._library is not None and hasattr(self._opening, "handle"):
+            for number, most in LIMITS.values():
+                self._library.sqlite3_limit(handle, number, most)
+            self._opening.handle = handle
+        return _OK
+
+
+def _library_of(driver: ModuleType) -> ctypes.CDLL | None:
+    """The SQLite that the driver is linked with; None where it cannot be reached."""
+    extension = importlib.import_module(_EXTENSIONS[driver.__name__])
+    try:
+        # Without a file it is a part of the interpreter.
+        library = ctypes.CDLL(getattr(extension, "__file__", None))
+        # Only the fixed arguments: what follows them is passed as C passes variable ones.
+        library.sqlite3_db_config.argtypes = [ctypes.c_void_p, ctypes.c_int]
+        library.sqlite3_limit.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
+        _ = library.sqlite3_auto_extension
+    except (OSError, AttributeError):
+        return None
+    return library
+
+
+def _class_with_handle(base: Any) -> Any:
+    class HardenedConnection(base):  # type: ignore[misc]  # the driver is chosen when it is imported
+        """A connection that knows its handle in SQLite; 0 when it is closed."""
+
+        handle = 0
+
+        def close(self) -> None:
+            self.handle = 0
+            super().close()
+
+    return HardenedConnection
+
+
+def _handle_of(connection: Any) -> int:
+    handle = connection.handle
+    if not handle:
+        raise ValueError("the connection is closed")
+    return int(handle)

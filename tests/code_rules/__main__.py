@@ -1,0 +1,16 @@
+"""Checks the program: `python -m tests.code_rules`. Prints what is against them; then it fails."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.code_rules.check import problems
+
+ROOT = Path(__file__).parents[2]
+
+if __name__ == "__main__":
+    found = problems(ROOT)
+    for problem in found:
+        print(problem)  # noqa: T201 - a command
+    sys.exit(bool(found))

@@ -1,0 +1,57 @@
+"""What stays although a rule finds it, and why. An entry that nothing needs any more is an error too."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_SQL: Final = "SQL that is built"
+_DRIVER: Final = "SQLite driver imported"
+_OPENED: Final = "file opened near the database"
+_DB: Final = "agentctx/storage/sqlite/"
+
+ALLOWED: Final[dict[tuple[str, str, str], str]] = {
+    (_DRIVER, "agentctx/sqlite/driver.py", "aiosqlite"): "the one module that may",
+    (_DRIVER, "agentctx/sqlite/driver.py", "sqlite_vec"): "the one module that may",
+    (_DRIVER, "agentctx/sqlite/driver.py", "sqlite3"): "for its types",
+    (_SQL, "agentctx/sqlite/driver.py", "f'PRAGMA {pragma}'"): "of the constants of the module",
+    (_SQL, "agentctx/sqlite/checkpoint.py", "f'PRAGMA busy_timeout={patience_ms}'"): "a number of ours",
+    (_SQL, "agentctx/sqlite/checkpoint.py", "f'PRAGMA wal_checkpoint({mode})'"): "one of three words",
+    (
+        _SQL,
+        f"{_DB}entries.py",
+        "f'{SELECT_ENTRY} WHERE e.id = ? AND (e.expires IS NULL OR e.expires > ?) AND {which}'",
+    ): "one of two constants",
+    (
+        _SQL,
+        f"{_DB}entries.py",
+        "f'{select} WHERE {condition.sql} AND e.seq < ? ORDER BY e.seq DESC LIMIT ?'",
+    ): "conditions of filters.py, whose values are parameters",
+    (_SQL, f"{_DB}search.py", "f'{SELECT_CHUNKS} WHERE {condition.sql}'"): "as above",
+    (_SQL, f"{_DB}search.py", "_CHUNK_IDS + condition.sql"): "as above",
+    (
+        _SQL,
+        f"{_DB}transfer.py",
+        "f'{entries.SELECT_ENTRY} WHERE e.seq > ? AND {condition} ORDER BY e.seq LIMIT ?'",
+    ): "names of columns; values are parameters",
+    (
+        _SQL,
+        f"{_DB}audit.py",
+        "f'{_SELECT}{where} ORDER BY seq DESC LIMIT ?'",
+    ): "conditions that are constants",
+    (_SQL, f"{_DB}word_index.py", "f'DROP TABLE IF EXISTS {shadow}'"): "of the constants of the module",
+    (_OPENED, "agentctx/sqlite/driver.py", "_create_private"): "makes the database; never one that exists",
+    (_OPENED, "agentctx/sqlite/wipe.py", "wipe_gaps"): "the database, while no connection is open",
+    (_OPENED, "agentctx/sqlite/copy.py", "_sync"): "a copy that nobody uses yet, or its folder",
+    (_OPENED, "agentctx/sqlite/migrate.py", "_read"): "scripts of migrations",
+    (_OPENED, "agentctx/storage/backups.py", "read_record"): "the record beside a backup",
+    (_OPENED, "agentctx/storage/backups.py", "_write"): "the record beside a backup",
+    (_OPENED, "agentctx/daemon/lock.py", "_open"): "lock files",
+    (_OPENED, "agentctx/daemon/start_record.py", "_write_private"): "the record of the last start",
+    (_OPENED, "agentctx/daemon/unit_files.py", "read_unit"): "units of systemd",
+    (_OPENED, "agentctx/daemon/unit_files.py", "_template"): "units of systemd",
+    (_OPENED, "agentctx/daemon/usage.py", "resident_bytes"): "/proc",
+    (_OPENED, "agentctx/doctor/config_file.py", "_look_at_secrets"): "the config file",
+    (_OPENED, "agentctx/doctor/disk.py", "_look_at_filesystem"): "/proc",
+    (_OPENED, "agentctx/doctor/last_start.py", "read_record"): "the record of the last start",
+}
+"""Rule, file and subject (an expression, a function or a module) to the reason."""

@@ -1,0 +1,179 @@
+"""Quotas as users of the daemon meet them: replies, headers, connections, and what is counted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import httpx
+import pytest
+
+from agentctx.access.quotas import Quotas, Usage
+from agentctx.config.quotas import QuotaSettings
+from agentctx.config.schema import Settings
+from agentctx.server.app import create_app
+from agentctx.server.quota_gate import KNOWN_FOR_S, QuotaGate
+from agentctx.server.service import Service
+from tests.access.peers import PEERS, access_control, client_of
+from tests.running_core import ME, running_core, save
+from tests.server.recording import RecordingService
+from tests.server.running import parse_reply, read_reply, read_to_end, running
+
+ENTRY = {"collection": "knowledge", "key": "k", "content": "text"}
+MIB = 1024 * 1024
+
+
+class World:
+    """What the gate knows: the time, what users have, and who was refused what."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.usage = Usage(0, 0)
+        self.looked_up: list[int] = []
+        self.refused: list[str] = []
+
+    async def usage_of(self, uid: int) -> Usage:
+        self.looked_up.append(uid)
+        return self.usage
+
+
+Open = Callable[[str], Any]
+
+
+@asynccontextmanager
+async def gated(world: World, **settings: Any) -> AsyncIterator[Open]:
+    """Yields a function that opens a client of one of `PEERS`."""
+    access = access_control()
+    quotas = Quotas(
+        QuotaSettings(**settings),
+        unlimited=[PEERS["owner"].uid, 0],
+        capacity=1_000,
+        refused=world.refused.append,
+    )
+    gate = partial(QuotaGate, quotas=quotas, access=access, usage=world.usage_of, clock=lambda: world.now)
+    service = cast("Service", RecordingService())
+    app = create_app(service, Settings(), access=access, quota_gate=gate)
+    yield lambda who: client_of(app, PEERS[who])
+
+
+async def statuses(http: httpx.AsyncClient, count: int) -> list[int]:
+    return [(await http.post("/v1/search", json={"query": "a"})).status_code for _ in range(count)]
+
+
+async def test_too_many_requests_are_429_and_told_when_to_come_back() -> None:
+    world = World()
+    async with gated(world, requests_per_second=0.4, burst=2) as open_client, open_client("reader") as http:
+        assert await statuses(http, 2) == [200, 200]
+        refused = await http.post("/v1/search", json={"query": "a"})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "rate_limited")
+        assert refused.headers["retry-after"] == "3"
+        assert refused.json()["error"]["hint"]
+        world.now += 3.0
+        assert await statuses(http, 2) == [200, 429]
+    assert world.refused == ["requests", "requests"]
+
+
+@pytest.mark.parametrize("who", ["owner", "root", "admin"])
+async def test_admins_have_no_quotas(who: str) -> None:
+    world = World()
+    world.usage = Usage(10**12, 10**6)
+    async with gated(world, requests_per_second=1, burst=1, stored_mb=1) as open_client:
+        async with open_client("reader") as other:
+            await statuses(other, 1)
+        async with open_client(who) as http:
+            assert await statuses(http, 20) == [200] * 20
+            assert (await http.post("/v1/entries", json=ENTRY)).status_code == 201
+    assert not world.refused
+    assert not world.looked_up
+
+
+async def test_one_user_does_not_use_up_the_requests_of_another() -> None:
+    async with gated(World(), requests_per_second=1, burst=1) as open_client:
+        async with open_client("reader") as http:
+            assert await statuses(http, 3) == [200, 429, 429]
+        async with open_client("writer") as http:
+            assert await statuses(http, 1) == [200]
+
+
+async def test_probes_are_not_counted() -> None:
+    async with gated(World(), requests_per_second=1, burst=1) as open_client, open_client("reader") as http:
+        assert {(await http.get("/healthz")).status_code for _ in range(5)} == {200}
+        assert await statuses(http, 1) == [200]
+
+
+async def test_a_stranger_is_refused_without_a_look_into_the_database() -> None:
+    world = World()
+    async with gated(world) as open_client, open_client("stranger") as http:
+        assert (await http.post("/v1/entries", json=ENTRY)).status_code == 403
+    assert world.looked_up == []
+
+
+async def test_what_a_user_may_keep_is_a_limit_for_saves_only() -> None:
+    world = World()
+    world.usage = Usage(MIB - 200, 0)
+    async with gated(world, stored_mb=1) as open_client, open_client("writer") as http:
+        assert (await http.post("/v1/entries", json=ENTRY)).status_code == 201
+        # What was saved since the last look counts.
+        full = [await http.post("/v1/entries", json=ENTRY) for _ in range(4)]
+        assert {(reply.status_code, reply.json()["error"]["code"]) for reply in full[-2:]} == {
+            (507, "quota_exceeded")
+        }
+        assert (await http.patch("/v1/entries/e1", json={"content": "x" * 300})).status_code == 507
+        assert await statuses(http, 1) == [200]
+        assert (await http.delete("/v1/entries/e1")).status_code == 200
+        assert len(world.looked_up) == 1
+        world.now += KNOWN_FOR_S
+        world.usage = Usage(0, 0)
+        assert (await http.post("/v1/entries", json=ENTRY)).status_code == 201
+    assert set(world.refused) == {"stored"}
+
+
+async def test_the_queue_is_for_all_who_use_the_daemon() -> None:
+    world = World()
+    world.usage = Usage(0, 250)
+    async with gated(world) as open_client, open_client("writer") as http:
+        assert (await http.post("/v1/entries", json=ENTRY)).status_code == 201
+        async with open_client("reader") as other:
+            await statuses(other, 1)
+        refused = await http.post("/v1/entries", json=ENTRY)
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "5")
+    assert world.refused == ["queue"]
+
+
+async def test_usage_is_what_the_user_saved(tmp_path: Path) -> None:
+    async with running_core(tmp_path, None) as core:
+        await save(core, key="a", content="é" * 100)
+        await save(core, key="b", content="x" * 50)
+        assert await core.storage.usage.of(ME.uid) == Usage(250, 0)
+        assert await core.storage.usage.of(ME.uid + 1) == Usage(0, 0)
+
+
+class WatchedQuotas(Quotas):
+    """Says when nobody is connected any more."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(QuotaSettings(**settings), unlimited=[], capacity=1)
+        self.empty = asyncio.Event()
+
+    def disconnect(self, uid: int) -> None:
+        super().disconnect(uid)
+        if not self._connections:
+            self.empty.set()
+
+
+async def test_a_connection_too_many_is_429_and_frees_its_place() -> None:
+    quotas = WatchedQuotas(connections=2)
+    async with running(quotas=quotas) as daemon:
+        async with daemon.connection() as (one, first), daemon.connection() as (two, second):
+            for reader, writer in ((one, first), (two, second)):
+                writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+                assert (await read_reply(reader)).status == 200
+            async with daemon.connection() as (reader, _):
+                reply = parse_reply(await read_to_end(reader))
+            assert (reply.status, reply.code, reply.headers["retry-after"]) == (429, "rate_limited", "1")
+        await quotas.empty.wait()
+        assert await daemon.is_healthy()
