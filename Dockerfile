@@ -7,7 +7,7 @@
 ARG BASE=docker.io/library/python:3.13-slim-bookworm
 
 FROM ${BASE} AS build
-ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 ORT_DISABLE_TELEMETRY=1
 RUN ["python3", "-m", "venv", "/opt/agentctx"]
 WORKDIR /src
 COPY requirements.lock ./
@@ -31,6 +31,7 @@ ENV PATH=/opt/agentctx/bin:$PATH \
     HOME=/var/lib/agentctx \
     XDG_CACHE_HOME=/opt/cache \
     PYTHONDONTWRITEBYTECODE=1 \
+    ORT_DISABLE_TELEMETRY=1 \
     AGENTCTX_DATA_DIR=/var/lib/agentctx \
     AGENTCTX_SOCKET=/run/agentctx/agentctx.sock
 USER 10001:10001

@@ -7,15 +7,21 @@ folder=$(mkdir -p "${1:?folder to work in}" && cd "$1" && pwd)
 root="$folder/service"
 . "$here/debian_root.sh"
 
+# Settings of this machine's environment would be followed in the root, where they mean nothing.
+in_root() { env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin chroot "$root" "$@"; }
+
 make_base "$folder"
 rm -rf "$root"
 cp -a "$folder/base" "$root"
 mkdir -p "$root/src"
 (cd "$project" && cp -a agentctx config migrations systemd pyproject.toml requirements.lock README.md LICENSE CHANGELOG.md "$root/src/")
 cp -L /etc/resolv.conf "$root/etc/resolv.conf"
-chroot "$root" python3 -m venv /opt/agentctx
-chroot "$root" /opt/agentctx/bin/pip install --quiet --require-hashes -r /src/requirements.lock
-chroot "$root" /opt/agentctx/bin/pip install --quiet --no-deps --no-build-isolation /src
+in_root python3 -m venv /opt/agentctx
+in_root /opt/agentctx/bin/pip install --quiet --require-hashes -r /src/requirements.lock
+in_root /opt/agentctx/bin/pip install --quiet --no-deps --no-build-isolation /src
+# The same as a later version, for the update.
+sed -i 's/^__version__ = .*/__version__ = "99.0.0"/' "$root/src/agentctx/__init__.py"
+in_root /opt/agentctx/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir /opt/next /src
 rm -rf "$root/src"
 ln -s /opt/agentctx/bin/agentctx "$root/usr/local/bin/agentctx"
 

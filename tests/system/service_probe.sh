@@ -1,6 +1,24 @@
 # Inside the booted container: every line has to succeed. The last line of the output is `ok`.
 set -euo pipefail
-step() { printf '\n== %s\n' "$1"; }
+step() { printf '\n== %s (at %s s)\n' "$1" "$SECONDS"; }
+# `! command` would not end the script.
+fails() { ! "$@" || { echo "did not fail: $*"; exit 1; }; }
+timed() {
+  local began=$EPOCHREALTIME
+  "$@"
+  awk -v began="$began" -v ended="$EPOCHREALTIME" 'BEGIN { printf "took %.1f s\n", ended - began }'
+}
+# By meaning: no word of the question is in the text.
+found_by_meaning() { agentctx search "how do we release" | grep "make ship"; }
+# wait_for "what" COMMAND...: tells after how many seconds it succeeded, and fails after a minute.
+wait_for() {
+  local began=$EPOCHREALTIME deadline=$((SECONDS + 60))
+  until "${@:2}" >/dev/null 2>&1; do
+    [ $SECONDS -lt $deadline ] || { echo "not within a minute: $1"; return 1; }
+    sleep 0.1
+  done
+  awk -v what="$1" -v began="$began" -v ended="$EPOCHREALTIME" 'BEGIN { printf "%s after %.1f s\n", what, ended - began }'
+}
 status_text() { systemctl show agentctx.service --property=StatusText --value; }
 main_pid() { systemctl show agentctx.service --property=MainPID --value; }
 
@@ -11,13 +29,16 @@ systemd-analyze security agentctx.service --no-pager | tail -1
 
 step "a client starts it, saves and searches with the embedded model"
 systemctl stop agentctx.service
-agentctx save knowledge --key deploy --wait "Deploy with make ship"
-agentctx search "how do we release" | grep "make ship"
+timed agentctx save knowledge --key deploy --wait "Deploy with make ship"
+found_by_meaning
 stat -c '%U %G %a' /run/agentctx/agentctx.sock | grep "agentctx agentctx 660"
 [ "$(stat -c %a /var/lib/agentctx)" = 700 ]
 
 step "who is not in the group cannot connect"
-! setpriv --reuid=nobody --regid=nogroup --clear-groups agentctx status
+stranger=(setpriv --reuid=nobody --regid=nogroup --clear-groups)
+fails "${stranger[@]}" agentctx --socket /run/agentctx/agentctx.sock status
+fails "${stranger[@]}" ls /run/agentctx
+fails "${stranger[@]}" ls /var/lib/agentctx
 
 step "reload: a good file, a broken file"
 printf '[embedding.rag]\nmax_results = 1\n[vectors]\ntimeout_s = 3.0\n' >/etc/agentctx/config.toml
@@ -32,36 +53,75 @@ rm /etc/agentctx/config.toml
 step "credentials"
 printf 'sk-test' >/etc/agentctx/credentials/proxy__openai_key
 systemctl restart agentctx.service
-! tr '\0' '\n' <"/proc/$(main_pid)/environ" | grep sk-test
+fails grep --text sk-test "/proc/$(main_pid)/environ"
 stat -c '%U %a' /run/credentials/agentctx.service/agentctx_proxy__openai_key | grep "agentctx 400"
 
 step "the watchdog ends a daemon that is stopped, and it comes back"
 stopped=$(main_pid)
 kill -STOP "$stopped"
-began=$(date +%s)
-until [ "$(main_pid)" != "$stopped" ] && [ "$(systemctl is-active agentctx.service)" = active ]; do sleep 1; done
-echo "back after $(($(date +%s) - began)) s"
+another_runs() { [ "$(main_pid)" != "$stopped" ] && [ "$(main_pid)" != 0 ] && systemctl is-active agentctx.service; }
+wait_for "back" another_runs
 agentctx search "make ship" | grep "make ship"
 
 step "kill -9"
 kill -KILL "$(main_pid)"
+wait_for "answers again" agentctx search "make ship"
 agentctx search "make ship" | grep "make ship"
+
+step "restart"
+timed systemctl restart agentctx.service
+agentctx search "make ship" | grep "make ship"
+wait_for "by meaning" found_by_meaning
 
 step "without network"
 agentctx service install --no-network
 systemd-analyze security agentctx.service --no-pager | tail -1
 agentctx save knowledge --key embedded --wait "Embedded without network" | grep "embedding done"
-agentctx search "how do we release" | grep "make ship"
+wait_for "by meaning" found_by_meaning
 [ "$(tail -n +3 "/proc/$(main_pid)/net/dev" | wc -l)" = 1 ]
 agentctx service install --network
 
+step "for one user, with that user's data"
+useradd --create-home ann
+# What PAM does where libpam-systemd is installed.
+mkdir /etc/systemd/system/user@.service.d
+printf '[Service]\nEnvironment=XDG_RUNTIME_DIR=/run/user/%%i\n' >/etc/systemd/system/user@.service.d/runtime.conf
+systemctl daemon-reload
+systemctl start "user@$(id -u ann).service"
+as_ann() {
+  setpriv --reuid=ann --regid=ann --init-groups \
+    env --ignore-environment HOME=/home/ann PATH="$PATH" XDG_RUNTIME_DIR="/run/user/$(id -u ann)" "$@"
+}
+as_ann agentctx service install --user
+as_ann agentctx save knowledge --key tea --wait "Descale the kettle on Monday" | grep "embedding done"
+as_ann agentctx search "limescale in the water boiler" | grep kettle
+as_ann agentctx search "make ship" >/tmp/found
+fails grep "make ship" /tmp/found
+stat -c '%U %a' "/run/user/$(id -u ann)/agentctx/agentctx.sock" | grep "ann 600"
+as_ann agentctx service status --user
+as_ann agentctx service uninstall --user
+[ -e /home/ann/.local/share/agentctx/agentctx.db ]
+
 step "an edited unit is left alone"
 echo "# mine" >>/etc/systemd/system/agentctx.service
-! agentctx service install
+fails agentctx service install
 agentctx service install --force
+
+step "another version"
+running=$(main_pid)
+/opt/agentctx/bin/pip install --quiet --no-deps --no-index /opt/next/*.whl
+agentctx service status | grep "outdated .*agentctx.service"
+timed agentctx service install
+[ "$(main_pid)" != "$running" ]
+agentctx service status | grep "current .*agentctx.service"
+/opt/agentctx/bin/python -c 'import agentctx
+with agentctx.Client() as client:
+    client.status()
+    assert client.daemon_version == agentctx.__version__ == "99.0.0", client.daemon_version'
+agentctx search "make ship" | grep "make ship"
 
 step "uninstall keeps the data"
 agentctx service uninstall
-! agentctx service status
+fails agentctx service status
 [ -e /var/lib/agentctx/agentctx.db ]
 echo ok

@@ -1,0 +1,70 @@
+"""A plugin of pytest: `-p tests.system.sandboxed_daemons` puts every daemon of the tests into the sandbox.
+
+Their clients stay outside, like those of the service. `SANDBOX_WITHOUT_NETWORK=1` takes the network away.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from agentctx.config.paths import cache_dir
+from tests.end_to_end import daemon_process
+from tests.end_to_end.daemon_process import DaemonProcess
+
+_KILLED: Final = 128
+"""bwrap's exit code for a command that a signal ended, less the signal."""
+
+
+class Sandboxed(DaemonProcess):
+    """A daemon inside bwrap. Its pid is its own, its exit code too."""
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        super().__init__(folder, **options)
+        python, _, *words = self._command
+        configuration = words[words.index("--config") + 1]
+        self._command = [
+            *(sys.executable, "-m", "tests.system.sandbox"),
+            *(["--no-network"] if os.environ.get("SANDBOX_WITHOUT_NETWORK") else []),
+            *("--writable", str(self.socket.parent), "--writable", str(self.data_dir)),
+            *("--readable", configuration, "--readable", str(cache_dir())),
+            *("--", python, "-m", "tests.system.no_programs", *words),
+        ]
+
+    def start(self) -> DaemonProcess:
+        self._make_folders()
+        return super().start()
+
+    @property
+    def pid(self) -> int:
+        outer = super().pid
+        try:
+            inner = Path(f"/proc/{outer}/task/{outer}/children").read_text().split()
+        except FileNotFoundError:
+            return outer
+        return int(inner[0]) if inner else outer
+
+    def wait(self) -> int:
+        return _code(super().wait())
+
+    def run_to_its_end(self) -> int:
+        self._make_folders()
+        return _code(super().run_to_its_end())
+
+    def _make_folders(self) -> None:
+        """As StateDirectory= does: they are there before the daemon is."""
+        self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def _code(of_bwrap: int) -> int:
+    return _KILLED - of_bwrap if of_bwrap > _KILLED else of_bwrap
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests() -> None:
+    """Before any test has taken the name."""
+    daemon_process.DaemonProcess = Sandboxed  # type: ignore[misc]
