@@ -12,6 +12,7 @@ from agentctx.chunking.base import PositionAwareChunk
 from agentctx.embedding_providers.embedded.lane import Lane, Stopped
 from agentctx.embedding_providers.embedded.model import input_types
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
+from agentctx.onnx_runtime import onnxruntime
 from agentctx.rerankers.base import best_first, places_wanted
 from agentctx.rerankers.pairs import PairTokenizer, TokenPair
 
@@ -145,10 +146,9 @@ def load_model(model: Path, tokenizer: Path, *, threads: int, window: int | None
     Raises:
         ConfigInvalid: a file is not what it should be, or the graph takes other inputs than a text encoder.
     """
-    import onnxruntime
-
+    runtime = onnxruntime()
     tokens = PairTokenizer.load(tokenizer, window)
-    options = onnxruntime.SessionOptions()
+    options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -156,7 +156,7 @@ def load_model(model: Path, tokenizer: Path, *, threads: int, window: int | None
     options.enable_mem_pattern = False
     options.log_severity_level = 4
     try:
-        session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+        session = runtime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the errors of onnxruntime have no base of their own
         raise ConfigInvalid(
             f"{model} cannot be loaded as an ONNX model: {error}", hint="Export the cross-encoder again."

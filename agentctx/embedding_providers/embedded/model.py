@@ -10,6 +10,7 @@ import numpy as np
 from agentctx.embedding_providers.base import Vectors, check_reply
 from agentctx.embedding_providers.embedded.tokens import TokenWindows
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
+from agentctx.onnx_runtime import onnxruntime
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -62,11 +63,10 @@ def load_model(model: Path, tokenizer: Path, *, threads: int) -> SentenceModel:
     Raises:
         ConfigInvalid: a file is not what it should be, or the graph is no sentence embedding model.
     """
-    import onnxruntime
-
+    runtime = onnxruntime()
     tokens = TokenWindows.load(tokenizer)
     try:
-        session = onnxruntime.InferenceSession(
+        session = runtime.InferenceSession(
             str(model), _session_options(threads), providers=["CPUExecutionProvider"]
         )
     except Exception as error:  # the errors of onnxruntime have no base of their own
@@ -78,9 +78,8 @@ def load_model(model: Path, tokenizer: Path, *, threads: int) -> SentenceModel:
 
 
 def _session_options(threads: int) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
+    runtime = onnxruntime()
+    options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")

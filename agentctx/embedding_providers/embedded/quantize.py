@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from agentctx.embedding_providers.embedded.weights import MODEL
+from agentctx.onnx_runtime import onnxruntime
 
 RECIPE_VERSION = 1
 """Part of the cache key and of the fingerprint: counts up with every change to what the recipe makes."""
@@ -29,14 +30,13 @@ def quantize(target: Path) -> None:
 
 def _fold(source: Path, folded: Path) -> None:
     """Turn the int8 weights with their scales back into float32 constants."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
+    runtime = onnxruntime()
+    options = runtime.SessionOptions()
     # Higher levels write operators that only fit the machine they were made on.
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.optimized_model_filepath = str(folded)
     options.log_severity_level = 4
-    onnxruntime.InferenceSession(str(source), options, providers=["CPUExecutionProvider"])
+    runtime.InferenceSession(str(source), options, providers=["CPUExecutionProvider"])
 
 
 def _quantize_dynamic(folded: Path, target: Path) -> None:
