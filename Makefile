@@ -46,6 +46,7 @@ lint: install-dev
 	$(BIN)/mypy
 	$(BIN)/mypy docs/record_screens.py docs/record_dependencies.py
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.code_rules
 
 format: install-dev
 	$(BIN)/ruff check --fix .

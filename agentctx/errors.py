@@ -10,6 +10,7 @@ AgentctxError                internal
 ├── NotFound                 not_found
 ├── Conflict                 conflict
 │   ├── VersionConflict      version_conflict
+│   ├── Forgotten            forgotten
 │   └── IdempotencyKeyReused idempotency_key_reused
 ├── RequestFailed            request_failed
 │   ├── RequestTimeout       request_timeout
@@ -22,6 +23,8 @@ AgentctxError                internal
 │   └── DriverUnsuitable     sqlite_unsuitable
 ├── AlreadyRunning           already_running
 ├── ProviderFailed           provider_failed
+├── RateLimited              rate_limited
+├── QuotaExceeded            quota_exceeded
 ├── ModelFailed              model_failed
 │   └── SpendCapReached      spend_cap_reached
 ├── DeadlineExceeded         deadline_exceeded
@@ -109,6 +112,13 @@ class VersionConflict(Conflict):
 
     code = "version_conflict"
     default_hint = "Read the entry again, apply your change to it, and send its version as if_version."
+
+
+class Forgotten(Conflict):
+    """An import would bring back what somebody had forgotten."""
+
+    code = "forgotten"
+    default_hint = "If it is meant to come back, import it with --include-forgotten."
 
 
 class IdempotencyKeyReused(Conflict):
@@ -240,6 +250,24 @@ class AccessDenied(AgentctxError):
     """Who asks may not do that, or did not say who it is."""
 
     code = "access_denied"
+
+
+class RateLimited(AgentctxError):
+    """Who asks takes more than their share at the moment; `retry_after_s` says when to try again."""
+
+    code = "rate_limited"
+    default_hint = "Wait as long as Retry-After says; the limits are [quotas] in the daemon's config."
+
+    def __init__(self, message: str, *, retry_after_s: float = 1.0, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after_s = retry_after_s
+
+
+class QuotaExceeded(AgentctxError):
+    """Who saves has stored as much as they may."""
+
+    code = "quota_exceeded"
+    default_hint = "Forget what is not needed, or have an operator raise quotas.stored_mb."
 
 
 class ModelFailed(AgentctxError):

@@ -14,6 +14,7 @@ import typer
 from agentctx import __version__
 from agentctx.cli import (
     ask,
+    audit,
     backup,
     config,
     demo,
@@ -30,6 +31,7 @@ from agentctx.cli import (
     queue,
     reembed,
     restore,
+    revoke,
     save,
     serve,
     service,
@@ -86,6 +88,8 @@ app.command()(edit.edit)
 app.command()(history.history)
 app.command()(entries.forget)
 app.command()(undo.undo)
+app.command()(revoke.revoke)
+app.command()(revoke.release)
 app.add_typer(learning.app, name="learning")
 app.command()(ingest.ingest)
 app.command()(ask.search)
@@ -100,6 +104,7 @@ app.add_typer(config.app, name="config")
 app.add_typer(service.app, name="service")
 app.command()(migrate.migrate)
 app.command()(reembed.reembed)
+app.add_typer(audit.app, name="audit")
 app.command()(backup.backup)
 app.command()(restore.restore)
 app.command()(export.export)

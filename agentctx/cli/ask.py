@@ -133,9 +133,14 @@ def passage_lines(passages: list[Passage], limit: int | None) -> list[str]:
     source_room = None if limit is None else max(_LEAST_SOURCE, limit - taken)
     header, *lines = columns([(*row[:-1], cut_left(row[-1], source_room)) for row in rows], right={0, 1})
     room = None if limit is None else limit - len(_INDENT)
-    texts = [_INDENT + one_line(passage.content, room) for passage in passages]
+    texts = [_INDENT + one_line(_flagged(passage) + passage.content, room) for passage in passages]
     pairs = [line for pair in zip(lines, texts, strict=True) for line in pair]
     return [paint(header, "dim"), *pairs]
+
+
+def _flagged(passage: Passage) -> str:
+    """What a reader should know before the text, in brackets."""
+    return f"[{', '.join(passage.flags)}] " if passage.flags else ""
 
 
 def _row(passage: Passage) -> tuple[str, str, str, str]:

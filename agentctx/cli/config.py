@@ -16,6 +16,7 @@ from agentctx.cli.output import line_width, note, paint, put, put_json
 if TYPE_CHECKING:
     from agentctx.config.load import Effective
     from agentctx.config.problems import Problem
+    from agentctx.config.schema import Settings
 
 app = typer.Typer(no_args_is_help=True, help="Look at the configuration; the daemon need not run.")
 
@@ -77,15 +78,32 @@ def check(
 
     reading = read_settings(file)
     name = str(reading.file) if reading.file else None
+    problems = [*reading.problems, *_problems_of_rules(reading.settings)]
     if as_json:
-        put_json(CheckReport(not reading.problems, name, reading.problems))
+        put_json(CheckReport(not problems, name, problems))
     else:
-        for line in problem_lines(reading.problems):
+        for line in problem_lines(problems):
             put(line)
-        if not reading.problems:
+        if not problems:
             put(f"ok  {name or 'no config file: defaults and environment'}")
-    if reading.problems:
+    if problems:
         raise typer.Exit(1)
+
+
+def _problems_of_rules(settings: Settings | None) -> list[Problem]:
+    """What is wrong with the rules of redaction, which stand in a file of their own."""
+    from agentctx.config.problems import Problem
+    from agentctx.errors import ConfigInvalid
+    from agentctx.redaction.redactor import create_redactor
+
+    if settings is None:
+        return []
+    try:
+        create_redactor(settings.redaction)
+    except ConfigInvalid as error:
+        place = str(settings.redaction.rules_file or "redaction")
+        return [Problem(place, "redaction", error.message, error.hint)]
+    return []
 
 
 def setting_lines(settings: list[Effective], limit: int | None) -> list[str]:

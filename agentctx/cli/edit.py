@@ -12,7 +12,7 @@ from agentctx.cli.connection import EMBEDDED_TIMEOUT_S, TIMEOUT_S, connect
 from agentctx.cli.editor import draft, edit_file, edited_text
 from agentctx.cli.options import AsJson, EntryId, Source, Ttl, Wait
 from agentctx.cli.output import put, put_json
-from agentctx.cli.save import acknowledgement, read_content, tell_redacted
+from agentctx.cli.save import acknowledgement, read_content, tell_flags, tell_redacted
 from agentctx.client.options import EditFields
 from agentctx.errors import InvalidInput, VersionConflict
 from agentctx.wire import SaveResult
@@ -68,6 +68,7 @@ def edit(
     else:
         put(acknowledgement(result))
     tell_redacted(result)
+    tell_flags(result)
 
 
 def _named(**changes: str | list[str] | None) -> EditFields:

@@ -111,6 +111,9 @@ def describe(entry: EntryView) -> str:
         "agent": entry.agent,
         **shown_attributes(entry.attributes),
         "origin": f"{entry.origin}, trust {entry.trust}, uid {entry.principal}",
+        "made of": entry.derived_from,
+        "flags": entry.flags,
+        "quarantine": quarantine_of(entry),
         "created": entry.created,
         "updated": entry.updated,
         "expires": entry.expires,
@@ -154,9 +157,25 @@ def page_lines(page: EntryPage, limit: int | None) -> list[str]:
         heads = _fitted(heads, limit)
     header, *lines = columns(heads)
     room = None if limit is None else limit - len(_INDENT)
-    contents = [_INDENT + one_line(each.content, room) for each in page.entries]
+    contents = [_INDENT + one_line(_marks(each) + each.content, room) for each in page.entries]
     pairs = [line for pair in zip(lines, contents, strict=True) for line in pair]
     return [paint(header, "dim"), *pairs]
+
+
+def quarantine_of(entry: EntryView) -> str | None:
+    """Why no answer holds it, and what lets it out; None when answers may."""
+    if entry.quarantined is None:
+        return None
+    if entry.revocation is not None:
+        return f"revoked, `agentctx revoke --undo {entry.revocation}` takes it back"
+    return f"for its flags, `agentctx release {entry.id}` lets it out"
+
+
+def _marks(entry: EntryView) -> str:
+    """What a reader should know before the text, in brackets."""
+    marks = [f"in quarantine: {entry.quarantined}"] if entry.quarantined else []
+    marks += entry.flags
+    return f"[{', '.join(marks)}] " if marks else ""
 
 
 def name_of(entry: EntryView) -> str:

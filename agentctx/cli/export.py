@@ -15,7 +15,7 @@ from agentctx.cli.connection import connect
 from agentctx.cli.export_format import entry_line, header_line
 from agentctx.cli.options import Collections
 from agentctx.cli.output import note, reader_may_leave
-from agentctx.errors import InvalidInput
+from agentctx.errors import AccessDenied, InvalidInput
 
 if TYPE_CHECKING:
     from agentctx.client import Client
@@ -44,7 +44,7 @@ def export(
     options |= {"namespaces": namespace or [], "collections": collection or []}
     progress = choose_progress(sys.stderr, quiet=quiet or (file == "-" and sys.stdout.isatty()))
     with connect(ctx, timeout_s=TIMEOUT_S) as client, _opened(file) as lines:
-        progress.begin("exporting", 0 if namespace or collection else sum(client.status().entries.values()))
+        progress.begin("exporting", 0 if namespace or collection else _known_total(client))
         count = 0
         with reader_may_leave():
             print(header_line(history=with_history, vectors=with_vectors), file=lines)
@@ -65,6 +65,14 @@ def exported_entries(client: Client, options: ExportOptions) -> Iterator[Exporte
         if page.next is None:
             return
         options["cursor"] = page.next
+
+
+def _known_total(client: Client) -> int:
+    """How many entries there are; 0 where that is not ours to know."""
+    try:
+        return sum(client.status().entries.values())
+    except AccessDenied:
+        return 0
 
 
 @contextmanager

@@ -70,8 +70,11 @@ def _version(value: Any) -> ImportEntry:
             raise InvalidInput(f"{name} is no text")
     if not isinstance(value.get("attributes"), dict):
         raise InvalidInput("attributes is missing, or no object")
+    derived_from = value.get("derived_from") or []
+    if not isinstance(derived_from, list) or not all(isinstance(each, str) for each in derived_from):
+        raise InvalidInput("derived_from is no list of ids")
     given: dict[str, Any] = {name: value.get(name) for name in (*_TEXTS, *_OPTIONAL)}
-    return ImportEntry(**given, attributes=value["attributes"])
+    return ImportEntry(**given, attributes=value["attributes"], derived_from=derived_from or None)
 
 
 def _object(line: str) -> dict[str, Any]:

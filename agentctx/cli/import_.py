@@ -16,7 +16,7 @@ from agentctx.cli.connection import connect
 from agentctx.cli.export_format import read_entry, read_header
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import complain, note, put, put_json
-from agentctx.errors import AgentctxError, InvalidInput
+from agentctx.errors import AgentctxError, Forgotten, InvalidInput
 
 if TYPE_CHECKING:
     from agentctx.client import Client
@@ -32,12 +32,17 @@ _MOST_COMPLAINTS = 20
 
 @dataclass(slots=True)
 class ImportReport:
-    """Lines read, entries that changed something, that were there already, and lines that failed."""
+    """Lines read, entries that changed something, that were there already, and lines that failed.
+
+    `forgotten` are entries that were left out because somebody had them forgotten here.
+    """
 
     dry_run: bool
+    include_forgotten: bool = False
     entries: int = 0
     imported: int = 0
     unchanged: int = 0
+    forgotten: int = 0
     failed: int = 0
     redacted: dict[str, int] = field(default_factory=dict)
 
@@ -54,16 +59,20 @@ def import_entries(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would happen; change nothing.")
     ] = False,
+    include_forgotten: Annotated[
+        bool, typer.Option("--include-forgotten", help="Bring back what was forgotten here, too.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Import what `agentctx export` wrote; twice is once, and a broken-off import goes on when run again.
 
-    Entries keep their ids and times. What is here and newer stays. All of it gets trust `external`.
+    Entries keep their ids and times. What is here and newer stays, and what was forgotten here is left out.
+    All of it gets trust `external`.
     """
     from agentctx.ingest.progress import choose_progress
 
-    report = ImportReport(dry_run)
+    report = ImportReport(dry_run, include_forgotten)
     progress = choose_progress(sys.stderr, quiet=quiet)
     with connect(ctx, timeout_s=TIMEOUT_S) as client, _opened(file) as lines:
         read_header(next(lines, ""))
@@ -84,6 +93,8 @@ def report_line(report: ImportReport) -> str:
     """What came of it, on one line."""
     done = "would import" if report.dry_run else "imported"
     parts = [f"{done} {report.imported:,}", f"already there {report.unchanged:,}"]
+    if report.forgotten:
+        parts.append(f"left out as forgotten {report.forgotten:,}")
     if report.failed:
         parts.append(f"failed {report.failed:,}")
     if report.redacted:
@@ -124,7 +135,9 @@ def _send(client: Client, batch: list[_Line], report: ImportReport) -> None:
     """Import some lines; where the daemon refuses the request as a whole, each line, then each version."""
     versions = [version for line in batch for version in line.versions]
     try:
-        outcomes = client.import_entries(versions, dry_run=report.dry_run)
+        outcomes = client.import_entries(
+            versions, dry_run=report.dry_run, include_forgotten=report.include_forgotten
+        )
     except InvalidInput as error:
         if len(batch) > 1:
             for line in batch:
@@ -141,13 +154,18 @@ def _send(client: Client, batch: list[_Line], report: ImportReport) -> None:
 
 def _alone(client: Client, version: ImportEntry, report: ImportReport) -> object:
     try:
-        return client.import_entries([version], dry_run=report.dry_run)[0]
+        return client.import_entries(
+            [version], dry_run=report.dry_run, include_forgotten=report.include_forgotten
+        )[0]
     except InvalidInput as error:
         return error
 
 
 def _note(report: ImportReport, line: _Line, outcomes: list[object]) -> None:
     errors = [outcome for outcome in outcomes if isinstance(outcome, AgentctxError)]
+    if errors and all(isinstance(error, Forgotten) for error in errors):
+        report.forgotten += 1
+        return
     if errors:
         _fail(report, line.number, errors[0])
         return

@@ -6,7 +6,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from threading import Event
@@ -20,7 +20,7 @@ from agentctx.cli.ingest_cost import CostGate
 from agentctx.cli.layout import columns, file_size, printable
 from agentctx.cli.options import Agent, AsJson, Namespace, Tags
 from agentctx.cli.output import note, paint, put, writes_unicode
-from agentctx.errors import AgentctxError, InvalidInput
+from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
 from agentctx.wire import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
@@ -193,7 +193,8 @@ class _Command:
         from agentctx.ingest.watch import Watch, check_roots, file_events
 
         check_roots(self._task.roots)
-        self._client.queue()  # a daemon that is not there at the start is an error, later it is waited for
+        with suppress(AccessDenied):  # it is there
+            self._client.queue()  # a daemon that is not there at the start is an error, later waited for
         with stop_on_interrupt() as stop:
             follow = _Follow(self, stop)
             Watch(self._task.roots, follow, note, stop).run(file_events(self._task.roots, stop))

@@ -9,7 +9,7 @@ import typer
 
 from agentctx.cli.output import complain, note
 from agentctx.embedding_providers.prices import CostEstimate, estimate_cost, needs_consent, shown_usd
-from agentctx.errors import InvalidInput
+from agentctx.errors import AccessDenied, InvalidInput
 
 if TYPE_CHECKING:
     from agentctx.client import Client
@@ -48,7 +48,10 @@ class CostGate:
         """
         from agentctx.ingest.report import Cost
 
-        provider = self._client.status().provider
+        try:
+            provider = self._client.status().provider
+        except AccessDenied:
+            return  # what it costs is between the operator and the provider
         if provider.cost is None or not size:
             return
         estimate = estimate_cost(size, provider.cost.usd_per_million_tokens)

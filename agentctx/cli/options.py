@@ -41,6 +41,14 @@ OriginOption: TypeAlias = Annotated[Origin, typer.Option("--origin", help="Who m
 Ttl: TypeAlias = Annotated[
     str | None, typer.Option("--ttl", help="Forget it after that: 90s, 30m, 12h, 30d, 4w.")
 ]
+DerivedFrom: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--derived-from",
+        metavar="ID",
+        help="An entry it was made of: it gets no more trust than that one; repeat for more.",
+    ),
+]
 Source: TypeAlias = Annotated[str | None, typer.Option(help="Where it is from: a file, an address.")]
 Tags: TypeAlias = Annotated[
     list[str] | None, typer.Option("--tag", metavar="TAG", help="A tag; repeat for more.")

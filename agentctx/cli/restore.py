@@ -77,6 +77,7 @@ def _restored(file: Path, config: Path | None, data_dir: Path | None, *, dry_run
     from agentctx.config.load import load_settings
     from agentctx.daemon.build import Places
     from agentctx.daemon.lock import acquire_lock, data_lock_path
+    from agentctx.storage.sqlite.audit_engine import record_restore
     from agentctx.storage.sqlite.restore import restore_database
     from agentctx.times import wall_clock
 
@@ -85,7 +86,9 @@ def _restored(file: Path, config: Path | None, data_dir: Path | None, *, dry_run
         return _report(restore_database(file, places.database, now=wall_clock(), dry_run=True), dry_run=True)
     try:
         with acquire_lock(data_lock_path(places.data_dir)):
-            return _report(restore_database(file, places.database, now=wall_clock()), dry_run=False)
+            restored = restore_database(file, places.database, now=wall_clock())
+            record_restore(places.database, restored.backup, now=wall_clock())
+            return _report(restored, dry_run=False)
     except AlreadyRunning as error:
         raise AlreadyRunning(error.message, hint="Stop it, restore, and start it again.") from None
 

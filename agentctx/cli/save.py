@@ -12,6 +12,7 @@ from agentctx.cli.connection import EMBEDDED_TIMEOUT_S, TIMEOUT_S, connect
 from agentctx.cli.options import (
     Agent,
     AsJson,
+    DerivedFrom,
     IfVersion,
     Namespace,
     OriginOption,
@@ -47,6 +48,7 @@ def knowledge(
     namespace: Namespace = DEFAULT_NAMESPACE,
     agent: Agent = None,
     origin: OriginOption = "agent",
+    derived_from: DerivedFrom = None,
     ttl: Ttl = None,
     source: Source = None,
     if_version: IfVersion = None,
@@ -54,7 +56,7 @@ def knowledge(
     as_json: AsJson = False,
 ) -> None:
     """What is true until it is replaced."""
-    options = _options(namespace, agent, origin, ttl, if_version, wait)
+    options = _options(namespace, agent, origin, derived_from, ttl, if_version, wait)
     _save(
         ctx,
         "knowledge",
@@ -78,6 +80,7 @@ def observation(
     namespace: Namespace = DEFAULT_NAMESPACE,
     agent: Agent = None,
     origin: OriginOption = "agent",
+    derived_from: DerivedFrom = None,
     ttl: Ttl = None,
     source: Source = None,
     if_version: IfVersion = None,
@@ -85,7 +88,7 @@ def observation(
     as_json: AsJson = False,
 ) -> None:
     """What was seen or said in a session."""
-    options = _options(namespace, agent, origin, ttl, if_version, wait)
+    options = _options(namespace, agent, origin, derived_from, ttl, if_version, wait)
     content = read_content(text)
     _save(ctx, "observation", content, as_json, session=session, tags=tag or None, source=source, **options)
 
@@ -100,6 +103,7 @@ def reflection(
     namespace: Namespace = DEFAULT_NAMESPACE,
     agent: Agent = None,
     origin: OriginOption = "agent",
+    derived_from: DerivedFrom = None,
     ttl: Ttl = None,
     source: Source = None,
     if_version: IfVersion = None,
@@ -107,7 +111,7 @@ def reflection(
     as_json: AsJson = False,
 ) -> None:
     """What was concluded from a session."""
-    options = _options(namespace, agent, origin, ttl, if_version, wait)
+    options = _options(namespace, agent, origin, derived_from, ttl, if_version, wait)
     content = read_content(text)
     _save(ctx, "reflection", content, as_json, session=session, tags=tag or None, source=source, **options)
 
@@ -132,13 +136,14 @@ def learning(
     namespace: Namespace = DEFAULT_NAMESPACE,
     agent: Agent = None,
     origin: OriginOption = "agent",
+    derived_from: DerivedFrom = None,
     ttl: Ttl = None,
     if_version: IfVersion = None,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
     """What went wrong, why, and what helped."""
-    options = _options(namespace, agent, origin, ttl, if_version, wait)
+    options = _options(namespace, agent, origin, derived_from, ttl, if_version, wait)
     _save(
         ctx,
         "learning",
@@ -159,6 +164,7 @@ def _options(
     namespace: str,
     agent: str | None,
     origin: Origin,
+    derived_from: list[str] | None,
     ttl: str | None,
     if_version: int | None,
     wait: bool,
@@ -167,6 +173,7 @@ def _options(
         "namespace": namespace,
         "agent": agent,
         "origin": origin,
+        "derived_from": derived_from or None,
         "ttl": ttl,
         "if_version": if_version,
         "wait": "embedded" if wait else None,
@@ -197,6 +204,15 @@ def _save(
     else:
         put(acknowledgement(result))
     tell_redacted(result)
+    tell_flags(result)
+
+
+def tell_flags(result: SaveResult) -> None:
+    """Say what the text looks like, and what follows."""
+    if result.flags:
+        note(f"looks like instructions to an LLM: {', '.join(result.flags)}")
+    if result.quarantined:
+        note(f"in quarantine: no answer holds it until `agentctx release {result.id}`")
 
 
 def tell_redacted(result: SaveResult) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 from typer.core import TyperGroup
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
-    "Remember": ("save", "ingest", "edit", "learning", "forget", "undo"),
+    "Remember": ("save", "ingest", "edit", "learning", "forget", "undo", "revoke", "release"),
     "Ask": ("search", "context", "why", "why-not", "get", "list", "history", "wrap"),
     "Operate": ("serve", "status", "top", "doctor", "queue", "config", "service", "reembed", "demo", "dev"),
-    "Keep safe": ("backup", "restore", "export", "import", "migrate"),
+    "Keep safe": ("backup", "restore", "export", "import", "migrate", "audit"),
 }
 _REST = "More"
 _WHOLE = 1_000

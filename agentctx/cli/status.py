@@ -40,6 +40,7 @@ def status_lines(reply: StatusReply) -> list[str]:
         ("database", database.path),
         ("", f"SQLite {database.sqlite}, {database.commits} commits"),
         ("", f"{file_size(database.bytes)}, WAL {file_size(database.wal_bytes)}"),
+        *([("", f"nothing is saved at present: {database.fault}")] if database.fault else []),
         ("process", f"{file_size(reply.rss_bytes)} of memory, {_cpu(reply)}"),
     ]
     return columns([(name, one_line(value, None)) for name, value in rows])

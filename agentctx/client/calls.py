@@ -30,6 +30,9 @@ EMBEDDED_WAIT_S = 30.0
 BACKUP_WAIT_S = 1_800.0
 """How long a backup may take: the daemon reads everything twice."""
 
+AUDIT_WAIT_S = 60.0
+"""How long following the audit trail may take."""
+
 _SUCCESS = range(200, 300)
 _JSON = {"Content-Type": "application/json"}
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
@@ -182,16 +185,51 @@ def export(options: ExportOptions) -> Call[wire.ExportReply]:
     return Call("GET", f"{API_PREFIX}/export{_query(pairs)}", _reader(wire.ExportReply), repeatable=True)
 
 
-def import_entries(entries: Sequence[wire.ImportEntry], *, dry_run: bool) -> Call[SaveOutcomes]:
-    body = _encode({"entries": [_present(entry) for entry in entries], "dry_run": dry_run})
+def import_entries(
+    entries: Sequence[wire.ImportEntry], *, dry_run: bool, include_forgotten: bool
+) -> Call[SaveOutcomes]:
+    body = _encode(
+        {
+            "entries": [_present(entry) for entry in entries],
+            "dry_run": dry_run,
+            "include_forgotten": include_forgotten,
+        }
+    )
     read = _outcomes_reader(len(entries))
     return Call("POST", f"{API_PREFIX}/import", read, body, _JSON, repeatable=True)
+
+
+def revoke(request: wire.RevokeRequest) -> Call[wire.RevokeReply]:
+    # Sent twice it would make another revocation, which holds nothing.
+    return Call(
+        "POST", f"{API_PREFIX}/revocations", _reader(wire.RevokeReply), _encode(_present(request)), _JSON
+    )
+
+
+def undo_revocation(revocation: int) -> Call[wire.ReleaseReply]:
+    path = f"{API_PREFIX}/revocations/{int(revocation)}"
+    return Call("DELETE", path, _reader(wire.ReleaseReply))
+
+
+def release(entry_id: str) -> Call[wire.ReleaseReply]:
+    return Call("POST", f"{_entry(entry_id)}/release", _reader(wire.ReleaseReply))
 
 
 def backup(request: wire.BackupRequest) -> Call[wire.BackupReply]:
     body = _encode(_present(request))
     read = _reader(wire.BackupReply)
     return Call("POST", f"{API_PREFIX}/backup", read, body, _JSON, takes_s=BACKUP_WAIT_S)
+
+
+def audit(options: Mapping[str, Any]) -> Call[wire.AuditPage]:
+    return Call("GET", f"{API_PREFIX}/audit{_query(options)}", _reader(wire.AuditPage), repeatable=True)
+
+
+def verify_audit(request: wire.AuditVerifyRequest) -> Call[wire.AuditVerdict]:
+    body = _encode(_present(request))
+    read = _reader(wire.AuditVerdict)
+    path = f"{API_PREFIX}/audit/verify"
+    return Call("POST", path, read, body, _JSON, repeatable=True, takes_s=AUDIT_WAIT_S)
 
 
 def metrics() -> Call[str]:

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-from agentctx.wire import FileRecord, InjectionPosition, Order, Origin
+from agentctx.wire import FileRecord, InjectionPosition, Order, Origin, Trust
 
 
 class SaveOptions(TypedDict, total=False):
-    """What every save may say. `wait="embedded"` answers when the entry can be found by meaning."""
+    """What every save may say. `wait="embedded"` answers when the entry can be found by meaning.
+
+    `derived_from` are the ids of the entries it was made of: it has the least trust of all.
+    """
 
     namespace: str
     agent: str | None
@@ -19,6 +22,7 @@ class SaveOptions(TypedDict, total=False):
     ttl: str | None
     if_version: int | None
     wait: Literal["embedded"] | None
+    derived_from: list[str] | None
 
 
 class NoteOptions(SaveOptions, total=False):
@@ -121,6 +125,22 @@ class ListOptions(TypedDict, total=False):
     content: bool
     limit: int | None
     cursor: str | None
+
+
+class RevokeOptions(TypedDict, total=False):
+    """Which source: entries that meet all that is named. `source` is a file, or a folder and all in it."""
+
+    namespace: str | None
+    agent: str | None
+    session: str | None
+    principal: int | None
+    origin: Origin | None
+    trust: Trust | None
+    source: str | None
+    since: str | None
+    until: str | None
+    dry_run: bool
+    forget: bool
 
 
 class ExportOptions(TypedDict, total=False):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         ListOptions,
         NoteOptions,
         ReflectionOptions,
+        RevokeOptions,
         SaveFields,
         SearchOptions,
     )
@@ -243,9 +244,32 @@ class Client(Session):
         """A page of live entries of every namespace, oldest change first; its `next` is the next `cursor`."""
         return self._send(calls.export(options))
 
-    def import_entries(self, entries: Sequence[wire.ImportEntry], *, dry_run: bool = False) -> SaveOutcomes:
-        """Save what was exported, under its ids; a result or an error for each. Twice is once."""
-        return self._send(calls.import_entries(entries, dry_run=dry_run))
+    def import_entries(
+        self, entries: Sequence[wire.ImportEntry], *, dry_run: bool = False, include_forgotten: bool = False
+    ) -> SaveOutcomes:
+        """Save what was exported, under its ids; a result or an error for each. Twice is once.
+
+        What was forgotten there is an error (`Forgotten`), unless `include_forgotten`.
+        """
+        return self._send(calls.import_entries(entries, dry_run=dry_run, include_forgotten=include_forgotten))
+
+    def revoke(self, **source: Unpack[RevokeOptions]) -> wire.RevokeReply:
+        """Take a source out of every answer, at once, with all that was made of its entries.
+
+        `dry_run=True` only counts, `forget=True` erases them for good soon after.
+
+        Raises:
+            InvalidInput: nothing names the source.
+        """
+        return self._send(calls.revoke(wire.RevokeRequest(**source)))
+
+    def undo_revocation(self, revocation: int) -> wire.ReleaseReply:
+        """Let what a revocation holds back into answers again. Raises NotFound."""
+        return self._send(calls.undo_revocation(revocation))
+
+    def release(self, entry_id: str) -> wire.ReleaseReply:
+        """Let an entry out of quarantine. Raises NotFound when it is not there."""
+        return self._send(calls.release(entry_id))
 
     def backup(self, file: str | None = None) -> wire.BackupReply:
         """Write a backup and read it back, while the daemon goes on; returns when it is verified.
@@ -257,6 +281,22 @@ class Client(Session):
             AccessDenied: `file` was given by another user than the daemon's.
         """
         return self._send(calls.backup(wire.BackupRequest(file=file)))
+
+    def audit(
+        self,
+        *,
+        limit: int | None = None,
+        before: int | None = None,
+        kind: str | None = None,
+        subject: str | None = None,
+    ) -> wire.AuditPage:
+        """Rows of the audit trail, newest first. For operators."""
+        options = {"limit": limit, "before": before, "kind": kind, "subject": subject}
+        return self._send(calls.audit(options))
+
+    def verify_audit(self, head: str | None = None) -> wire.AuditVerdict:
+        """Whether each row of the audit trail is as it was written; `head` is one that was told earlier."""
+        return self._send(calls.verify_audit(wire.AuditVerifyRequest(head=head)))
 
     def metrics(self) -> str:
         """The daemon's figures in the text format of Prometheus."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,9 +118,13 @@ def line_of(toml: str, path: KeyPath) -> int | None:
     """
     table: KeyPath = ()
     opened: int | None = None
+    elements: Counter[KeyPath] = Counter()
     for number, line in enumerate(toml.splitlines(), start=1):
         if header := re.match(r"\s*\[+\s*([\w.\- ]+?)\s*\]+", line):
             table = tuple(part.strip() for part in header[1].split("."))
+            if line.lstrip().startswith("[["):
+                elements[table] += 1
+                table = (*table, str(elements[table] - 1))
             opened = number if table == path[: len(table)] else opened
         elif (key := re.match(r"\s*([\w.\-]+)\s*=", line)) and path[: len(table)] == table:
             named = (*table, *key[1].split("."))
@@ -132,4 +137,6 @@ def shown(value: Any) -> Any:
     """A setting as JSON. A secret is masked."""
     if isinstance(value, SecretStr | Path):
         return str(value)
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", exclude_none=True)
+    return [shown(each) for each in value] if isinstance(value, tuple) else value

@@ -5,20 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
+from agentctx.config.access import AccessSettings
+from agentctx.config.quotas import QuotaSettings
+from agentctx.config.section import Section
 from agentctx.errors import InvalidInput
 from agentctx.times import parse_duration
 from agentctx.wire import COLLECTIONS
 
 PositiveInt = Annotated[int, Field(gt=0)]
 PositiveFloat = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-
-class Section(BaseModel):
-    """A table of the config: frozen, unknown keys are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class ServerSettings(Section):
@@ -205,6 +202,11 @@ class VectorSettings(Section):
     timeout_s: PositiveFloat = Field(
         10.0, description="a request to the Chroma server that takes longer has failed"
     )
+    memory_mb: Annotated[int, Field(ge=0)] = Field(
+        128,
+        description="most memory for a copy of the vectors, which makes searches faster; 0, or too little "
+        "for it, searches the database; sqlite-vec only",
+    )
 
 
 class InjectionSettings(Section):
@@ -217,6 +219,14 @@ class InjectionSettings(Section):
         "auto",
         description="inject nothing farther than this cosine distance; 0 injects all; auto is what was "
         "measured for the model, else embedding.rag.max_distance",
+    )
+    max_share_external: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.5, description="external entries fill at most this share of the passages while there are others"
+    )
+    max_share_source: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.5,
+        description="so do those of one file, one agent in one session, or one other user; at least one "
+        "passage",
     )
     receipts_days: PositiveInt = Field(7, description="how long the receipt of an injection is kept")
     receipts_max: PositiveInt = Field(10_000, description="most receipts that are kept")
@@ -311,6 +321,17 @@ class BackupSettings(Section):
     keep: PositiveInt = Field(7, description="how many are kept; the last verified one always is")
 
 
+class AuditSettings(Section):
+    """The audit trail: who saved, forgot and changed what. What was forgotten is always recorded."""
+
+    enabled: bool = Field(
+        True, description="record saves, reads by other users, configurations and operators' actions"
+    )
+    reads: bool = Field(True, description="record what users other than the daemon's own and root have read")
+    days: PositiveInt = Field(90, description="how long a row is kept")
+    max_rows: PositiveInt = Field(200_000, description="most rows that are kept")
+
+
 class RedactionSettings(Section):
     """Secrets in what is saved and asked."""
 
@@ -322,6 +343,16 @@ class RedactionSettings(Section):
         None, description="rules of your own, beside those of agentctx; see docs/how-to/secrets.md"
     )
     disabled: tuple[str, ...] = Field((), description="ids of rules that are not used")
+
+
+class ScreeningSettings(Section):
+    """Text shaped like instructions to an LLM, in what is saved."""
+
+    mode: Literal["flag", "quarantine", "off"] = Field(
+        "flag",
+        description="flag (say so, and keep it out of system prompts), quarantine (keep it out of every "
+        "answer until it is released) or off",
+    )
 
 
 class LogSettings(Section):
@@ -360,6 +391,8 @@ class Settings(Section):
     data_dir: Path | None = Field(None, description="folder of the database; default: the XDG data home")
     socket: Path | None = Field(None, description="path of the Unix socket; default: the runtime folder")
     server: ServerSettings = ServerSettings()
+    access: AccessSettings = AccessSettings()
+    quotas: QuotaSettings = QuotaSettings()
     limits: LimitSettings = LimitSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     rerank: RerankSettings = RerankSettings()
@@ -368,7 +401,9 @@ class Settings(Section):
     proxy: ProxySettings = ProxySettings()
     storage: StorageSettings = StorageSettings()
     backup: BackupSettings = BackupSettings()
+    audit: AuditSettings = AuditSettings()
     redaction: RedactionSettings = RedactionSettings()
+    screening: ScreeningSettings = ScreeningSettings()
     log: LogSettings = LogSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     collections: dict[str, CollectionSettings] = Field({}, description="collections of one's own")

@@ -9,21 +9,25 @@ from pathlib import Path
 
 from agentctx.config.paths import default_data_dir, default_socket
 from agentctx.config.schema import RerankSettings, Settings
+from agentctx.daemon.audit import AuditTrail
 from agentctx.daemon.models import open_lanes, open_models
 from agentctx.daemon.parts import Parts
 from agentctx.daemon.receipts import ReceiptLog
 from agentctx.daemon.service import DaemonService
 from agentctx.daemon.storage import open_storage
 from agentctx.daemon.telemetry import Listeners, open_telemetry
+from agentctx.daemon.trust import Settler
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.embedding_queue.lanes import Lanes
 from agentctx.embedding_queue.space_keeper import SpaceKeeper
 from agentctx.embedding_queue.worker import EmbeddingQueue
+from agentctx.rag.caps import Caps
 from agentctx.rag.floor import choose_floor
 from agentctx.rag.service import RAGService, Serving
 from agentctx.redaction.redactor import Redactor, create_redactor
 from agentctx.rerankers.base import Reranker
 from agentctx.rerankers.registry import create_reranker
+from agentctx.screening.screener import create_screener
 from agentctx.storage.records import Clock
 from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
 from agentctx.stores.registry import Stores
@@ -54,8 +58,15 @@ class Core:
     storage: SqliteStorage
     service: DaemonService
     receipts: ReceiptLog
+    audit: AuditTrail
     lanes: Lanes | None
+    settler: Settler
     telemetry: Telemetry
+
+    async def namespace_of(self, entry_id: str) -> str | None:
+        """Of a live entry; None when there is none with this id."""
+        entry = await self.storage.get(entry_id)
+        return None if entry is None else entry.namespace
 
     @property
     def queue(self) -> EmbeddingQueue | None:
@@ -102,6 +113,10 @@ async def open_core(
             receipts = ReceiptLog(
                 storage.injections, days=kept.receipts_days, most=kept.receipts_max, clock=clock
             )
+            settler = Settler(
+                storage, owed=lanes is not None, jobs_are_due=lanes.look_again if lanes else lambda: None
+            )
+            trail = AuditTrail(storage.audit, settings.audit, clock=clock)
             yield Core(
                 storage=storage,
                 service=_service(
@@ -109,6 +124,8 @@ async def open_core(
                     places,
                     storage,
                     receipts,
+                    trail,
+                    settler,
                     redactor,
                     lanes,
                     reranker,
@@ -117,7 +134,9 @@ async def open_core(
                     listeners,
                 ),
                 receipts=receipts,
+                audit=trail,
                 lanes=lanes,
+                settler=settler,
                 telemetry=listeners.telemetry,
             )
         finally:
@@ -139,6 +158,8 @@ def _service(
     places: Places,
     storage: SqliteStorage,
     receipts: ReceiptLog,
+    trail: AuditTrail,
+    settler: Settler,
     redactor: Redactor,
     lanes: Lanes | None,
     reranker: Reranker | None,
@@ -163,6 +184,7 @@ def _service(
                 clock=clock,
                 limits=settings.limits,
                 redactor=redactor,
+                screener=create_screener(settings.screening),
                 declared=settings.collections,
             ),
             rag=RAGService(
@@ -174,8 +196,13 @@ def _service(
                 reranker,
                 settings.rerank,
                 choose_floor(settings.injection.max_distance, None),
+                Caps(
+                    external=settings.injection.max_share_external,
+                    source=settings.injection.max_share_source,
+                ),
             ),
             receipts=receipts,
+            audit=trail,
             redactor=redactor,
             lanes=lanes,
             clock=clock,
@@ -184,5 +211,6 @@ def _service(
             database=places.database,
             telemetry=listeners.telemetry,
             recorder=listeners.recorder,
+            settler=settler,
         )
     )

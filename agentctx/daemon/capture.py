@@ -8,13 +8,12 @@ from typing import Final
 
 import structlog
 
-from agentctx.daemon.service import DaemonService
-from agentctx.errors import AgentctxError, InvalidInput
+from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
 from agentctx.proxy.app import Exchange
 from agentctx.proxy.novelty import new_text
 from agentctx.proxy.replies import ReplyReader
 from agentctx.rag.render import parse
-from agentctx.server.service import Peer
+from agentctx.server.service import Peer, Service
 from agentctx.wire import DEFAULT_NAMESPACE, SaveRequest
 
 log = structlog.get_logger("agentctx.capture")
@@ -32,7 +31,7 @@ Blocks = Callable[[int, str], Iterable[str]]
 class Capture:
     """Listens to replies and saves what is new in them, behind the call. `aclose` waits for the last ones."""
 
-    def __init__(self, service: DaemonService, blocks_of: Blocks) -> None:
+    def __init__(self, service: Service, blocks_of: Blocks) -> None:
         self._service = service
         self._blocks_of = blocks_of
         self._saving: set[asyncio.Task[None]] = set()
@@ -75,9 +74,14 @@ class Capture:
             session=scope.conversation or UNNAMED_SESSION,
             agent=scope.agent,
             origin="capture",
+            # A model tells what it was given: when that is revoked, so is this.
+            derived_from=list(given.ids) if (given := exchange.prepared.context) else None,
         )
         assert isinstance(peer, Peer)  # noqa: S101 - it came through our own server; for the type checker
-        (result,) = await self._service.save([request], peer)
+        try:
+            (result,) = await self._service.save([request], peer)
+        except AccessDenied as error:
+            result = error
         if isinstance(result, AgentctxError):
             log.warning("reply_not_captured", reason=result.code)
 

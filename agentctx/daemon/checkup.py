@@ -189,7 +189,8 @@ def _other_socket(contact: Contact, data_dir: Path) -> str:
 
 
 def _second_checks(loaded: _Loaded, contact: Contact, data_dir: Path | None) -> list[Check]:
-    mode = int(loaded.usable.server.socket_mode, 8)
+    is_systemds = data_dir is not None and _is_activated(data_dir, loaded.socket)
+    mode = None if is_systemds else int(loaded.usable.server.socket_mode, 8)
     last_start = (
         skipping("daemon.last_start", _NO_CONFIG)
         if data_dir is None
@@ -200,6 +201,15 @@ def _second_checks(loaded: _Loaded, contact: Contact, data_dir: Path | None) -> 
         *contact_checks(contact, version=__version__),
         last_start,
     ]
+
+
+def _is_activated(data_dir: Path, socket: Path) -> bool:
+    """Whether the last daemon of the data folder was given this socket by systemd."""
+    try:
+        record = read_record(data_dir)
+    except (OSError, ValueError):
+        return False
+    return record is not None and record.is_activated and Path(record.socket) == socket.absolute()
 
 
 def _remove_stale(path: Path) -> str:

@@ -12,7 +12,8 @@ from agentctx.daemon.parts import PartsHolder
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.server.service import Listing, Peer
 from agentctx.server.views import entry_view, save_result
-from agentctx.storage.records import IdempotencyKey, Job
+from agentctx.storage.records import Entry, IdempotencyKey, Job
+from agentctx.storage.trust import NOTHING_KNOWN
 from agentctx.stores.base import SaveContext, StoreResult
 from agentctx.wire import (
     EditRequest,
@@ -25,7 +26,11 @@ from agentctx.wire import (
     VersionList,
 )
 
-_ENVELOPE = frozenset({"collection", "namespace", "session", "agent", "origin", "ttl", "if_version", "wait"})
+_ENVELOPE = frozenset(
+    {"collection", "namespace", "session", "agent", "origin", "ttl", "if_version", "wait", "derived_from"}
+)
+MOST_SOURCES = 1_000
+"""Entries that one may be made of."""
 WAIT_TIMEOUT_S = 30.0
 """How long a save with `wait` may wait for its vectors; after that it answers `pending`."""
 
@@ -45,19 +50,23 @@ class Entries(PartsHolder):
             )
         )
 
-    async def edit(self, entry_id: str, request: EditRequest, peer: Peer) -> SaveResult:  # noqa: ARG002
+    async def edit(self, entry_id: str, request: EditRequest, peer: Peer) -> SaveResult:
         with self._parts.telemetry.editing() as editing:
             changes = _given(request, without=frozenset({"ttl", "if_version", "wait"}))
             if not changes and request.ttl is None:
                 raise InvalidInput("this edit changes nothing", hint="Send at least one field to change.")
             result = await self._parts.stores.edit(
-                entry_id, changes, if_version=request.if_version, ttl=request.ttl
+                entry_id,
+                changes,
+                if_version=request.if_version,
+                ttl=request.ttl,
+                principal=peer.uid,
             )
             editing.ended(result.saved.change.value)
         return await self._settled(result, wait=request.wait is not None)
 
     async def get(self, entry_id: str, peer: Peer, *, version: int | None = None) -> EntryView:  # noqa: ARG002
-        return entry_view(await self._parts.stores.get(entry_id, version))
+        return (await self._views([await self._parts.stores.get(entry_id, version)]))[0]
 
     async def list_entries(self, wanted: Listing, peer: Peer) -> EntryPage:  # noqa: ARG002
         for collection in wanted.collections or ():
@@ -71,14 +80,16 @@ class Entries(PartsHolder):
             before=_position(wanted.cursor),
             with_content=wanted.with_content,
         )
-        return EntryPage(entries=[entry_view(e) for e in entries], next=None if after is None else str(after))
+        return EntryPage(entries=await self._views(entries), next=None if after is None else str(after))
 
     async def versions(self, entry_id: str, peer: Peer) -> VersionList:  # noqa: ARG002
-        return VersionList(versions=[entry_view(e) for e in await self._parts.stores.history(entry_id)])
+        return VersionList(versions=await self._views(await self._parts.stores.history(entry_id)))
 
-    async def outcome(self, entry_id: str, request: OutcomeRequest, peer: Peer) -> SaveResult:  # noqa: ARG002
+    async def outcome(self, entry_id: str, request: OutcomeRequest, peer: Peer) -> SaveResult:
         with self._parts.telemetry.editing() as editing:
-            saved = await self._parts.stores.learning.record_outcome(entry_id, success=request.success)
+            saved = await self._parts.stores.learning.record_outcome(
+                entry_id, success=request.success, principal=peer.uid
+            )
             editing.ended(saved.change.value)
         return save_result(StoreResult(saved))
 
@@ -94,8 +105,10 @@ class Entries(PartsHolder):
             ttl=request.ttl,
             if_version=request.if_version,
             idempotency=_idempotency(idempotency_key, request, peer),
+            derived_from=tuple(dict.fromkeys(request.derived_from or ())),
         )
         try:
+            _check_sources(context.derived_from)
             with self._parts.telemetry.saving() as saving:
                 result = await self._parts.stores.save(
                     request.collection, _given(request, without=_ENVELOPE), context
@@ -107,12 +120,18 @@ class Entries(PartsHolder):
 
     async def _settled(self, result: StoreResult, *, wait: bool) -> SaveResult:
         reply = save_result(result)
+        if result.saved.quarantined:
+            self._parts.settler.ask()
         if not (wait and self._parts.queue is not None and reply.embedding == "pending"):
             return reply
         if result.saved.jobs:
             await self._parts.queue.wait_settled(self._awaited(result.saved.jobs), WAIT_TIMEOUT_S)
         entry = await self._parts.stores.get(reply.id)
         return replace(reply, embedding=entry_view(entry).embedding)
+
+    async def _views(self, entries: Sequence[Entry]) -> list[EntryView]:
+        known = await self._parts.storage.provenance([entry.id for entry in entries])
+        return [entry_view(entry, known.get(entry.id, NOTHING_KNOWN)) for entry in entries]
 
     def _awaited(self, jobs: Iterable[Job]) -> list[int]:
         """Those of the model that answers: nobody waits for one that is being built."""
@@ -125,6 +144,14 @@ def _given(request: SaveRequest | EditRequest, *, without: frozenset[str]) -> di
     names = (field.name for field in fields(request) if field.name not in without)
     given = {name: value for name in names if (value := getattr(request, name)) is not None}
     return {name: asdict(value) if isinstance(value, FileRecord) else value for name, value in given.items()}
+
+
+def _check_sources(derived_from: Sequence[str]) -> None:
+    if len(derived_from) > MOST_SOURCES or any(not source or len(source) > 64 for source in derived_from):
+        raise InvalidInput(
+            f"derived_from names up to {MOST_SOURCES:,} entries by their ids",
+            hint="`agentctx list` shows the ids.",
+        )
 
 
 def _numbered(key: str | None, number: int) -> str | None:

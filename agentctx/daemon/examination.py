@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agentctx.config.schema import Settings
 from agentctx.daemon.parts import Parts
+from agentctx.daemon.prover import models_in_force
 from agentctx.daemon.storage import open_storage
 from agentctx.doctor.catalog import INNER_IDS, select
 from agentctx.doctor.check import failed, passed, skipped
@@ -17,6 +18,7 @@ from agentctx.doctor.inner import Inside, inner_checks
 from agentctx.doctor.provider import Embedding, make_embedding
 from agentctx.doctor.report import report
 from agentctx.doctor.runner import chosen, run_checks
+from agentctx.doctor.running import Running
 from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.errors import AgentctxError, StorageFailed
 from agentctx.server.service import Examination
@@ -51,6 +53,11 @@ def _inside(parts: Parts, *, offline: bool) -> Inside:
         clock=parts.clock,
         queue_trouble=_trouble(parts.queue),
         look_again=parts.lanes.look_again if parts.lanes else _nothing_to_tell,
+        running=Running(
+            in_force=models_in_force(parts.lanes),
+            loop_lag=parts.recorder.loop_lag,
+            write_fault=parts.storage.write_fault,
+        ),
     )
 
 

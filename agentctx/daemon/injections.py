@@ -8,7 +8,7 @@ from dataclasses import replace
 from agentctx.daemon.questions import Questions
 from agentctx.daemon.receipts import figures
 from agentctx.errors import NotFound
-from agentctx.rag.explain import Explanation, best_of, fate_of, outside, unfound
+from agentctx.rag.explain import Explanation, best_of, fate_of, outside, quarantined, unfound
 from agentctx.rag.injection import said_by
 from agentctx.rag.service import Question, allowed
 from agentctx.rag.trace import Considered
@@ -16,6 +16,7 @@ from agentctx.rag.word_match import QuestionWords, WordMatch
 from agentctx.server.service import Peer
 from agentctx.server.views import explained, injection_summary, injection_view
 from agentctx.storage.records import Entry
+from agentctx.storage.trust import NOTHING_KNOWN
 from agentctx.wire import ExplainReply, ExplainRequest, InjectionList, InjectionView
 
 
@@ -37,12 +38,15 @@ class Injections(Questions):
         receipts = await self._parts.receipts.last(limit)
         return InjectionList(injections=[injection_summary(receipt) for receipt in receipts])
 
-    async def explain(self, request: ExplainRequest, peer: Peer) -> ExplainReply:  # noqa: ARG002
+    async def explain(self, request: ExplainRequest, peer: Peer) -> ExplainReply:
         request = replace(request, position=request.position or "tail")
-        question = self._context_question(request)
+        question = self._context_question(request, peer)
         entry = await self._parts.storage.get(request.entry)
         if entry is None:
             return explained(request.entry, await self._gone(request.entry))
+        known = (await self._parts.storage.provenance([entry.id])).get(entry.id, NOTHING_KNOWN)
+        if known.quarantined:
+            return explained(entry.id, quarantined(entry.id, known.quarantined))
         if verdict := outside(entry, allowed(question).wanted):
             return explained(entry.id, verdict)
         return await self._explained(entry, question, self._budget(request))

@@ -12,7 +12,7 @@ import structlog
 
 from agentctx import __version__
 from agentctx.daemon.backup import known_backups
-from agentctx.daemon.parts import PartsHolder
+from agentctx.daemon.prover import Prover
 from agentctx.daemon.usage import resident_bytes
 from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.sqlite.driver import sqlite_version
@@ -20,12 +20,13 @@ from agentctx.telemetry import metrics
 from agentctx.telemetry.metrics import Metric
 from agentctx.telemetry.tally import Samples
 
+_SLOT_STATES = ("used", "dead", "spare")
 _SPENT = (metrics.TOKENS_SENT, metrics.USD_SPENT, metrics.USD_TODAY, metrics.USD_CAP)
 
 log = structlog.get_logger("agentctx.metrics")
 
 
-class Metrics(PartsHolder):
+class Metrics(Prover):
     """The part of `server.service.Service` for Prometheus."""
 
     async def metrics(self) -> bytes:
@@ -33,6 +34,7 @@ class Metrics(PartsHolder):
         samples: Samples = {
             **self._parts.recorder.samples(),
             **_plain({**await self._queue_depth(), **self._embedding(), **self._process()}),
+            **self._proved(),
             **_plain(file_sizes(self._parts.database)),
             **_plain(await asyncio.to_thread(_backups, self._parts.database.parent)),
             metrics.BUILD: {(__version__, platform.python_version(), sqlite_version()): 1.0},
@@ -82,6 +84,32 @@ class Metrics(PartsHolder):
             metrics.STARTED: self._parts.recorder.started,
             metrics.RECEIPTS_DROPPED: self._parts.receipts.dropped,
             metrics.CHECKSUM_FAILURES: self._parts.storage.scrub.failures,
+            metrics.DATABASE_WRITABLE: float(self._parts.storage.write_fault is None),
+            metrics.LOOP_LAG_WORST: self._parts.recorder.loop_lag.worst_s,
+        }
+
+    def _proved(self) -> Samples:
+        """What the background has looked at; without a sample until it did."""
+        slots, proof = self.slot_count, self.latest_proof
+        asked = None if proof is None else proof.retrieval
+        return {
+            metrics.VECTOR_SLOTS: (
+                {} if slots is None else {(state,): float(getattr(slots, state)) for state in _SLOT_STATES}
+            ),
+            metrics.PROVED_AT: {} if proof is None else {(): proof.at / 1_000},
+            metrics.INVARIANT_VIOLATIONS: {} if proof is None else {(): float(proof.violations)},
+            metrics.FINGERPRINT_MISMATCHES: {} if proof is None else {(): float(proof.mismatches)},
+            metrics.CANARIES: (
+                {} if asked is None else {("words",): float(asked.words), ("vectors",): float(asked.vectors)}
+            ),
+            metrics.CANARIES_LOST: (
+                {}
+                if asked is None
+                else {
+                    ("words",): float(len(asked.lost_words)),
+                    ("vectors",): float(len(asked.lost_vectors)),
+                }
+            ),
         }
 
 

@@ -83,6 +83,7 @@ async def open_lanes(
         for model in models
     ]
     await lanes.open(*made)
+    storage.tell_erased(lanes.drop)
     return lanes
 
 

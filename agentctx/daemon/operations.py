@@ -12,7 +12,7 @@ from agentctx import __version__
 from agentctx.daemon.parts import Parts, PartsHolder
 from agentctx.daemon.reembed import reembed_summary
 from agentctx.daemon.usage import resident_bytes
-from agentctx.errors import InvalidInput
+from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.proxy.access import token_file
 from agentctx.server.service import Peer
 from agentctx.wire import (
@@ -57,6 +57,7 @@ class Operations(PartsHolder):
                 bytes=stats.bytes,
                 wal_bytes=stats.wal_bytes,
                 commits=stats.commits,
+                fault=_message(self._parts.storage.write_fault),
             ),
             embed_cpu_seconds=self._parts.keeper.cpu_seconds if self._parts.keeper else 0.0,
             cpu_seconds=round(times.user + times.system, 3),
@@ -109,7 +110,10 @@ class Operations(PartsHolder):
                 await asyncio.sleep(DRAIN_LOOK_S)
 
     def not_ready(self) -> str | None:
-        return self._parts.not_ready()
+        if reason := self._parts.not_ready():
+            return reason
+        fault = _message(self._parts.storage.write_fault)
+        return f"nothing can be saved: {fault}" if fault else None
 
     def degraded(self) -> Mapping[str, str]:
         keeper = self._parts.keeper
@@ -152,3 +156,7 @@ class Operations(PartsHolder):
             usd_today=round(today.usd, 6),
             cap_reached=spending.is_cap_reached,
         )
+
+
+def _message(fault: AgentctxError | None) -> str | None:
+    return None if fault is None else fault.message

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentctx.config.schema import Settings
+from agentctx.daemon.audit import AuditTrail
 from agentctx.daemon.receipts import ReceiptLog
 from agentctx.embedding_providers.spending import Spending
 from agentctx.embedding_queue.lanes import Lanes
@@ -19,6 +21,9 @@ from agentctx.storage.records import Clock
 from agentctx.stores.registry import Stores
 from agentctx.telemetry.base import Telemetry
 from agentctx.telemetry.recorder import Recorder
+
+if TYPE_CHECKING:
+    from agentctx.daemon.trust import Settler
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +38,7 @@ class Parts:
     stores: Stores
     rag: RAGService
     receipts: ReceiptLog
+    audit: AuditTrail
     redactor: Redactor
     lanes: Lanes | None
     clock: Clock
@@ -41,6 +47,7 @@ class Parts:
     database: Path
     telemetry: Telemetry
     recorder: Recorder
+    settler: Settler
 
     @property
     def queue(self) -> EmbeddingQueue | None:

@@ -12,6 +12,8 @@ from typing import Final
 
 from starlette.types import ASGIApp
 
+from agentctx.access.control import AccessControl
+from agentctx.access.policy import PATHS
 from agentctx.config.schema import ProxySettings, Settings
 from agentctx.daemon.capture import Capture
 from agentctx.daemon.service import DaemonService
@@ -19,10 +21,10 @@ from agentctx.errors import ConfigInvalid
 from agentctx.model_adapters.context_source import ContextQuestion, GivenContext
 from agentctx.model_adapters.conversation import ConversationMemory, RecentConversations
 from agentctx.model_adapters.injector import Injector
-from agentctx.proxy.access import TokenAccess, read_token, token_file
-from agentctx.proxy.app import Proxy, nobody_listens
+from agentctx.proxy.access import NamespaceAccess, TokenAccess, read_token, token_file
+from agentctx.proxy.app import PREFIX, Proxy, nobody_listens
 from agentctx.proxy.upstream import Upstreams
-from agentctx.server.service import Peer
+from agentctx.server.service import Peer, Service
 from agentctx.telemetry.base import Telemetry
 from agentctx.wire import DEFAULT_NAMESPACE, ContextRequest
 
@@ -35,7 +37,7 @@ _MOST_PEERS: Final = 64
 class ServiceContextSource:
     """What the daemon answers this peer."""
 
-    service: DaemonService
+    service: Service
     peer: Peer
 
     async def context(self, question: ContextQuestion, /) -> GivenContext:
@@ -61,7 +63,7 @@ class ServiceContextSource:
 class Injectors:
     """An injector for each peer. Conversations of one user are never another's."""
 
-    def __init__(self, service: DaemonService, settings: Settings, telemetry: Telemetry) -> None:
+    def __init__(self, service: Service, settings: Settings, telemetry: Telemetry) -> None:
         self._service = service
         self._settings = settings
         self._telemetry = telemetry
@@ -96,9 +98,12 @@ class Injectors:
 
 @asynccontextmanager
 async def open_proxy(
-    settings: Settings, service: DaemonService, telemetry: Telemetry
+    settings: Settings, core: DaemonService, guarded: Service, access: AccessControl, telemetry: Telemetry
 ) -> AsyncIterator[ASGIApp]:
-    """The proxy as an application for the socket; its connections to the vendors are closed at the end."""
+    """The proxy as an application for the socket; its connections to the vendors are closed at the end.
+
+    `core` tells what was forgotten; all that is read and captured goes through `guarded`.
+    """
     proxy = settings.proxy
     upstreams = Upstreams(
         {
@@ -111,16 +116,21 @@ async def open_proxy(
         read_timeout_s=proxy.read_timeout_s,
         use_environment_proxies=proxy.use_environment_proxies,
     )
-    injectors = Injectors(service, settings, telemetry)
-    service.tell_erased(injectors.forget)
-    capture = Capture(service, injectors.blocks)
+    injectors = Injectors(guarded, settings, telemetry)
+    core.tell_erased(injectors.forget)
+    capture = Capture(guarded, injectors.blocks)
+
+    async def require(peer: Peer, namespace: str) -> None:
+        await access.require(peer, namespace, PATHS[PREFIX.rstrip("/")].right)
+
+    app = Proxy(
+        upstreams,
+        injectors.of if settings.embedding.rag.enabled else None,
+        keys=_keys(proxy),
+        listen=capture.listen if proxy.capture else nobody_listens,
+    )
     try:
-        yield Proxy(
-            upstreams,
-            injectors.of if settings.embedding.rag.enabled else None,
-            keys=_keys(proxy),
-            listen=capture.listen if proxy.capture else nobody_listens,
-        )
+        yield NamespaceAccess(app, require=require, default=DEFAULT_NAMESPACE)
     finally:
         await upstreams.aclose()
         await capture.aclose()

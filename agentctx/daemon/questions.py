@@ -32,7 +32,7 @@ class Questions(PartsHolder):
 
     async def context(self, request: ContextRequest, peer: Peer) -> ContextReply:
         started = time.perf_counter()
-        context = await self._context(request)
+        context = await self._context(request, peer)
         injection_id = None
         if request.position is not None:
             took_s = time.perf_counter() - started
@@ -47,8 +47,8 @@ class Questions(PartsHolder):
             injection_id=injection_id,
         )
 
-    async def _context(self, request: ContextRequest) -> Context:
-        question, budget_tokens = self._context_question(request), self._budget(request)
+    async def _context(self, request: ContextRequest, peer: Peer) -> Context:
+        question, budget_tokens = self._context_question(request, peer), self._budget(request)
         if not self._parts.settings.embedding.rag.enabled:
             return Context("", 0, (), degraded="off: embedding.rag.enabled is false")
         return await self._parts.rag.context(question, budget_tokens=budget_tokens)
@@ -102,7 +102,7 @@ class Questions(PartsHolder):
             max_distance=distance,
         )
 
-    def _context_question(self, request: ContextRequest) -> Question:
+    def _context_question(self, request: ContextRequest, peer: Peer) -> Question:
         most = self._parts.settings.limits.max_present_chars
         present = request.present or []
         if (size := sum(map(len, present))) > most:
@@ -110,7 +110,9 @@ class Questions(PartsHolder):
                 f"present has {size} characters, at most {most} are compared",
                 hint="Send the latest texts of the conversation only.",
             )
-        question = replace(self._question(request), present=present, position=request.position)
+        question = replace(
+            self._question(request), present=present, position=request.position, asker=peer.uid
+        )
         if request.position is None:
             return question
         deadline_s = MEANING_SHARE * self._parts.settings.injection.deadline_ms / 1_000

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import structlog
 from pydantic import BaseModel
 
-from agentctx.config.schema import RagSettings, Section, Settings
+from agentctx.config.schema import RagSettings, Settings
+from agentctx.config.section import Section
 from agentctx.errors import AgentctxError
 from agentctx.wire import COLLECTIONS
 
@@ -78,11 +79,12 @@ def decide(running: Settings, fresh: Settings) -> Reload:
 
 def adopt(running: Settings, fresh: Settings) -> Settings:
     """The running settings with the values of the fresh ones where these can change while the daemon runs:
-    `log`, `embedding.rag` but for a few, and `injection.store_prompts`.
+    `log`, `access`, `embedding.rag` but for a few, and `injection.store_prompts`.
     """
     embedding = running.embedding.model_copy(update={"rag": _rag(running, fresh.embedding.rag)})
     injection = running.injection.model_copy(update={"store_prompts": fresh.injection.store_prompts})
-    return running.model_copy(update={"log": fresh.log, "embedding": embedding, "injection": injection})
+    changes = {"log": fresh.log, "access": fresh.access, "embedding": embedding, "injection": injection}
+    return running.model_copy(update=changes)
 
 
 def differing(one: BaseModel, other: BaseModel, prefix: str = "") -> Iterator[str]:

@@ -10,17 +10,24 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import structlog
 from starlette.types import ASGIApp
 
 from agentctx import __version__
+from agentctx.access.control import AccessControl, default_owners
+from agentctx.access.quotas import Quotas
 from agentctx.config.load import load_settings
 from agentctx.config.schema import LogSettings, Settings
+from agentctx.daemon.backup import FOLDER_NAME
 from agentctx.daemon.build import Core, Places, open_core
+from agentctx.daemon.health import Health
 from agentctx.daemon.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.daemon.logs import configure_logging
+from agentctx.daemon.private_files import close_to_others
+from agentctx.daemon.process_memory import keep_private
 from agentctx.daemon.proxy import bind_loopback, on_loopback, open_proxy
 from agentctx.daemon.reload import Reloader
 from agentctx.daemon.socket_keeper import SocketKeeper
@@ -36,7 +43,9 @@ from agentctx.daemon.systemd import (
 from agentctx.embedding_queue.maintenance import keep_tidy, maintain
 from agentctx.errors import AgentctxError, ConfigInvalid, SchemaTooNew, UnknownProvider
 from agentctx.server.app import create_app
+from agentctx.server.guard import GuardedService
 from agentctx.server.http_server import HttpServer
+from agentctx.server.quota_gate import QuotaGate
 from agentctx.server.request_context import RequestContext
 from agentctx.telemetry.base import Telemetry
 from agentctx.telemetry.loop_lag import watch_loop
@@ -53,6 +62,7 @@ WRITER_PATIENCE_S = 900.0
 def serve(config: Path | None = None, data_dir: Path | None = None, socket: Path | None = None) -> int:
     """Run a daemon until SIGTERM or SIGINT; returns the exit code. SIGHUP reads the configuration again."""
     configure_logging(LogSettings())
+    keep_private()
 
     def read() -> Settings:
         return load_settings(config, {"data_dir": data_dir, "socket": socket})
@@ -95,7 +105,10 @@ async def run(
         places = replace(places, socket=socket_path(systemd.listening))
     async with AsyncExitStack() as stack:
         stack.enter_context(acquire_lock(data_lock_path(places.data_dir)))
-        record = stack.enter_context(recorded_start(places.data_dir, places.socket))
+        record = stack.enter_context(
+            recorded_start(places.data_dir, places.socket, is_activated=systemd.listening is not None)
+        )
+        close_to_others(places.data_dir, places.data_dir / FOLDER_NAME)
         if not systemd.listening:
             stack.enter_context(acquire_lock(socket_lock_path(places.socket)))
         state = _State()
@@ -106,14 +119,26 @@ async def run(
             else SocketKeeper(places.socket, settings.server)
         )
         listening = socket_file.bind()
+        await core.audit.note_settings("start", settings, await core.storage.secret())
         stack.callback(socket_file.remove)
-        proxy = await stack.enter_async_context(open_proxy(settings, core.service, core.telemetry))
-        app = create_app(core.service, settings, core.telemetry, proxy)
-        servers = [HttpServer(app, [listening], settings.server)]
+        access = AccessControl(settings.access)
+        guarded = GuardedService(core.service, access, core.namespace_of)
+        proxy = await stack.enter_async_context(
+            open_proxy(settings, core.service, guarded, access, core.telemetry)
+        )
+        quotas = Quotas(
+            settings.quotas,
+            unlimited=default_owners(),
+            capacity=settings.embedding.queue.capacity,
+            refused=core.telemetry.refused,
+        )
+        quota_gate = partial(QuotaGate, quotas=quotas, access=access, usage=core.storage.usage.of)
+        app = create_app(guarded, settings, core.telemetry, proxy, access, quota_gate)
+        servers = [HttpServer(app, [listening], settings.server, quotas)]
         if settings.proxy.tcp_port:
             servers.append(_on_loopback(proxy, settings, places, core.telemetry))
         reloader = reloader or Reloader(lambda: settings)
-        await _serve(core, servers, settings, state, stop, record, socket_file, systemd, reloader)
+        await _serve(core, access, servers, settings, state, stop, record, socket_file, systemd, reloader)
     log.info("stopped")
 
 
@@ -136,6 +161,7 @@ class _State:
 
 async def _serve(
     core: Core,
+    access: AccessControl,
     servers: Sequence[HttpServer],
     settings: Settings,
     state: _State,
@@ -152,7 +178,11 @@ async def _serve(
             tasks.create_task(keep_tidy(core.storage), name="tidying"),
             tasks.create_task(watch_loop(core.telemetry.lagged), name="loop lag"),
             tasks.create_task(core.receipts.run(), name="receipts"),
+            tasks.create_task(core.audit.run(), name="audit"),
+            tasks.create_task(core.settler.run(), name="quarantine"),
             tasks.create_task(core.service.keep_backing_up(), name="backups"),
+            tasks.create_task(core.service.keep_packed(), name="packing"),
+            tasks.create_task(core.service.keep_proving(), name="proofs"),
         ]
         if core.lanes:
             tasks.create_task(core.lanes.run(), name="embedding")
@@ -166,10 +196,11 @@ async def _serve(
         log.info("ready", version=__version__, pid=os.getpid(), socket=str(socket_file.path))
         serves = f"Serving on {socket_file.path}."
         systemd.ready(serves)
-        writer = Patience(core.storage.turn, WRITER_PATIENCE_S)
+        health = Health(core.storage, core.lanes, core.service.loop_lag)
+        database = Patience(health.look, WRITER_PATIENCE_S)
         background += [
-            tasks.create_task(keep_alive(systemd, writer), name="watchdog"),
-            tasks.create_task(_reload(core, settings, reloader, systemd, serves), name="reload"),
+            tasks.create_task(keep_alive(systemd, database, trouble=health.trouble), name="watchdog"),
+            tasks.create_task(_reload(core, access, settings, reloader, systemd, serves), name="reload"),
         ]
         reachable = tasks.create_task(socket_file.watch(servers[0].move), name="socket file")
         await stop.wait()
@@ -183,9 +214,11 @@ async def _serve(
         # One deadline for all: what requests have taken of it, the queue has no more.
         timeout_s = max(0.0, stop_by - asyncio.get_running_loop().time())
         receipts_written = tasks.create_task(core.receipts.stop(timeout_s), name="last receipts")
+        audit_written = tasks.create_task(core.audit.stop(timeout_s), name="last audit rows")
         if core.lanes:
             await core.lanes.stop(timeout_s)
         await receipts_written
+        await audit_written
         for task in background:
             task.cancel()
 
@@ -195,11 +228,19 @@ async def _sweep(core: Core, settings: Settings) -> None:
         core.storage,
         interval_s=settings.storage.sweep_interval_s,
         receipts=core.receipts,
+        audit=core.audit,
         scrub=core.storage.scrub,
     )
 
 
-async def _reload(core: Core, settings: Settings, reloader: Reloader, systemd: Systemd, serves: str) -> None:
+async def _reload(
+    core: Core,
+    access: AccessControl,
+    settings: Settings,
+    reloader: Reloader,
+    systemd: Systemd,
+    serves: str,
+) -> None:
     while True:
         await reloader.asked()
         systemd.reloading()
@@ -208,6 +249,8 @@ async def _reload(core: Core, settings: Settings, reloader: Reloader, systemd: S
             settings = reload.settings
             configure_logging(settings.log)
             core.service.reconfigure(settings)
+            access.reconfigure(settings.access)
+            await core.audit.note_settings("reload", settings, await core.storage.secret())
         systemd.ready(f"{serves} {reload.status}")
 
 

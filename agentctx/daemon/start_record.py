@@ -27,12 +27,16 @@ log = structlog.get_logger("agentctx.daemon")
 
 
 @contextmanager
-def recorded_start(data_dir: Path, socket: Path, *, clock: Clock = wall_clock) -> Iterator[StartRecorder]:
+def recorded_start(
+    data_dir: Path, socket: Path, *, is_activated: bool = False, clock: Clock = wall_clock
+) -> Iterator[StartRecorder]:
     """Record a start, and how it ended. To be entered once the lock of the data folder is held.
+
+    `is_activated`: systemd made the socket.
 
     A record that cannot be written is logged and keeps nobody from starting.
     """
-    recorder = StartRecorder(data_dir / RECORD_NAME, socket, clock)
+    recorder = StartRecorder(data_dir / RECORD_NAME, socket, clock, is_activated=is_activated)
     try:
         yield recorder
     except asyncio.CancelledError:
@@ -48,7 +52,7 @@ def recorded_start(data_dir: Path, socket: Path, *, clock: Clock = wall_clock) -
 class StartRecorder:
     """The record of one start, made by `recorded_start`. Until `ready` it collects what is logged."""
 
-    def __init__(self, path: Path, socket: Path, clock: Clock) -> None:
+    def __init__(self, path: Path, socket: Path, clock: Clock, *, is_activated: bool = False) -> None:
         self._path = path
         self._clock = clock
         self._collector = _Collector(logging.WARNING)
@@ -58,6 +62,7 @@ class StartRecorder:
             version=__version__,
             pid=os.getpid(),
             socket=str(socket.absolute()),
+            is_activated=is_activated,
             started=self._now(),
         )
         self._write()

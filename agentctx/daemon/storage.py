@@ -36,6 +36,7 @@ async def open_storage(
             clock=clock,
             idempotency_hours=settings.storage.idempotency_hours,
             telemetry=telemetry,
+            memory_mb=settings.vectors.memory_mb,
         )
     outside = await _open_chroma(settings.vectors, database, await _installation(database, clock))
     try:

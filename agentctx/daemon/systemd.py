@@ -143,17 +143,35 @@ class Patience:
             await asyncio.wait([self._open])
 
 
-async def keep_alive(systemd: Systemd, database: Patience, *, sleep: Sleep = asyncio.sleep) -> None:
+def no_trouble() -> str:
+    """Nothing else is looked at."""
+    return ""
+
+
+async def keep_alive(
+    systemd: Systemd,
+    database: Patience,
+    *,
+    trouble: Callable[[], str] = no_trouble,
+    sleep: Sleep = asyncio.sleep,
+) -> None:
     """Tell the watchdog twice in its time that we live, while the database answers. Ends when cancelled.
 
     A loop that is stuck tells nothing either, and a background task that dies ends the daemon by itself.
-    Returns at once when there is no watchdog.
+    While there is `trouble`, nothing is told: it may pass before systemd acts. Returns at once when there is
+    no watchdog.
     """
     if systemd.watchdog_s is None:
         return
     try:
+        told = ""
         while database.answers():
-            systemd.alive()
+            reason = trouble()
+            if not reason:
+                systemd.alive()
+            elif reason != told:
+                log.critical("watchdog_not_told", reason=reason)
+            told = reason
             await sleep(systemd.watchdog_s / 2)
         log.critical("watchdog_not_told", reason="the database does not answer; systemd ends this now")
     finally:

@@ -14,6 +14,7 @@ from agentctx.server.service import Peer
 from agentctx.server.views import entry_view, save_result
 from agentctx.storage import transfer
 from agentctx.storage.records import Entry
+from agentctx.storage.trust import NOTHING_KNOWN, Provenance
 from agentctx.times import parse_time
 from agentctx.wire import ExportedEntry, ExportReply, ImportEntry, ImportRequest, SaveResult
 
@@ -33,8 +34,9 @@ class Transfer(PartsHolder):
         if cursor is not None and not _CURSOR.fullmatch(cursor):
             raise InvalidInput("this cursor was not made by an export", hint="Send the page's `next`.")
         page = await self._parts.storage.export_page(selection, after=int(cursor or 0), limit=limit)
+        known = await self._parts.storage.provenance([each.entry.id for each in page.entries])
         return ExportReply(
-            entries=[exported_entry(each) for each in page.entries],
+            entries=[exported_entry(each, known.get(each.entry.id, NOTHING_KNOWN)) for each in page.entries],
             next=None if page.next is None else str(page.next),
         )
 
@@ -46,29 +48,34 @@ class Transfer(PartsHolder):
 
         async def import_versions(numbers: Sequence[int]) -> None:
             for number in numbers:
-                results[number] = await self._import_one(
-                    request.entries[number], peer, dry_run=request.dry_run
-                )
+                results[number] = await self._import_one(request, number, peer)
 
         await asyncio.gather(*map(import_versions, by_id.values()))
         return [results[number] for number in range(len(request.entries))]
 
     async def _import_one(
-        self, given: ImportEntry, peer: Peer, *, dry_run: bool
+        self, request: ImportRequest, number: int, peer: Peer
     ) -> SaveResult | AgentctxError:
+        given = request.entries[number]
         try:
             self._parts.stores.check_collection(given.collection)
             entry = imported_entry(given, now=self._parts.clock())
-            result = await self._parts.stores.import_entry(entry, principal=peer.uid, dry_run=dry_run)
+            result = await self._parts.stores.import_entry(
+                entry,
+                principal=peer.uid,
+                derived_from=tuple(given.derived_from or ()),
+                dry_run=request.dry_run,
+                include_forgotten=request.include_forgotten,
+            )
         except AgentctxError as error:
             return error
         return save_result(result)
 
 
-def exported_entry(exported: transfer.ExportedEntry) -> ExportedEntry:
+def exported_entry(exported: transfer.ExportedEntry, known: Provenance = NOTHING_KNOWN) -> ExportedEntry:
     vectors = exported.vectors
     return ExportedEntry(
-        entry=entry_view(exported.entry),
+        entry=entry_view(exported.entry, known),
         versions=[entry_view(version) for version in exported.versions],
         chunks=[list(span) for span in exported.chunks],
         fingerprint=None if vectors is None else dict(vectors.fingerprint),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
+from agentctx import __version__
 from agentctx.errors import ConfigInvalid
 
 State: TypeAlias = Literal["missing", "current", "outdated", "edited"]
@@ -135,7 +136,9 @@ def check_visible(program: Program) -> None:
 def _running(template: str, program: Program) -> str:
     if template.count(_EXEC_START) != 1:
         raise ConfigInvalid(f"the unit has no line {_EXEC_START}", hint="Install agentctx again.")
-    return template.replace(_EXEC_START, f"ExecStart={_quoted(str(program.command))} serve")
+    unit = template.replace(_EXEC_START, f"ExecStart={_quoted(str(program.command))} serve")
+    # Another version is another file: so `status` tells an update, and `install` starts what was installed.
+    return f"# agentctx {__version__}\n{unit}"
 
 
 def _seeing(unit: str, program: Program) -> str:

@@ -125,7 +125,9 @@ class OpenAIEmbedder:
 
     def _from_environment(self) -> AsyncOpenAI:
         try:
-            client: AsyncOpenAI = self._openai.AsyncOpenAI()
+            # The package's own client follows redirects to wherever they lead.
+            http = self._openai.DefaultAsyncHttpxClient(follow_redirects=False)
+            client: AsyncOpenAI = self._openai.AsyncOpenAI(http_client=http)
         except self._openai.OpenAIError as error:
             raise ConfigInvalid("OpenAI's client has no credentials", hint="Set OPENAI_API_KEY.") from error
         return client

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -24,6 +24,11 @@ def halves(jobs: Sequence[Job]) -> tuple[Batch, Batch]:
     """The two halves of a refused batch of two jobs or more, in order; the first is never the smaller."""
     middle = (len(jobs) + 1) // 2
     return tuple(jobs[:middle]), tuple(jobs[middle:])
+
+
+def jobs_of(entries: Collection[str], jobs: Iterable[Job]) -> Batch:
+    """Those of the jobs that hold a text of these entries."""
+    return tuple(job for job in jobs if job.entry in entries)
 
 
 class Batcher:
@@ -76,6 +81,16 @@ class Batcher:
     def put_first(self, parts: Sequence[Batch]) -> None:
         """Send these next, one call each."""
         self._parts.extendleft(reversed(parts))
+
+    def drop(self, entries: Collection[str]) -> Batch:
+        """Take out the jobs of these entries."""
+        collected = tuple(queued.job for queued in self._collected)
+        gone = jobs_of(entries, (*collected, *(job for part in self._parts for job in part)))
+        if gone:
+            self._collected = deque(each for each in self._collected if each.job not in gone)
+            rest = (tuple(job for job in part if job not in gone) for part in self._parts)
+            self._parts = deque(part for part in rest if part)
+        return gone
 
     def grow(self) -> None:
         """A call went well."""

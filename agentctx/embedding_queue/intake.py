@@ -6,9 +6,9 @@ Jobs leave in the order they were made: while older ones wait in the table, newe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from agentctx.embedding_queue.batch import Queued
+from agentctx.embedding_queue.batch import Batch, Queued, jobs_of
 from agentctx.storage.records import Job
 
 
@@ -20,6 +20,7 @@ class Intake:
         self._low_water = low_water
         self._known: dict[int, Job] = {}
         self._is_claiming = False
+        self._erased: set[str] = set()
         self.has_backlog = True
         """Whether jobs that are due may be in the table and not here. True until the table was asked."""
         self.due: int | None = None
@@ -65,8 +66,9 @@ class Intake:
         self._is_claiming = False
         self.has_backlog = self.has_backlog or len(jobs) >= asked
         for job in jobs:
-            if job.id not in self._known:
+            if job.id not in self._known and job.entry not in self._erased:
                 self._put(job, now)
+        self._erased.clear()
 
     def get(self) -> Queued | None:
         """The oldest job; it stays known until it is released."""
@@ -77,6 +79,20 @@ class Intake:
         for job in jobs:
             if self._known.pop(job.id).hash != job.hash:
                 self.has_backlog = True
+
+    def drop(self, entries: Collection[str]) -> Batch:
+        """Take the jobs of these erased entries out of the queue; they stay known until they are released."""
+        if self._is_claiming:
+            self._erased.update(entries)
+        if not jobs_of(entries, self._known.values()):
+            return ()
+        # An erasure whose caller has gone may still fail: then the table has them, and has to be asked.
+        self.has_backlog = True
+        queued = [self._queue.get_nowait() for _ in range(len(self))]
+        for each in queued:
+            if each.job.entry not in entries:
+                self._queue.put_nowait(each)
+        return jobs_of(entries, (each.job for each in queued))
 
     def expect(self, due: int) -> None:
         """A job in the table is due at `due`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import structlog
@@ -99,6 +99,11 @@ class Lanes:
         """Jobs may have become due in the table."""
         for lane in self:
             lane.queue.look_again()
+
+    def drop(self, entries: Collection[str]) -> None:
+        """Let go of the texts of erased entries. Fits as the storage's listener."""
+        for lane in self:
+            lane.queue.drop(entries)
 
     async def run(self) -> None:
         """Fill the spaces until `stop`; compare the next one when it is whole, switch if so configured."""

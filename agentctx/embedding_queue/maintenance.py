@@ -45,10 +45,11 @@ async def maintain(
     *,
     interval_s: float,
     receipts: Swept | None = None,
+    audit: Swept | None = None,
     scrub: Scrubbed | None = None,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> None:
-    """Remove expired entries and old receipts, and scrub a slice, now and every `interval_s` seconds.
+    """Remove expired entries, old receipts and audit rows, and scrub a slice; now and every `interval_s`.
 
     Ends when it is cancelled. What the storage fails is logged and made up for by the next round; any other
     error ends it.
@@ -57,6 +58,8 @@ async def maintain(
         await _sweep_all(storage, "entries")
         if receipts is not None:
             await _sweep_all(receipts, "receipts")
+        if audit is not None:
+            await _sweep_all(audit, "audit_rows")
         if scrub is not None:
             await _scrub(scrub)
         await sleep(interval_s)

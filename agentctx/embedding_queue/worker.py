@@ -15,7 +15,7 @@ from agentctx.config.schema import QueueSettings
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
 from agentctx.embedding_queue.batch import Batch, Batcher
 from agentctx.embedding_queue.breaker import Breaker
-from agentctx.embedding_queue.call import call_provider
+from agentctx.embedding_queue.call import InFlight, call_provider
 from agentctx.embedding_queue.intake import Intake
 from agentctx.embedding_queue.retry import Backoff, Failure, Postponed, decide
 from agentctx.embedding_queue.settlements import Outcome, Settlements
@@ -73,7 +73,7 @@ class EmbeddingQueue:
         self._pause_reason: str | None = None
         self._share = 1.0
         self._rests_until = 0
-        self._in_flight = 0
+        self._in_flight = InFlight(self._timer)
         self._tally = Tally()
 
     def enqueue(self, jobs: Sequence[Job]) -> None:
@@ -87,6 +87,13 @@ class EmbeddingQueue:
         self._settlements.reopen(job.id for job in jobs)
         self._intake.offer(jobs, self._timer.now())
         self._stir()
+
+    def drop(self, entries: Collection[str]) -> None:
+        """Let go of the texts of erased entries: here at once, at the provider within seconds."""
+        gone = self._batcher.drop(entries) + self._intake.drop(entries)
+        self._settle(gone, Outcome.DONE)
+        self._in_flight.drop(entries)
+        self._wake.set()
 
     def look_again(self) -> None:
         """Jobs may have become due in the table: buried ones were retried, a space was filled up."""
@@ -169,8 +176,8 @@ class EmbeddingQueue:
             state=state,
             reason=reason,
             until=self._breaker.until if now < self._breaker.until else None,
-            queued=len(self._intake.known) - self._in_flight,
-            in_flight=self._in_flight,
+            queued=len(self._intake.known) - len(self._in_flight.jobs),
+            in_flight=len(self._in_flight.jobs),
             embedded=self._tally.embedded,
             buried=self._tally.buried,
             stale=self._tally.stale,
@@ -297,19 +304,22 @@ class EmbeddingQueue:
     async def _send(self, batch: Batch) -> None:
         began = self._timer.now()
         self._tally.batch_sizes[len(batch)] += 1
-        self._in_flight = len(batch)
-        reply = await call_provider(
+        call = call_provider(
             self._provider,
             [job.text for job in batch],
             timeout_s=self._settings.call_timeout_s + self._provider.limits.longest_wait_s,
             timer=self._timer,
             telemetry=self._telemetry,
         )
-        if isinstance(reply, Failure):
+        reply = await self._in_flight.wait(batch, call)
+        if reply is None:
+            self._batcher.put_first((batch,))
+        elif isinstance(reply, Failure):
             await self._failed(batch, reply)
         else:
             await self._embedded(batch, reply)
-        self._in_flight = 0
+        if erased := self._in_flight.end():
+            self.drop(erased)
         if self._share < 1:
             now = self._timer.now()
             # A machine that slept meanwhile has not worked all that time.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from threading import Event
 from typing import Protocol
 
+from agentctx.errors import AccessDenied
 from agentctx.ingest.progress import Progress
 from agentctx.ingest.report import Report
 from agentctx.wire import QueueReply, StatusReply
@@ -28,10 +29,12 @@ def wait_until_embedded(
 ) -> None:
     """Wait for all that the daemon owes, whoever saved it; the figures are in `report`.
 
-    A daemon without an embedding provider is not waited for.
+    A daemon without an embedding provider is not waited for, nor one that does not tell us what it owes.
     """
-    provider = client.status().provider
-    reply = client.queue()
+    try:
+        provider, reply = client.status().provider, client.queue()
+    except AccessDenied:
+        return
     progress.begin("embedding", reply.pending)
     try:
         while reply.pending and provider.state != "off" and not stop.is_set():

@@ -200,7 +200,9 @@ class OllamaAdapter(HttpModelAdapter):
 
 def _opened(timeout_s: float) -> httpx.AsyncClient:
     return httpx.AsyncClient(
-        timeout=httpx.Timeout(timeout_s, connect=min(CONNECT_S, timeout_s)), follow_redirects=False
+        timeout=httpx.Timeout(timeout_s, connect=min(CONNECT_S, timeout_s)),
+        follow_redirects=False,
+        trust_env=True,  # this runs in a program of the user, whose environment it is
     )
 
 

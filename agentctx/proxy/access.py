@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +24,31 @@ _KEY_HEADERS: Final = (b"authorization", b"x-api-key", b"x-goog-api-key")
 """Where programs that know nothing of us can put the token: in the place of the vendor's key."""
 _NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]", "agentctx"})
 _TOKEN_BYTES: Final = 32
+_NAMESPACE_NAME: Final = NAMESPACE_HEADER.lower().encode()
+
+
+class NamespaceAccess:
+    """ASGI middleware: lets calls through for namespaces that the peer of the connection may read.
+
+    Args:
+        app: what is behind it.
+        require: raises `AccessDenied` for a peer and a namespace it may not read.
+        default: the namespace of a call that chooses none.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, require: Callable[[Any, str], Awaitable[object]], default: str
+    ) -> None:
+        self._app = app
+        self._require = require
+        self._default = default
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        peer = scope.get("state", {}).get("peer")
+        # Which of several counts is not ours to guess: all have to be granted.
+        for namespace in chosen_namespaces(scope["headers"]) or [""]:
+            await self._require(peer, namespace or self._default)
+        await self._app(scope, receive, send)
 
 
 class TokenAccess:
@@ -100,11 +125,15 @@ def with_namespace(headers: Headers, namespaces: Sequence[str]) -> list[tuple[by
     Raises:
         AccessDenied: they choose another one.
     """
-    ours = NAMESPACE_HEADER.lower().encode()
-    chosen = [value.decode("latin-1").strip() for name, value in headers if name == ours]
+    chosen = chosen_namespaces(headers)
     if any(name not in namespaces for name in chosen):
         raise AccessDenied("the token is not good for this namespace")
-    return list(headers) if chosen else [*headers, (ours, namespaces[0].encode())]
+    return list(headers) if chosen else [*headers, (_NAMESPACE_NAME, namespaces[0].encode())]
+
+
+def chosen_namespaces(headers: Headers) -> list[str]:
+    """Every namespace that the headers name; an empty name chooses none."""
+    return [value.decode("latin-1").strip() for name, value in headers if name.lower() == _NAMESPACE_NAME]
 
 
 def token_file(settings: ProxySettings, data_dir: Path) -> Path:

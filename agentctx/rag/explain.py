@@ -10,7 +10,7 @@ from agentctx.rag.floor import LEAST_COVERAGE, LEAST_WORDS, Floor
 from agentctx.rag.trace import Considered
 from agentctx.rag.word_match import WordMatch
 from agentctx.storage.records import Entry, Filter, VectorHit, WordHit
-from agentctx.wire import Fate, Verdict
+from agentctx.wire import Fate, Quarantine, Verdict
 
 
 class Explanation(NamedTuple):
@@ -62,6 +62,12 @@ def outside(entry: Entry, wanted: Filter) -> Explanation | None:
     return None
 
 
+def quarantined(entry_id: str, reason: Quarantine) -> Explanation:
+    """Why no answer may hold an entry."""
+    why = "its source was revoked" if reason == "revoked" else "its text is shaped like instructions"
+    return Explanation("quarantined", f"it is in quarantine: {why} (`agentctx release {entry_id}`)")
+
+
 def _narrowed(entry: Entry, wanted: Filter) -> str | None:
     """What of the filter the entry does not meet, the first of it."""
     missing = [tag for tag in wanted.tags if tag not in (entry.attributes.get("tags") or ())]
@@ -83,7 +89,7 @@ def _narrowed(entry: Entry, wanted: Filter) -> str | None:
 
 
 _ORDER: tuple[Fate, ...] = (
-    "injected", "budget", "limit", "duplicate", "present", "share", "floor", "stale"
+    "injected", "budget", "cap", "limit", "duplicate", "present", "flagged", "share", "floor", "stale"
 )  # fmt: skip
 
 
@@ -114,6 +120,9 @@ def fate_of(
         "share": f"better passages of the same entry take its {share} places (embedding.rag.max_per_entry)",
         "limit": f"others are better: it is {fused_rank}. of those found, and {limit} are taken",
         "stale": "it changed or went away between search and reading; ask again",
+        "flagged": "its text is shaped like instructions to an LLM, which no system prompt carries",
+        "cap": "enough of its source, or of external entries, is in it (injection.max_share_source, "
+        "injection.max_share_external)",
         "present": "the conversation holds its text already",
         "duplicate": f"entry {best.duplicate_of} says the same",
         "budget": "the block has no room left for it (embedding.rag.budget_tokens)",

@@ -1,6 +1,7 @@
 """Which candidates are worth a place in an LLM call, step by step. No I/O.
 
-ranked ──floor──share──limit──► read ──stale──floor──present──duplicate──► the answer ──limit──budget──► block
+ranked ──floor──share──limit──► read ──stale──flagged──floor──present──duplicate──►
+the answer ──cap──limit──budget──► block
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from agentctx.rag.caps import Caps, within_caps
 from agentctx.rag.duplicates import Conversation, without_duplicates
 from agentctx.rag.floor import Floor
 from agentctx.rag.fuse import Candidate
@@ -30,6 +32,9 @@ class InjectionRules:
     floor: Floor | None = None
     max_distance: float = 0.0
     conversation: Conversation = field(default_factory=Conversation)
+    caps: Caps = field(default_factory=Caps)
+    with_flagged: bool = True
+    """Whether text shaped like instructions may be in it: not where an LLM obeys what it reads."""
 
 
 def worth_reading(
@@ -54,11 +59,27 @@ def worth_telling(
     """By their texts: still there, above the floor, not in the conversation, no two alike."""
     texts = {chunk: resolved.content for chunk, resolved in found.items()}
     live = trace.kept("stale", candidates, [c for c in candidates if c.chunk in found])
+    if not rules.with_flagged:
+        live = trace.kept("flagged", live, [c for c in live if not found[c.chunk].flags])
     close = trace.kept("floor", live, _above_floor(live, found, question, rules.floor))
     new = trace.kept("present", close, [c for c in close if not rules.conversation.holds(texts[c.chunk])])
     distinct = without_duplicates(new, texts)
     trace.duplicates(distinct.of)
     return trace.kept("duplicate", new, distinct.kept)
+
+
+def given_places(
+    chosen: Sequence[Candidate],
+    found: Mapping[int, ResolvedChunk],
+    rules: InjectionRules,
+    trace: Trace,
+    limit: int,
+) -> list[Candidate]:
+    """By the places there are: `limit`, of which few for what comes from one source or from outside."""
+    kept = within_caps(chosen, found, rules.caps, limit)
+    trace.kept("limit", chosen, kept)
+    trace.kept("cap", chosen[:limit], kept)
+    return kept
 
 
 def _above_floor(

@@ -14,12 +14,13 @@ from agentctx.config.schema import RagSettings, RerankSettings
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import DeadlineExceeded, ProviderFailed, StorageFailed
 from agentctx.rag.budget import estimate_tokens, fit
+from agentctx.rag.caps import Caps
 from agentctx.rag.duplicates import Conversation
 from agentctx.rag.explain import Places, places
 from agentctx.rag.floor import Floor
 from agentctx.rag.fuse import Candidate, fuse, merge, order_by_distance
 from agentctx.rag.injection import SPARE as SPARE_OF_INJECTION
-from agentctx.rag.injection import InjectionRules, worth_reading, worth_telling
+from agentctx.rag.injection import InjectionRules, given_places, worth_reading, worth_telling
 from agentctx.rag.render import EMPTY_FRAME, BlockPassage, render, render_passage
 from agentctx.rag.rerank import Reranking, can_matter
 from agentctx.rag.select import distinct_texts, select
@@ -83,6 +84,8 @@ class Question:
     present: Sequence[str] = ()
     deadline_s: float | None = None
     """None: that of the settings."""
+    asker: int | None = None
+    """The uid of who asks: what other users saved is capped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,9 @@ class RAGService:
         reranker: Reranker | None = None,
         rerank_settings: RerankSettings | None = None,
         floor: Floor | None = None,
+        caps: Caps | None = None,
     ) -> None:
+        self._caps = caps or Caps()
         self._storage = storage
         self._telemetry = telemetry
         self._embedder = embedder
@@ -243,6 +248,8 @@ class RAGService:
             floor=self.floor if question.position else None,
             max_distance=question.max_distance,
             conversation=Conversation(question.present),
+            caps=replace(self._caps, asker=question.asker, strict=question.position == "system"),
+            with_flagged=question.position != "system",
         )
         with self._telemetry.asking(question.limit) as asking:
             ranked, degraded = await self._ranked(question)
@@ -254,7 +261,7 @@ class RAGService:
             chosen, rerank = await self._chosen(question, candidates, found)
             if self._reranking and rerank is None:
                 trace.reranked(chosen)
-            kept = trace.kept("limit", chosen, chosen[: question.limit])
+            kept = given_places(chosen, found, rules, trace, question.limit)
             if degraded is not None:
                 asking.ended(degradation(degraded))
         return _answer(question, kept, found, degraded, rerank), trace

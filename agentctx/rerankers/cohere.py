@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any, Protocol
 
+import httpx
+
 from agentctx.chunking.base import PositionAwareChunk
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
 from agentctx.rerankers.base import best_first, places_wanted
@@ -19,6 +21,8 @@ MAX_DOCUMENTS = 1000
 KEY_VARIABLES = ("CO_API_KEY", "COHERE_API_KEY")
 """Where Cohere's package looks for the key."""
 INSTALL_HINT = 'Install it with: pip install "agentctx-daemon[cohere]"'
+_TIMEOUT_S = 300.0
+"""As the package's own client has it."""
 _REFUSALS = {
     400: "Look at the model's limits.",
     401: "Look at the API key: rerank.api_key, or CO_API_KEY.",
@@ -71,7 +75,14 @@ class CohereReranker:
             raise ConfigInvalid(
                 "Cohere's reranker needs an API key", hint="Set rerank.api_key, or the variable CO_API_KEY."
             )
-        given = {"api_key": api_key, "base_url": base_url, "max_retries": max_retries}
+        # The package's own client follows redirects, with the question and the chunks, to wherever they lead.
+        http = httpx.AsyncClient(timeout=_TIMEOUT_S, trust_env=False, follow_redirects=False)
+        given = {
+            "api_key": api_key,
+            "base_url": base_url,
+            "max_retries": max_retries,
+            "httpx_client": http,
+        }
         # An explicit None for the address would hide CO_API_URL.
         client = package.AsyncClientV2(**{name: value for name, value in given.items() if value is not None})
         reranker = cls(client, model=model)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
@@ -9,11 +11,14 @@ from starlette.middleware import Middleware
 from starlette.types import ASGIApp
 
 from agentctx import __version__
+from agentctx.access.control import AccessControl
 from agentctx.config.schema import Settings
+from agentctx.server.audit import AuditRoutes
 from agentctx.server.backup import BackupRoutes
 from agentctx.server.doctor import DoctorRoutes
 from agentctx.server.entries import EntryRoutes
 from agentctx.server.errors import HANDLERS
+from agentctx.server.gate import Gate, declare_policies, version_telling
 from agentctx.server.injections import InjectionRoutes
 from agentctx.server.metrics import MetricRoutes
 from agentctx.server.openapi import describe_fields
@@ -25,6 +30,7 @@ from agentctx.server.search import SearchRoutes
 from agentctx.server.service import Service
 from agentctx.server.strict_route import StrictRoute
 from agentctx.server.transfer import TransferRoutes
+from agentctx.server.trust import TrustRoutes
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 
 _NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
@@ -35,11 +41,19 @@ def create_app(
     settings: Settings,
     telemetry: Telemetry = NO_TELEMETRY,
     proxy: ASGIApp | None = None,
+    access: AccessControl | None = None,
+    quota_gate: Callable[[ASGIApp], ASGIApp] | None = None,
 ) -> FastAPI:
     """The application over `service`. It expects the peer in the request's state, as
     `connection.PeerProtocol` puts it there; limits on sizes and times of requests are that class's too.
-    `telemetry` is told of every request. `proxy` serves everything below `/proxy/`.
+    `telemetry` is told of every request. `proxy` serves everything below `/proxy/`. `access` keeps strangers
+    out, by default by the settings; what a peer may do with entries is for `service` to ask (`guard`).
+    `quota_gate` puts a `QuotaGate` around an application; by default nobody has quotas.
+
+    Raises:
+        RouteWithoutPolicy: nobody said who may use a route.
     """
+    access = access or AccessControl(settings.access)
     app = FastAPI(
         title="agentctx",
         version=__version__,
@@ -48,7 +62,11 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
         strict_content_type=False,
-        middleware=[Middleware(RequestContext, telemetry)],
+        middleware=[
+            Middleware(RequestContext, telemetry, version_telling(access)),
+            *([] if quota_gate is None else [Middleware(quota_gate)]),
+            Middleware(Gate, access),
+        ],
         exception_handlers=HANDLERS,
         generate_unique_id_function=_operation_id,
         telemetry=_NO_TELEMETRY,
@@ -63,10 +81,13 @@ def create_app(
     ReembedRoutes(service).add_to(app)
     DoctorRoutes(service).add_to(app)
     BackupRoutes(service).add_to(app)
+    AuditRoutes(service).add_to(app)
     TransferRoutes(service, settings.limits).add_to(app)
+    TrustRoutes(service).add_to(app)
     MetricRoutes(service).add_to(app)
     if proxy is not None:
         app.mount("/proxy", proxy)
+    declare_policies(app.routes)
     app.openapi = describe_fields(app)  # type: ignore[method-assign] # FastAPI's documented way to extend it
     return app
 

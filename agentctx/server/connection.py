@@ -24,13 +24,13 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from agentctx import __version__
+from agentctx.access.quotas import Quotas
 from agentctx.config.schema import ServerSettings
-from agentctx.errors import AgentctxError, InvalidInput, RequestTimeout, TooLarge
-from agentctx.server.errors import STATUS, error_json
+from agentctx.errors import AgentctxError, InvalidInput, RateLimited, RequestTimeout, TooLarge
+from agentctx.server.errors import STATUS, error_json, retry_after
 from agentctx.server.peer import peer_of
 from agentctx.server.request_context import new_request_id
-from agentctx.wire import REQUEST_ID_HEADER, VERSION_HEADER
+from agentctx.wire import REQUEST_ID_HEADER
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application
@@ -40,6 +40,8 @@ LINGER_S = 1.0
 
 MAX_WAITING = 8
 """Requests of one connection that wait while another is served. One read can hold thousands of heads."""
+
+_VERSIONS = frozenset({"1.0", "1.1"})
 
 _FRAMING = 2
 """Bytes on the wire per byte of the largest body: chunks and trailers are bytes as well."""
@@ -55,17 +57,20 @@ class _Phase(Enum):
     IDLE = auto()
 
 
-def protocol_class(settings: ServerSettings) -> type[PeerProtocol]:
-    """The class for `uvicorn.Config(http=…)`, with these limits."""
-    return type("LimitedPeerProtocol", (PeerProtocol,), {"settings": settings})
+def protocol_class(settings: ServerSettings, quotas: Quotas | None = None) -> type[PeerProtocol]:
+    """The class for `uvicorn.Config(http=…)`, with these limits. `quotas` bounds the connections."""
+    return type("LimitedPeerProtocol", (PeerProtocol,), {"settings": settings, "quotas": quotas})
 
 
 def check_head(
     url: bytes, headers: Sequence[tuple[bytes, bytes]], http_version: str, settings: ServerSettings
 ) -> None:
-    """Raises `HeadTooLarge`, `TooLarge` for the announced body, or `InvalidInput` for the wrong number of
-    Host headers. Names are in lower case; two conflicting lengths are the parser's to refuse.
+    """Raises `HeadTooLarge`, `TooLarge` for the announced body, or `InvalidInput` for another version of HTTP
+    or the wrong number of Host headers. Names are in lower case; two conflicting lengths are the parser's to
+    refuse.
     """
+    if http_version not in _VERSIONS:  # the parser takes a request line without one for HTTP/0.9
+        raise InvalidInput("Only HTTP/1.1 is spoken here.", hint="Use an HTTP client library, or curl.")
     if len(url) + sum(len(name) + len(value) + 4 for name, value in headers) > settings.max_header_bytes:
         raise _head_too_large(settings)
     hosts = sum(name == b"host" for name, _ in headers)
@@ -88,6 +93,7 @@ class PeerProtocol(HttpToolsProtocol):
     """
 
     settings: ClassVar[ServerSettings]
+    quotas: ClassVar[Quotas | None] = None
 
     def __init__(
         self,
@@ -106,13 +112,22 @@ class PeerProtocol(HttpToolsProtocol):
         self._drain_deadline: asyncio.TimerHandle | None = None
         self._refusal: bytes | None = None
         self._running: RequestResponseCycle | None = None
+        self._counted_uid: int | None = None
 
     # The transport's callbacks.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn
         super().connection_made(transport)
-        self.app_state = {**self.app_state, "peer": peer_of(transport.get_extra_info("socket"))}
-        self._watch()
+        peer = peer_of(transport.get_extra_info("socket"))
+        self.app_state = {**self.app_state, "peer": peer}
+        try:
+            if self.quotas is not None and peer is not None:
+                self._counted_uid = peer.uid
+                self.quotas.connect(peer.uid)
+        except RateLimited as error:
+            self._refuse(error)
+        else:
+            self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._unset_keepalive_if_required()
@@ -120,6 +135,8 @@ class PeerProtocol(HttpToolsProtocol):
         self._disconnect_requests()
         self.resume_writing()
         super().connection_lost(exc)
+        if self.quotas is not None and self._counted_uid is not None:
+            self.quotas.disconnect(self._counted_uid)
         self.closed.set()
 
     def data_received(self, data: bytes) -> None:
@@ -317,9 +334,9 @@ def _refusal(error: AgentctxError) -> bytes:
         f"HTTP/1.1 {status.value} {status.phrase}\r\n"
         "content-type: application/json\r\n"
         f"content-length: {len(body)}\r\n"
-        f"{VERSION_HEADER.lower()}: {__version__}\r\n"
         f"{REQUEST_ID_HEADER.lower()}: {request_id}\r\n"
-        "connection: close\r\n\r\n"
+        + "".join(f"{name.lower()}: {value}\r\n" for name, value in retry_after(error).items())
+        + "connection: close\r\n\r\n"
     )
     return head.encode() + body
 

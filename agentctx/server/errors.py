@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -14,7 +15,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
 
-from agentctx.errors import AgentctxError, InvalidInput, MethodNotAllowed, NotFound, RequestFailed, TooLarge
+from agentctx.errors import (
+    AgentctxError,
+    InvalidInput,
+    MethodNotAllowed,
+    NotFound,
+    RateLimited,
+    RequestFailed,
+    TooLarge,
+)
 from agentctx.server.problems import in_plain_words
 from agentctx.wire import ErrorBody, ErrorReply
 
@@ -29,11 +38,12 @@ STATUS: Mapping[str, int] = {
     "request_timeout": 408,
     "conflict": 409,
     "version_conflict": 409,
+    "forgotten": 409,
     "idempotency_key_reused": 409,
     "too_large": 413,
     "internal": 500,
     "config_invalid": 500,
-    "storage_failed": 500,
+    "storage_failed": 503,
     "storage_corrupt": 500,
     "schema_too_new": 500,
     "sqlite_unsuitable": 500,
@@ -48,21 +58,26 @@ STATUS: Mapping[str, int] = {
     "daemon_unreachable": 503,
     "deadline_exceeded": 504,
     "storage_full": 507,
+    "rate_limited": 429,
+    "quota_exceeded": 507,
 }
 
 _MEANINGS = {
     400: "The request cannot mean anything as it is (`invalid_input`, `unknown_collection`, …).",
-    403: "Who asks may not do that (`access_denied`).",
+    403: "Who asks has no right to do that (`access_denied`).",
     404: "There is no such entry (`not_found`).",
     408: "The request did not arrive in time (`request_timeout`).",
     409: "Not in the present state of the data (`conflict`, `version_conflict`, `idempotency_key_reused`).",
     413: "A body, a text or a list is over its limit (`too_large`).",
     431: "The request head is over its limit (`too_large`).",
-    500: "A fault of the daemon (`internal`, `storage_failed`, `storage_corrupt`).",
-    503: "Not ready yet, or stopping (`unavailable`).",
+    500: "A fault of the daemon (`internal`, `storage_corrupt`).",
+    503: "Not ready yet, or stopping (`unavailable`), or the disk has failed (`storage_failed`).",
     504: "Not done within the deadline (`deadline_exceeded`).",
-    507: "The disk is full (`storage_full`).",
+    507: "The disk is full (`storage_full`), or a user has stored as much as they may (`quota_exceeded`).",
 }
+
+_FAULTS = ("storage_failed",)
+"""Logged like those with status 500: asking again can help, and somebody has to look at the disk."""
 
 INTERNAL = AgentctxError(
     "Something went wrong in the daemon; nothing is said here of what.",
@@ -82,7 +97,7 @@ def documented(*more: int) -> dict[int | str, dict[str, Any]]:
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorReply"}}}
     known: dict[int | str, dict[str, Any]] = {
         status: {"description": _MEANINGS[status], "content": content}
-        for status in sorted({400, 408, 413, 431, 500, 503, *more})
+        for status in sorted({400, 403, 408, 413, 431, 500, 503, *more})
     }
     return {**known, "default": {"model": ErrorReply, "description": "Any other error."}}
 
@@ -101,9 +116,17 @@ def error_json(error: AgentctxError, request_id: str | None = None) -> bytes:
 def error_response(error: AgentctxError, headers: Mapping[str, str] | None = None) -> Response:
     """The reply to a failed request. Faults of the daemon itself are logged with their traceback."""
     status = STATUS[error.code]
-    if status == 500:
+    if status == 500 or error.code in _FAULTS:
         _log.error("request_failed", code=error.code, message=error.message, exc_info=error)
+    headers = {**(headers or {}), **retry_after(error)}
     return Response(error_json(error), status, headers, media_type="application/json")
+
+
+def retry_after(error: AgentctxError) -> dict[str, str]:
+    """The header that says when to try again, in whole seconds; nothing for other errors."""
+    if not isinstance(error, RateLimited):
+        return {}
+    return {"Retry-After": str(max(1, math.ceil(error.retry_after_s)))}
 
 
 async def _on_agentctx_error(_: Request, error: AgentctxError) -> Response:

@@ -11,6 +11,7 @@ from typing import cast
 import uvicorn
 from starlette.types import ASGIApp
 
+from agentctx.access.quotas import Quotas
 from agentctx.config.schema import ServerSettings
 from agentctx.server.connection import PeerProtocol, protocol_class
 
@@ -21,9 +22,15 @@ class HttpServer:
     `serve()` returns after `stop()`; `started` is set when connections are accepted.
     """
 
-    def __init__(self, app: ASGIApp, sockets: Sequence[socket.socket], settings: ServerSettings) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        sockets: Sequence[socket.socket],
+        settings: ServerSettings,
+        quotas: Quotas | None = None,
+    ) -> None:
         self._sockets = list(sockets)
-        self._server = _Server(_config(app, settings), settings.shutdown_timeout_s)
+        self._server = _Server(_config(app, settings, quotas), settings.shutdown_timeout_s)
         self._done = asyncio.Event()
         self._done.set()
         self.started = self._server.accepting
@@ -55,10 +62,10 @@ class HttpServer:
         await self._done.wait()
 
 
-def _config(app: ASGIApp, settings: ServerSettings) -> uvicorn.Config:
+def _config(app: ASGIApp, settings: ServerSettings, quotas: Quotas | None) -> uvicorn.Config:
     config = uvicorn.Config(
         app,
-        http=protocol_class(settings),
+        http=protocol_class(settings, quotas),
         ws="none",
         lifespan="off",
         log_config=None,

@@ -9,14 +9,16 @@ from typing import Any, cast
 
 from agentctx.config.schema import Settings
 from agentctx.server.app import create_app
+from agentctx.server.gate import POLICY_FIELD
 from agentctx.server.service import Service
 
 _HEAD = """# HTTP reference
 
 Made from `/openapi.json` by `make reference`; [http-api.md](http-api.md) explains. Bodies and replies are
-JSON objects. A field marked * must be there; unknown fields of a body are an error.
+JSON objects. A field marked * must be there; unknown fields of a body are an error. What a route asks for is
+explained in [security.md](security.md).
 """
-_COMMON_ERRORS = {"400", "408", "413", "431", "500", "503", "default"}
+_COMMON_ERRORS = {"400", "403", "408", "413", "431", "500", "503", "default"}
 
 
 def document() -> dict[str, Any]:
@@ -35,6 +37,8 @@ def _routes(paths: Mapping[str, Any]) -> Iterator[str]:
             yield f"### {method.upper()} {path}"
             yield ""
             yield operation["description"]
+            yield ""
+            yield f"Asks for: {operation[POLICY_FIELD]}."
             yield ""
             yield from _parameters(operation.get("parameters", []))
             yield from _body(operation)

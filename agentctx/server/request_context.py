@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from collections.abc import MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -29,19 +29,34 @@ _NO_ROUTE = "unknown"
 _log = structlog.get_logger(__name__)
 
 
+VersionTelling = Callable[[Scope], Awaitable[bool]]
+"""Whether the reply to a request may name the version."""
+
+
 def new_request_id() -> str:
     return secrets.token_hex(8)
 
 
+async def tell_nobody(_: Scope) -> bool:
+    """For where the kernel does not say who asks."""
+    return False
+
+
 class RequestContext:
     """ASGI middleware. Binds `request_id` for the log, taken from the request if it is 1 to 64 of
-    `A-Za-z0-9._-`; adds it and the version to the reply; turns what nobody caught into the error body; tells
-    how long the request took.
+    `A-Za-z0-9._-`; adds it, and the version for those who may know it, to the reply; turns what nobody caught
+    into the error body; tells how long the request took.
     """
 
-    def __init__(self, app: ASGIApp, telemetry: Telemetry = NO_TELEMETRY) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        telemetry: Telemetry = NO_TELEMETRY,
+        tells_version: VersionTelling = tell_nobody,
+    ) -> None:
         self._app = app
         self._telemetry = telemetry
+        self._tells_version = tells_version
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -49,7 +64,8 @@ class RequestContext:
             return
         request_id = _request_id(scope)
         structlog.contextvars.bind_contextvars(request_id=request_id)
-        reply = _Reply(send, [_VERSION_LINE, (_ID_NAME, request_id.encode())])
+        version = [_VERSION_LINE] if await self._tells_version(scope) else []
+        reply = _Reply(send, [*version, (_ID_NAME, request_id.encode())])
         if scope["path"] in _UNTOLD:
             await self._answer(scope, receive, reply)
             return

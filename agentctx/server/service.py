@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agentctx.errors import AgentctxError
+from agentctx.storage.audit import AuditQuery
 from agentctx.storage.transfer import Selection
 from agentctx.wire import (
+    AuditPage,
+    AuditVerdict,
     BackupReply,
     BackupRequest,
     ContextReply,
@@ -29,7 +32,10 @@ from agentctx.wire import (
     QueueReply,
     ReembedAction,
     ReembedReply,
+    ReleaseReply,
     RetryReply,
+    RevokeReply,
+    RevokeRequest,
     SaveRequest,
     SaveResult,
     SearchReply,
@@ -142,12 +148,45 @@ class Service(Protocol):
         """
         ...
 
+    async def revoke(self, request: RevokeRequest, peer: Peer) -> RevokeReply:
+        """Hold a source back from every answer, with all that was made of it.
+
+        Raises:
+            InvalidInput: it names nothing.
+        """
+        ...
+
+    async def undo_revocation(self, revocation_id: int, peer: Peer) -> ReleaseReply:
+        """Release what it holds. Raises `NotFound`."""
+        ...
+
+    async def release(self, entry_id: str, peer: Peer) -> ReleaseReply:
+        """Let an entry out of quarantine. Raises `NotFound`."""
+        ...
+
     async def backup(self, request: BackupRequest, peer: Peer) -> BackupReply:
         """Write a verified backup.
 
         Raises:
             AccessDenied: the peer may not name the file.
             InvalidInput, StorageFull, StorageFailed: as `Storage.backup`.
+        """
+        ...
+
+    async def audit(self, wanted: AuditQuery, peer: Peer) -> AuditPage:
+        """Rows of the audit trail, newest first.
+
+        Raises:
+            AccessDenied: the peer is not an operator.
+        """
+        ...
+
+    async def verify_audit(self, peer: Peer, *, noted: str | None = None) -> AuditVerdict:
+        """Follow the chain of the audit trail; `noted` is a head of it that was told earlier.
+
+        Raises:
+            AccessDenied: the peer is not an operator.
+            InvalidInput: `noted` is no head.
         """
         ...
 

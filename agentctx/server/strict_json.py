@@ -20,6 +20,8 @@ from agentctx.server.problems import in_plain_words, quoted
 T = TypeVar("T")
 
 MAX_DEPTH = 32
+MAX_FIELDS = 4_000
+"""Fields of one object; no request has one of more than some 30."""
 MAX_VALUES = 50_000
 """Values in one body: 1,000 entries of 15 fields and 32 tags fit in. The bound keeps a hostile body from
 holding the loop for longer than some 50 ms."""
@@ -98,6 +100,8 @@ def _too_deep() -> InvalidInput:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(pairs) > MAX_FIELDS:
+        raise InvalidInput(f"An object has more than {MAX_FIELDS} fields.")
     value = dict(pairs)
     if len(value) != len(pairs):
         twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)

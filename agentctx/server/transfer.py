@@ -60,8 +60,8 @@ class TransferRoutes:
     async def import_entries(self, request: Request, body: Annotated[ImportRequest, Body()]) -> SaveManyReply:
         """Save exported entries under their ids and with their times, a result or an error for each.
 
-        What is there already, the same or newer, stays. All that is imported is of origin `import` and of
-        trust `external`.
+        What is there already, the same or newer, stays, and what was forgotten stays so unless
+        `include_forgotten`. All that is imported is of origin `import` and of trust `external`.
         """
         most = self._limits.max_entries_per_request
         if len(body.entries) > most:

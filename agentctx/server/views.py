@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
@@ -9,11 +10,18 @@ from typing import Any
 from agentctx.rag.explain import Explanation, Places
 from agentctx.rag.service import Hit
 from agentctx.rag.word_match import WordMatch
+from agentctx.storage.audit import AuditRow
+from agentctx.storage.audit import Verdict as AuditOutcome
 from agentctx.storage.injections import CandidateFigures, Receipt
 from agentctx.storage.records import Change, Entry
+from agentctx.storage.trust import NOTHING_KNOWN, Provenance
 from agentctx.stores.base import StoreResult
 from agentctx.times import format_time
 from agentctx.wire import (
+    AuditEvent,
+    AuditFault,
+    AuditPage,
+    AuditVerdict,
     EmbeddingState,
     EntryView,
     ExplainReply,
@@ -40,10 +48,12 @@ def save_result(result: StoreResult) -> SaveResult:
         changed=saved.change is not Change.NONE,
         redacted=list(result.redacted),
         embedding=embedding_state(embedded=saved.embedded, pending=saved.pending),
+        flags=list(result.flags),
+        quarantined=saved.quarantined,
     )
 
 
-def entry_view(entry: Entry) -> EntryView:
+def entry_view(entry: Entry, known: Provenance = NOTHING_KNOWN) -> EntryView:
     return EntryView(
         id=entry.id,
         version=entry.version,
@@ -62,6 +72,10 @@ def entry_view(entry: Entry) -> EntryView:
         updated=format_time(entry.updated),
         expires=None if entry.expires is None else format_time(entry.expires),
         embedding=embedding_state(embedded=entry.embedded, pending=entry.pending),
+        flags=list(known.flags),
+        derived_from=list(known.derived_from),
+        quarantined=known.quarantined,
+        revocation=known.revocation,
     )
 
 
@@ -86,6 +100,7 @@ def passage(hit: Hit) -> Passage:
         # The location says what the record of the file is for.
         attributes={name: value for name, value in entry.attributes.items() if name != "file"},
         location=hit.chunk.location,
+        flags=list(hit.chunk.flags),
     )
 
 
@@ -143,3 +158,44 @@ def _summary(receipt: Receipt) -> dict[str, Any]:
         "fates": dict(receipt.fates),
         "injected": receipt.fates.get("injected", 0),
     }
+
+
+def audit_page(rows: Sequence[AuditRow], *, limit: int) -> AuditPage:
+    """Rows as they are stored; `next` when there may be more."""
+    events = [audit_event(row) for row in rows]
+    has_more = len(events) == limit and events[-1].seq > 1
+    return AuditPage(events=events, next=events[-1].seq if has_more else None)
+
+
+def audit_event(row: AuditRow) -> AuditEvent:
+    return AuditEvent(
+        seq=row.seq,
+        at=format_time(row.at),
+        kind=row.kind,
+        principal=row.principal,
+        namespace=row.namespace,
+        subject=row.subject,
+        detail=_detail(row.detail),
+        hash=row.hash.hex(),
+    )
+
+
+def audit_verdict(outcome: AuditOutcome) -> AuditVerdict:
+    return AuditVerdict(
+        sound=outcome.is_sound,
+        rows=outcome.rows,
+        first=outcome.first,
+        last=outcome.last,
+        head=outcome.head,
+        faults=outcome.faults,
+        listed=[AuditFault(seq=fault.seq, problem=fault.problem) for fault in outcome.listed],
+    )
+
+
+def _detail(text: str) -> dict[str, Any]:
+    """A row that somebody has tampered with can be shown as well."""
+    try:
+        detail = json.loads(text)
+    except ValueError:
+        detail = None
+    return detail if isinstance(detail, dict) else {"unreadable": text[:200]}

@@ -20,6 +20,7 @@ import aiosqlite
 import sqlite_vec
 
 from agentctx.errors import AgentctxError, DriverUnsuitable, StorageClosed, StorageFailed, StorageFull
+from agentctx.sqlite.hardening import Hardening
 
 T = TypeVar("T")
 Version: TypeAlias = tuple[int, int, int]
@@ -148,6 +149,10 @@ else:
     complete_statement = _driver.complete_statement
 
 
+hardening: Final = Hardening(_driver)
+"""Limits and the defensive mode of every connection that is opened here."""
+
+
 def sqlite_version() -> str:
     """Version of the SQLite in use, like `3.53.4`."""
     return str(_driver.sqlite_version)
@@ -222,7 +227,7 @@ def _create_private(path: Path) -> None:
 
 
 def _connect(path: Path, *, mode: str) -> Connection:
-    connection: Connection = _driver.connect(
+    connection: Connection = hardening.connect(
         f"{path.as_uri()}?mode={mode}",
         uri=True,
         isolation_level=None,
@@ -297,6 +302,7 @@ class ConnectionThread:
 
         def connect() -> Connection:
             opened.append(open_connection(path, readonly=readonly))
+            hardening.defend(opened[0])
             return opened[0]
 
         bridge = aiosqlite.Connection(connect, _ROWS_A_HOP)
@@ -392,6 +398,7 @@ __all__ = [
     "complete_statement",
     "driver_name",
     "finish",
+    "hardening",
     "is_fixed",
     "open_connection",
     "open_copy_target",

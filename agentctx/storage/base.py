@@ -10,17 +10,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
+from agentctx.errors import StorageFailed
+from agentctx.storage.audit import AuditStorage
 from agentctx.storage.backups import Backup
 from agentctx.storage.care import ScrubStorage, StorageCare
 from agentctx.storage.entries import EntryStorage
 from agentctx.storage.injections import InjectionStorage
 from agentctx.storage.jobs import OutboxStorage
+from agentctx.storage.proofs import ProofStorage, SlotStorage
 from agentctx.storage.records import StorageStats
 from agentctx.storage.search import SearchStorage
 from agentctx.storage.spaces import SpaceStorage
+from agentctx.storage.trust import TrustStorage
 
 
-class Storage(EntryStorage, SearchStorage, OutboxStorage, SpaceStorage, StorageCare, Protocol):
+class Storage(EntryStorage, SearchStorage, OutboxStorage, SpaceStorage, StorageCare, TrustStorage, Protocol):
     """Everything the service keeps."""
 
     @property
@@ -28,6 +32,20 @@ class Storage(EntryStorage, SearchStorage, OutboxStorage, SpaceStorage, StorageC
 
     @property
     def scrub(self) -> ScrubStorage: ...
+
+    @property
+    def slots(self) -> SlotStorage: ...
+
+    @property
+    def proofs(self) -> ProofStorage: ...
+
+    @property
+    def write_fault(self) -> StorageFailed | None:
+        """Why nothing can be written at present; the engine looks by itself for when it can again."""
+        ...
+
+    @property
+    def audit(self) -> AuditStorage: ...
 
     async def backup(self, target: Path) -> Backup:
         """Write a verified copy of everything, as it is at one moment, into a file; saves go on meanwhile.
@@ -38,6 +56,10 @@ class Storage(EntryStorage, SearchStorage, OutboxStorage, SpaceStorage, StorageC
             InvalidInput: no absolute path, or a file that is there and is no backup.
             StorageFull, StorageFailed: what was there stays.
         """
+        ...
+
+    async def turn(self) -> None:
+        """Return when the writer has come around to it. Raises as a write."""
         ...
 
     async def stats(self) -> StorageStats: ...

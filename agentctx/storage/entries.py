@@ -38,9 +38,15 @@ class EntryStorage(Protocol):
         ...
 
     async def revise(
-        self, entry_id: str, revision: Revision, *, owed: bool, if_version: int | None = None
+        self,
+        entry_id: str,
+        revision: Revision,
+        *,
+        owed: bool,
+        if_version: int | None = None,
+        principal: int | None = None,
     ) -> Saved:
-        """Save what `revision(live entry, None)` makes of an entry.
+        """Save what `revision(live entry, None)` makes of an entry. `principal` is who asked for it.
 
         Raises:
             NotFound: no live entry has this id.
@@ -106,12 +112,14 @@ class EntryStorage(Protocol):
         updated: int,
         owed: bool,
         dry_run: bool = False,
+        include_forgotten: bool = False,
     ) -> Saved:
         """Save an entry under an id, with its times, unless it is there and the same, or newer.
 
         `dry_run`: only say what would be done.
 
         Raises:
+            Forgotten: the id was forgotten, and not `include_forgotten`.
             InvalidInput: the id is another entry's.
             StorageFull, StorageFailed: nothing was saved.
         """

@@ -45,6 +45,12 @@ class Draft:
     principal: int
     """The kernel's uid of who saved it."""
     expires: int | None = None
+    derived_from: tuple[str, ...] = ()
+    """Ids of the entries it was made of: it has the least trust of all."""
+    flags: tuple[str, ...] | None = None
+    """What its text looks like that an LLM might obey; None: as before."""
+    is_held: bool = False
+    """Whether it goes into quarantine for that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +134,8 @@ class Saved:
     """Whether an enabled space exists at all."""
     erased: str | None = None
     """An expired entry with the same key, which was removed for it."""
+    quarantined: bool = False
+    """Whether no answer may hold it."""
 
 
 class SpaceState(StrEnum):
@@ -198,6 +206,8 @@ class Filter:
     key_prefix: str | None = None
     until: int | None = None
     """Bounds of `updated`: `since <= updated < until`."""
+    with_quarantined: bool = False
+    """For lists; no answer to a question may hold what is in quarantine."""
 
 
 class WordHit(NamedTuple):
@@ -228,6 +238,8 @@ class ResolvedChunk:
     """Without its content: `entry.content` is empty here."""
     location: Location | None = None
     """Where in its file the chunk stands, if the entry is of one."""
+    flags: tuple[str, ...] = ()
+    """What the entry's text looks like that an LLM might obey."""
 
 
 @dataclass(frozen=True, slots=True)

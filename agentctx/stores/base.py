@@ -14,6 +14,7 @@ from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.config.schema import LimitSettings
 from agentctx.errors import InvalidInput, NotFound, SecretRefused, StorageCorrupt
 from agentctx.redaction.redactor import Redactor, no_redaction
+from agentctx.screening.screener import Screener, no_screening
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Clock, Draft, Entry, Filter, IdempotencyKey, Job, Revision, Saved
 from agentctx.stores.bodies import NEW_COUNTS, Body, Kind
@@ -51,14 +52,17 @@ class SaveContext:
     ttl: str | None = None
     if_version: int | None = None
     idempotency: IdempotencyKey | None = None
+    derived_from: tuple[str, ...] = ()
+    """Ids of the entries it was made of."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreResult:
-    """The outcome of a save and the kinds of secrets that were cut out before it."""
+    """The outcome of a save, the kinds of secrets cut out before it, and what its text looks like."""
 
     saved: Saved
     redacted: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
 
 
 class EntryStore:
@@ -76,6 +80,7 @@ class EntryStore:
         clock: Clock,
         limits: LimitSettings | None = None,
         redactor: Redactor = no_redaction,
+        screener: Screener = no_screening,
         ttls: Mapping[str, str] | None = None,
     ) -> None:
         self._storage = storage
@@ -84,6 +89,7 @@ class EntryStore:
         self._clock = clock
         self._limits = limits or LimitSettings()
         self._redactor = redactor
+        self._screener = screener
         self._ttls = ttls or {}
 
     async def save_fields(
@@ -108,15 +114,16 @@ class EntryStore:
         kinds = _distinct(of_fields, of_names)
         body = kind.compose(kind.model.model_construct(**redacted))
         spans = await _cut(body)
+        draft = await self._screen(self._draft(collection, kind, body, spans, context))
         saved = await self._storage.save(
-            self._draft(collection, kind, body, spans, context),
+            draft,
             owed=self._on_saved is not None,
             if_version=context.if_version,
             idempotency=context.idempotency,
-            revision=revision,
+            revision=self._screened_revision(revision) if revision else None,
         )
         self._emit(saved)
-        return StoreResult(saved, kinds)
+        return StoreResult(saved, kinds, draft.flags or ())
 
     async def edit(
         self,
@@ -125,6 +132,7 @@ class EntryStore:
         *,
         if_version: int | None = None,
         ttl: str | None = None,
+        principal: int | None = None,
     ) -> StoreResult:
         """Change some fields of an entry; the others stay.
 
@@ -144,14 +152,26 @@ class EntryStore:
             checked = check(kind.model, values, self._limits, what=what)
             return revised_draft(entry, kind, kind.compose(checked), expires=expires or entry.expires)
 
-        return StoreResult(await self.revise(entry_id, revision, if_version=if_version), kinds)
+        found: list[tuple[str, ...]] = []
+        screened = self._screened_revision(revision, found)
+        saved = await self.revise(entry_id, screened, if_version=if_version, principal=principal)
+        return StoreResult(saved, kinds, found[-1] if found else ())
 
-    async def import_entry(self, entry: Entry, *, principal: int, dry_run: bool = False) -> StoreResult:
+    async def import_entry(
+        self,
+        entry: Entry,
+        *,
+        principal: int,
+        derived_from: tuple[str, ...] = (),
+        dry_run: bool = False,
+        include_forgotten: bool = False,
+    ) -> StoreResult:
         """Save a version that was exported, under its id and with its times.
 
         Whatever it says of itself, it is of origin `import` and its trust is `external`.
 
         Raises:
+            Forgotten: its id was forgotten, and not `include_forgotten`.
             InvalidInput: a field is missing, unknown or malformed, or the id is another entry's.
             SecretRefused: it holds secrets, and they are refused.
             UnknownCollection, StorageFull, StorageFailed.
@@ -178,6 +198,7 @@ class EntryStore:
             attributes=counted(body, entry),
         )
         draft = await asyncio.to_thread(revised_draft, ours, kind, body, expires=entry.expires)
+        draft = await self._screen(replace(draft, derived_from=derived_from))
         saved = await self._storage.import_entry(
             draft,
             entry_id=entry.id,
@@ -185,14 +206,26 @@ class EntryStore:
             updated=entry.updated,
             owed=self._on_saved is not None,
             dry_run=dry_run,
+            include_forgotten=include_forgotten,
         )
         self._emit(saved)
-        return StoreResult(saved, kinds)
+        return StoreResult(saved, kinds, draft.flags or ())
 
-    async def revise(self, entry_id: str, revision: Revision, *, if_version: int | None = None) -> Saved:
+    async def revise(
+        self,
+        entry_id: str,
+        revision: Revision,
+        *,
+        if_version: int | None = None,
+        principal: int | None = None,
+    ) -> Saved:
         """Save what `revision` makes of an entry, and tell the embed callback."""
         saved = await self._storage.revise(
-            entry_id, revision, owed=self._on_saved is not None, if_version=if_version
+            entry_id,
+            revision,
+            owed=self._on_saved is not None,
+            if_version=if_version,
+            principal=principal,
         )
         self._emit(saved)
         return saved
@@ -227,6 +260,7 @@ class EntryStore:
             collections=tuple(collections or self._kinds),
             session=redact_name(session, self._redactor)[0],
             key_prefix=key_prefix,
+            with_quarantined=True,
         )
         return await self._storage.list_entries(wanted, limit=limit, before=before, with_content=with_content)
 
@@ -282,7 +316,25 @@ class EntryStore:
             trust=_TRUST_OF_ORIGIN[context.origin],
             principal=context.principal,
             expires=self._expires(context.ttl or self._ttls.get(collection)),
+            derived_from=context.derived_from,
         )
+
+    async def _screen(self, draft: Draft) -> Draft:
+        """The draft with the flags of its text, and what follows from them."""
+        if len(draft.content) <= INLINE_CHARS:
+            return screened(draft, self._screener)
+        return await asyncio.to_thread(screened, draft, self._screener)
+
+    def _screened_revision(self, revision: Revision, found: list[tuple[str, ...]] | None = None) -> Revision:
+        """The revision whose text is screened; its flags are put into `found`, each time it is made."""
+
+        def screened_revision(entry: Entry, draft: Draft | None) -> Draft:
+            revised = screened(revision(entry, draft), self._screener)
+            if found is not None:
+                found.append(revised.flags or ())
+            return revised
+
+        return screened_revision
 
     def _expires(self, ttl: str | None) -> int | None:
         return self._clock() + parse_duration(ttl) if ttl else None
@@ -294,6 +346,12 @@ class EntryStore:
 
 def _distinct(*kinds: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kind for each in kinds for kind in each))
+
+
+def screened(draft: Draft, screener: Screener) -> Draft:
+    """The draft with the flags of all that a reader gets to see of it."""
+    flags = screener(f"{draft.labels}\n{draft.content}")
+    return replace(draft, flags=flags, is_held=bool(flags) and screener.quarantines)
 
 
 def counted(body: Body, entry: Entry) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from agentctx.config.schema import LimitSettings
 from agentctx.redaction.redactor import Redactor, no_redaction
+from agentctx.screening.screener import Screener, no_screening
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Clock, Entry
 from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext, StoreResult
@@ -26,9 +27,12 @@ class KnowledgeStore(EntryStore):
         clock: Clock,
         limits: LimitSettings | None = None,
         redactor: Redactor = no_redaction,
+        screener: Screener = no_screening,
     ) -> None:
         kinds = {"knowledge": KINDS["knowledge"]}
-        super().__init__(storage, kinds, on_saved, clock=clock, limits=limits, redactor=redactor)
+        super().__init__(
+            storage, kinds, on_saved, clock=clock, limits=limits, redactor=redactor, screener=screener
+        )
 
     async def save(
         self,

@@ -8,6 +8,7 @@ from typing import Any
 
 from agentctx.config.schema import LimitSettings
 from agentctx.redaction.redactor import Redactor, no_redaction
+from agentctx.screening.screener import Screener, no_screening
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Clock, Draft, Entry, Revision, Saved
 from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext, StoreResult, revised_draft
@@ -28,9 +29,16 @@ class LearningStore(EntryStore):
         clock: Clock,
         limits: LimitSettings | None = None,
         redactor: Redactor = no_redaction,
+        screener: Screener = no_screening,
     ) -> None:
         super().__init__(
-            storage, {"learning": _KIND}, on_saved, clock=clock, limits=limits, redactor=redactor
+            storage,
+            {"learning": _KIND},
+            on_saved,
+            clock=clock,
+            limits=limits,
+            redactor=redactor,
+            screener=screener,
         )
 
     async def save(
@@ -58,14 +66,14 @@ class LearningStore(EntryStore):
         given = {name: value for name, value in values.items() if value is not None}
         return await self.save_fields("learning", given, context or SaveContext(), revision=happened_again)
 
-    async def record_outcome(self, entry_id: str, *, success: bool) -> Saved:
+    async def record_outcome(self, entry_id: str, *, success: bool, principal: int | None = None) -> Saved:
         """Tell whether applying the learning worked; its confidence follows.
 
         Raises:
             NotFound: no such learning.
         """
         await self.get(entry_id)
-        return await self.revise(entry_id, applied(success=success))
+        return await self.revise(entry_id, applied(success=success), principal=principal)
 
 
 def confidence(successes: int, failures: int) -> float:
@@ -82,7 +90,12 @@ def happened_again(entry: Entry, draft: Draft | None) -> Draft:
     revised = _revised(entry, {**known, **new, "tags": tags}, occurrences=_counts(entry)["occurrences"] + 1)
     if draft is None:
         return revised
-    return replace(revised, trust=draft.trust, expires=draft.expires or entry.expires)
+    return replace(
+        revised,
+        trust=draft.trust,
+        expires=draft.expires or entry.expires,
+        derived_from=draft.derived_from,
+    )
 
 
 def applied(*, success: bool) -> Revision:

@@ -8,6 +8,7 @@ from typing import Any
 
 from agentctx.config.schema import LimitSettings
 from agentctx.redaction.redactor import Redactor, no_redaction
+from agentctx.screening.screener import Screener, no_screening
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Clock
 from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext, StoreResult
@@ -25,9 +26,12 @@ class MemoryStore(EntryStore):
         clock: Clock,
         limits: LimitSettings | None = None,
         redactor: Redactor = no_redaction,
+        screener: Screener = no_screening,
     ) -> None:
         kinds = {name: KINDS[name] for name in ("observation", "reflection")}
-        super().__init__(storage, kinds, on_saved, clock=clock, limits=limits, redactor=redactor)
+        super().__init__(
+            storage, kinds, on_saved, clock=clock, limits=limits, redactor=redactor, screener=screener
+        )
 
     async def save_observation(
         self,

@@ -8,6 +8,7 @@ from typing import Any
 from agentctx.config.schema import CollectionSettings, LimitSettings
 from agentctx.errors import UnknownCollection
 from agentctx.redaction.redactor import Redactor, no_redaction
+from agentctx.screening.screener import Screener, no_screening
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Clock, Revision
 from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext, StoreResult
@@ -28,13 +29,25 @@ class Stores(EntryStore):
         clock: Clock,
         limits: LimitSettings | None = None,
         redactor: Redactor = no_redaction,
+        screener: Screener = no_screening,
         declared: Mapping[str, CollectionSettings] | None = None,
     ) -> None:
         declared = declared or {}
         kinds = {**KINDS, **dict.fromkeys(declared, CUSTOM_KIND)}
         ttls = {name: settings.ttl for name, settings in declared.items() if settings.ttl}
-        super().__init__(storage, kinds, on_saved, clock=clock, limits=limits, redactor=redactor, ttls=ttls)
-        self.learning = LearningStore(storage, on_saved, clock=clock, limits=limits, redactor=redactor)
+        super().__init__(
+            storage,
+            kinds,
+            on_saved,
+            clock=clock,
+            limits=limits,
+            redactor=redactor,
+            screener=screener,
+            ttls=ttls,
+        )
+        self.learning = LearningStore(
+            storage, on_saved, clock=clock, limits=limits, redactor=redactor, screener=screener
+        )
 
     @property
     def collections(self) -> tuple[str, ...]:

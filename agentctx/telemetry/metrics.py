@@ -93,6 +93,12 @@ INJECTIONS = _counter(
     "position",
     "block",
 )
+QUOTA_REFUSALS = _counter(
+    "agentctx_quota_refusals_total",
+    "What users with quotas were refused, by quota: requests, connections, queue or stored",
+    "quota",
+)
+
 NOT_INJECTED = _counter(
     "agentctx_injections_left_out_total", "LLM calls without a block for their question, by why", "reason"
 )
@@ -111,11 +117,31 @@ REQUESTS = _counter(
 REQUEST_SECONDS = _histogram("agentctx_http_request_seconds", "Answering a request", "route")
 
 DATABASE_READABLE = _gauge("agentctx_database_readable", "1 when the queue could be read just now, else 0")
+DATABASE_WRITABLE = _gauge(
+    "agentctx_database_writable", "0 while the disk has failed and the database is not verified yet, else 1"
+)
 DATABASE_BYTES = _gauge("agentctx_database_bytes", "Size of the database file")
 CHECKSUM_FAILURES = _counter(
     "agentctx_checksum_failures_total", "Reads that met a damaged entry or vector; it was left out"
 )
 WAL_BYTES = _gauge("agentctx_wal_bytes", "Size of the write-ahead log")
+
+VECTOR_SLOTS = _gauge(
+    "agentctx_vector_slots",
+    "Slots for vectors in the file: used, dead (packing gives them back) or spare",
+    "state",
+)
+PROVED_AT = _gauge(
+    "agentctx_proof_timestamp_seconds", "When what is stored was last proved to fit together, since 1970"
+)
+INVARIANT_VIOLATIONS = _gauge("agentctx_invariant_violations", "Violations that the last census found")
+FINGERPRINT_MISMATCHES = _gauge(
+    "agentctx_fingerprint_mismatches", "Spaces whose vectors were not of a running model at the last proof"
+)
+CANARIES = _gauge(
+    "agentctx_canaries", "Stored chunks that the last proof asked for, by their own words or vectors", "by"
+)
+CANARIES_LOST = _gauge("agentctx_canaries_lost", "Those of them that were not found", "by")
 
 BACKUP_MADE = _gauge(
     "agentctx_backup_timestamp_seconds", "When the last verified backup was made, since 1970; 0: none was"
@@ -126,6 +152,7 @@ BACKUP_FAILING = _gauge("agentctx_backup_failing", "1 when a backup failed after
 LOOP_LAG = _histogram(
     "agentctx_loop_lag_seconds", "How late the event loop was for an alarm, once a second", buckets=_LAG
 )
+LOOP_LAG_WORST = _gauge("agentctx_loop_lag_worst_seconds", "The most of that in the last five minutes")
 EMBED_CPU = _counter("agentctx_embed_cpu_seconds_total", "CPU time spent inside the embedder")
 BUILD = _gauge("agentctx_build_info", "Always 1; the labels say what runs", "version", "python", "sqlite")
 RESIDENT = _gauge("process_resident_memory_bytes", "Memory of the process in RAM")

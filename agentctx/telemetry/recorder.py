@@ -12,6 +12,7 @@ from typing import Self, TypeAlias
 from agentctx.telemetry import metrics
 from agentctx.telemetry.base import EmbedKind, Headers, Operation, Stage
 from agentctx.telemetry.labels import failure_code, provider_failure, status_class
+from agentctx.telemetry.loop_lag import LoopLag
 from agentctx.telemetry.recent import Recent
 from agentctx.telemetry.tally import Count, Labels, Samples, Spread
 from agentctx.wire import ActivityStatus, InjectionPosition
@@ -42,9 +43,11 @@ class Recorder:
         self._degraded = Count(metrics.DEGRADED)
         self._injections = Count(metrics.INJECTIONS)
         self._not_injected = Count(metrics.NOT_INJECTED)
+        self._quota_refusals = Count(metrics.QUOTA_REFUSALS)
         self._requests = Count(metrics.REQUESTS)
         self._request_seconds = Spread(metrics.REQUEST_SECONDS)
         self._loop_lag = Spread(metrics.LOOP_LAG)
+        self.loop_lag = LoopLag()
         self._asked = 0
         self._recent_saves = Recent()
         self._recent_answers = Recent()
@@ -74,12 +77,16 @@ class Recorder:
     def not_injected(self, reason: str) -> None:
         self._not_injected.add((reason,))
 
+    def refused(self, quota: str) -> None:
+        self._quota_refusals.add((quota,))
+
     def committed(self, seconds: float, members: int) -> None:
         self._commit_seconds.add(seconds)
         self._commit_members.add(members)
 
     def lagged(self, seconds: float) -> None:
         self._loop_lag.add(seconds)
+        self.loop_lag.note(seconds)
 
     def activity(self, *, embedded: int) -> ActivityStatus:
         """What happened since the start; `embedded` vectors are counted by the queue."""

@@ -161,6 +161,9 @@ class Tracing:
     def not_injected(self, reason: str) -> None:
         self._inner.not_injected(reason)
 
+    def refused(self, quota: str) -> None:
+        self._inner.refused(quota)
+
     def committed(self, seconds: float, members: int) -> None:
         self._inner.committed(seconds, members)  # shared by many requests: the span of none
 

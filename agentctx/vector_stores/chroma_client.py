@@ -72,7 +72,13 @@ def _require_answer(address: str, headers: Mapping[str, str] | None, timeout_s: 
     import httpx
 
     path = "/api/v2/heartbeat"
-    httpx.get(address + path, headers=dict(headers or {}), timeout=timeout_s).raise_for_status()
+    httpx.get(
+        address + path,
+        headers=dict(headers or {}),
+        timeout=timeout_s,
+        trust_env=False,
+        follow_redirects=False,
+    ).raise_for_status()
 
 
 def _sessions(client: ClientAPI) -> list[Any]:

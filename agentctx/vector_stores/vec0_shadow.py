@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from agentctx.sqlite.driver import Connection
+from agentctx.sqlite.driver import Connection, hardening
 from agentctx.vector_stores.vec0 import BLOCK_SIZE, quoted
 
 Places: TypeAlias = npt.NDArray[np.int64]
@@ -124,13 +124,14 @@ def content_faults(connection: Connection, table: str, dimension: int) -> list[s
 def drop(connection: Connection, table: str) -> None:
     """Remove the table and all its parts, whichever of them are there."""
     missing = missing_tables(connection, table)
-    if table not in missing:
-        # vec0 removes nothing when it cannot remove everything.
-        for name in missing:
-            connection.execute(f"CREATE TABLE {quoted(name)} (id)")
-        connection.execute(f"DROP TABLE {quoted(table)}")
-    for part in _PARTS:
-        connection.execute(f"DROP TABLE IF EXISTS {quoted(f'{table}_{part}')}")
+    with hardening.undefended(connection):
+        if table not in missing:
+            # vec0 removes nothing when it cannot remove everything.
+            for name in missing:
+                connection.execute(f"CREATE TABLE {quoted(name)} (id)")
+            connection.execute(f"DROP TABLE {quoted(table)}")
+        for part in _PARTS:
+            connection.execute(f"DROP TABLE IF EXISTS {quoted(f'{table}_{part}')}")
 
 
 def _disagreeing_slots(block: _Block, places: Places) -> int:

@@ -23,6 +23,7 @@ from agentctx.wire.names import (
     Order,
     Origin,
     PlaceUnit,
+    Quarantine,
     ReembedAction,
     ReembedStage,
     Trust,
@@ -30,6 +31,7 @@ from agentctx.wire.names import (
 )
 
 if TYPE_CHECKING:
+    from agentctx.wire.audit import AuditEvent, AuditFault, AuditPage, AuditVerdict, AuditVerifyRequest
     from agentctx.wire.doctor import CheckResult, DoctorReply, DoctorSummary
     from agentctx.wire.entries import (
         EditRequest,
@@ -78,6 +80,7 @@ if TYPE_CHECKING:
     )
     from agentctx.wire.reembed import ModelComparison, ModelSpace, ReembedCost, ReembedReply
     from agentctx.wire.transfer import ExportedEntry, ExportReply, ImportEntry, ImportRequest
+    from agentctx.wire.trust import ReleaseReply, RevokeReply, RevokeRequest
 
 __all__ = [
     "API_PREFIX",
@@ -87,6 +90,11 @@ __all__ = [
     "REQUEST_ID_HEADER",
     "VERSION_HEADER",
     "ActivityStatus",
+    "AuditEvent",
+    "AuditFault",
+    "AuditPage",
+    "AuditVerdict",
+    "AuditVerifyRequest",
     "BackupReply",
     "BackupRequest",
     "BuriedJob",
@@ -130,12 +138,16 @@ __all__ = [
     "ProviderCost",
     "ProviderStatus",
     "ProxyStatus",
+    "Quarantine",
     "QueueReply",
     "ReembedAction",
     "ReembedCost",
     "ReembedReply",
     "ReembedStage",
+    "ReleaseReply",
     "RetryReply",
+    "RevokeReply",
+    "RevokeRequest",
     "SaveManyReply",
     "SaveManyRequest",
     "SaveRequest",
@@ -151,6 +163,11 @@ __all__ = [
 # A dataclass costs a millisecond to make: a client makes those it meets.
 _HOMES = {
     "ActivityStatus": "operations",
+    "AuditEvent": "audit",
+    "AuditFault": "audit",
+    "AuditPage": "audit",
+    "AuditVerdict": "audit",
+    "AuditVerifyRequest": "audit",
     "BackupReply": "operations",
     "BackupRequest": "operations",
     "BuriedJob": "operations",
@@ -190,7 +207,10 @@ _HOMES = {
     "QueueReply": "operations",
     "ReembedCost": "reembed",
     "ReembedReply": "reembed",
+    "ReleaseReply": "trust",
     "RetryReply": "operations",
+    "RevokeReply": "trust",
+    "RevokeRequest": "trust",
     "SaveManyReply": "entries",
     "SaveManyRequest": "entries",
     "SaveRequest": "entries",

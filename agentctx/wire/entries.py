@@ -6,7 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from agentctx.wire.failures import ErrorReply
-from agentctx.wire.names import DEFAULT_NAMESPACE, STRICT, EmbeddingState, Origin, PlaceUnit, Trust
+from agentctx.wire.names import (
+    DEFAULT_NAMESPACE,
+    STRICT,
+    EmbeddingState,
+    Origin,
+    PlaceUnit,
+    Quarantine,
+    Trust,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,6 +59,9 @@ class SaveRequest:
     """Name of the agent that saves it; found by words and filtered by."""
     origin: Origin = "agent"
     """Who made it and how; it decides the trust."""
+    derived_from: list[str] | None = None
+    """Ids of the entries it was made of. Its trust is the least of its own and theirs; one that is not in the
+    namespace counts as `external`."""
     ttl: str | None = None
     """How long to keep it: a number and s, m, h, d or w (`30d`)."""
     if_version: int | None = None
@@ -99,6 +110,10 @@ class SaveResult:
     """The kinds of secrets that were cut out before anything was stored."""
     embedding: EmbeddingState = "pending"
     """`done`: found by meaning; `pending`: soon; `off`: nothing is embedded."""
+    flags: list[str] = field(default_factory=list)
+    """What its text looks like that an LLM might obey."""
+    quarantined: bool = False
+    """Whether no answer will hold it until it is released."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -155,6 +170,14 @@ class EntryView:
     updated: str
     expires: str | None
     embedding: EmbeddingState
+    flags: list[str] = field(default_factory=list)
+    """What the text of the live version looks like that an LLM might obey."""
+    derived_from: list[str] = field(default_factory=list)
+    """Ids of the entries it was made of, there or not."""
+    quarantined: Quarantine | None = None
+    """Why no answer holds it: `screened` for its flags, `revoked` with its source; null when answers may."""
+    revocation: int | None = None
+    """Which revocation holds it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

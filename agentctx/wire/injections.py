@@ -23,7 +23,9 @@ class InjectionCandidate:
     """Words and meaning fused, 0 to 1."""
     fate: Fate
     """`floor`: not close enough; `share`: better passages of its entry; `limit`: better passages; `stale`: it
-    changed meanwhile; `present`: the conversation holds it; `duplicate`: another one says it; `budget`."""
+    changed meanwhile; `flagged`: shaped like instructions, and meant for a system prompt; `present`: the
+    conversation holds it; `duplicate`: another one says it; `cap`: enough of its source, or of external
+    entries, is in it; `budget`."""
     duplicate_of: str | None = None
     """The entry that says the same."""
     reranked: int | None = None
@@ -102,8 +104,8 @@ class ExplainReply:
     entry: str
     verdict: Verdict
     """The fate of its best passage, or why none was found: `not_found`: no such entry; `expired`;
-    `namespace`: it is in another one; `filter`: the question is narrowed to others; `trust`: too little for a
-    system prompt; `no_vector`: not embedded yet, and no word matches; `no_match`."""
+    `quarantined`; `namespace`: it is in another one; `filter`: the question is narrowed to others; `trust`:
+    too little for a system prompt; `no_vector`: not embedded yet, and no word matches; `no_match`."""
     message: str
     """The same in a sentence, with the figures that decided."""
     word_rank: int | None = None

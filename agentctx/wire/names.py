@@ -16,10 +16,16 @@ Origin = Literal["user", "agent", "tool", "document", "import", "capture"]
 Trust = Literal["operator", "agent", "external"]
 Order = Literal["distance", "relevance"]
 InjectionPosition = Literal["system", "tail"]
-Fate = Literal["injected", "floor", "share", "limit", "stale", "present", "duplicate", "budget"]
+Fate = Literal[
+    "injected", "floor", "share", "limit", "stale", "present", "duplicate", "flagged", "cap", "budget"
+]
 """What becomes of a passage that was found for an injection."""
-Verdict = Literal[Fate, "not_found", "expired", "namespace", "filter", "trust", "no_vector", "no_match"]
+Verdict = Literal[
+    Fate, "not_found", "expired", "quarantined", "namespace", "filter", "trust", "no_vector", "no_match"
+]
 """Why an entry is in an injection, or not."""
+Quarantine = Literal["screened", "revoked"]
+"""Why no answer may hold an entry: its text was flagged, or its source revoked."""
 EmbeddingState = Literal["pending", "done", "off"]
 PlaceUnit = Literal["line", "page", "slide", "sheet", "cell"]
 CheckStatus = Literal["pass", "warn", "fail", "skip"]

@@ -81,13 +81,17 @@ class ProviderStatus:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DatabaseStatus:
-    """Sizes in bytes; `commits` since the start of the daemon."""
+    """Sizes in bytes; `commits` since the start of the daemon.
+
+    `fault` is why nothing can be saved at present; null when saves are taken.
+    """
 
     path: str
     sqlite: str
     bytes: int
     wal_bytes: int
     commits: int
+    fault: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

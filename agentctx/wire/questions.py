@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from agentctx.wire.names import DEFAULT_NAMESPACE, STRICT, InjectionPosition, Order, Origin, PlaceUnit, Trust
@@ -91,6 +91,8 @@ class Passage:
     attributes: dict[str, Any]
     location: Location | None = None
     """For the text of an ingested file."""
+    flags: list[str] = field(default_factory=list)
+    """What the entry's text looks like that an LLM might obey."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

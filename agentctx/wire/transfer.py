@@ -49,13 +49,18 @@ class ImportEntry:
     created: str
     updated: str
     expires: str | None = None
+    derived_from: list[str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportRequest:
-    """Versions to import; those of one entry in their order. `dry_run`: only say what would be done."""
+    """Versions to import; those of one entry in their order. `dry_run`: only say what would be done.
+
+    What was forgotten here is refused (`forgotten`) unless `include_forgotten`.
+    """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
     entries: list[ImportEntry]
     dry_run: bool = False
+    include_forgotten: bool = False

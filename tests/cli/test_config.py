@@ -122,3 +122,12 @@ def test_check_as_json(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_check_of_a_missing_file_is_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["config", "check", str(tmp_path / "absent")]) == 1
     assert "there is no config file" in capsys.readouterr().err
+
+
+def test_check_loads_the_rules_of_redaction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text("[acme]\nregex = '('\n", encoding="utf-8")
+    file = tmp_path / "agentctx.toml"
+    file.write_text(f'[redaction]\nrules_file = "{rules}"\n', encoding="utf-8")
+    assert run(["config", "check", str(file)]) == 1
+    assert str(rules) in capsys.readouterr().out

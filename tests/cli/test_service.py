@@ -12,6 +12,7 @@ import pytest
 
 from agentctx.cli import service
 from agentctx.cli.app import run
+from agentctx.daemon import unit_files
 from agentctx.daemon.unit_files import Program
 
 UNITS = Path("etc/systemd/system")
@@ -57,6 +58,18 @@ def test_an_older_version_of_a_file_is_updated_and_the_service_started_anew(
     found = report(capsys, "install", f"--root={tmp_path}")
     assert states(found)["agentctx.service"] == "updated"
     assert "systemctl stop agentctx.socket agentctx.service" in found["commands"]
+
+
+def test_after_an_update_of_the_program_the_service_is_started_anew(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = f"--root={tmp_path}"
+    report(capsys, "install", root)
+    assert not any("stop" in command for command in report(capsys, "install", root)["commands"])
+    monkeypatch.setattr(unit_files, "__version__", "99.0.0")
+    assert states(report(capsys, "status", root))["agentctx.service"] == "outdated"
+    assert "systemctl stop agentctx.socket agentctx.service" in report(capsys, "install", root)["commands"]
+    assert states(report(capsys, "status", root))["agentctx.service"] == "current"
 
 
 def test_an_edited_file_is_left_until_it_is_forced(

@@ -1,6 +1,6 @@
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -39,6 +39,14 @@ def test_a_degraded_provider_says_why_and_an_empty_daemon_says_none() -> None:
 
     assert "provider  openai, degraded: 401" in lines
     assert "entries   none" in lines
+
+
+def test_why_nothing_can_be_saved_is_told() -> None:
+    database = replace(status_reply().database, fault="the disk has failed")
+
+    lines = status_lines(status_reply(database=database))
+
+    assert "          nothing is saved at present: the disk has failed" in lines
 
 
 def _costing(**changes: object) -> list[str]:

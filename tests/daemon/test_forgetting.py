@@ -9,6 +9,7 @@ from typing import Any
 from agentctx.config.schema import BackupSettings
 from agentctx.daemon.build import Core
 from agentctx.daemon.forgetting import Holding, holding
+from agentctx.storage.audit import AuditQuery
 from agentctx.storage.records import Filter
 from agentctx.times import wall_clock
 from tests.running_core import ME, running_core, save
@@ -43,10 +44,10 @@ async def test_who_forgot_what_is_recorded_without_key_and_content(tmp_path: Pat
         await core.service.forget(entry.id, ME)
         now += 2_000
         await core.storage.sweep()
-        rows = await core.storage._readers.run(
-            lambda conn: conn.execute("SELECT action, principal, entry, collection FROM audit").fetchall()
-        )
-    assert rows == [("forget", ME.uid, entry.id, "knowledge"), ("expire", None, expiring.id, "knowledge")]
+        rows = await core.storage.audit.page(AuditQuery(limit=2))
+    recorded = [(row.kind, row.principal, row.subject, row.detail) for row in reversed(rows)]
+    detail = '{"collection":"knowledge"}'
+    assert recorded == [("forget", ME.uid, entry.id, detail), ("expire", None, expiring.id, detail)]
 
 
 async def test_listeners_hear_of_forgotten_and_expired_entries(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ def _logging_as_before() -> Iterator[None]:
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
+    logging.getLogger("agentctx").setLevel(logging.NOTSET)
     structlog.reset_defaults()
 
 
@@ -53,3 +54,51 @@ def test_a_traceback_shows_no_local_values(format_: str, capsys: pytest.CaptureF
     logged = capsys.readouterr().err
     assert "failed with 9 letters" in logged
     assert "xylophone" not in logged
+
+
+FORGED = "a\r\nERROR forged \x1b[31mred\x07 \x9b2J \u2028 \u202eabc"
+
+
+def test_no_value_makes_a_line_or_moves_the_cursor_on_the_console(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    configure_logging(LogSettings(format="console"))
+    structlog.get_logger("agentctx.test").info(f"event {FORGED}", name=FORGED, many=[FORGED], code=7)
+    logging.getLogger("other").warning("said %s", FORGED)
+    lines = capsys.readouterr().err.split("\n")
+    assert len(lines) == 3
+    plain = "".join(lines).replace("\x1b[0m", "")
+    for colour in ("[1m", "[2m", "[31m\x1b[1m", "[32m", "[33m", "[34m", "[35m", "[36m", "[31m"):
+        plain = plain.replace(f"\x1b{colour}", "")
+    assert plain.isprintable()
+    assert "ERROR forged \\x1b[31mred\\x07" in plain
+
+
+def test_a_traceback_on_the_console_has_no_line_at_the_margin(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging(LogSettings(format="console"))
+    try:
+        raise ValueError(FORGED)
+    except ValueError:
+        structlog.get_logger("agentctx.test").exception("died")
+    first, *rest = capsys.readouterr().err.rstrip("\n").split("\n")
+    assert "died" in first
+    assert rest
+    assert not [line for line in rest if line and not line.startswith("    ")]
+    assert "\x07" not in "".join(rest)
+    assert "\r" not in "".join(rest)
+
+
+def test_json_escapes_what_would_end_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging(LogSettings(format="json"))
+    structlog.get_logger("agentctx.test").info(FORGED, name=FORGED)
+    (line,) = capsys.readouterr().err.rstrip("\n").split("\n")
+    assert line.isascii()
+    assert line.isprintable()
+    assert json.loads(line)["name"] == FORGED
+
+
+def test_at_debug_libraries_stay_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging(LogSettings(level="debug"))
+    logging.getLogger("aiosqlite").debug("executing 'a text'")
+    structlog.get_logger("agentctx.test").debug("ours")
+    assert [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()] == ["ours"]

@@ -252,6 +252,28 @@ async def test_the_watchdog_hears_nothing_of_a_database_that_is_stuck(notify: No
     assert [line["event"] for line in logs] == ["watchdog_not_told"]
 
 
+async def test_the_watchdog_hears_nothing_while_there_is_trouble_and_then_again(
+    notify: NotifySocket,
+) -> None:
+    troubles = ["", "stalled", "stalled", "broken", ""]
+
+    async def sleep(_: float) -> None:
+        if not troubles:
+            raise asyncio.CancelledError
+        await asyncio.sleep(0)
+
+    async def well() -> None:
+        """It answers at once."""
+
+    systemd = Systemd(address=notify.address, watchdog_s=30.0)
+    with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
+        await keep_alive(systemd, Patience(well, 60.0), trouble=lambda: troubles.pop(0), sleep=sleep)
+    Systemd(address=notify.address).stopping()
+    notify.wait_for("STOPPING=1")
+    assert notify.heard[:-1] == [["WATCHDOG=1"]] * 2
+    assert [line["reason"] for line in logs] == ["stalled", "broken"], "each trouble is logged once"
+
+
 async def test_an_error_is_an_answer() -> None:
     clock = Clock()
 

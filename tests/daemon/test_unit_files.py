@@ -104,6 +104,7 @@ def test_what_the_units_name_is_what_the_program_has() -> None:
     assert float(stop_s.removesuffix("s")) > 2 * ServerSettings().shutdown_timeout_s
     assert service["LoadCredential"] == [f"{ENV_PREFIX.lower().rstrip('_')}:/{CREDENTIALS}"]
     assert "PrivateUsers" not in service, "every client would look like nobody"
+    assert "ORT_DISABLE_TELEMETRY=1" in service["Environment"], "nothing leaves the machine by itself"
     command = [sys.executable, "-m", "agentctx", *service["ExecStart"][0].split()[1:], "--help"]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0
 

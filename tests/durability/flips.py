@@ -150,6 +150,7 @@ async def _examined(path: Path, true: Seen) -> tuple[list[str], bool]:
             storage.check_integrity,
             storage.check_words,
             storage.check_vectors,
+            lambda: _audit_faults(storage),
         ]
         for check in checks:
             try:
@@ -163,6 +164,10 @@ async def _examined(path: Path, true: Seen) -> tuple[list[str], bool]:
             return served, True
     finally:
         await storage.close()
+
+
+async def _audit_faults(storage: SqliteStorage) -> int:
+    return (await storage.audit.verify()).faults
 
 
 def _dump(path: Path) -> object:
@@ -194,7 +199,7 @@ def _tried_flip(
     copy.mkdir()
     path = copy / DATABASE_NAME
     shutil.copyfile(source, path)
-    _flip(path, rng.randrange(path.stat().st_size) if at is None else at, rng.randrange(7))
+    _flip(path, rng.randrange(path.stat().st_size) if at is None else at, rng.randrange(8))
     dumped = _dump(path)
     with capture_logs():
         served, is_found = asyncio.run(_examined(path, true))

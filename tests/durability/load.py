@@ -11,6 +11,7 @@ from pathlib import Path
 from agentctx import AsyncClient
 from agentctx.errors import AgentctxError
 from tests.durability.forked_daemon import DaemonEnded, ForkedDaemon
+from tests.durability.greedy import cost_of_greed
 from tests.durability.inspection import inspect
 from tests.durability.ledger import Ledger
 from tests.durability.suite import Outcome
@@ -109,6 +110,7 @@ def _run(n: int, seed: int, folder: Path, *, broken: str) -> Outcome:
     try:
         daemon.start(CONFIG, broken=broken)
         asyncio.run(crowd.come(n))
+        greed = {} if broken else cost_of_greed(daemon.socket)
         daemon.stop()
     except DaemonEnded as error:
         return Outcome(0, (f"it does not start: {error}",))
@@ -116,7 +118,8 @@ def _run(n: int, seed: int, folder: Path, *, broken: str) -> Outcome:
         daemon.end()
     found = inspect(daemon.data_dir)
     problems = [*crowd.violations, *_logged(daemon), *found.violations([crowd.ledger])]
-    return Outcome(n, tuple(problems), {"requests": crowd.requests, "bad connections cut": crowd.cut})
+    figures: dict[str, float | str] = {"requests": crowd.requests, "bad connections cut": crowd.cut, **greed}
+    return Outcome(n, tuple(problems), figures)
 
 
 def _logged(daemon: ForkedDaemon) -> list[str]:

@@ -24,6 +24,7 @@ MODULES = {
     "retries": "tests.durability.retries",
     "model": "tests.durability.model",
     "forgetting": "tests.durability.forgetting",
+    "backup": "tests.durability.backup",
     "flips": "tests.durability.flips",
 }
 

@@ -159,6 +159,28 @@ def ask_with_the_first_model() -> None:
     replace(build, "Serving", mixed)
 
 
+def back_up_the_past() -> None:
+    """The first backup is sound, and every later one is a copy of it."""
+    import shutil
+
+    from agentctx.sqlite.copy import copy_database
+    from agentctx.storage.sqlite import backup
+
+    first: list[tuple[Path, Any]] = []
+
+    def from_the_past(conn: Any, target: Path, **options: Any) -> Any:
+        if first:
+            shutil.copyfile(first[0][0], target)
+            return first[0][1]
+        copied = copy_database(conn, target, **options)
+        kept = target.with_suffix(".first")
+        shutil.copyfile(target, kept)
+        first.append((kept, copied))
+        return copied
+
+    replace(backup, "copy_database", from_the_past)
+
+
 BROKEN: dict[str, Callable[[], None]] = {
     "acknowledge before commit": acknowledge_before_commit,
     "owe nothing": owe_nothing,
@@ -174,4 +196,5 @@ CARELESS: dict[str, Callable[[], None]] = {
     "keep every request": keep_every_request,
     "leave deleted text": leave_deleted_text,
     "ask with the first model": ask_with_the_first_model,
+    "back up the past": back_up_the_past,
 }

@@ -166,6 +166,36 @@ def test_what_is_newer_here_stays(daemons: tuple[DaemonProcess, DaemonProcess], 
         assert (entry.content, entry.version) == ("New.", 2)
 
 
+def test_what_was_forgotten_is_not_brought_back(
+    daemons: tuple[DaemonProcess, DaemonProcess], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, _ = daemons
+    file = tmp_path / "x.jsonl"
+    with one.client() as client:
+        client.save_knowledge("kept", "Kept.", namespace="forgotten")
+        for content in ("A secret wish.", "A secret wish, revised."):
+            gone = client.save_knowledge("gone", content, namespace="forgotten")
+        export = ("export", str(file), "--namespace", "forgotten", "--with-history")
+        assert agentctx(one, *export) == 0
+        client.forget(gone.id)
+        client.save_knowledge("gone", "What has the key now.", namespace="forgotten")
+
+        for options in (("--dry-run",), ()):
+            assert agentctx(one, "import", str(file), *options) == 0
+            out = capsys.readouterr().out
+            assert "already there 1  left out as forgotten 1" in out
+            contents = {entry.content for entry in client.list(namespace="forgotten").entries}
+            assert contents == {"Kept.", "What has the key now."}
+
+        client.forget(next(e for e in client.list(namespace="forgotten").entries if e.key == "gone").id)
+        assert agentctx(one, "import", str(file), "--include-forgotten") == 0
+        assert "imported 1  already there 1" in capsys.readouterr().out
+        assert client.get(gone.id).content == "A secret wish, revised."
+        # It is back on purpose: from here on it is an entry like any other.
+        assert agentctx(one, "import", str(file)) == 0
+        assert "imported 0  already there 2" in capsys.readouterr().out
+
+
 def test_another_file_is_no_export(
     daemons: tuple[DaemonProcess, DaemonProcess], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

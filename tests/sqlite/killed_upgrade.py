@@ -31,7 +31,9 @@ def kill_everywhere(schema: int, folder: Path) -> tuple[int, list[str]]:
         place = folder / str(statement)
         place.mkdir()
         database = unpack(schema, place)
-        before, digest = contents(database), check_copy(database)
+        digest = check_copy(database)
+        # A later schema has the record of what was removed in another table, with a hash in each row.
+        before = {name: rows for name, rows in contents(database).items() if name != "audit"}
         if not _killed_at(database, statement):
             return statement - 1, violations
         violations += [

@@ -64,6 +64,21 @@ async def test_a_damaged_entry_is_refused_and_the_others_are_served(
         await storage.close()
 
 
+async def test_a_place_beyond_the_end_of_its_entry_is_not_served(tmp_path: Path, clock: HandClock) -> None:
+    bad, *good = await filled(tmp_path, clock)
+    chunk = bad.jobs[0].chunk
+    spoil(tmp_path, "UPDATE chunks SET end_at = end_at + 128 WHERE id = ?", chunk)
+    storage = await opened(tmp_path, clock)
+    try:
+        chunks = [job.chunk for each in (bad, *good) for job in each.jobs]
+        found = await storage.resolve(chunks, ALL)
+        assert {resolved.entry.id for resolved in found.values()} == {entry.id for entry in good}
+        (damage,) = await storage.scrub.check_all()
+        assert (damage.entry, damage.what) == (bad.id, "chunk")
+    finally:
+        await storage.close()
+
+
 async def test_a_damaged_vector_is_left_out_found_and_owed_again(tmp_path: Path, clock: HandClock) -> None:
     bad, *_ = await filled(tmp_path, clock)
     chunk = bad.jobs[0].chunk

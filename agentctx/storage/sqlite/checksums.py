@@ -16,6 +16,7 @@ import structlog
 
 from agentctx.errors import StorageCorrupt
 from agentctx.sqlite.driver import Connection
+from agentctx.storage.embedding_text import embedding_text, text_hash
 
 log = structlog.get_logger("agentctx.storage")
 
@@ -103,6 +104,12 @@ def check_content(entry_id: object, content: object, content_hash: object) -> No
     """Raise StorageCorrupt unless the content is as it was written."""
     if not isinstance(content, str) or of_content(content) != content_hash:
         raise _corrupt(entry_id)
+
+
+def is_chunk(content: str, start: int, end: int, *, header: str, digest: object) -> bool:
+    """Whether a chunk is as it was written: its text, and its place, past whose end a slice just stops."""
+    is_inside = 0 <= start <= end <= len(content)
+    return is_inside and text_hash(embedding_text(header, content[start:end])) == digest
 
 
 def _corrupt(entry_id: object) -> StorageCorrupt:

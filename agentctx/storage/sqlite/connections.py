@@ -11,8 +11,10 @@ from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import Writer
 from agentctx.storage.records import Clock
+from agentctx.storage.sqlite.audit_engine import SqliteAudit
 from agentctx.storage.sqlite.checksums import Faults
 from agentctx.storage.sqlite.tidying import Tidying
+from agentctx.storage.sqlite.vector_copies import DEFAULT_MB, MEBIBYTE, VectorCopies
 
 T = TypeVar("T")
 CHECK_TIMEOUT_S = 60.0
@@ -23,7 +25,14 @@ class SqliteConnections:
     """One writer and several readers of a file, as `SqliteStorage.open` makes them."""
 
     def __init__(
-        self, path: Path, writer: Writer, readers: Readers, *, clock: Clock, idempotency_hours: int
+        self,
+        path: Path,
+        writer: Writer,
+        readers: Readers,
+        *,
+        clock: Clock,
+        idempotency_hours: int,
+        memory_mb: int = DEFAULT_MB,
     ) -> None:
         self._path = path
         self._writer = writer
@@ -32,6 +41,8 @@ class SqliteConnections:
         self._idempotency_ms = idempotency_hours * MS_PER_HOUR
         self._one_check = asyncio.Lock()
         self._tidying = Tidying(writer)
+        self.audit = SqliteAudit(writer, readers, clock)
+        self._copies = VectorCopies(readers, memory_mb * MEBIBYTE)
         self.faults = Faults()
         """What did not match its checksum."""
 

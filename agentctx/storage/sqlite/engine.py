@@ -11,7 +11,7 @@ from pathlib import Path
 
 import structlog
 
-from agentctx.errors import AgentctxError
+from agentctx.errors import AgentctxError, StorageFailed
 from agentctx.sqlite import driver, migrate
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
@@ -23,9 +23,14 @@ from agentctx.storage.sqlite.care_engine import SqliteCare
 from agentctx.storage.sqlite.entry_engine import SqliteEntries
 from agentctx.storage.sqlite.injections import SqliteInjections
 from agentctx.storage.sqlite.job_engine import SqliteJobs
+from agentctx.storage.sqlite.proofs import SqliteProofs
 from agentctx.storage.sqlite.scrub import SqliteScrub, fill_missing
 from agentctx.storage.sqlite.search_engine import SqliteSearch
+from agentctx.storage.sqlite.slots import SqliteSlots
 from agentctx.storage.sqlite.space_engine import SqliteSpaces
+from agentctx.storage.sqlite.trust_engine import SqliteTrust
+from agentctx.storage.sqlite.usage import SqliteUsage
+from agentctx.storage.sqlite.vector_copies import DEFAULT_MB
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.times import wall_clock
 
@@ -35,15 +40,27 @@ DATABASE_NAME = "agentctx.db"
 BACKUP_TIMEOUT_S = 3_600.0
 
 
-class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, SqliteCare):
+class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, SqliteCare, SqliteTrust):
     """The embedded engine. Made by `open`; `close` it."""
 
     def __init__(
-        self, path: Path, writer: Writer, readers: Readers, *, clock: Clock, idempotency_hours: int
+        self,
+        path: Path,
+        writer: Writer,
+        readers: Readers,
+        *,
+        clock: Clock,
+        idempotency_hours: int,
+        memory_mb: int = DEFAULT_MB,
     ) -> None:
-        super().__init__(path, writer, readers, clock=clock, idempotency_hours=idempotency_hours)
+        super().__init__(
+            path, writer, readers, clock=clock, idempotency_hours=idempotency_hours, memory_mb=memory_mb
+        )
         self.injections = SqliteInjections(writer, readers, clock)
         self.scrub = SqliteScrub(writer, readers, clock, self.faults)
+        self.slots = SqliteSlots(writer, readers)
+        self.usage = SqliteUsage(readers)
+        self.proofs = SqliteProofs(writer, readers, self._tidying)
 
     @classmethod
     async def open(
@@ -54,8 +71,11 @@ class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, Sqlit
         clock: Clock = wall_clock,
         idempotency_hours: int = 24,
         telemetry: Telemetry = NO_TELEMETRY,
+        memory_mb: int = DEFAULT_MB,
     ) -> SqliteStorage:
         """Open or make the database and bring its schema up to date.
+
+        Up to `memory_mb` are taken to search by vectors in memory; 0 searches the table.
 
         Raises:
             SchemaTooNew: a newer agentctx wrote it; it was not touched.
@@ -63,7 +83,7 @@ class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, Sqlit
             StorageFailed: it is no database, or an applied migration was changed.
         """
         writer, pool = await cls._connect(path, readers=readers, clock=clock, telemetry=telemetry)
-        return cls(path, writer, pool, clock=clock, idempotency_hours=idempotency_hours)
+        return cls(path, writer, pool, clock=clock, idempotency_hours=idempotency_hours, memory_mb=memory_mb)
 
     @staticmethod
     async def _connect(
@@ -80,14 +100,23 @@ class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, Sqlit
             await writer.close()
             raise
 
+    @property
+    def write_fault(self) -> StorageFailed | None:
+        return self._writer.fault
+
     async def turn(self) -> None:
         """Return when the writer has come around to it. Raises as a write."""
         await self._writer.turn()
 
     async def close(self) -> None:
         """Finish what was accepted, then close every connection. Idempotent."""
+        await self._copies.close()
         await self._readers.close()
         await self._writer.close()
+
+    async def tidy(self) -> bool:
+        await self._copies.forget_gone()
+        return await super().tidy()
 
     async def backup(self, target: Path) -> Backup:
         stop = threading.Event()

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from agentctx.errors import IdempotencyKeyReused, NotFound, StorageCorrupt, VersionConflict
+from agentctx.errors import NotFound, StorageCorrupt, VersionConflict
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.ids import uuid7
-from agentctx.storage.records import TRUST_ORDER, Change, Draft, Entry, IdempotencyKey, Job, Revision, Saved
-from agentctx.storage.sqlite import audit, checksums, chunks
+from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Job, Revision, Saved
+from agentctx.storage.sqlite import audit, checksums, chunks, idempotency, provenance, quarantine
 from agentctx.storage.sqlite.checksums import Faults
 from agentctx.storage.sqlite.filters import Condition
 from agentctx.storage.words import scope_token
@@ -50,11 +50,15 @@ def save(
     now: int,
     owed: bool,
     if_version: int | None = None,
-    idempotency: IdempotencyKey | None = None,
+    idempotency_key: IdempotencyKey | None = None,
     revision: Revision | None = None,
+    deed: audit.Deed | None = None,
 ) -> Saved:
-    """Make the entry, or the next version of the live one with the same key."""
-    if idempotency and (earlier := _earlier_answer(conn, idempotency)):
+    """Make the entry, or the next version of the live one with the same key.
+
+    `deed`, if given, is what the audit trail says of it.
+    """
+    if idempotency_key and (earlier := _earlier_answer(conn, idempotency_key)):
         return earlier
     found = find(conn, draft.namespace, draft.collection, draft.key) if draft.key else None
     erased = None
@@ -64,12 +68,13 @@ def save(
         found = None
     _check_version(found[1] if found else None, if_version)
     if found is None:
-        saved = create(conn, draft, entry_id=uuid7(now), created=now, now=now, owed=owed)
+        saved = create(conn, draft, entry_id=uuid7(now), created=now, now=now, owed=owed, deed=deed)
     else:
         seq, entry = found
-        saved = follow(conn, seq, entry, revision(entry, draft) if revision else draft, now=now, owed=owed)
-    if idempotency:
-        _remember(conn, idempotency, saved, now)
+        draft = revision(entry, draft) if revision else draft
+        saved = follow(conn, seq, entry, draft, now=now, owed=owed, deed=deed)
+    if idempotency_key:
+        idempotency.remember(conn, idempotency_key, saved, now)
     return replace(saved, erased=erased)
 
 
@@ -81,6 +86,7 @@ def revise(
     now: int,
     owed: bool,
     if_version: int | None = None,
+    deed: audit.Deed | None = None,
 ) -> Saved:
     """Save what `revision` makes of the live version."""
     found = get(conn, entry_id, now=now)
@@ -88,7 +94,7 @@ def revise(
         raise _unknown(entry_id)
     seq, entry = found
     _check_version(entry, if_version)
-    return follow(conn, seq, entry, revision(entry, None), now=now, owed=owed)
+    return follow(conn, seq, entry, revision(entry, None), now=now, owed=owed, deed=deed)
 
 
 def delete(
@@ -228,20 +234,36 @@ def entry_of(row: Any, *, content: str | None = None) -> Entry:
     )
 
 
-def least_trust(*levels: Trust) -> Trust:
-    """Nothing raises trust: what is made of several has the least of them."""
-    return min(levels, key=TRUST_ORDER.index)
-
-
-def create(conn: Connection, draft: Draft, *, entry_id: str, created: int, now: int, owed: bool) -> Saved:
+def create(
+    conn: Connection,
+    draft: Draft,
+    *,
+    entry_id: str,
+    created: int,
+    now: int,
+    owed: bool,
+    deed: audit.Deed | None = None,
+) -> Saved:
     """Make the first version of an entry."""
+    draft = provenance.judged(conn, draft, entry_id, now=now)
     jobs = _insert_version(conn, draft, entry_id, 1, created=created, now=now, trust=draft.trust, owed=owed)
+    audit.note_change(conn, deed, draft, entry_id, 1, Change.CREATED, now=now)
     return _saved(conn, entry_id, 1, Change.CREATED, jobs, pending=bool(jobs))
 
 
-def follow(conn: Connection, seq: int, entry: Entry, draft: Draft, *, now: int, owed: bool) -> Saved:
+def follow(
+    conn: Connection,
+    seq: int,
+    entry: Entry,
+    draft: Draft,
+    *,
+    now: int,
+    owed: bool,
+    deed: audit.Deed | None = None,
+) -> Saved:
     """Make of a live row what the draft says: another version, other attributes, or nothing."""
-    trust = least_trust(entry.trust, draft.trust)
+    draft = provenance.judged(conn, draft, entry.id, now=now)
+    trust = provenance.least_trust(entry.trust, draft.trust)
     if (draft.content, draft.session) != (entry.content, entry.session):
         chunks.remove(conn, seq)
         conn.execute("UPDATE entries SET live = 0 WHERE seq = ?", (seq,))
@@ -250,14 +272,17 @@ def follow(conn: Connection, seq: int, entry: Entry, draft: Draft, *, now: int, 
         jobs = _insert_version(
             conn, draft, entry.id, version, created=entry.created, now=now, trust=trust, owed=owed
         )
+        audit.note_change(conn, deed, draft, entry.id, version, Change.VERSION, now=now)
         return _saved(conn, entry.id, version, Change.VERSION, jobs, pending=bool(jobs))
-    if (dict(draft.attributes), draft.agent, draft.expires) == (
+    is_same = (dict(draft.attributes), draft.agent, draft.expires) == (
         dict(entry.attributes),
         entry.agent,
         entry.expires,
-    ):
+    )
+    if is_same and (trust == entry.trust or not draft.derived_from):
         return _saved(conn, entry.id, entry.version, Change.NONE, (), pending=entry.pending)
     jobs = _update_attributes(conn, seq, draft, trust=trust, now=now, owed=owed)
+    audit.note_change(conn, deed, draft, entry.id, entry.version, Change.ATTRIBUTES, now=now)
     return _saved(conn, entry.id, entry.version, Change.ATTRIBUTES, jobs, pending=entry.pending or bool(jobs))
 
 
@@ -314,10 +339,13 @@ def _update_attributes(
 def _erase(
     conn: Connection, live_seq: int, entry_id: str, *, action: str, principal: int | None, now: int
 ) -> int:
-    (collection,) = conn.execute("SELECT collection FROM entries WHERE seq = ?", (live_seq,)).fetchone()
-    audit.record(conn, action, entry_id, collection, principal=principal, now=now)
+    collection, namespace = conn.execute(
+        "SELECT collection, namespace FROM entries WHERE seq = ?", (live_seq,)
+    ).fetchone()
+    audit.record(conn, action, entry_id, collection, principal=principal, now=now, namespace=namespace)
     chunks.remove(conn, live_seq)
     conn.execute("DELETE FROM idempotency WHERE entry = ?", (entry_id,))
+    conn.execute("DELETE FROM flags WHERE entry = ?", (entry_id,))
     # A question that was answered with the entry may repeat it.
     conn.execute(
         "UPDATE injections SET question = NULL WHERE question IS NOT NULL AND instr(candidates, ?) > 0",
@@ -330,7 +358,15 @@ def _saved(
     conn: Connection, entry_id: str, version: int, change: Change, jobs: tuple[Job, ...], *, pending: bool
 ) -> Saved:
     embedded = bool(conn.execute(f"SELECT {_EMBEDDED}").fetchone()[0])
-    return Saved(id=entry_id, version=version, change=change, jobs=jobs, pending=pending, embedded=embedded)
+    return Saved(
+        id=entry_id,
+        version=version,
+        change=change,
+        jobs=jobs,
+        pending=pending,
+        embedded=embedded,
+        quarantined=quarantine.is_held(conn, entry_id),
+    )
 
 
 def _scope(draft: Draft) -> str:
@@ -357,34 +393,13 @@ def _unknown(entry_id: str) -> NotFound:
     return NotFound(f"no entry has the id {entry_id!r}", hint="`agentctx list` shows the ids.")
 
 
-def _earlier_answer(conn: Connection, idempotency: IdempotencyKey) -> Saved | None:
-    row = conn.execute(
-        "SELECT digest, entry, version, change FROM idempotency WHERE principal = ? AND key = ?",
-        (idempotency.principal, idempotency.key),
-    ).fetchone()
-    if row is None:
+def _earlier_answer(conn: Connection, key: IdempotencyKey) -> Saved | None:
+    found = idempotency.earlier(conn, key)
+    if found is None:
         return None
-    digest, entry_id, version, change = row
-    if digest != idempotency.digest:
-        raise IdempotencyKeyReused("this Idempotency-Key was used for another request")
+    entry_id, version, change = found
     pending = conn.execute(
         f"SELECT {_PENDING} FROM entries e WHERE e.id = ? AND e.live = 1",  # noqa: S608 - constant
         (entry_id,),
     ).fetchone()
-    return _saved(conn, entry_id, version, Change(change), (), pending=bool(pending and pending[0]))
-
-
-def _remember(conn: Connection, idempotency: IdempotencyKey, saved: Saved, now: int) -> None:
-    conn.execute(
-        """INSERT INTO idempotency (principal, key, digest, entry, version, change, created)
-           VALUES (?, ?, ?, ?, ?, ?, ?)""",
-        (
-            idempotency.principal,
-            idempotency.key,
-            idempotency.digest,
-            saved.id,
-            saved.version,
-            saved.change,
-            now,
-        ),
-    )
+    return _saved(conn, entry_id, version, change, (), pending=bool(pending and pending[0]))

@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 
 from agentctx.storage.records import Draft, Entry, Filter, IdempotencyKey, Revision, Saved
-from agentctx.storage.sqlite import entries, filters, transfer
+from agentctx.storage.sqlite import audit, entries, filters, transfer
 from agentctx.storage.sqlite.connections import SqliteConnections
 from agentctx.storage.transfer import ExportPage, Selection
 
@@ -29,8 +29,9 @@ class SqliteEntries(SqliteConnections):
             now=self._clock(),
             owed=owed,
             if_version=if_version,
-            idempotency=idempotency,
+            idempotency_key=idempotency,
             revision=revision,
+            deed=self.audit.deed(audit.SAVE, draft.principal),
         )
         try:
             saved = await self._writer.run(save)
@@ -42,7 +43,13 @@ class SqliteEntries(SqliteConnections):
         return saved
 
     async def revise(
-        self, entry_id: str, revision: Revision, *, owed: bool, if_version: int | None = None
+        self,
+        entry_id: str,
+        revision: Revision,
+        *,
+        owed: bool,
+        if_version: int | None = None,
+        principal: int | None = None,
     ) -> Saved:
         return await self._writer.run(
             partial(
@@ -52,6 +59,7 @@ class SqliteEntries(SqliteConnections):
                 now=self._clock(),
                 owed=owed,
                 if_version=if_version,
+                deed=self.audit.deed(audit.SAVE, principal),
             )
         )
 
@@ -127,11 +135,19 @@ class SqliteEntries(SqliteConnections):
         updated: int,
         owed: bool,
         dry_run: bool = False,
+        include_forgotten: bool = False,
     ) -> Saved:
         now = self._clock()
         if dry_run:
             return await self._readers.run(
-                partial(transfer.would_import, draft=draft, entry_id=entry_id, updated=updated, now=now)
+                partial(
+                    transfer.would_import,
+                    draft=draft,
+                    entry_id=entry_id,
+                    updated=updated,
+                    now=now,
+                    include_forgotten=include_forgotten,
+                )
             )
         return await self._writer.run(
             partial(
@@ -142,5 +158,7 @@ class SqliteEntries(SqliteConnections):
                 updated=updated,
                 now=now,
                 owed=owed,
+                include_forgotten=include_forgotten,
+                deed=self.audit.deed(audit.IMPORT, draft.principal),
             )
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agentctx.storage.records import TRUST_ORDER, Filter
+from agentctx.storage.sqlite.quarantine import NOT_HELD
 from agentctx.storage.words import scope_token
 
 LAST_CHARACTER = "\U0010ffff"
@@ -22,12 +23,14 @@ class Condition:
 
 
 def entry_condition(wanted: Filter, *, now: int) -> Condition:
-    """Live, unexpired and inside the filter, all of it."""
+    """Live, unexpired, not in quarantine and inside the filter, all of it."""
     parts: list[tuple[str, tuple[Any, ...]]] = [
         ("e.live = 1", ()),
         ("e.namespace = ?", (wanted.namespace,)),
         ("(e.expires IS NULL OR e.expires > ?)", (now,)),
     ]
+    if not wanted.with_quarantined:
+        parts.append((NOT_HELD, ()))
     if wanted.collections is not None:
         parts.append(("e.collection IN (SELECT value FROM json_each(?))", (json.dumps(wanted.collections),)))
     if wanted.session is not None:

@@ -11,7 +11,6 @@ from agentctx.errors import StorageCorrupt
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import Writer
-from agentctx.storage.embedding_text import embedding_text, text_hash
 from agentctx.storage.records import Clock, Damage, ScrubState
 from agentctx.storage.sqlite import checksums, spaces
 from agentctx.storage.sqlite.checksums import Faults
@@ -133,7 +132,8 @@ def _damage_of(conn: Connection, row: Any, indexes: list[SpaceIndex]) -> Iterato
     if not row[3]:
         return  # chunks of a version that is not live are orphans, which the census counts
     for place, (_, ordinal, start, end, digest) in enumerate(chunks):
-        if ordinal != place or text_hash(embedding_text(row[HEADER], row[CONTENT][start:end])) != digest:
+        is_whole = checksums.is_chunk(row[CONTENT], start, end, header=row[HEADER], digest=digest)
+        if ordinal != place or not is_whole:
             yield Damage(entry_id, "chunk")
     ids = [chunk[0] for chunk in chunks]
     for index in indexes:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageCorrupt
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.embedding_text import embedding_text, text_hash
 from agentctx.storage.location import locate
 from agentctx.storage.records import Filter, ResolvedChunk, SampledChunk, VectorHit, WordHit
-from agentctx.storage.sqlite import checksums, filters, fts
+from agentctx.storage.sqlite import checksums, filters, fts, provenance, quarantine
 from agentctx.storage.sqlite.checksums import Faults
 from agentctx.storage.sqlite.entries import (
     CHUNK,
@@ -25,13 +24,15 @@ from agentctx.storage.sqlite.entries import (
     entry_of,
 )
 from agentctx.storage.sqlite.space_index import TOLERANCE, Measured, SpaceIndex
+from agentctx.storage.sqlite.vector_copies import VectorCopies
+from agentctx.storage.sqlite.vector_copy import Scored
 from agentctx.storage.words import match_expression
 
 FEW_CHUNKS = 256
 """Up to here exact distances by point look-up beat a scan of the namespace (20 ids take 0.1 ms)."""
 
 MOST_LEFT_OUT = 1_024
-"""Up to here it is cheaper to know the chunks of a trust that is not wanted than those of the others."""
+"""Up to here it is cheaper to know the chunks that are not wanted than those of the others."""
 
 _VECTOR = "vector of chunk"
 _CHUNK_IDS = "SELECT chunks.id FROM chunks JOIN entries e ON e.seq = chunks.entry WHERE "
@@ -81,7 +82,15 @@ def sample(conn: Connection, limit: int) -> list[SampledChunk]:
 
 
 def by_vector(
-    conn: Connection, space: int, query: Vectors, wanted: Filter, limit: int, *, now: int, faults: Faults
+    conn: Connection,
+    space: int,
+    query: Vectors,
+    wanted: Filter,
+    limit: int,
+    *,
+    now: int,
+    faults: Faults,
+    copies: VectorCopies,
 ) -> list[VectorHit]:
     """The nearest chunks. Filters that the index does not know are resolved to ids first.
 
@@ -91,9 +100,50 @@ def by_vector(
     narrowing = narrow(conn, wanted, now=now)
     among = narrowing.among
     if among is not None and len(among) <= FEW_CHUNKS:
-        exact = _noted(index.measure(conn, query, among), faults)
-        nearest = sorted(exact.items(), key=lambda item: (item[1], item[0]))[:limit]
-        return with_entries(conn, nearest)
+        return _noted(index.measure(conn, query, among), faults).nearest(limit)
+    copy = copies.of(conn, space)
+    if copy is None:
+        return _in_table(conn, index, query, wanted, narrowing, limit, faults)
+    scored = copy.score(
+        query,
+        namespace=wanted.namespace,
+        collections=wanted.collections,
+        session=wanted.session,
+        among=among,
+        left_out=narrowing.left_out,
+    )
+    return _best_of(conn, index, query, scored, limit, faults)
+
+
+def _best_of(
+    conn: Connection, index: SpaceIndex, query: Vectors, scored: Scored, limit: int, faults: Faults
+) -> list[VectorHit]:
+    """The nearest by their stored vectors; more candidates are measured while others turn out to be gone."""
+    distances: dict[int, float] = {}
+    entries: dict[int, str] = {}
+    tried: set[int] = set()
+    asked = limit
+    while True:
+        fresh = [chunk for chunk in scored.candidates(asked) if chunk not in tried]
+        tried.update(fresh)
+        measured = _noted(index.measure(conn, query, fresh), faults)
+        distances.update(measured.distances)
+        entries.update(measured.entries)
+        if len(distances) >= limit or asked >= len(scored.chunks):
+            return Measured(distances, entries=entries).nearest(limit)
+        asked *= 2
+
+
+def _in_table(
+    conn: Connection,
+    index: SpaceIndex,
+    query: Vectors,
+    wanted: Filter,
+    narrowing: Narrowing,
+    limit: int,
+    faults: Faults,
+) -> list[VectorHit]:
+    """The nearest as vec0 finds them, which reads every vector of the namespace."""
     found = index.nearest(
         conn,
         query,
@@ -101,24 +151,24 @@ def by_vector(
         namespace=wanted.namespace,
         collections=wanted.collections,
         session=wanted.session,
-        among=among,
+        among=narrowing.among,
     )
     kept = narrowing.kept(found, limit)
-    exact = _noted(index.measure(conn, query, [chunk for chunk, _ in kept]), faults)
-    return with_entries(conn, _as_measured(kept, exact, faults))
+    measured = _noted(index.measure(conn, query, [chunk for chunk, _ in kept]), faults)
+    return measured.hits(_as_measured(kept, measured.distances, faults))
 
 
 def distances(
     conn: Connection, space: int, query: Vectors, chunks: Sequence[int], *, faults: Faults
 ) -> dict[int, float]:
     """Exact distances of those chunks that have a sound vector in the space."""
-    return dict(_noted(SpaceIndex(space).measure(conn, query, chunks), faults))
+    return dict(_noted(SpaceIndex(space).measure(conn, query, chunks), faults).distances)
 
 
-def _noted(measured: Measured, faults: Faults) -> Mapping[int, float]:
+def _noted(measured: Measured, faults: Faults) -> Measured:
     for chunk in measured.damaged:
         faults.note(_VECTOR, chunk)
-    return measured.distances
+    return measured
 
 
 def _as_measured(
@@ -150,13 +200,15 @@ class Narrowing:
 
 
 def narrow(conn: Connection, wanted: Filter, *, now: int) -> Narrowing:
-    """Resolve a filter to ids: to those it leaves, or, where only the trust of few is wrong, to these few."""
-    if not filters.is_narrow(wanted):
-        return Narrowing()
-    if not filters.is_narrow(filters.whatever_trust(wanted)):
-        left_out = _of_other_trust(conn, wanted)
-        if left_out is not None:
-            return Narrowing(left_out=left_out)
+    """Resolve a filter to ids: to those it leaves, or, where few are left out by it, to these few.
+
+    Few may be those of a trust that is not wanted, and those in quarantine that the indexes still know.
+    """
+    held = quarantine.indexed_chunks(conn, wanted.namespace, MOST_LEFT_OUT)
+    if held is not None and not filters.is_narrow(filters.whatever_trust(wanted)):
+        others = _of_other_trust(conn, wanted) if filters.is_narrow(wanted) else frozenset()
+        if others is not None and len(held | others) <= MOST_LEFT_OUT:
+            return Narrowing(left_out=held | others)
     condition = filters.entry_condition(wanted, now=now)
     return Narrowing([row[0] for row in conn.execute(_CHUNK_IDS + condition.sql, condition.parameters)])
 
@@ -197,14 +249,18 @@ def resolve(
             found[row[CHUNK]] = _resolved(row)
         except StorageCorrupt:
             faults.note("entry", row[1])
-    return found
+    flags = provenance.flags_of(conn, [resolved.entry.id for resolved in found.values()])
+    return {
+        chunk: replace(resolved, flags=flags[resolved.entry.id]) if resolved.entry.id in flags else resolved
+        for chunk, resolved in found.items()
+    }
 
 
 def _resolved(row: Any) -> ResolvedChunk:
     chunk, start, end, digest = row[CHUNK:]
     check_row(row)
     content, entry = row[CONTENT], entry_of(row, content="")
-    if text_hash(embedding_text(row[HEADER], content[start:end])) != digest:
+    if not checksums.is_chunk(content, start, end, header=row[HEADER], digest=digest):
         raise StorageCorrupt(f"a chunk of the entry {entry.id!r} is damaged on the disk")
     if entry.attributes.get("file"):  # its place is counted in all of the content
         checksums.check_content(entry.id, content, row[HASH])

@@ -20,7 +20,7 @@ class SqliteSearch(SqliteConnections):
         )
 
     async def search_vectors(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[VectorHit]:
-        return await self._readers.run(
+        hits = await self._readers.run(
             partial(
                 search.by_vector,
                 space=space,
@@ -29,8 +29,11 @@ class SqliteSearch(SqliteConnections):
                 limit=limit,
                 now=self._clock(),
                 faults=self.faults,
+                copies=self._copies,
             )
         )
+        self._copies.refresh_soon(space)
+        return hits
 
     async def distances(self, space: int, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
         return await self._readers.run(

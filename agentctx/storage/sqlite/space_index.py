@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, Final
 
@@ -15,7 +15,9 @@ import numpy as np
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
+from agentctx.storage.records import VectorHit
 from agentctx.storage.sqlite import checksums
+from agentctx.storage.sqlite.vector_copy import Numbers, StoredVector
 from agentctx.vector_stores import vec0, vec0_shadow
 from agentctx.vector_stores.outside import ChunkVector
 
@@ -34,10 +36,20 @@ LEFT JOIN vector_checksums AS proof ON proof.space = ? AND proof.chunk = vectors
 # The place is that of the entry: reading the columns of vec0 takes four times as long as the rest, and a
 # vector that stands in the wrong place there shows nothing that resolving its chunk would let pass.
 _OF_ENTRIES: Final = """
-SELECT vectors.id, entries.namespace, entries.collection, entries.session, vectors.embedding, proof.checksum
+SELECT vectors.id, entries.namespace, entries.collection, entries.session, vectors.embedding, proof.checksum,
+  entries.id
 FROM json_each(?) AS wanted CROSS JOIN {table} AS vectors ON vectors.id = wanted.value
 CROSS JOIN chunks ON chunks.id = wanted.value CROSS JOIN entries ON entries.seq = chunks.entry
 LEFT JOIN vector_checksums AS proof ON proof.space = ? AND proof.chunk = wanted.value
+"""
+# The + keeps the planner from sorting all of the space for each slice of it.
+_SEQS_AFTER: Final = """
+SELECT seq, chunk FROM vector_checksums WHERE seq > ? AND +space = ? ORDER BY seq LIMIT ?
+"""
+_PLACED: Final = """
+SELECT wanted.value, entries.namespace, entries.collection, entries.session, vectors.embedding
+FROM json_each(?) AS wanted CROSS JOIN {table} AS vectors ON vectors.id = wanted.value
+CROSS JOIN chunks ON chunks.id = wanted.value CROSS JOIN entries ON entries.seq = chunks.entry
 """
 _UNSEALED: Final = """
 SELECT id, namespace, collection, session, embedding FROM {table}
@@ -49,10 +61,28 @@ TOLERANCE: Final = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Exact distances of the vectors that are what was stored; the chunks whose vector is not."""
+    """Exact distances, and the entries, of the vectors that are what was stored; the chunks whose is not."""
 
     distances: Mapping[int, float]
     damaged: frozenset[int] = frozenset()
+    entries: Mapping[int, str] = field(default_factory=dict)
+
+    def hits(self, found: Iterable[tuple[int, float]]) -> list[VectorHit]:
+        """Chunks that were measured, with these distances."""
+        return [VectorHit(chunk, self.entries[chunk], distance) for chunk, distance in found]
+
+    def nearest(self, limit: int) -> list[VectorHit]:
+        """The nearest, equal distances by chunk."""
+        return self.hits(sorted(self.distances.items(), key=lambda item: (item[1], item[0]))[:limit])
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Vectors in the order of their seq, up to `last`; whether that is everything."""
+
+    vectors: Sequence[StoredVector]
+    last: int
+    is_all: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +154,30 @@ class SpaceIndex:
         with np.errstate(all="ignore"):
             cosines = vectors @ query / (np.linalg.norm(vectors, axis=1) * np.linalg.norm(query))
         measured = zip((row[0] for row in sound), np.maximum(1 - cosines, 0).tolist(), strict=True)
-        return Measured({chunk: distance for chunk, distance in measured if isfinite(distance)}, damaged)
+        return Measured(
+            {chunk: distance for chunk, distance in measured if isfinite(distance)},
+            damaged,
+            {row[0]: row[6] for row in sound},
+        )
+
+    def stored_after(self, conn: Connection, seq: int, limit: int) -> Stored:
+        """The vectors with a higher seq, in its order: up to `limit` of them."""
+        newest = newest_seq(conn)
+        if newest <= seq:
+            return Stored((), seq, is_all=True)
+        seqs = {
+            chunk: number for number, chunk in conn.execute(_SEQS_AFTER, (seq, self.space, limit)).fetchall()
+        }
+        sql = _PLACED.format(table=vec0.quoted(self.table))
+        rows = conn.execute(sql, (json.dumps(list(seqs)),)).fetchall() if seqs else []
+        vectors = tuple(StoredVector(seqs[row[0]], *row) for row in rows)
+        is_all = len(seqs) < limit
+        return Stored(vectors, newest if is_all else max(seqs.values()), is_all)
+
+    def seqs(self, conn: Connection) -> Numbers:
+        """The seq of every vector here."""
+        rows = conn.execute("SELECT seq FROM vector_checksums WHERE space = ?", (self.space,))
+        return np.fromiter((seq for (seq,) in rows), dtype=np.int64)
 
     def damaged(self, conn: Connection, chunks: Sequence[int]) -> frozenset[int]:
         """Those of the chunks whose vector is there but not what was stored, or not where."""
@@ -142,8 +195,8 @@ class SpaceIndex:
 
     def _seal(self, conn: Connection, rows: Iterable[vec0.VectorRow]) -> None:
         conn.executemany(
-            """INSERT INTO vector_checksums (space, chunk, checksum) VALUES (?, ?, ?)
-               ON CONFLICT DO UPDATE SET checksum = excluded.checksum""",
+            # A vector that is stored again is a new one to whoever reads by number, so no update in place.
+            "INSERT OR REPLACE INTO vector_checksums (space, chunk, checksum) VALUES (?, ?, ?)",
             [(self.space, row[0], checksums.of_vector(*row[1:])) for row in rows],
         )
 
@@ -169,5 +222,11 @@ class SpaceIndex:
         return int(row[0])
 
 
+def newest_seq(conn: Connection) -> int:
+    """The highest seq that a vector of any space was ever given, whether it is there still or not."""
+    row = conn.execute("SELECT seq FROM sqlite_sequence WHERE name = 'vector_checksums'").fetchone()
+    return 0 if row is None else int(row[0])
+
+
 def _damaged(proofs: Sequence[Any]) -> frozenset[int]:
-    return frozenset(chunk for chunk, *vector, checksum in proofs if checksums.of_vector(*vector) != checksum)
+    return frozenset(row[0] for row in proofs if checksums.of_vector(*row[1:5]) != row[5])

@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from agentctx.errors import InvalidInput
+from agentctx.errors import Forgotten, InvalidInput
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import Change, Draft, Entry, Saved
-from agentctx.storage.sqlite import checksums, entries
+from agentctx.storage.sqlite import audit, checksums, entries
 from agentctx.storage.sqlite.vector_index import IN_THE_FILE
 from agentctx.storage.transfer import ExportedEntry, ExportedVectors, ExportPage, Selection
 
@@ -83,13 +83,28 @@ def _vectors(conn: Connection, chunks: Sequence[int]) -> ExportedVectors | None:
 
 
 def import_entry(
-    conn: Connection, draft: Draft, *, entry_id: str, created: int, updated: int, now: int, owed: bool
+    conn: Connection,
+    draft: Draft,
+    *,
+    entry_id: str,
+    created: int,
+    updated: int,
+    now: int,
+    owed: bool,
+    include_forgotten: bool,
+    deed: audit.Deed | None = None,
 ) -> Saved:
     """Make the entry under its id and with its times, or the next version of what is there and is older.
 
-    What is there has this id, or the same key. Raises `InvalidInput` when the id is another entry's.
+    What is there has this id, or the same key.
+
+    Raises:
+        Forgotten: the id was forgotten, and not `include_forgotten`.
+        InvalidInput: the id is another entry's.
     """
     found = _present(conn, draft, entry_id, now)
+    if not include_forgotten:
+        _refuse_forgotten(conn, entry_id, found)
     change = change_of(found, draft, updated)
     if found and change is Change.NONE:
         entry = found[1]
@@ -97,9 +112,9 @@ def import_entry(
             id=entry.id, version=entry.version, change=change, pending=entry.pending, embedded=entry.embedded
         )
     if found:
-        saved = entries.follow(conn, found[0], found[1], draft, now=now, owed=owed)
+        saved = entries.follow(conn, found[0], found[1], draft, now=now, owed=owed, deed=deed)
     else:
-        saved = entries.create(conn, draft, entry_id=entry_id, created=created, now=now, owed=owed)
+        saved = entries.create(conn, draft, entry_id=entry_id, created=created, now=now, owed=owed, deed=deed)
     (seq,) = conn.execute(
         "UPDATE entries SET updated = ? WHERE id = ? AND live = 1 RETURNING seq", (updated, saved.id)
     ).fetchone()
@@ -107,9 +122,13 @@ def import_entry(
     return saved
 
 
-def would_import(conn: Connection, draft: Draft, *, entry_id: str, updated: int, now: int) -> Saved:
-    """What `import_entry` would do; changes nothing. `version` is the one that would be live."""
+def would_import(
+    conn: Connection, draft: Draft, *, entry_id: str, updated: int, now: int, include_forgotten: bool
+) -> Saved:
+    """What `import_entry` would do or raise; changes nothing. `version` is the one that would be live."""
     found = _present(conn, draft, entry_id, now)
+    if not include_forgotten:
+        _refuse_forgotten(conn, entry_id, found)
     change = change_of(found, draft, updated)
     before = found[1].version if found else 0
     version = before + (change in {Change.CREATED, Change.VERSION})
@@ -126,6 +145,13 @@ def change_of(found: tuple[int, Entry] | None, draft: Draft, updated: int) -> Ch
     if is_same or updated <= entry.updated:
         return Change.NONE
     return Change.ATTRIBUTES if is_same_text else Change.VERSION
+
+
+def _refuse_forgotten(conn: Connection, entry_id: str, found: tuple[int, Entry] | None) -> None:
+    """An id that is live although it was forgotten was brought back on purpose, and may be followed."""
+    is_live = found is not None and found[1].id == entry_id
+    if not is_live and audit.was_forgotten(conn, entry_id):
+        raise Forgotten(f"{entry_id} was forgotten here")
 
 
 def _present(conn: Connection, draft: Draft, entry_id: str, now: int) -> tuple[int, Entry] | None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from agentctx.sqlite.driver import Connection
+from agentctx.sqlite.driver import Connection, hardening
 
 TABLE: Final = "chunk_fts"
 SHADOWS: Final = tuple(f"{TABLE}_{part}" for part in ("data", "idx", "docsize", "config"))
@@ -68,10 +68,11 @@ def compare_with_entries(conn: Connection) -> None:
     """
     conn.execute("CREATE TEMP VIEW words_text AS SELECT * FROM main.chunk_text")
     conn.execute(f"CREATE VIRTUAL TABLE temp.words USING fts5({_COLUMNS.format(content='words_text')})")
-    for shadow in SHADOWS:
-        copy = shadow.replace(TABLE, "temp.words")
-        conn.execute(f"DELETE FROM {copy}")  # noqa: S608 - constants
-        conn.execute(f"INSERT INTO {copy} SELECT * FROM main.{shadow}")  # noqa: S608 - constants
+    with hardening.undefended(conn):
+        for shadow in SHADOWS:
+            copy = shadow.replace(TABLE, "temp.words")
+            conn.execute(f"DELETE FROM {copy}")  # noqa: S608 - constants
+            conn.execute(f"INSERT INTO {copy} SELECT * FROM main.{shadow}")  # noqa: S608 - constants
     conn.execute("INSERT INTO temp.words (words, rank) VALUES ('integrity-check', 1)")
 
 
@@ -90,7 +91,8 @@ def unreachable_terms(conn: Connection) -> int:
 
 def make_empty(conn: Connection) -> None:
     """Put an empty index in the place of whatever is left of the old one."""
-    _drop(conn)
+    with hardening.undefended(conn):
+        _drop(conn)
     conn.execute(_DEFINITION)
     conn.executemany(f"INSERT INTO {TABLE} ({TABLE}, rank) VALUES (?, ?)", _SETTINGS.items())  # noqa: S608 - constant
 

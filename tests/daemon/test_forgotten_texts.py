@@ -1,0 +1,85 @@
+"""What was forgotten is in no object of the daemon's process either, whatever it had been used for."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+from agentctx.daemon.build import Core
+from agentctx.wire import ContextRequest, SearchRequest
+from tests.embedding_queue.scripted_provider import ScriptedProvider
+from tests.running_core import ME, running_core, save
+
+FAR_OFF = 2**60
+
+
+def canary() -> str:
+    """Made anew for each use, so that the test itself holds none."""
+    return "-".join(f"zq{number}x" for number in range(41, 47))
+
+
+def holders() -> list[str]:
+    """What holds a string with the canary: kinds of objects and functions of other threads."""
+    gc.collect()
+    wanted, found = canary(), []
+    for owner, text in _strings():
+        if wanted in text:
+            found.append(type(owner).__name__)
+    for name, text in _strings_of_threads():
+        if wanted in text:
+            found.append(f"{name}()")
+    return found
+
+
+def _strings() -> Iterator[tuple[object, str]]:
+    for owner in gc.get_objects():
+        for text in _within(owner):
+            yield owner, text
+
+
+def _within(owner: object) -> Iterator[str]:
+    """Strings an object refers to, also through containers that the collector does not track."""
+    for each in gc.get_referents(owner):
+        if isinstance(each, str | bytes):
+            yield each if isinstance(each, str) else each.decode("utf-8", "replace")
+        elif isinstance(each, tuple | dict) and not gc.is_tracked(each):
+            yield from _within(each)
+
+
+def _strings_of_threads() -> Iterator[tuple[str, str]]:
+    for thread, top in sys._current_frames().items():
+        frame: FrameType | None = top if thread != threading.get_ident() else None
+        while frame is not None:
+            for text in _within(dict(frame.f_locals)):
+                yield frame.f_code.co_qualname, text
+            frame = frame.f_back
+
+
+async def used(core: Core) -> str:
+    """The id of an entry that waits for its vector, and was read, found and injected."""
+    older = f"Older: {canary()}"
+    await save(core, key="k", content=older)
+    entry = await save(core, key="k", content=f"The word is {canary()}.", session="s")
+    await core.service.get(entry.id, ME)
+    await core.service.versions(entry.id, ME)
+    await core.service.search(SearchRequest(query="which word is it"), ME)
+    await core.service.context(ContextRequest(query="the word is", position="system"), ME)
+    return entry.id
+
+
+async def test_no_object_holds_what_was_forgotten(tmp_path: Path) -> None:
+    provider = ScriptedProvider()
+    async with running_core(tmp_path, provider) as core:
+        assert core.queue is not None
+        assert core.keeper is not None
+        await core.keeper.served()
+        core.queue._breaker.hold(FAR_OFF, "the provider asked for a pause")
+        entry_id = await used(core)
+        assert "Job" in holders()
+        await core.service.forget(entry_id, ME)
+        await core.storage.tidy()
+        assert holders() == []

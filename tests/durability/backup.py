@@ -1,0 +1,234 @@
+"""Backups under saves at full rate: each is restored elsewhere and compared with what was acknowledged before
+it began. Some are broken off by a SIGKILL: the file that was there before stays a sound backup.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agentctx import Client
+from agentctx.errors import AgentctxError
+from agentctx.storage.sqlite.engine import DATABASE_NAME
+from agentctx.storage.sqlite.restore import restore_database
+from tests.durability.forked_daemon import DaemonEnded, ForkedDaemon
+from tests.durability.inspection import inspect
+from tests.durability.kill import QUICK, pause
+from tests.durability.suite import Outcome
+from tests.durability.writers import GONE
+
+SAVERS = 4
+A_LIFE = 4
+"""Backups of one daemon; the last one is broken off."""
+ALONE_S = 0.5
+"""Saves without a backup are counted that long, for comparison."""
+ENOUGH = 100
+"""Saves before the first backup of a daemon."""
+TEXT = " It is as long as a note of an agent." * 8
+
+
+class Savers:
+    """Clients that save as fast as they are answered, each text once."""
+
+    def __init__(self, socket: Path, life: int) -> None:
+        self.acknowledged: dict[str, str] = {}
+        self.sent: set[str] = set()
+        self.problems: list[str] = []
+        self._socket = socket
+        self._life = life
+        self._enough = threading.Event()
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._save, args=(number,)) for number in range(SAVERS)]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+        self._enough.wait(30.0)
+
+    def stop(self) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _save(self, number: int) -> None:
+        at = 0
+        try:
+            with Client(self._socket, timeout_s=30.0, start_timeout_s=0.0) as client:
+                while not self._stop.is_set():
+                    text = f"life {self._life} saver {number} note {at}.{TEXT}"
+                    self.sent.add(text)
+                    self.acknowledged[client.save_observation(f"s{number}", text).id] = text
+                    at += 1
+                    if len(self.acknowledged) >= ENOUGH:
+                        self._enough.set()
+        except GONE:
+            pass
+        except AgentctxError as error:
+            self.problems.append(f"saver {number}: {type(error).__name__}: {error.message}")
+        finally:
+            self._enough.set()
+
+
+@dataclass
+class Rate:
+    """Acknowledged saves over the time they took."""
+
+    saves: int = 0
+    seconds: float = 0.0
+
+    @property
+    def per_second(self) -> float:
+        return self.saves / self.seconds if self.seconds else 0.0
+
+
+@dataclass
+class Rounds:
+    """Lives of a daemon, each with some backups into one file."""
+
+    seed: int
+    folder: Path
+    broken: str = ""
+    violations: list[str] = field(default_factory=list)
+    backups: int = 0
+    kills: int = 0
+    compared: int = 0
+    alone: Rate = field(default_factory=Rate)
+    beside: Rate = field(default_factory=Rate)
+
+    def __post_init__(self) -> None:
+        self.rng = random.Random(self.seed)
+        self.daemon = ForkedDaemon(self.folder)
+        self.file = self.folder / "backup.db"
+        self.acknowledged: dict[str, str] = {}
+        self.sent: set[str] = set()
+        self.promised: dict[str, str] = {}
+        self.life = 0
+        self.took_s = 0.02
+
+    def run(self, n: int) -> None:
+        try:
+            while self.backups + self.kills < n and not self.violations:
+                self._live(min(A_LIFE, n - self.backups - self.kills))
+        except DaemonEnded as error:
+            self.violations.append(f"life {self.life}: it does not start: {error}")
+        finally:
+            self.daemon.end()
+
+    def _live(self, backups: int) -> None:
+        self.life += 1
+        self.daemon.start(QUICK, broken=self.broken)
+        savers = Savers(self.daemon.socket, self.life)
+        savers.start()
+        try:
+            with self._counted(savers, self.alone):
+                pause(ALONE_S)
+            for _ in range(backups - 1):
+                self._back_up(savers)
+                self._look("backup", savers)
+            self._break_off(savers)
+        finally:
+            savers.stop()
+        self._look("kill", savers)
+        self.acknowledged |= savers.acknowledged
+        self.sent |= savers.sent
+        self.violations += savers.problems
+
+    def _back_up(self, savers: Savers) -> None:
+        before = self.acknowledged | dict(savers.acknowledged)
+        with self._counted(savers, self.beside), self.daemon.client() as client:
+            began = time.monotonic()
+            client.backup(str(self.file))
+            self.took_s = time.monotonic() - began
+        self.promised = before
+        self.backups += 1
+
+    def _break_off(self, savers: Savers) -> None:
+        """Kill it anywhere in a backup; whether that one came to its end or not, there is a sound one."""
+        before = self.acknowledged | dict(savers.acknowledged)
+        finished: list[str] = []
+        thread = threading.Thread(target=self._back_up_until_it_dies, args=(finished,))
+        thread.start()
+        pause(self.rng.uniform(0, 1.2 * self.took_s))
+        self.daemon.stop(signal.SIGKILL)
+        thread.join()
+        self.kills += 1
+        if finished:
+            self.promised = before
+
+    def _back_up_until_it_dies(self, finished: list[str]) -> None:
+        try:
+            with self.daemon.client(start_timeout_s=0.0) as client:
+                finished.append(client.backup(str(self.file)).file)
+        except GONE:
+            return
+
+    @contextmanager
+    def _counted(self, savers: Savers, rate: Rate) -> Iterator[None]:
+        began, before = time.monotonic(), len(savers.acknowledged)
+        yield
+        rate.saves += len(savers.acknowledged) - before
+        rate.seconds += time.monotonic() - began
+
+    def _look(self, when: str, savers: Savers) -> None:
+        """Restore the file into a folder of its own, and compare every row that was promised."""
+        where = f"{when} {self.backups + self.kills}"
+        if not self.file.exists():
+            if self.promised:
+                self.violations.append(f"{where}: the backup is gone")
+            return
+        place = self.folder / "restored"
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        try:
+            restore_database(self.file, place / DATABASE_NAME, now=0)
+        except AgentctxError as error:
+            self.violations.append(f"{where}: it cannot be restored: {error.message}")
+            return
+        found = inspect(place)
+        self.violations += [f"{where}: {problem}" for problem in found.problems]
+        texts = {entry_id: stored.content for entry_id, stored in found.stored.items()}
+        self.violations += [f"{where}: {line}" for line in differences(self.promised, texts)]
+        unknown = set(texts.values()) - self.sent - savers.sent
+        self.violations += [f"{where}: nobody saved {text[:40]!r}" for text in sorted(unknown)]
+        self.compared += len(self.promised)
+
+
+def differences(promised: dict[str, str], found: dict[str, str]) -> list[str]:
+    """Entries of what was acknowledged before a backup began that it lacks or has otherwise."""
+    wrong = [entry_id for entry_id, text in promised.items() if found.get(entry_id) != text]
+    return [f"{entry_id} is {'changed' if entry_id in found else 'missing'}" for entry_id in wrong]
+
+
+class BackupSuite:
+    name = "backup"
+    unit = "backups"
+    ci_n = 8
+    torture_n = 2_000
+
+    def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
+        rounds = Rounds(seed, folder)
+        rounds.run(n)
+        alone, beside = rounds.alone.per_second, rounds.beside.per_second
+        figures: dict[str, float | str] = {
+            "rows compared": rounds.compared,
+            "killed on the way": rounds.kills,
+            "saves a second without a backup": f"{alone:.0f}",
+            "beside one": f"{beside:.0f}",
+        }
+        return Outcome(rounds.backups + rounds.kills, tuple(rounds.violations), figures)
+
+    def control(self, *, seed: int, folder: Path) -> Outcome:
+        """A build whose backups are copies of its first one."""
+        rounds = Rounds(seed, folder, "back up the past")
+        rounds.run(A_LIFE)
+        return Outcome(rounds.backups + rounds.kills, tuple(rounds.violations))
+
+
+SUITE = BackupSuite()
