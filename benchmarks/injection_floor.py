@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from agentctx.config.schema import EmbeddingSettings, RagSettings
+from agentctx.config.embedding import EmbeddingSettings, RagSettings
 from agentctx.embedding_providers.registry import create_provider
 from agentctx.rag.floor import CALIBRATED, NO_DISTANCE, Floor
 from agentctx.rag.injection import said_by

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from agentctx.config.schema import EmbeddingSettings
+from agentctx.config.embedding import EmbeddingSettings
 from agentctx.embedding_providers.registry import create_provider
 from agentctx.vector_stores import vec0
 from agentctx.wire import DEFAULT_NAMESPACE

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentctx.config.schema import EmbeddingSettings, RagSettings
+from agentctx.config.embedding import EmbeddingSettings, RagSettings
 from agentctx.embedding_providers.registry import create_provider
 from agentctx.rag.service import Answer, Question, RAGService, Serving
 from agentctx.storage.records import Filter, Job

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from agentctx.client import AsyncClient
 from agentctx.client.async_transport import AsyncUnixTransport
-from agentctx.config.schema import EmbeddingSettings
+from agentctx.config.embedding import EmbeddingSettings
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
 from agentctx.embedding_providers.registry import create_provider
 from agentctx.rag.service import pool

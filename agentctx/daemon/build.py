@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentctx.config.embedding import RerankSettings
 from agentctx.config.paths import default_data_dir, default_socket
-from agentctx.config.schema import RerankSettings, Settings
+from agentctx.config.schema import Settings
 from agentctx.daemon.audit import AuditTrail
 from agentctx.daemon.models import open_lanes, open_models
 from agentctx.daemon.parts import Parts

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import structlog
 from pydantic import BaseModel
 
-from agentctx.config.schema import RagSettings, Settings
+from agentctx.config.embedding import RagSettings
+from agentctx.config.schema import Settings
 from agentctx.config.section import Section
 from agentctx.errors import AgentctxError
 from agentctx.wire import COLLECTIONS

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentctx.config.schema import QueueSettings
+from agentctx.config.embedding import QueueSettings
 from agentctx.doctor.check import Check, Finding, passed, warned
 from agentctx.doctor.database import Opened, skipping
 from agentctx.doctor.scrub import LookAgain

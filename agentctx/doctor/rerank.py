@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentctx.chunking.base import PositionAwareChunk
-from agentctx.config.schema import RerankSettings
+from agentctx.config.embedding import RerankSettings
 from agentctx.doctor.check import Check, Finding, failed, passed, skipped
 from agentctx.errors import AgentctxError
 from agentctx.rerankers.registry import NONE, create_reranker, is_remote

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from agentctx.config.schema import EmbeddingSettings
+from agentctx.config.embedding import EmbeddingSettings
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.embedding_providers.prices import Price, price_of
 from agentctx.embedding_providers.spending import FILE_NAME, Clock, Spending

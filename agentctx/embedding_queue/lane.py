@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Sequence
 
-from agentctx.config.schema import EmbeddingSettings
+from agentctx.config.embedding import EmbeddingSettings
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
 from agentctx.embedding_providers.spending import Spending
 from agentctx.embedding_queue.space_keeper import Permit, SpaceKeeper, space_fingerprint

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import structlog
 
-from agentctx.config.schema import NextModelSettings
+from agentctx.config.embedding import NextModelSettings
 from agentctx.embedding_providers.prices import CostEstimate, estimate_cost, needs_consent
 from agentctx.embedding_queue.comparison import LEAST_SELF_RETRIEVAL, Comparison, Searched, compare
 from agentctx.embedding_queue.lane import Lane

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import structlog
 
-from agentctx.config.schema import QueueSettings
+from agentctx.config.embedding import QueueSettings
 from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_queue.retry import LONGEST_PAUSE_S, Backoff
 from agentctx.embedding_queue.timing import Timer

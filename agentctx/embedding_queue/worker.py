@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 
 import structlog
 
-from agentctx.config.schema import QueueSettings
+from agentctx.config.embedding import QueueSettings
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
 from agentctx.embedding_queue.batch import Batch, Batcher
 from agentctx.embedding_queue.breaker import Breaker

@@ -12,7 +12,7 @@ from agentctx.wire.names import DEFAULT_NAMESPACE, InjectionPosition
 if TYPE_CHECKING:
     from agentctx.client import AsyncClient
     from agentctx.client.options import ContextOptions
-    from agentctx.config.schema import RagSettings
+    from agentctx.config.embedding import RagSettings
     from agentctx.rag.service import RAGService
 
 MOST_PRESENT_BYTES = 256 * 1024
@@ -95,7 +95,7 @@ class ServiceContextSource:
         *,
         namespace: str = DEFAULT_NAMESPACE,
     ) -> None:
-        from agentctx.config.schema import RagSettings
+        from agentctx.config.embedding import RagSettings
 
         self._service = service
         self._settings = settings or RagSettings()

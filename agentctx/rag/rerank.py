@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import structlog
 
 from agentctx.chunking.base import PositionAwareChunk
-from agentctx.config.schema import RerankSettings
+from agentctx.config.embedding import RerankSettings
 from agentctx.errors import AgentctxError, ProviderFailed
 from agentctx.rag.fuse import Candidate
 from agentctx.rerankers.base import Reranker

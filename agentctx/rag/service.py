@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 
 import structlog
 
-from agentctx.config.schema import RagSettings, RerankSettings
+from agentctx.config.embedding import RagSettings, RerankSettings
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import DeadlineExceeded, ProviderFailed, StorageFailed
 from agentctx.rag.budget import estimate_tokens, fit

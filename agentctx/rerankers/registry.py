@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from agentctx.config.schema import RerankSettings
+from agentctx.config.embedding import RerankSettings
 from agentctx.errors import ConfigInvalid, UnknownProvider
 from agentctx.rerankers.base import ClosableReranker
 

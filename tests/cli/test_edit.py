@@ -98,6 +98,8 @@ def test_unchanged_text_saves_nothing(
         "version": 7,
         "changed": False,
         "redacted": [],
+        "flags": [],
+        "quarantined": False,
         "embedding": "done",
     }
 

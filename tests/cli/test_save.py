@@ -122,6 +122,8 @@ def test_json_is_the_wires_answer_and_redaction_is_told_beside_it(
         "version": 1,
         "changed": True,
         "redacted": ["aws_access_key"],
+        "flags": [],
+        "quarantined": False,
         "embedding": "pending",
     }
     assert captured.err == "note: cut out before anything was stored: aws_access_key\n"

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agentctx.config.schema import EmbeddingSettings, Settings
+from agentctx.config.embedding import EmbeddingSettings
+from agentctx.config.schema import Settings
 from agentctx.doctor.catalog import INNER_IDS
 from agentctx.doctor.check import skipped
 from agentctx.doctor.database import Opened

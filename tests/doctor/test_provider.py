@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import SecretStr
 
-from agentctx.config.schema import EmbeddingSettings
+from agentctx.config.embedding import EmbeddingSettings
 from agentctx.doctor.provider import Embedding, Probe, judge_key, make_embedding, provider_checks
 from agentctx.doctor.runner import run_checks
 from agentctx.embedding_providers import registry

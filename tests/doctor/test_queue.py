@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentctx.config.schema import QueueSettings
+from agentctx.config.embedding import QueueSettings
 from agentctx.doctor.queue import OLD_MS, Backlog, judge_backlog, judge_buried, judge_leases
 from agentctx.embedding_queue.retry import LONGEST_PAUSE_S
 from agentctx.storage.records import BuriedRow, QueueDepth

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agentctx.config.schema import RerankSettings
+from agentctx.config.embedding import RerankSettings
 from agentctx.doctor.rerank import rerank_check
 from agentctx.doctor.runner import run_checks
 from agentctx.fake_provider.faults import Fault

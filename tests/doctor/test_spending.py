@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentctx.config.schema import EmbeddingSettings
+from agentctx.config.embedding import EmbeddingSettings
 from agentctx.doctor.provider import make_embedding
 from agentctx.doctor.runner import run_checks
 from agentctx.doctor.spending import judge_spending, spending_check

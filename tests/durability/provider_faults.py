@@ -19,7 +19,7 @@ from unittest.mock import patch
 
 from structlog.testing import capture_logs
 
-from agentctx.config.schema import EmbeddingSettings, QueueSettings
+from agentctx.config.embedding import EmbeddingSettings, QueueSettings
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.embedding_providers.registry import create_provider

@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 from structlog.testing import capture_logs
 
-from agentctx.config.schema import QueueSettings
+from agentctx.config.embedding import QueueSettings
 from agentctx.embedding_providers.fake import DEFAULT_DIMENSION, FakeProvider, Fault
 from agentctx.embedding_queue.space_keeper import SpaceKeeper
 from agentctx.embedding_queue.worker import EmbeddingQueue

@@ -12,7 +12,8 @@ from unittest.mock import patch
 
 from structlog.testing import capture_logs
 
-from agentctx.config.schema import CollectionSettings, QueueSettings
+from agentctx.config.embedding import QueueSettings
+from agentctx.config.schema import CollectionSettings
 from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_providers.fake import DEFAULT_DIMENSION, FakeProvider
 from agentctx.embedding_queue.space_keeper import SpaceKeeper

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.config.schema import EmbeddingSettings
+from agentctx.config.embedding import EmbeddingSettings
 from agentctx.embedding_providers.registry import (
     create_provider,
     describe_provider,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from agentctx.config.schema import QueueSettings
+from agentctx.config.embedding import QueueSettings
 from agentctx.embedding_queue.worker import EmbeddingQueue
 from tests.embedding_queue.manual_timer import ManualTimer
 from tests.embedding_queue.memory_jobs import MemoryJobs

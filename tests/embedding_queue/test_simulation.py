@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentctx.config.schema import QueueSettings
+from agentctx.config.embedding import QueueSettings
 from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.errors import Disposition, ProviderFailed, StorageFailed, StorageFull

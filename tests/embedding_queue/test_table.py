@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentctx.config.schema import QueueSettings
+from agentctx.config.embedding import QueueSettings
 from agentctx.embedding_queue.table import GaveUp, JobTable
 from agentctx.errors import StorageFailed, StorageFull
 from tests.embedding_queue.manual_timer import ManualTimer

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agentctx.config.schema import QueueSettings
+from agentctx.config.embedding import QueueSettings
 from agentctx.embedding_providers.base import ProviderLimits, Vectors
 from agentctx.embedding_queue.settlements import Outcome
 from agentctx.embedding_queue.worker import EmbeddingQueue

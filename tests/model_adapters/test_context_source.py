@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx import AsyncClient, ContextAwareModelAdapter
-from agentctx.config.schema import RagSettings
+from agentctx.config.embedding import RagSettings
 from agentctx.daemon.build import Core
 from agentctx.errors import DaemonUnreachable
 from agentctx.model_adapters import FunctionModelAdapter, ServiceContextSource, SocketContextSource

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agentctx.config.schema import RagSettings
+from agentctx.config.embedding import RagSettings
 from agentctx.daemon.build import Core
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.rag.floor import NO_DISTANCE, Floor

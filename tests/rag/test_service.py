@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agentctx.chunking.base import PositionAwareChunk
-from agentctx.config.schema import RagSettings, RerankSettings
+from agentctx.config.embedding import RagSettings, RerankSettings
 from agentctx.daemon.build import Core
 from agentctx.embedding_providers.fake import FakeProvider, Fault
 from agentctx.errors import Disposition, ProviderFailed

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.config.schema import RerankSettings
+from agentctx.config.embedding import RerankSettings
 from agentctx.errors import ConfigInvalid, UnknownProvider
 from agentctx.rerankers.registry import create_reranker
 from tests.rerankers.tiny_cross_encoder import write_tiny

@@ -11,8 +11,9 @@ import pytest
 
 from agentctx import ContextAwareModelAdapter
 from agentctx.chunking import PositionAwareChunk
+from agentctx.config.embedding import EmbeddingSettings, RagSettings
 from agentctx.config.load import load_settings
-from agentctx.config.schema import EmbeddingSettings, RagSettings, Settings
+from agentctx.config.schema import Settings
 from agentctx.daemon.build import Core
 from agentctx.doctor.catalog import CHECK_IDS
 from agentctx.embedding_providers.base import Vectors

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from agentctx.config.schema import EmbeddingLimitSettings, EmbeddingSettings
+from agentctx.config.embedding import EmbeddingLimitSettings, EmbeddingSettings
 from agentctx.embedding_providers.base import ProviderLimits
 from agentctx.embedding_providers.pace import Pace
 from agentctx.embedding_providers.remote.cohere import CohereFormat

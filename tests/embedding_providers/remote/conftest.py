@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from agentctx.config.schema import EmbeddingSettings
+from agentctx.config.embedding import EmbeddingSettings
 from agentctx.embedding_providers.registry import create_provider
 from agentctx.embedding_providers.remote.provider import RemoteProvider
 from tests.embedding_providers.remote.loopback import Loopback, loopback

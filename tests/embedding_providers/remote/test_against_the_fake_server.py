@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agentctx.config.schema import EmbeddingSettings, Settings
+from agentctx.config.embedding import EmbeddingSettings
+from agentctx.config.schema import Settings
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.embedding_providers.registry import create_provider
 from agentctx.errors import Disposition, ProviderFailed

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentctx.config.schema import EmbeddingSettings
+from agentctx.config.embedding import EmbeddingSettings
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.embedding_providers.registry import create_provider, open_spending
 from agentctx.embedding_providers.spending import Spending, Spent

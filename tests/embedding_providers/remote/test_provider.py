@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from agentctx.config.schema import EmbeddingSettings
+from agentctx.config.embedding import EmbeddingSettings
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.embedding_providers.registry import create_provider
 from agentctx.embedding_providers.remote.provider import BATCH_LANES, RemoteProvider

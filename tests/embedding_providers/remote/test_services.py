@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from agentctx.config.schema import EmbeddingSettings
+from agentctx.config.embedding import EmbeddingSettings
 from agentctx.embedding_providers.prices import price_of
 from agentctx.embedding_providers.remote.provider import RemoteProvider
 from agentctx.embedding_providers.remote.services import SERVICES, create_remote, model_of
