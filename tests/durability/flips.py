@@ -33,6 +33,7 @@ CLOSE = 1e-4
 """Distances that differ by less are the same."""
 LEAST_FOUND = 0.99
 CONTROL_FLIPS = 10
+SQL_TOKEN = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|\w+|\S", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -178,9 +179,15 @@ def _dump(path: Path) -> object:
                 "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
             ).fetchall()
             rows = {name: conn.execute(f'SELECT * FROM "{name}"').fetchall() for name, _ in tables}  # noqa: S608 - names of the schema
-            return (tables, rows)
+            return ([(name, _statement(sql)) for name, sql in tables], rows)
     except (Error, AgentctxError, ValueError, OverflowError):
         return None
+
+
+def _statement(sql: str) -> list[str]:
+    """The words of a schema's text; its comments, its spacing and the case of its names change nothing."""
+    words = [word for word in SQL_TOKEN.findall(sql) if not word.startswith(("--", "/*"))]
+    return [word if word.startswith("'") else word.lower() for word in words]
 
 
 def _flip(path: Path, at: int, bit: int) -> None:
