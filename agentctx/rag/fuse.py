@@ -52,15 +52,15 @@ def fuse(candidates: Sequence[Candidate], dense_weight: float = DENSE_WEIGHT) ->
     """The candidates with their fused score, best first; ties by distance, then by chunk.
 
     Each side is scaled to 0…1: word scores by the best of them, since BM25 has a zero, nearness from the
-    farthest to the nearest, since it has none. What a side lacks counts 0 there, and `dense_weight` (0 to 1)
-    is the share of meaning. A side that found nothing at all has no share, so an answer without vectors is
-    ranked by its words alone.
+    farthest to the nearest, since it has none. `dense_weight` (0 to 1) is the share of meaning. What has none
+    of the words counts 0 there. What has no vector yet is ranked by its words alone, so that a text is found
+    at once and not outranked for being new; so is everything when no candidate has one.
     """
     words = _by_the_best([candidate.word_score for candidate in candidates])
     meaning = _scaled([None if c.distance is None else 1 - c.distance for c in candidates])
     weight = _share_of_meaning(candidates, dense_weight)
     scored = [
-        Candidate(c.chunk, c.entry, c.word_score, c.distance, weight * near + (1 - weight) * word)
+        c._replace(score=word if c.distance is None else weight * near + (1 - weight) * word)
         for c, near, word in zip(candidates, meaning, words, strict=True)
     ]
     return sorted(scored, key=lambda c: (-c.score, _or_infinity(c.distance), c.chunk))
@@ -72,11 +72,7 @@ def order_by_distance(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _share_of_meaning(candidates: Sequence[Candidate], dense_weight: float) -> float:
-    if all(candidate.distance is None for candidate in candidates):
-        return 0.0
-    if all(candidate.word_score is None for candidate in candidates):
-        return 1.0
-    return dense_weight
+    return 1.0 if all(candidate.word_score is None for candidate in candidates) else dense_weight
 
 
 def _by_the_best(values: Sequence[float | None]) -> list[float]:

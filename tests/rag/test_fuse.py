@@ -54,9 +54,16 @@ class TestFuse:
         assert chunks(fuse(both, 0.0)) == [1, 2]
         assert chunks(fuse(both, 1.0)) == [2, 1]
 
-    def test_a_missing_figure_counts_nothing_on_its_side(self) -> None:
-        fused = scores(fuse([candidate(1, 10, None), candidate(2, None, 0.2), candidate(3, 5, 0.4)], 0.4))
+    def test_what_has_none_of_the_words_counts_nothing_there(self) -> None:
+        fused = scores(fuse([candidate(1, 10, 0.4), candidate(2, None, 0.2), candidate(3, 5, 0.4)], 0.4))
         assert (fused[1], fused[2], fused[3]) == (0.6, 0.4, 0.3)
+
+    def test_what_has_no_vector_yet_is_ranked_by_its_words_alone(self) -> None:
+        fresh, embedded, alike = candidate(1, 10, None), candidate(2, 9, 0.1), candidate(3, 5, None)
+        ranked = fuse([embedded, alike, fresh], 0.5)
+        assert [each.chunk for each in ranked] == [1, 2, 3]
+        assert scores(ranked)[1] == 1.0
+        assert scores(ranked)[3] == 0.5
 
     def test_without_any_vector_the_words_alone_decide(self) -> None:
         fused = fuse([candidate(1, 3, None), candidate(2, 9, None)])
