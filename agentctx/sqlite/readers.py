@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
 from agentctx.errors import DeadlineExceeded, StorageClosed, StorageFailed
-from agentctx.sqlite.driver import Connection, ConnectionThread, OperationalError, finish
+from agentctx.sqlite.connection_thread import ConnectionThread, finish
+from agentctx.sqlite.driver import Connection, OperationalError
 
 T = TypeVar("T")
 
@@ -64,30 +66,37 @@ class Readers:
         caller is cancelled, the running statement is interrupted and the connection made clean first.
 
         Raises:
-            DeadlineExceeded: no connection was free for `wait_s` seconds, or it was not done within
-                `timeout_s` from then.
+            DeadlineExceeded: no connection was free for `wait_s` seconds, or the function ran for
+                `timeout_s`. An event loop that is held up meanwhile costs a read nothing of its time.
             StorageFailed: SQLite could not read.
             StorageClosed: after `close`.
             Exception: whatever the function raised.
         """
-        deadline = asyncio.timeout(wait_s)
+        await self._take_turn(wait_s)
         try:
-            async with deadline, self._turn:
-                deadline.reschedule(asyncio.get_running_loop().time() + timeout_s)
-                return await self._run_on_free(fn)
-        except TimeoutError as error:
-            if not deadline.expired():
-                raise
-            raise DeadlineExceeded(
-                f"the database did not answer within {timeout_s:g} s",
-                hint="Ask for less, or narrow the question with filters.",
-            ) from error
+            return await self._run_on_free(fn, timeout_s)
+        finally:
+            self._turn.release()
 
-    async def _run_on_free(self, fn: Callable[[Connection], T]) -> T:
-        thread = self._free.pop() if self._free else await self._opened()
-        reading = asyncio.ensure_future(thread.run(lambda connection: _in_snapshot(connection, fn)))
+    async def _take_turn(self, wait_s: float) -> None:
         try:
-            await asyncio.wait([reading])
+            async with asyncio.timeout(wait_s):
+                await self._turn.acquire()
+        except TimeoutError as error:
+            raise _too_late(wait_s) from error
+
+    async def _run_on_free(self, fn: Callable[[Connection], T], timeout_s: float) -> T:
+        thread = self._free.pop() if self._free else await self._opened()
+        running = _Running(timeout_s)
+        reading = asyncio.ensure_future(
+            thread.run(lambda connection: running.timed(lambda: _in_snapshot(connection, fn)))
+        )
+        try:
+            while not reading.done() and not running.is_too_long:
+                await asyncio.wait([reading], timeout=running.left_s)
+            if not reading.done():
+                await finish(asyncio.ensure_future(_stop(thread, reading)))
+                raise _too_late(timeout_s)
         except asyncio.CancelledError:
             await finish(asyncio.ensure_future(_stop(thread, reading)))
             raise
@@ -146,6 +155,41 @@ class Readers:
         if self._closed.is_set():
             await thread.close()
         return thread
+
+
+class _Running:
+    """How long a function has run, as its own thread sees it."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._began: float | None = None
+        self._has_ended = False
+
+    def timed(self, fn: Callable[[], T]) -> T:
+        self._began = time.monotonic()
+        try:
+            return fn()
+        finally:
+            self._has_ended = True
+
+    @property
+    def left_s(self) -> float | None:
+        """None when it has ended, and its result is on the way."""
+        if self._has_ended:
+            return None
+        return self._timeout_s if self._began is None else self._timeout_s - (time.monotonic() - self._began)
+
+    @property
+    def is_too_long(self) -> bool:
+        left_s = self.left_s
+        return left_s is not None and left_s <= 0
+
+
+def _too_late(after_s: float) -> DeadlineExceeded:
+    return DeadlineExceeded(
+        f"the database did not answer within {after_s:g} s",
+        hint="Ask for less, or narrow the question with filters.",
+    )
 
 
 async def _stop(thread: ConnectionThread, reading: asyncio.Future[T]) -> None:

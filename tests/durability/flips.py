@@ -20,10 +20,12 @@ from structlog.testing import capture_logs
 
 from agentctx.chunking.base import Span
 from agentctx.errors import AgentctxError
-from agentctx.sqlite.driver import Error, open_connection
+from agentctx.sqlite.driver import Connection, Error, open_connection
 from agentctx.storage.records import Draft, Filter
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
+from agentctx.storage.sqlite.integrity import schema_words
+from agentctx.vector_stores import vec0
 from tests.durability.suite import Outcome
 
 ENTRIES = 60
@@ -33,7 +35,8 @@ CLOSE = 1e-4
 """Distances that differ by less are the same."""
 LEAST_FOUND = 0.99
 CONTROL_FLIPS = 10
-SQL_TOKEN = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|\w+|\S", re.DOTALL)
+CHUNKS = "SELECT id, entry, ordinal, start_at, end_at, hash, chunking FROM chunks"
+METADATA = ("vec_1_metadatachunks00", "vec_1_metadatachunks01")
 
 
 @dataclass(frozen=True)
@@ -172,22 +175,46 @@ async def _audit_faults(storage: SqliteStorage) -> int:
 
 
 def _dump(path: Path) -> object:
-    """Every row of every table, the hidden ones included; None when it cannot be read."""
+    """Every row of every table, the hidden ones included, but what nobody reads; None when it cannot be read.
+
+    Nobody reads comments of the schema, slots of vec0 that are not in use, and what stands between the words
+    of a chunk's terms.
+    """
     try:
         with closing(open_connection(path, readonly=True)) as conn:
+            conn.text_factory = lambda text: text.decode(errors="surrogateescape")
             tables = conn.execute(
                 "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
             ).fetchall()
-            rows = {name: conn.execute(f'SELECT * FROM "{name}"').fetchall() for name, _ in tables}  # noqa: S608 - names of the schema
-            return ([(name, _statement(sql)) for name, sql in tables], rows)
-    except (Error, AgentctxError, ValueError, OverflowError):
+            texts = {name: schema_words(sql.encode(errors="surrogateescape")) for name, sql in tables}
+            rows = {name: conn.execute(f'SELECT * FROM "{name}"').fetchall() for name in texts}  # noqa: S608 - names of the schema
+            terms = dict(conn.execute("SELECT id, terms FROM chunks"))
+            words = {chunk: re.findall(r"\w+", text.lower()) for chunk, text in terms.items()}
+            rows["chunks"] = conn.execute(CHUNKS).fetchall()
+            return (texts, words, rows | _used_slots(conn))
+    except (Error, AgentctxError, ValueError, TypeError, OverflowError):
         return None
 
 
-def _statement(sql: str) -> list[str]:
-    """The words of a schema's text; its comments, its spacing and the case of its names change nothing."""
-    words = [word for word in SQL_TOKEN.findall(sql) if not word.startswith(("--", "/*"))]
-    return [word if word.startswith("'") else word.lower() for word in words]
+def _used_slots(conn: Connection) -> dict[str, object]:
+    """Ids, collections and sessions as vec0 keeps them, a block of slots in a row, without unused slots."""
+    blocks = conn.execute("SELECT chunk_id, size, partition00, validity, rowids FROM vec_1_chunks").fetchall()
+    used = {
+        number: np.flatnonzero(np.unpackbits(np.frombuffer(validity, np.uint8), bitorder="little"))
+        for number, _, _, validity, _ in blocks
+    }
+
+    def kept(number: int, data: bytes) -> list[bytes]:
+        size = len(data) // vec0.BLOCK_SIZE
+        return [data[slot * size : (slot + 1) * size] for slot in used.get(number, ())]
+
+    slots: dict[str, object] = {
+        "vec_1_chunks": [(*block[:-1], kept(block[0], block[-1])) for block in blocks]
+    }
+    for table in METADATA:
+        rows = conn.execute(f"SELECT _rowid_, data FROM {table}").fetchall()  # noqa: S608 - constants
+        slots[table] = [(number, kept(number, data)) for number, data in rows]
+    return slots
 
 
 def _flip(path: Path, at: int, bit: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import string
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -54,14 +55,19 @@ class Crowd:
         try:
             async with AsyncClient(self.daemon.socket, timeout_s=60.0, start_timeout_s=30.0) as client:
                 for turn in range(ROUNDS):
-                    await self._turn(client, f"client {number} says {turn} {self.rng.getrandbits(32):x}")
+                    await self._turn(client, f"client {number} says {turn}", self._word())
         except AgentctxError as error:
             self.violations.append(f"client {number}: {type(error).__name__}: {error.message}")
 
-    async def _turn(self, client: AsyncClient, text: str) -> None:
+    def _word(self) -> str:
+        """One that nobody else says: it finds a text that is not embedded yet before what is only near."""
+        return "".join(self.rng.choices(string.ascii_lowercase, k=12))
+
+    async def _turn(self, client: AsyncClient, said: str, word: str) -> None:
+        text = f"{said} {word}"
         saved = await client.save_observation("s", text)
         self.ledger.created(saved.id, saved.version, text)
-        found = await client.search(text, limit=3)
+        found = await client.search(word, limit=3)
         if text not in {hit.content for hit in found.results}:
             self.violations.append(f"not found right after its save: {text!r}")
         await client.get(saved.id)

@@ -263,6 +263,12 @@ class MemoryMachine(RuleBasedStateMachine):
         self.last = None if minutes > 60 else self.last
 
     @precondition(lambda self: self.memory.steers)
+    @rule(minutes=st.sampled_from([1, 50, 600]))
+    def the_clock_is_put_back(self, minutes: int) -> None:
+        """What has expired and was not removed yet is there again, and nothing else changes."""
+        self._core.clock.now -= minutes * 60_000
+
+    @precondition(lambda self: self.memory.steers)
     @rule()
     def sweep(self) -> None:
         self._core.sweep()

@@ -1,8 +1,9 @@
 """Upgrades a fixture database again and again, killed at the first statement, at the second, and so on.
 
-    python -m tests.sqlite.killed_upgrade SCHEMA FOLDER [broken]
+    python -m tests.sqlite.killed_upgrade SCHEMA FOLDER EVERY [broken]
 
-Each upgrade runs in a process of its own, which kills itself. Prints a JSON object: `kills`, `violations`.
+With EVERY = 3 at the first statement, the fourth, and so on. Each upgrade runs in a process of its own, which
+kills itself. Prints a JSON object: `kills`, `violations`.
 With `broken`, migrations run without a transaction and without a backup: that must be noticed.
 """
 
@@ -24,10 +25,10 @@ from agentctx.sqlite.driver import Connection, Error, open_connection
 from tests.fixtures.schemas import Contents, contents, unpack
 
 
-def kill_everywhere(schema: int, folder: Path) -> tuple[int, list[str]]:
+def kill_everywhere(schema: int, folder: Path, every: int) -> tuple[int, list[str]]:
     """How often it was killed, and what was wrong afterwards."""
     violations: list[str] = []
-    for statement in count(1):
+    for kills, statement in enumerate(count(1, every)):
         place = folder / str(statement)
         place.mkdir()
         database = unpack(schema, place)
@@ -35,7 +36,7 @@ def kill_everywhere(schema: int, folder: Path) -> tuple[int, list[str]]:
         # A later schema has the record of what was removed in another table, with a hash in each row.
         before = {name: rows for name, rows in contents(database).items() if name != "audit"}
         if not _killed_at(database, statement):
-            return statement - 1, violations
+            return kills, violations
         violations += [
             f"statement {statement}: {what}" for what in _violations(database, schema, before, digest)
         ]
@@ -103,7 +104,7 @@ def _break() -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[3:] == ["broken"]:
+    if sys.argv[4:] == ["broken"]:
         _break()
-    kills, found = kill_everywhere(int(sys.argv[1]), Path(sys.argv[2]))
+    kills, found = kill_everywhere(int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))
     sys.stdout.write(json.dumps({"kills": kills, "violations": found}))

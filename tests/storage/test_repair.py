@@ -249,6 +249,26 @@ async def test_a_damaged_page_is_a_problem_of_the_database(tmp_path: Path) -> No
     assert "xylophone" not in str(problems)
 
 
+async def test_a_constraint_that_is_not_as_it_was_made_is_a_problem_and_a_comment_is_none(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "agentctx.db"
+    await (await SqliteStorage.open(path)).close()
+    told = []
+    for before, after in (
+        (b"-- What it was done to", b"-- Whot it was done to"),
+        (b"'system',", b"'sqstem',"),
+    ):
+        assert path.read_bytes().count(before) == 1
+        path.write_bytes(path.read_bytes().replace(before, after))
+        storage = await SqliteStorage.open(path)
+        try:
+            told += [await storage.check_integrity()]
+        finally:
+            await storage.close()
+    assert told == [[], ["the schema of injections is not as it was made"]]
+
+
 async def test_rows_that_refer_to_nothing_are_a_problem_but_for_orphans(
     storage: SqliteStorage, saboteur: SqliteSaboteur
 ) -> None:

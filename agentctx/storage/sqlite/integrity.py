@@ -5,10 +5,14 @@ Every function runs in a read transaction and changes nothing. What it says neve
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Final
 
 from agentctx.sqlite.driver import Connection, Error
+from agentctx.sqlite.migrate import load_migrations, migrate
 from agentctx.storage.records import SpaceFault, SpaceState
 from agentctx.storage.sqlite import spaces, word_index
 from agentctx.storage.sqlite.vector_index import VectorIndex, index_of
@@ -19,13 +23,19 @@ _DAMAGE: Final = ("SQLITE_CORRUPT", "SQLITE_ERROR", "SQLITE_NOTADB")
 _OF_WORDS: Final = ("fts5:", "malformed inverted index", "unable to validate the inverted index")
 """How a line begins that is about FTS5, which `check_words` looks at more closely."""
 
+# The tables of the index of words are FTS5's, of whichever version, and made again by a repair.
+_INTENDED: Final = """
+SELECT name, CAST(sql AS BLOB) FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT GLOB 'chunk_fts*'
+"""
+_SQL_WORD: Final = re.compile(rb"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|\w+|\S", re.DOTALL)
+
 
 def check_database(conn: Connection) -> list[str]:
-    """What `integrity_check` and `foreign_key_check` find, at most `MAX_PROBLEMS`.
+    """What `integrity_check`, `foreign_key_check` and a comparison of schemas find, at most `MAX_PROBLEMS`.
 
     Chunks and jobs that refer to nothing are orphans, which the census counts and a repair removes.
     """
-    looks = (_page_problems(conn), _reference_problems(conn))
+    looks = (_page_problems(conn), _reference_problems(conn), _schema_problems(conn))
     found = [problem for look in looks for problem in _all_of(look, "the database cannot be read")]
     return found[:MAX_PROBLEMS]
 
@@ -66,6 +76,31 @@ def _reference_problems(conn: Connection) -> Iterator[str]:
         (MAX_PROBLEMS,),
     )
     yield from (f"{table}: rows that refer to missing {parent}: {count}" for table, parent, count in rows)
+
+
+def _schema_problems(conn: Connection) -> Iterator[str]:
+    """SQLite takes the text of its schema as it stands: a changed constraint refuses what should be saved."""
+    rows = conn.execute("SELECT name, CAST(sql AS BLOB) FROM sqlite_schema WHERE sql IS NOT NULL")
+    stored = {name: schema_words(text) for name, text in rows}
+    yield from (
+        f"the schema of {name} is not as it was made"
+        for name, words in _intended_schema().items()
+        if name in stored and stored[name] != words
+    )
+
+
+@functools.cache
+def _intended_schema() -> dict[str, tuple[bytes, ...]]:
+    with closing(Connection(":memory:", isolation_level=None)) as conn:
+        migrate(conn, load_migrations())
+        rows = conn.execute(_INTENDED).fetchall()
+        return {name: schema_words(text) for name, text in rows}
+
+
+def schema_words(sql: bytes) -> tuple[bytes, ...]:
+    """What counts of a schema's text: no comments, spaces or quotes around names, and no upper case."""
+    words = [word for word in _SQL_WORD.findall(sql) if not word.startswith((b"--", b"/*")) and word != b'"']
+    return tuple(word if word.startswith(b"'") else word.lower() for word in words)
 
 
 def _word_problems(conn: Connection) -> Iterator[str]:
