@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from agentctx.access.grants import ALL, Grant, Grants, Right, Rights
@@ -40,11 +40,22 @@ class AccessControl:
         """`owners` stand in for the daemon's own user and root, `principals` for the system's accounts."""
         self._owners = default_owners() if owners is None else frozenset(owners)
         self._principals = principals or Principals()
+        self._settings = settings
         self._grants = _grants(settings, self._owners)
+        self._listeners: list[Callable[[frozenset[int]], None]] = []
 
     def reconfigure(self, settings: AccessSettings) -> None:
-        """Go by these grants from now on."""
+        """Go by these grants from now on, and tell who asked for it when they are others."""
+        is_other = settings != self._settings
+        self._settings = settings
         self._grants = _grants(settings, self._owners)
+        if is_other:
+            for listener in self._listeners:
+                listener(self._owners)
+
+    def tell_changed(self, listener: Callable[[frozenset[int]], None]) -> None:
+        """Tell a listener when grants change; it gets the uids that may do everything as before."""
+        self._listeners.append(listener)
 
     async def rights_of(self, peer: Credentials) -> Rights:
         """What the peer may do, by the kernel's word alone."""

@@ -9,7 +9,6 @@ import typer
 from agentctx.cli.connection import connect
 from agentctx.cli.options import AsJson, EntryId
 from agentctx.cli.output import note, put, put_json
-from agentctx.errors import InvalidInput
 from agentctx.wire import Origin, RevokeReply, Trust
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def revoke(
 
     An entry must meet all that is named. What comes from the source later is not held back.
     """
-    options: RevokeOptions = {
+    source_named: RevokeOptions = {
         "agent": agent,
         "session": session,
         "source": source,
@@ -57,13 +56,16 @@ def revoke(
         "namespace": namespace,
         "since": since,
         "until": until,
-        "forget": forget,
-        "dry_run": not yes,
     }
+    names_a_source = any(value is not None for value in source_named.values())
     if undo is not None:
-        is_alone = all(value is None or isinstance(value, bool) for value in options.values())
-        _undo(ctx, undo, is_alone=is_alone, as_json=as_json)
+        if names_a_source or forget:
+            raise typer.BadParameter("takes back a whole revocation: no other option", param_hint="--undo")
+        _undo(ctx, undo, as_json=as_json)
         return
+    if not names_a_source:
+        raise typer.BadParameter("this would revoke everything: name an agent, a session or the like")
+    options: RevokeOptions = {**source_named, "forget": forget, "dry_run": not yes}
     with connect(ctx, timeout_s=TIMEOUT_S) as client:
         reply = client.revoke(**options)
     if as_json:
@@ -94,9 +96,7 @@ def outcome(reply: RevokeReply) -> str:
     return f"{'would be ' if reply.dry_run else ''}{verb}  {counts}{before}"
 
 
-def _undo(ctx: typer.Context, revocation: int, *, is_alone: bool, as_json: bool) -> None:
-    if not is_alone:
-        raise InvalidInput("--undo takes back a whole revocation", hint="Leave the other options out.")
+def _undo(ctx: typer.Context, revocation: int, *, as_json: bool) -> None:
     with connect(ctx, timeout_s=TIMEOUT_S) as client:
         reply = client.undo_revocation(revocation)
     if as_json:

@@ -12,7 +12,7 @@ from agentctx.daemon.parts import PartsHolder
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.server.service import Listing, Peer
 from agentctx.server.views import entry_view, save_result
-from agentctx.storage.records import Entry, IdempotencyKey, Job
+from agentctx.storage.records import Change, Entry, IdempotencyKey, Job
 from agentctx.storage.trust import NOTHING_KNOWN
 from agentctx.stores.base import SaveContext, StoreResult
 from agentctx.wire import (
@@ -120,6 +120,8 @@ class Entries(PartsHolder):
 
     async def _settled(self, result: StoreResult, *, wait: bool) -> SaveResult:
         reply = save_result(result)
+        if result.saved.change is not Change.NONE:
+            self._parts.telemetry.flagged(result.flags)
         if result.saved.quarantined:
             self._parts.settler.ask()
         if not (wait and self._parts.queue is not None and reply.embedding == "pending"):

@@ -44,6 +44,7 @@ class Metrics(Prover):
     async def _queue_depth(self) -> Mapping[Metric, float]:
         try:
             depth = await self._parts.storage.depth()
+            quarantined = await self._parts.storage.quarantined()
         except (StorageFailed, DeadlineExceeded) as error:
             log.warning("queue_not_readable", code=error.code, problem=error.message)
             return {metrics.DATABASE_READABLE: 0.0}
@@ -53,6 +54,7 @@ class Metrics(Prover):
             metrics.QUEUE_PENDING: depth.pending,
             metrics.QUEUE_BURIED: depth.buried,
             metrics.QUEUE_OLDEST: age_ms / 1_000,
+            metrics.QUARANTINED: quarantined,
         }
 
     def _embedding(self) -> Mapping[Metric, float]:

@@ -88,6 +88,10 @@ class Injectors:
         for memory in self._memories.values():
             memory.forget(entry_ids)
 
+    def forget_users(self, but: frozenset[int]) -> None:
+        """Give nobody but these users what was given to them before: grants have changed."""
+        self._memories = {uid: memory for uid, memory in self._memories.items() if uid in but}
+
     def _memory(self, uid: int) -> ConversationMemory:
         if uid not in self._memories:
             if len(self._memories) >= _MOST_PEERS:
@@ -118,6 +122,7 @@ async def open_proxy(
     )
     injectors = Injectors(guarded, settings, telemetry)
     core.tell_erased(injectors.forget)
+    access.tell_changed(injectors.forget_users)
     capture = Capture(guarded, injectors.blocks)
 
     async def require(peer: Peer, namespace: str) -> None:

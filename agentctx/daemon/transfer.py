@@ -13,7 +13,7 @@ from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.server.service import Peer
 from agentctx.server.views import entry_view, save_result
 from agentctx.storage import transfer
-from agentctx.storage.records import Entry
+from agentctx.storage.records import Change, Entry
 from agentctx.storage.trust import NOTHING_KNOWN, Provenance
 from agentctx.times import parse_time
 from agentctx.wire import ExportedEntry, ExportReply, ImportEntry, ImportRequest, SaveResult
@@ -69,6 +69,10 @@ class Transfer(PartsHolder):
             )
         except AgentctxError as error:
             return error
+        if result.saved.quarantined:
+            self._parts.settler.ask()
+        if not request.dry_run and result.saved.change is not Change.NONE:
+            self._parts.telemetry.flagged(result.flags)
         return save_result(result)
 
 

@@ -85,6 +85,10 @@ class TrustStorage(Protocol):
         """
         ...
 
+    async def quarantined(self) -> int:
+        """How many entries are in quarantine."""
+        ...
+
     async def release(self, entry: str) -> bool:
         """Let an entry be found again, whatever held it back; False when nothing did."""
         ...

@@ -45,6 +45,8 @@ SAVES = _counter(
 )
 EDITS = _counter("agentctx_edits_total", "Changes of entries by id that succeeded", "change")
 SAVE_FAILURES = _counter("agentctx_save_failures_total", "Saves and edits refused, by error code", "code")
+FLAGS = _counter("agentctx_flags_total", "Flags that saved, changed and imported texts got", "flag")
+QUARANTINED = _gauge("agentctx_quarantined", "Entries in quarantine: no answer holds them")
 SAVE_SECONDS = _histogram("agentctx_save_seconds", "From a valid request to the commit of its entry")
 COMMIT_SECONDS = _histogram("agentctx_commit_seconds", "Writing and committing one group of writes")
 COMMIT_MEMBERS = _histogram("agentctx_commit_members", "Writes that shared one commit", buckets=_POWERS)

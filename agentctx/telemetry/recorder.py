@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from time import perf_counter
 from types import TracebackType
@@ -44,6 +44,7 @@ class Recorder:
         self._injections = Count(metrics.INJECTIONS)
         self._not_injected = Count(metrics.NOT_INJECTED)
         self._quota_refusals = Count(metrics.QUOTA_REFUSALS)
+        self._flags = Count(metrics.FLAGS)
         self._requests = Count(metrics.REQUESTS)
         self._request_seconds = Spread(metrics.REQUEST_SECONDS)
         self._loop_lag = Spread(metrics.LOOP_LAG)
@@ -79,6 +80,10 @@ class Recorder:
 
     def refused(self, quota: str) -> None:
         self._quota_refusals.add((quota,))
+
+    def flagged(self, flags: Iterable[str]) -> None:
+        for flag in flags:
+            self._flags.add((flag,))
 
     def committed(self, seconds: float, members: int) -> None:
         self._commit_seconds.add(seconds)

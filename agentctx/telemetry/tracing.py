@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import Token
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias
@@ -163,6 +163,9 @@ class Tracing:
 
     def refused(self, quota: str) -> None:
         self._inner.refused(quota)
+
+    def flagged(self, flags: Iterable[str]) -> None:
+        self._inner.flagged(flags)
 
     def committed(self, seconds: float, members: int) -> None:
         self._inner.committed(seconds, members)  # shared by many requests: the span of none

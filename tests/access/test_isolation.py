@@ -8,7 +8,7 @@ from agentctx.embedding_providers.fake import FakeProvider
 from tests.access.isolation import application, fill, probe
 from tests.running_core import running_core
 
-NAMESPACES, CANARIES, READS, SEED = 100, 50, 600, 1
+NAMESPACES, CANARIES, READS, SEED = 100, 10, 600, 1
 
 
 async def test_nobody_sees_a_foreign_canary(tmp_path: Path) -> None:

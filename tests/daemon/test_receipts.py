@@ -17,7 +17,7 @@ from agentctx.daemon.receipts import (
 from agentctx.errors import StorageFailed
 from agentctx.rag.floor import Floor
 from agentctx.rag.fuse import Candidate
-from agentctx.rag.service import Context
+from agentctx.rag.question import Context
 from agentctx.rag.trace import Considered
 from agentctx.storage.injections import Receipt
 from tests.storage.drafts import HandClock

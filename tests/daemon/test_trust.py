@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentctx.daemon.build import Core
+from agentctx.daemon.trust import Settler
 from agentctx.errors import AgentctxError, InvalidInput, NotFound
+from agentctx.storage.trust import Settled, TrustStorage
 from agentctx.wire import (
     ContextRequest,
     EditRequest,
@@ -58,11 +62,49 @@ async def test_a_source_that_is_unknown_or_of_another_namespace_counts_as_extern
         assert view.trust == "external"
 
 
+async def test_a_source_of_another_namespace_does_not_tell_that_it_is_in_quarantine(tmp_path: Path) -> None:
+    async with running_core(tmp_path / "data", None, screening={"mode": "quarantine"}) as core:
+        held = await save(core, "observation", session="s", content=ORDER, namespace="other")
+        await save(core, "observation", session="s", content="a", agent="bad", namespace="other")
+        revoked = await save(core, "observation", session="s", content="b", agent="bad", namespace="other")
+        await core.service.revoke(RevokeRequest(agent="bad"), ME)
+        open_one = await save(core, "observation", session="s", content="c", namespace="other")
+        missing = "01900000-0000-7000-8000-000000000000"
+        answers = set()
+        for source in (held.id, revoked.id, open_one.id, missing):
+            result = await save(core, "observation", session="s", content=source, derived_from=[source])
+            view = await core.service.get(result.id, ME)
+            answers.add((result.quarantined, view.quarantined, view.trust))
+        assert answers == {(False, None, "external")}
+        assert (await save(core, key="k", content="d", namespace="other", derived_from=[held.id])).quarantined
+
+
 async def test_naming_an_external_source_lowers_the_trust_of_the_same_text(core: Core) -> None:
     page = await seen(core, "the whale eats krill", origin="tool")
     for sources in (None, [page]):
         result = await save(core, key="k", content="whales eat", category="fact", derived_from=sources)
     assert (await core.service.get(result.id, ME)).trust == "external"
+
+
+async def test_neither_an_edit_nor_an_import_raises_trust(core: Core) -> None:
+    page = await seen(core, "the whale eats krill", origin="tool")
+    await core.service.edit(page, EditRequest(content="the whale eats squid"), ME)
+    assert (await core.service.get(page, ME)).trust == "external"
+    mine = await core.service.get(await seen(core, "the whale is blue"), ME)
+    exported = ImportEntry(
+        id="01900000-0000-7000-8000-000000000000",
+        namespace=mine.namespace,
+        collection=mine.collection,
+        session=mine.session,
+        content=mine.content,
+        attributes={"trust": "operator", "origin": "user", "principal": 0},
+        created=mine.created,
+        updated=mine.updated,
+    )
+    (result,) = await core.service.import_entries(ImportRequest(entries=[exported]), ME)
+    assert not isinstance(result, AgentctxError), result
+    view = await core.service.get(result.id, ME)
+    assert (view.trust, view.origin, view.principal) == ("external", "import", ME.uid)
 
 
 async def test_a_flagged_text_is_told_shown_and_kept_out_of_system_prompts_only(core: Core) -> None:
@@ -93,6 +135,7 @@ async def test_quarantine_keeps_a_flagged_entry_out_of_every_answer_until_it_is_
     ) as core:
         result = await save(core, "observation", session="s", content=ORDER)
         assert result.quarantined
+        assert (await core.storage.stats()).chunks == 0, "no index ever knew it"
         made_of_it = await seen(core, "a summary of the whale", derived_from=[result.id])
         await core.settler.settle()
         assert await found(core) == await injected(core, "tail") == set()
@@ -102,6 +145,15 @@ async def test_quarantine_keeps_a_flagged_entry_out_of_every_answer_until_it_is_
         assert await found(core) == {result.id}
         assert (await core.service.get(made_of_it, ME)).quarantined == "screened"
         assert (await core.storage.census()).violations == 0
+
+
+async def test_external_entries_fill_no_more_than_their_share_of_an_injection(core: Core) -> None:
+    external = {await seen(core, f"whale whale {n}", origin="tool", agent=f"a{n}") for n in range(6)}
+    for number in range(6):
+        await seen(core, f"a note of some length that names the whale once, number {number}")
+    given = await injected(core, "tail")
+    assert len(given) > 2 * len(given & external) - 1 >= 1
+    assert not await injected(core, "system") & external
 
 
 async def test_a_revoked_source_is_in_no_answer_at_once_with_all_that_was_made_of_it(core: Core) -> None:
@@ -177,3 +229,58 @@ async def test_a_revocation_must_name_something(core: Core) -> None:
         await core.service.undo_revocation(7, ME)
     with pytest.raises(NotFound):
         await core.service.release("nothing", ME)
+
+
+@dataclass
+class Watched:
+    """A storage that says when there is nothing left to settle."""
+
+    storage: TrustStorage
+    done: asyncio.Event
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.storage, name)
+
+    async def settle(self, *, owed: bool, limit: int = 50) -> Settled:
+        settled = await self.storage.settle(owed=owed, limit=limit)
+        if not settled.rows:
+            self.done.set()
+        return settled
+
+
+async def settled_in_background(core: Core) -> None:
+    """Wait until the background task, as it is started with the daemon, has nothing left to do."""
+    done = asyncio.Event()
+    settler = Settler(Watched(core.storage, done), owed=False, jobs_are_due=lambda: None)
+    running = asyncio.create_task(settler.run())
+    try:
+        async with asyncio.timeout(30):
+            await done.wait()
+    finally:
+        running.cancel()
+
+
+async def test_what_a_daemon_that_ended_left_half_done_the_next_one_finishes(tmp_path: Path) -> None:
+    async with running_core(tmp_path / "data", None) as core:
+        for number in range(3):
+            await seen(core, f"whale {number}", agent="bad")
+        good = await seen(core, "the whale is blue")
+        reply = await core.service.revoke(RevokeRequest(agent="bad"), ME)
+        await core.storage.settle(owed=False, limit=1)
+        assert (await core.storage.stats()).chunks == 3
+    assert reply.revocation is not None
+    async with running_core(tmp_path / "data", None) as core:
+        assert await found(core) == {good}
+        await settled_in_background(core)
+        assert (await core.storage.stats()).chunks == 1
+        await core.service.undo_revocation(reply.revocation, ME)
+        await core.storage.settle(owed=False, limit=1)
+    async with running_core(tmp_path / "data", None) as core:
+        await settled_in_background(core)
+        assert (await core.storage.stats()).chunks == 4
+        assert len(await found(core)) == 4
+        await core.service.revoke(RevokeRequest(agent="bad", forget=True), ME)
+    async with running_core(tmp_path / "data", None) as core:
+        await settled_in_background(core)
+        assert (await core.storage.stats()).entries == {"observation": 1}
+        assert (await core.storage.census()).violations == 0

@@ -37,6 +37,15 @@ def test_a_save_is_counted_by_collection_and_change(recorder: Recorder) -> None:
     assert metrics["agentctx_save_seconds_count"] == 3
 
 
+def test_flags_are_counted_each_by_itself(recorder: Recorder) -> None:
+    recorder.flagged(["hidden-text", "new-role"])
+    recorder.flagged(["new-role"])
+    recorder.flagged([])
+    metrics = shown(recorder)
+    assert metrics['agentctx_flags_total{flag="hidden-text"}'] == 1
+    assert metrics['agentctx_flags_total{flag="new-role"}'] == 2
+
+
 def test_a_refused_save_is_counted_by_its_code_and_not_by_what_was_sent(recorder: Recorder) -> None:
     with pytest.raises(VersionConflict), recorder.saving():
         raise VersionConflict("stale")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from agentctx.storage.records import Draft, Entry, Filter, IdempotencyKey, Revision, Saved
+from agentctx.storage.records import Change, Draft, Entry, Filter, IdempotencyKey, Revision, Saved
 from agentctx.storage.sqlite import audit, entries, filters, transfer
 from agentctx.storage.sqlite.connections import SqliteConnections
 from agentctx.storage.transfer import ExportPage, Selection
@@ -40,7 +40,7 @@ class SqliteEntries(SqliteConnections):
             raise
         if saved.erased is not None:
             self._tidying.note_deletion([saved.erased])
-        return saved
+        return self._told(saved)
 
     async def revise(
         self,
@@ -51,7 +51,7 @@ class SqliteEntries(SqliteConnections):
         if_version: int | None = None,
         principal: int | None = None,
     ) -> Saved:
-        return await self._writer.run(
+        saved = await self._writer.run(
             partial(
                 entries.revise,
                 entry_id=entry_id,
@@ -62,6 +62,7 @@ class SqliteEntries(SqliteConnections):
                 deed=self.audit.deed(audit.SAVE, principal),
             )
         )
+        return self._told(saved)
 
     async def get(self, entry_id: str, version: int | None = None) -> Entry | None:
         found = await self._readers.run(
@@ -149,7 +150,7 @@ class SqliteEntries(SqliteConnections):
                     include_forgotten=include_forgotten,
                 )
             )
-        return await self._writer.run(
+        saved = await self._writer.run(
             partial(
                 transfer.import_entry,
                 draft=draft,
@@ -162,3 +163,10 @@ class SqliteEntries(SqliteConnections):
                 deed=self.audit.deed(audit.IMPORT, draft.principal),
             )
         )
+        return self._told(saved)
+
+    def _told(self, saved: Saved) -> Saved:
+        """Whoever keeps copies of what was given keeps none of a version whose successor is in quarantine."""
+        if saved.quarantined and saved.change is not Change.CREATED:
+            self._tidying.note_held([saved.id])
+        return saved

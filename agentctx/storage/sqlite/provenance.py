@@ -27,21 +27,15 @@ def judged(conn: Connection, draft: Draft, entry_id: str, *, now: int) -> Draft:
     Its trust is the least of its own and its sources'. In quarantine it has no chunks: no index knows it.
     What is made of something in quarantine is in quarantine too.
     """
-    sources = [source for source in draft.derived_from if source != entry_id]
-    trust = least_trust(draft.trust, *_trusts(conn, draft.namespace, sources))
-    conn.executemany(
-        "INSERT INTO derivations (entry, source) VALUES (?, ?) ON CONFLICT DO NOTHING",
-        [(entry_id, source) for source in sources],
-    )
+    trust = draft.trust
+    if sources := [source for source in draft.derived_from if source != entry_id]:
+        trust = least_trust(trust, *_trusts(conn, draft.namespace, sources))
+        _note_sources(conn, entry_id, sources)
+        quarantine.inherit(conn, entry_id, draft.namespace, sources, now=now)
     if draft.flags is not None:
-        conn.execute("DELETE FROM flags WHERE entry = ?", (entry_id,))
-        conn.executemany(
-            "INSERT INTO flags (entry, flag) VALUES (?, ?) ON CONFLICT DO NOTHING",
-            [(entry_id, flag) for flag in draft.flags],
-        )
+        _note_flags(conn, entry_id, draft.flags)
     if draft.is_held:
         quarantine.hold(conn, entry_id, screened=True, revocation=None, now=now)
-    quarantine.inherit(conn, entry_id, sources, now=now)
     spans = () if quarantine.is_held(conn, entry_id) else draft.spans
     return replace(draft, trust=trust, spans=spans)
 
@@ -81,6 +75,23 @@ def flags_of(conn: Connection, entries: Sequence[str]) -> dict[str, tuple[str, .
     for entry, flag in rows:
         found[entry] = (*found.get(entry, ()), flag)
     return found
+
+
+def _note_sources(conn: Connection, entry_id: str, sources: Sequence[str]) -> None:
+    conn.executemany(
+        "INSERT INTO derivations (entry, source) VALUES (?, ?) ON CONFLICT DO NOTHING",
+        [(entry_id, source) for source in sources],
+    )
+
+
+def _note_flags(conn: Connection, entry_id: str, flags: Sequence[str]) -> None:
+    """These instead of those it had."""
+    conn.execute("DELETE FROM flags WHERE entry = ?", (entry_id,))
+    if flags:
+        conn.executemany(
+            "INSERT INTO flags (entry, flag) VALUES (?, ?) ON CONFLICT DO NOTHING",
+            [(entry_id, flag) for flag in flags],
+        )
 
 
 def _trusts(conn: Connection, namespace: str, sources: Sequence[str]) -> list[Trust]:

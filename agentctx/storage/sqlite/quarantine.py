@@ -32,15 +32,29 @@ def hold_all(conn: Connection, entry_ids: Sequence[str], *, revocation: int, now
     conn.execute(_HOLD, (0, revocation, now, json.dumps(entry_ids)))
 
 
-def inherit(conn: Connection, entry_id: str, sources: Sequence[str], *, now: int) -> None:
-    """What is made of something in quarantine is there too, for the same reason."""
+def inherit(conn: Connection, entry_id: str, namespace: str, sources: Sequence[str], *, now: int) -> None:
+    """What is made of something in quarantine is there too, for the same reason.
+
+    A source outside the namespace counts as unknown: else the answer would tell that it is in quarantine.
+    """
     rows = conn.execute(
         """SELECT screened, revocation FROM quarantine
-           WHERE entry IN (SELECT value FROM json_each(?)) AND state <> 'returning'""",
-        (json.dumps(list(sources)),),
+           WHERE entry IN (SELECT value FROM json_each(?)) AND state <> 'returning'
+             AND EXISTS (SELECT 1 FROM entries e
+                         WHERE e.id = quarantine.entry AND e.live = 1 AND e.namespace = ?)""",
+        (json.dumps(list(sources)), namespace),
     ).fetchall()
     for screened, revocation in rows:
         hold(conn, entry_id, screened=bool(screened), revocation=revocation, now=now)
+
+
+def count(conn: Connection) -> int:
+    """How many entries are in quarantine; those that were forgotten there are not counted."""
+    (found,) = conn.execute(
+        """SELECT COUNT(*) FROM quarantine WHERE state <> 'returning'
+           AND EXISTS (SELECT 1 FROM entries e WHERE e.id = quarantine.entry AND e.live = 1)"""
+    ).fetchone()
+    return int(found)
 
 
 def is_held(conn: Connection, entry_id: str) -> bool:

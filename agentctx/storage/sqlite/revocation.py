@@ -29,25 +29,26 @@ def count(conn: Connection, source: Source) -> Revoked:
     return _counted(conn, own, derived)
 
 
-def revoke(conn: Connection, source: Source, *, principal: int, now: int) -> Revoked:
-    """Hold all of it back, as one revocation; none is made where there is nothing."""
+def revoke(conn: Connection, source: Source, *, principal: int, now: int) -> tuple[Revoked, list[str]]:
+    """Hold all of it back, as one revocation, and return the ids; none is made where there is nothing."""
     own, derived = _reached(conn, source)
     counted = _counted(conn, own, derived)
     if not own:
-        return counted
+        return counted, []
+    reached = sorted(own + derived)
     revocation = conn.execute(
         "INSERT INTO revocations (at, principal, criteria, entries) VALUES (?, ?, ?, ?)",
         (
             now,
             principal,
             json.dumps(source.criteria, ensure_ascii=False, sort_keys=True),
-            len(own) + len(derived),
+            len(reached),
         ),
     ).lastrowid
     assert revocation is not None  # noqa: S101 - an INSERT always has one; this is for the type checker
     # In their order rows are added at the end of the tree.
-    quarantine.hold_all(conn, sorted(own + derived), revocation=revocation, now=now)
-    return replace(counted, revocation=revocation)
+    quarantine.hold_all(conn, reached, revocation=revocation, now=now)
+    return replace(counted, revocation=revocation), reached
 
 
 def held_by(conn: Connection, revocation: int) -> list[str]:

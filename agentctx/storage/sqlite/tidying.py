@@ -36,6 +36,11 @@ class Tidying:
             for listener in self.listeners:
                 listener(entry_ids)
 
+    def note_held(self, entry_ids: Sequence[str]) -> None:
+        """No answer may hold these entries any more; nothing of them is deleted yet."""
+        for listener in self.listeners:
+            listener(entry_ids)
+
     async def due(self) -> None:
         """Wait until there is something to tidy up."""
         await self._is_due.wait()

@@ -21,14 +21,16 @@ class SqliteTrust(SqliteConnections):
             return await self._readers.run(
                 partial(revocation.count, source=source), timeout_s=CHECK_TIMEOUT_S
             )
-        revoked = await self._writer.run(
+        revoked, held = await self._writer.run(
             partial(revocation.revoke, source=source, principal=principal, now=self._clock())
         )
-        if revoked.revocation is not None:
-            held = partial(revocation.held_by, revocation=revoked.revocation)
+        if held:
             # Whoever keeps copies of what was given keeps none of these.
-            self._tidying.note_deletion(await self._readers.run(held))
+            self._tidying.note_held(held)
         return revoked
+
+    async def quarantined(self) -> int:
+        return await self._readers.run(quarantine.count)
 
     async def release(self, entry: str) -> bool:
         return await self._writer.run(partial(quarantine.release, entry_id=entry))

@@ -1,0 +1,132 @@
+"""`agentctx revoke` and `release`: what they send, what they say."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from agentctx.wire import ReleaseReply, RevokeReply
+from tests.client.stub_daemon import ID, StubDaemon
+
+Agentctx = Callable[..., int]
+REVOKED = RevokeReply(revocation=7, entries=1_200, derived=3, held_before=0, criteria={"agent": "bad"})
+COUNTED = RevokeReply(revocation=None, entries=2, derived=1, held_before=1, dry_run=True)
+
+
+def named(daemon: StubDaemon) -> dict[str, object]:
+    return {name: value for name, value in daemon.seen[-1].body.items() if value not in (None, False)}
+
+
+def test_without_yes_it_only_counts_and_says_so(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answer("POST", "/v1/revocations", (200, COUNTED))
+    assert agentctx("revoke", "--agent", "bad") == 0
+    captured = capsys.readouterr()
+    assert captured.out == "would be revoked  2 of the source  1 made of them  1 of these held before\n"
+    assert "nothing was changed: --yes does it" in captured.err
+    assert named(daemon) == {"agent": "bad", "dry_run": True}
+
+
+def test_with_yes_it_is_done_and_the_way_back_is_told(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answer("POST", "/v1/revocations", (200, REVOKED))
+    options = ("--session", "s", "--source", "/docs/a", "--origin", "document", "--trust", "external")
+    more = ("--uid", "1001", "--namespace", "team", "--since", "7d", "--until", "1d", "--yes")
+    assert agentctx("revoke", *options, *more) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "revoked  1,200 of the source  3 made of them\n"
+    assert "agentctx revoke --undo 7 takes it back" in captured.err
+    assert named(daemon) == {
+        "session": "s",
+        "source": "/docs/a",
+        "origin": "document",
+        "trust": "external",
+        "principal": 1001,
+        "namespace": "team",
+        "since": "7d",
+        "until": "1d",
+    }
+
+
+def test_what_is_forgotten_has_no_way_back(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forgotten = RevokeReply(revocation=7, entries=2, derived=1, held_before=0, forget=True)
+    daemon.answer("POST", "/v1/revocations", (200, forgotten))
+    assert agentctx("revoke", "--agent", "bad", "--forget", "-y") == 0
+    captured = capsys.readouterr()
+    assert captured.out == "forgotten  2 of the source  1 made of them\n"
+    assert "--undo" not in captured.err
+    assert named(daemon) == {"agent": "bad", "forget": True}
+
+
+def test_a_revocation_is_undone_by_its_number(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answer("DELETE", "/v1/revocations/7", (200, ReleaseReply(released=1_203)))
+    assert agentctx("revoke", "--undo", "7") == 0
+    assert capsys.readouterr().out == "released  1,203\n"
+    assert agentctx("revoke", "--undo", "7", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"released": 1203}
+
+
+@pytest.mark.parametrize("other", [("--agent", "bad"), ("--forget",), ("--uid", "0")])
+def test_undo_takes_no_other_option(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str], other: tuple[str, ...]
+) -> None:
+    assert agentctx("revoke", "--undo", "7", *other) == 2
+    assert "--undo: takes back a whole revocation" in capsys.readouterr().err
+    assert daemon.seen == []
+
+
+def test_no_criterion_is_a_usage_error(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert agentctx("revoke", "--yes") == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "this would revoke everything" in captured.err
+    assert daemon.seen == []
+
+
+@pytest.mark.parametrize("option", [("--origin", "god"), ("--trust", "most"), ("--uid", "me")])
+def test_a_criterion_that_cannot_be_is_not_sent(
+    agentctx: Agentctx, daemon: StubDaemon, option: tuple[str, str]
+) -> None:
+    assert agentctx("revoke", *option) == 2
+    assert daemon.seen == []
+
+
+def test_json_has_the_promised_names(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answer("POST", "/v1/revocations", (200, REVOKED))
+    assert agentctx("revoke", "--agent", "bad", "--yes", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "revocation": 7,
+        "entries": 1200,
+        "derived": 3,
+        "held_before": 0,
+        "criteria": {"agent": "bad"},
+        "forget": False,
+        "dry_run": False,
+    }
+
+
+def test_an_entry_is_released(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answer("POST", f"/v1/entries/{ID}/release", (200, ReleaseReply(released=1)))
+    assert agentctx("release", ID) == 0
+    assert capsys.readouterr().out == f"released  {ID}\n"
+
+
+def test_what_is_not_in_quarantine_cannot_be_released(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    message = f"no entry {ID!r} is in quarantine"
+    daemon.fail("POST", f"/v1/entries/{ID}/release", 404, "not_found", message)
+    assert agentctx("release", ID) == 1
+    assert message in capsys.readouterr().err

@@ -1,0 +1,70 @@
+"""Revoking, undoing and releasing, by both clients."""
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from agentctx.client import AsyncClient, Client
+from agentctx.errors import DaemonUnreachable, InvalidInput, NotFound
+from agentctx.wire import ReleaseReply, RevokeReply
+from tests.client.stub_daemon import ID, StubDaemon
+
+Do = Callable[..., Awaitable[Any]]
+REVOKED = RevokeReply(revocation=7, entries=2, derived=1, held_before=1, criteria={"agent": "bad"})
+
+
+@pytest.fixture(params=[Client, AsyncClient])
+async def do(request: pytest.FixtureRequest, daemon: StubDaemon) -> AsyncIterator[Do]:
+    client = request.param(str(daemon.socket), namespace="team")
+
+    async def call(name: str, *args: Any, **kwargs: Any) -> Any:
+        result = getattr(client, name)(*args, **kwargs)
+        return await result if inspect.isawaitable(result) else result
+
+    yield call
+    await call("close")
+
+
+async def test_a_source_is_sent_as_it_was_named_and_in_every_namespace(do: Do, daemon: StubDaemon) -> None:
+    daemon.answer("POST", "/v1/revocations", (200, REVOKED))
+    assert await do("revoke", agent="bad", since="7d", forget=True) == REVOKED
+    sent = daemon.seen[-1].body
+    assert {name: value for name, value in sent.items() if value not in (None, False)} == {
+        "agent": "bad",
+        "since": "7d",
+        "forget": True,
+    }, "the client's own namespace is none of the criteria"
+
+
+async def test_undoing_and_releasing(do: Do, daemon: StubDaemon) -> None:
+    daemon.answer("DELETE", "/v1/revocations/7", (200, ReleaseReply(released=3)))
+    daemon.answer("POST", f"/v1/entries/{ID}/release", (200, ReleaseReply(released=1)))
+    assert (await do("undo_revocation", 7)).released == 3
+    assert (await do("release", ID)).released == 1
+    assert [(seen.method, seen.path) for seen in daemon.seen] == [
+        ("DELETE", "/v1/revocations/7"),
+        ("POST", f"/v1/entries/{ID}/release"),
+    ]
+
+
+async def test_refusals_come_back_as_they_were_raised(do: Do, daemon: StubDaemon) -> None:
+    daemon.fail("POST", "/v1/revocations", 400, "invalid_input", "this would revoke everything")
+    daemon.fail("DELETE", "/v1/revocations/7", 404, "not_found", "there is no revocation 7")
+    with pytest.raises(InvalidInput, match="everything"):
+        await do("revoke")
+    with pytest.raises(NotFound, match="no revocation 7"):
+        await do("undo_revocation", 7)
+    with pytest.raises(NotFound):
+        await do("release", "nothing")
+
+
+@pytest.mark.parametrize(("name", "args"), [("revoke", ()), ("undo_revocation", (7,)), ("release", (ID,))])
+async def test_none_of_them_is_sent_twice(
+    do: Do, daemon: StubDaemon, name: str, args: tuple[object, ...]
+) -> None:
+    daemon.dropping = 1
+    with pytest.raises(DaemonUnreachable):
+        await do(name, *args)
+    assert len(daemon.seen) == 1
