@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import compileall
 import socket
 import time
 from pathlib import Path
 
+import agentctx
 from agentctx.cli.demo_daemon import DemoDaemon
 from agentctx.errors import DeadlineExceeded
 from agentctx.wire import StatusReply
@@ -27,6 +29,7 @@ _READY = b"HTTP/1.1 200"
 
 
 async def measure(options: Options) -> list[Figure]:
+    _compile()
     count = options.size(1_000, 150)
     with_model = await _resident_mb("embedded", count)
     without = await _resident_mb("none", count)
@@ -52,6 +55,14 @@ async def measure(options: Options) -> list[Figure]:
         ),
         Figure(name="start until ready, slowest", value=max(starts), unit="s"),
     ]
+
+
+def _compile() -> None:
+    """Compile what has changed, as an installer does. Where PYTHONDONTWRITEBYTECODE is set, every start
+    would compile it again: half a second, and memory.
+    """
+    for folder in agentctx.__path__:
+        compileall.compile_dir(folder, quiet=2)
 
 
 async def _resident_mb(provider: str, count: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -10,6 +11,10 @@ if TYPE_CHECKING:
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run one command and exit: 0 ok, 1 failed, 2 usage, 3 daemon unreachable, 130 interrupted."""
-    from agentctx.cli.app import run
+    given = sys.argv[1:] if args is None else args
+    if given[:1] == ["serve"]:
+        from agentctx.cli.serve import run_alone as run
+    else:
+        from agentctx.cli.app import run
 
     raise SystemExit(run(args))

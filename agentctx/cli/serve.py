@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from agentctx.cli.options import ConfigFile, DataDir
+from agentctx.cli.root import create_root, run_app
 
 
 def serve(
@@ -17,6 +20,21 @@ def serve(
     socket: Annotated[Path | None, typer.Option(help="Path of the Unix socket to listen on.")] = None,
 ) -> None:
     """Run the daemon until SIGTERM or Ctrl-C."""
-    from agentctx.daemon.run import serve as run_daemon
+    # Nearly all that is made until the daemon is ready stays. It turns the collector on then.
+    gc.disable()
+    try:
+        from agentctx.daemon.lean_imports import import_structlog
 
-    raise typer.Exit(run_daemon(config, data_dir, socket or ctx.obj))
+        import_structlog()
+        from agentctx.daemon.run import serve as run_daemon
+
+        raise typer.Exit(run_daemon(config, data_dir, socket or ctx.obj))
+    finally:
+        gc.enable()
+
+
+def run_alone(args: Sequence[str] | None = None) -> int:
+    """Run `agentctx serve …` without importing the other commands; returns the exit code."""
+    app = create_root()
+    app.command()(serve)
+    return run_app(app, args)

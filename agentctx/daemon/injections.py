@@ -10,7 +10,7 @@ from agentctx.daemon.receipts import figures
 from agentctx.errors import NotFound
 from agentctx.rag.explain import Explanation, best_of, fate_of, outside, quarantined, unfound
 from agentctx.rag.injection import said_by
-from agentctx.rag.service import Question, allowed
+from agentctx.rag.question import Question, allowed
 from agentctx.rag.trace import Considered
 from agentctx.rag.word_match import QuestionWords, WordMatch
 from agentctx.server.service import Peer

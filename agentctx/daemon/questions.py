@@ -8,7 +8,7 @@ from dataclasses import replace
 from agentctx.daemon.parts import PartsHolder
 from agentctx.daemon.receipts import make_receipt, question_hash
 from agentctx.errors import InvalidInput, TooLarge
-from agentctx.rag.service import Context, Question
+from agentctx.rag.question import Context, Question
 from agentctx.server.service import Peer
 from agentctx.server.views import passage
 from agentctx.storage.injections import Receipt

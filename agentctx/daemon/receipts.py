@@ -13,7 +13,7 @@ import structlog
 
 from agentctx.errors import StorageFailed
 from agentctx.rag.floor import Floor
-from agentctx.rag.service import Context
+from agentctx.rag.question import Context
 from agentctx.rag.trace import Considered, count_fates
 from agentctx.storage.injections import CandidateFigures, InjectionIds, InjectionStorage, Receipt
 from agentctx.storage.records import Clock

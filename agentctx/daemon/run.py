@@ -24,6 +24,7 @@ from agentctx.config.schema import LogSettings, Settings
 from agentctx.daemon.backup import FOLDER_NAME
 from agentctx.daemon.build import Core, Places, open_core
 from agentctx.daemon.health import Health
+from agentctx.daemon.lean_imports import hidden
 from agentctx.daemon.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.daemon.logs import configure_logging
 from agentctx.daemon.private_files import close_to_others
@@ -133,7 +134,8 @@ async def run(
             refused=core.telemetry.refused,
         )
         quota_gate = partial(QuotaGate, quotas=quotas, access=access, usage=core.storage.usage.of)
-        app = create_app(guarded, settings, core.telemetry, proxy, access, quota_gate)
+        with hidden("pydantic.v1"):  # FastAPI imports it to tell that it does not support its models
+            app = create_app(guarded, settings, core.telemetry, proxy, access, quota_gate)
         servers = [HttpServer(app, [listening], settings.server, quotas)]
         if settings.proxy.tcp_port:
             servers.append(_on_loopback(proxy, settings, places, core.telemetry))
@@ -190,8 +192,8 @@ async def _serve(
             await server.started.wait()
         state.reason = None
         # What the imports made stays; walking it in every collection stalls requests for milliseconds.
-        gc.collect()
         gc.freeze()
+        gc.enable()
         record.ready()
         log.info("ready", version=__version__, pid=os.getpid(), socket=str(socket_file.path))
         serves = f"Serving on {socket_file.path}."

@@ -91,15 +91,15 @@ _log = structlog.get_logger(__name__)
 def documented(*more: int) -> dict[int | str, dict[str, Any]]:
     """The `responses` of a route in OpenAPI: what can happen to any request, and the given statuses.
 
-    All refer to the schema that `default` brings, since every model costs a validator at start. `default`
-    also keeps FastAPI from adding its own shape for 422.
+    They refer to the schema that `SaveManyReply` brings, since every model costs a validator at start.
+    `default` keeps FastAPI from adding its own shape for 422.
     """
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorReply"}}}
     known: dict[int | str, dict[str, Any]] = {
         status: {"description": _MEANINGS[status], "content": content}
         for status in sorted({400, 403, 408, 413, 431, 500, 503, *more})
     }
-    return {**known, "default": {"model": ErrorReply, "description": "Any other error."}}
+    return {**known, "default": {"description": "Any other error.", "content": content}}
 
 
 def error_reply(error: AgentctxError, request_id: str | None = None) -> ErrorReply:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
+from functools import cache, partial
 from typing import Annotated, Any, get_args, get_origin
 
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
+from pydantic.fields import FieldInfo
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
@@ -26,14 +28,15 @@ class StrictRoute(APIRoute):
         repeatable = {
             field.alias: _takes_many(field.field_info.annotation) for field in self.dependant.query_params
         }
-        adapter = _adapter(self)
+        # Made when the first body comes: no start of the daemon waits for it.
+        adapter = None if self.body_field is None else cache(partial(_adapter, self.body_field.field_info))
 
         async def handle_strictly(request: Request) -> Response:
             check_query(request.query_params, repeatable)
             raw = await request.body()  # also where none is expected: half a request must do nothing
             if adapter is None:
                 return await handle(request)
-            return await handle(_DecodedRequest(request, decode(raw, adapter)))
+            return await handle(_DecodedRequest(request, decode(raw, adapter())))
 
         return handle_strictly
 
@@ -74,10 +77,7 @@ def _takes_many(annotation: object) -> bool:
     return any(get_origin(kind) is list for kind in (annotation, *get_args(annotation)))
 
 
-def _adapter(route: APIRoute) -> TypeAdapter[Any] | None:
-    if route.body_field is None:
-        return None
-    info = route.body_field.field_info
+def _adapter(info: FieldInfo) -> TypeAdapter[Any]:
     annotation: Any = info.annotation
     # The discriminator of a union is metadata beside the annotation.
     return TypeAdapter(Annotated[annotation, *info.metadata] if info.metadata else annotation)

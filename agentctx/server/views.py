@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from agentctx.rag.explain import Explanation, Places
-from agentctx.rag.service import Hit
+from agentctx.rag.question import Hit
 from agentctx.rag.word_match import WordMatch
 from agentctx.storage.audit import AuditRow
 from agentctx.storage.audit import Verdict as AuditOutcome

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+import re
+
 from agentctx.server.openapi import field_docs
 from agentctx.server.reference import document
 
@@ -19,3 +22,10 @@ def test_inherited_fields_carry_them_too() -> None:
 
 def test_the_document_is_the_same_when_asked_twice() -> None:
     assert document() == document()
+
+
+def test_every_reference_has_its_schema() -> None:
+    whole = document()
+    referred = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(whole)))
+    assert "ErrorReply" in referred
+    assert referred <= set(whole["components"]["schemas"])

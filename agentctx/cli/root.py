@@ -1,0 +1,87 @@
+"""What all commands have in common: the root's options, and how errors become messages and exit codes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agentctx import __version__
+from agentctx.cli.output import complain, put, reader_may_leave
+from agentctx.cli.sections import SectionedGroup
+from agentctx.errors import AgentctxError, DaemonUnreachable
+
+EXIT_FAILED = 1
+EXIT_UNREACHABLE = 3
+
+
+def create_root() -> typer.Typer:
+    """`agentctx` with its own options and no commands yet."""
+    app = typer.Typer(
+        cls=SectionedGroup,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    return app
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        put(f"agentctx {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    ctx: typer.Context,
+    socket: Annotated[
+        Path | None,
+        typer.Option(help="Socket of the daemon. Default: AGENTCTX_SOCKET, else the usual places."),
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """One shared, durable memory for every agent process on a machine."""
+    del version
+    ctx.obj = socket
+
+
+def run_app(app: typer.Typer, args: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code. Errors we expect are one or two lines on stderr."""
+    _tolerate_narrow_encodings()
+    try:
+        app(args, prog_name="agentctx")
+    except SystemExit as leaving:
+        code = _exit_code(leaving)
+    except AgentctxError as error:
+        complain(error)
+        code = EXIT_UNREACHABLE if isinstance(error, DaemonUnreachable) else EXIT_FAILED
+    return _flushed(code)
+
+
+def _exit_code(leaving: SystemExit) -> int:
+    if isinstance(leaving.code, int):
+        return leaving.code
+    return 0 if leaving.code is None else EXIT_FAILED
+
+
+def _tolerate_narrow_encodings() -> None:
+    """Under LANG=C a stored text must not end a command with a UnicodeEncodeError."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _flushed(code: int) -> int:
+    """Flush before the interpreter does: a reader that went away (`| head`) is no error to report."""
+    with suppress(SystemExit), reader_may_leave():
+        sys.stdout.flush()
+    return code
