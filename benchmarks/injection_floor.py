@@ -15,7 +15,8 @@ from agentctx.config.embedding import EmbeddingSettings, RagSettings
 from agentctx.embedding_providers.registry import create_provider
 from agentctx.rag.floor import CALIBRATED, NO_DISTANCE, Floor
 from agentctx.rag.injection import said_by
-from agentctx.rag.service import Question, RAGService, Serving
+from agentctx.rag.question import Question
+from agentctx.rag.service import RAGService, Serving
 from agentctx.rag.word_match import QuestionWords, WordMatch
 from agentctx.storage.records import Filter
 from agentctx.wire import DEFAULT_NAMESPACE

@@ -102,7 +102,7 @@ class ServiceContextSource:
         self._namespace = namespace
 
     async def context(self, question: ContextQuestion, /) -> GivenContext:
-        from agentctx.rag.service import Question
+        from agentctx.rag.question import Question
         from agentctx.storage.records import Filter
 
         if not self._settings.enabled:

@@ -21,17 +21,17 @@ from agentctx.rag.floor import Floor
 from agentctx.rag.fuse import Candidate, fuse, merge, order_by_distance
 from agentctx.rag.injection import SPARE as SPARE_OF_INJECTION
 from agentctx.rag.injection import InjectionRules, given_places, worth_reading, worth_telling
+from agentctx.rag.question import Answer, Context, Hit, Question, allowed
 from agentctx.rag.render import EMPTY_FRAME, BlockPassage, render, render_passage
 from agentctx.rag.rerank import Reranking, can_matter
 from agentctx.rag.select import distinct_texts, select
 from agentctx.rag.trace import Considered, Trace
 from agentctx.rerankers.base import Reranker
 from agentctx.storage.base import Storage
-from agentctx.storage.records import Filter, ResolvedChunk, VectorHit, WordHit
+from agentctx.storage.records import ResolvedChunk, VectorHit, WordHit
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.telemetry.labels import degradation
 from agentctx.times import format_date
-from agentctx.wire import InjectionPosition, Order, Trust
 
 _log = structlog.get_logger("agentctx.rag")
 
@@ -44,8 +44,6 @@ LOOKED_AT = 1_000
 """How far down each search is looked through for one entry."""
 SPARE = 4
 """Candidates resolved beyond the limit, for those that overlap or have just gone stale."""
-TRUST_OF_SYSTEM: tuple[Trust, ...] = ("agent", "operator")
-"""What a system prompt may carry: an LLM obeys what stands there."""
 
 
 class QueryEmbedder(Protocol):
@@ -65,67 +63,6 @@ class Serving:
     reason: str | None = None
     embedder: QueryEmbedder | None = None
     floor: Floor | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What is asked. `max_distance` 0 keeps all; the deadline is for the meaning, in seconds.
-
-    With a `position` the answer goes into an LLM call, and what is not worth its place there is left out.
-    `present` are texts that the conversation holds already.
-    """
-
-    text: str
-    wanted: Filter
-    limit: int
-    order: Order = "distance"
-    max_distance: float = 0.0
-    position: InjectionPosition | None = None
-    present: Sequence[str] = ()
-    deadline_s: float | None = None
-    """None: that of the settings."""
-    asker: int | None = None
-    """The uid of who asks: what other users saved is capped."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A passage of the answer."""
-
-    chunk: ResolvedChunk
-    distance: float | None
-    score: float
-
-    @property
-    def source_id(self) -> str:
-        return self.chunk.entry.key or self.chunk.entry.id
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The hits in the order asked for. `degraded` says why meaning had no part; None when it had.
-
-    `rerank` says why the reranker had no part; None when it had, or when there is none to ask.
-    """
-
-    hits: tuple[Hit, ...]
-    degraded: str | None = None
-    rerank: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """The block for a prompt, its estimated tokens, and the hits that are in it.
-
-    `considered` is every candidate of an injection with what became of it, in fused order.
-    """
-
-    block: str
-    tokens: int
-    hits: tuple[Hit, ...]
-    degraded: str | None = None
-    rerank: str | None = None
-    considered: tuple[Considered, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,14 +315,6 @@ def _answer(
 ) -> Answer:
     ordered = order_by_distance(chosen) if question.order == "distance" else chosen
     return Answer(tuple(Hit(found[c.chunk], c.distance, c.score) for c in ordered), degraded, rerank)
-
-
-def allowed(question: Question) -> Question:
-    """The question with what its position may carry: in the system prompt, nothing of unknown origin."""
-    if question.position != "system":
-        return question
-    trust = tuple(each for each in question.wanted.trust if each in TRUST_OF_SYSTEM)
-    return replace(question, wanted=replace(question.wanted, trust=trust))
 
 
 def pool(limit: int) -> int:

@@ -21,6 +21,8 @@ _ID: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 # What may stand before a secret although it is a letter: the escape of a line break, a percent-encoded byte.
 _BREAK: Final = re.compile(r"(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-F]{2})")
 _NO_WORD_GOES_ON: Final = r"(?![A-Za-z0-9])"
+# The rarest in prose first.
+_RARE: Final = "_~=/:-0123456789."
 
 
 class Span(NamedTuple):
@@ -92,9 +94,11 @@ class Rules:
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._rules = tuple(rules)
         self._always = frozenset(at for at, rule in enumerate(self._rules) if not rule.fields.keywords)
-        self._keywords = tuple(
-            (keyword, at) for at, rule in enumerate(self._rules) for keyword in rule.fields.keywords
-        )
+        self._keywords: dict[str, list[tuple[str, int]]] = {}
+        """By a character that is rare in prose: whoever has none of it has none of its keywords."""
+        for at, rule in enumerate(self._rules):
+            for keyword in rule.fields.keywords:
+                self._keywords.setdefault(_telltale(keyword), []).append((keyword, at))
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -109,8 +113,16 @@ class Rules:
     def wanted(self, text: str) -> list[Rule]:
         """The rules that the text has a keyword of, in their order."""
         lowered = text.lower()
-        found = self._always | {at for keyword, at in self._keywords if keyword in lowered}
+        found = set(self._always)
+        for telltale, keywords in self._keywords.items():
+            if telltale in lowered:
+                found.update([at for keyword, at in keywords if keyword in lowered])
         return [self._rules[at] for at in sorted(found)]
+
+
+def _telltale(keyword: str) -> str:
+    """The rarest character of a keyword; "", which is in every text, if it has only common ones."""
+    return next((character for character in _RARE if character in keyword), "")
 
 
 def load_rules(own: Path | None = None, *, disabled: Collection[str] = ()) -> Rules:

@@ -1,4 +1,4 @@
-"""The one module that imports a SQLite driver or sqlite-vec: it picks the driver and opens connections.
+"""The one module that imports SQLite and sqlite-vec: it picks the driver and opens connections.
 
 pysqlite3 comes first, since many interpreters are built without loadable extensions, then the standard
 module. SQLite 3.7.0 to 3.51.2 can corrupt a WAL database and is refused, but for the fixed branches.
@@ -6,20 +6,18 @@ module. SQLite 3.7.0 to 3.51.2 can corrupt a WAL database and is refused, but fo
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import importlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-import aiosqlite
 import sqlite_vec
 
-from agentctx.errors import AgentctxError, DriverUnsuitable, StorageClosed, StorageFailed, StorageFull
+from agentctx.errors import AgentctxError, DriverUnsuitable, StorageFailed, StorageFull
 from agentctx.sqlite.hardening import Hardening
 
 T = TypeVar("T")
@@ -32,7 +30,6 @@ FIXED_BRANCHES: Final[tuple[Version, ...]] = ((3, 50, 7), (3, 44, 6))
 BUSY_TIMEOUT_MS: Final = 5_000
 _PREFERRED: Final = ("pysqlite3", "sqlite3")
 _FULL: Final = "SQLITE_FULL"
-_ROWS_A_HOP: Final = 64
 
 _COMMON_PRAGMAS: Final = (
     f"busy_timeout={BUSY_TIMEOUT_MS}",
@@ -280,116 +277,10 @@ def translated(error: Error, what: str = "the database could not do this") -> Ag
     return StorageFailed(f"{what} ({name})", hint=next(hints, None))
 
 
-class ConnectionThread:
-    """A connection with the thread it lives in. Each function given to `run` has it to itself.
-
-    Open it with `await ConnectionThread.open(path)`; close it, since the thread keeps the process alive.
-    """
-
-    def __init__(self, bridge: aiosqlite.Connection, connection: Connection) -> None:
-        self._bridge = bridge
-        self._connection = connection
-        self._closing: asyncio.Future[None] | None = None
-
-    @classmethod
-    async def open(cls, path: str | Path, *, readonly: bool = False) -> Self:
-        """Start a thread and open the connection in it.
-
-        Raises:
-            DriverUnsuitable, StorageFailed: as `open_connection`. No thread is left then.
-        """
-        opened: list[Connection] = []
-
-        def connect() -> Connection:
-            opened.append(open_connection(path, readonly=readonly))
-            hardening.defend(opened[0])
-            return opened[0]
-
-        bridge = aiosqlite.Connection(connect, _ROWS_A_HOP)
-        try:
-            await bridge
-        except BaseException:
-            await _abandon(bridge, opened)
-            raise
-        return cls(bridge, opened[0])
-
-    async def run(self, fn: Callable[[Connection], T]) -> T:
-        """Run one function in the connection's thread, after those before it.
-
-        The function is not stopped when the caller is cancelled, so it must leave no transaction open.
-
-        Raises:
-            StorageClosed: after `close`.
-            Exception: what the function raised, driver errors translated.
-        """
-        if self._closing is not None:
-            raise StorageClosed("the database is closed")
-        # A whole transaction has to be one call in the thread; aiosqlite has no public way to make it.
-        execute: Any = self._bridge._execute  # noqa: SLF001 (see above; pinned below 0.23)
-        result: T = await execute(_deliverable, fn, self._connection)
-        return result
-
-    def interrupt(self) -> None:
-        """Stop the statement that runs now, if any: it fails in the function that runs it."""
-        with contextlib.suppress(Error):  # closed already
-            self._connection.interrupt()
-
-    async def close(self) -> None:
-        """Finish what was given to `run`, close the connection, end the thread. Idempotent.
-
-        A cancelled caller still waits for it.
-        """
-        if self._closing is None:
-            self._closing = asyncio.ensure_future(self._bridge.close())
-        await finish(self._closing)
-
-
-def _deliverable(fn: Callable[[Connection], T], connection: Connection) -> T:
-    try:
-        return fn(connection)
-    except Error as error:
-        raise translated(error) from error
-    except StopIteration as error:
-        # A future cannot carry it: the caller would wait forever.
-        raise RuntimeError("a function of the database raised StopIteration") from error
-
-
-async def _abandon(bridge: aiosqlite.Connection, opened: Sequence[Connection]) -> None:
-    """Wait until a failed or cancelled opening has ended, then close what it opened all the same.
-
-    aiosqlite has told its thread to stop, but not waited: it may still be opening, and needs the loop.
-    """
-    thread = bridge._thread  # noqa: SLF001 (nothing else tells when it has ended)
-    try:
-        await finish(asyncio.get_running_loop().run_in_executor(None, thread.join))
-    finally:
-        for connection in opened:
-            connection.close()
-
-
-async def finish(work: asyncio.Future[T]) -> T:
-    """The result of `work`, which is waited for even if the caller is cancelled meanwhile.
-
-    A cancellation is delivered once the work is done.
-    """
-    cancelled: asyncio.CancelledError | None = None
-    while not work.done():
-        try:
-            await asyncio.wait([work])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        if not work.cancelled():
-            work.exception()  # looked at, so that asyncio does not report it as lost
-        raise cancelled
-    return work.result()
-
-
 __all__ = [
     "BUSY_TIMEOUT_MS",
     "Candidate",
     "Connection",
-    "ConnectionThread",
     "Error",
     "IntegrityError",
     "OperationalError",
@@ -397,7 +288,6 @@ __all__ = [
     "choose",
     "complete_statement",
     "driver_name",
-    "finish",
     "hardening",
     "is_fixed",
     "open_connection",

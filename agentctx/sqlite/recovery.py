@@ -20,7 +20,8 @@ from typing import Final, Protocol
 
 from agentctx.errors import StorageFailed, StorageFull
 from agentctx.sqlite.checkpoint import checkpoint, wal_state
-from agentctx.sqlite.driver import Connection, ConnectionThread
+from agentctx.sqlite.connection_thread import ConnectionThread
+from agentctx.sqlite.driver import Connection
 
 PATIENCE_MS: Final = 1_000
 FIRST_PAUSE_S: Final = 0.1

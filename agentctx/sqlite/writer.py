@@ -25,13 +25,8 @@ from agentctx.sqlite.commit import (
     error_for_caller,
     is_disk_fault,
 )
-from agentctx.sqlite.driver import (
-    BUSY_TIMEOUT_MS,
-    Connection,
-    ConnectionThread,
-    Error,
-    finish,
-)
+from agentctx.sqlite.connection_thread import ConnectionThread, finish
+from agentctx.sqlite.driver import BUSY_TIMEOUT_MS, Connection, Error
 from agentctx.sqlite.recovery import Pausable, Recovery, close_keeping_wal, pause_s
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 

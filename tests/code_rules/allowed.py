@@ -10,7 +10,7 @@ _OPENED: Final = "file opened near the database"
 _DB: Final = "agentctx/storage/sqlite/"
 
 ALLOWED: Final[dict[tuple[str, str, str], str]] = {
-    (_DRIVER, "agentctx/sqlite/driver.py", "aiosqlite"): "the one module that may",
+    (_DRIVER, "agentctx/sqlite/connection_thread.py", "aiosqlite"): "carries functions to a thread",
     (_DRIVER, "agentctx/sqlite/driver.py", "sqlite_vec"): "the one module that may",
     (_DRIVER, "agentctx/sqlite/driver.py", "sqlite3"): "for its types",
     (_SQL, "agentctx/sqlite/driver.py", "f'PRAGMA {pragma}'"): "of the constants of the module",

@@ -25,9 +25,9 @@ CONFIG = """
 [embedding]
 provider = "fake"
 [server]
-header_timeout_s = 2.0
-body_timeout_s = 2.0
-keep_alive_s = 2.0
+header_timeout_s = 1.0
+body_timeout_s = 1.0
+keep_alive_s = 1.0
 """
 _POST = b"POST /v1/search HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n"
 _HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -127,7 +127,12 @@ def _hung_up(connection: socket.socket) -> bool:
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
+    """What it reads and builds only once it has read and built before the attacks."""
     running = DaemonProcess(tmp_path_factory.mktemp("hostile"), config=CONFIG).start()
+    with running.client() as client:
+        client.save_observation("s", "the first")
+        warm = Attackers(running.socket, [KINDS["idle"], Kind(_LARGE)])
+        _until(warm.are_gone, client)
     yield running
     assert running.stop() == 0
     assert not [line for line in running.log if line.get("level") in ("error", "critical")], running.log
@@ -135,11 +140,9 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaemonProcess]:
 
 @pytest.fixture
 def client(daemon: DaemonProcess) -> Iterator[Client]:
-    """A good neighbour. What is read and built only once was read and built before the attack."""
+    """A good neighbour."""
     with daemon.client() as client:
-        client.save_observation("s", "the first")
-        warm = Attackers(daemon.socket, [KINDS["idle"], Kind(_LARGE)])
-        _until(warm.are_gone, client)
+        client.status()
         yield client
 
 

@@ -14,7 +14,8 @@ from agentctx.config.embedding import RagSettings
 from agentctx.daemon.build import Core
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.rag.floor import NO_DISTANCE, Floor
-from agentctx.rag.service import Context, Question, RAGService, Serving
+from agentctx.rag.question import Context, Question
+from agentctx.rag.service import RAGService, Serving
 from agentctx.rag.trace import count_fates
 from agentctx.sqlite.driver import open_connection
 from agentctx.storage.records import Filter

@@ -15,8 +15,9 @@ from agentctx.config.embedding import RagSettings, RerankSettings
 from agentctx.daemon.build import Core
 from agentctx.embedding_providers.fake import FakeProvider, Fault
 from agentctx.errors import Disposition, ProviderFailed
+from agentctx.rag.question import Answer, Question
 from agentctx.rag.render import HEADING, parse
-from agentctx.rag.service import Answer, Question, RAGService, Serving
+from agentctx.rag.service import RAGService, Serving
 from agentctx.storage.records import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
 from tests.running_core import embedded, running_core, save

@@ -35,6 +35,19 @@ def test_every_rule_has_generated_secrets() -> None:
     assert len(RULES) >= 30
 
 
+@pytest.mark.parametrize("keyword", sorted({word for rule in RULES for word in rule.fields.keywords}))
+def test_a_keyword_calls_every_rule_that_has_it_or_none(keyword: str) -> None:
+    text = f"some {keyword.upper()} here"
+
+    wanted = [
+        rule
+        for rule in RULES
+        if not rule.fields.keywords or any(word in text.lower() for word in rule.fields.keywords)
+    ]
+
+    assert RULES.wanted(text) == wanted
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_generated_secrets_of_a_kind_are_cut_out(kind: str) -> None:
     assert min(recall(kind)) >= 0.9

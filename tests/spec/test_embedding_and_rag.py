@@ -22,7 +22,8 @@ from agentctx.embedding_providers.registry import create_provider
 from agentctx.errors import UnknownProvider
 from agentctx.fake_provider.serving import running
 from agentctx.model_adapters import FunctionModelAdapter, ServiceContextSource
-from agentctx.rag.service import Question, RAGService, Serving
+from agentctx.rag.question import Question
+from agentctx.rag.service import RAGService, Serving
 from agentctx.server.service import Examination
 from agentctx.storage.records import Filter, Job
 from agentctx.stores.knowledge import KnowledgeStore

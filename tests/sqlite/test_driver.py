@@ -1,39 +1,23 @@
 from __future__ import annotations
 
-import asyncio
 import os
 import sqlite3
 import struct
-import threading
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from agentctx.errors import DriverUnsuitable, StorageClosed, StorageFailed, StorageFull
+from agentctx.errors import DriverUnsuitable, StorageFailed, StorageFull
 from agentctx.sqlite import driver
-from agentctx.sqlite.driver import Candidate, Connection, ConnectionThread, choose, open_connection
+from agentctx.sqlite.driver import Candidate, Connection, choose, open_connection
 
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
 
 
 def pragma(connection: Connection, name: str) -> object:
     return connection.execute(f"PRAGMA {name}").fetchone()[0]
-
-
-def connection_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if "_connection_worker_thread" in thread.name]
-
-
-@pytest.fixture
-def no_thread_is_left() -> Iterator[None]:
-    before = set(connection_threads())
-    yield
-    for thread in set(connection_threads()) - before:
-        thread.join(timeout=5)
-        assert not thread.is_alive()
 
 
 class TestChoose:
@@ -243,148 +227,6 @@ class TestTranslated:
 
     def test_an_error_without_a_code(self) -> None:
         assert "OperationalError" in driver.translated(driver.OperationalError("x")).message
-
-
-@pytest.mark.usefixtures("no_thread_is_left")
-class TestConnectionThread:
-    async def test_runs_functions_in_one_other_thread(self, tmp_path: Path) -> None:
-        thread = await ConnectionThread.open(tmp_path / "a.db")
-        idents = {await thread.run(lambda _: threading.get_ident()) for _ in range(3)}
-        await thread.close()
-        assert len(idents) == 1
-        assert threading.get_ident() not in idents
-
-    async def test_a_cancelled_caller_leaves_the_connection_usable(self, tmp_path: Path) -> None:
-        thread = await ConnectionThread.open(tmp_path / "a.db")
-        started, go_on = threading.Event(), threading.Event()
-
-        def slow(connection: Connection) -> None:
-            connection.execute("BEGIN")
-            started.set()
-            go_on.wait(5)
-            connection.execute("CREATE TABLE t (x)")
-            connection.execute("COMMIT")
-
-        caller = asyncio.create_task(thread.run(slow))
-        await asyncio.to_thread(started.wait, 5)
-        caller.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await caller
-        go_on.set()
-        assert await thread.run(lambda c: (c.in_transaction, c.execute("SELECT * FROM t").fetchall())) == (
-            False,
-            [],
-        )
-        await thread.close()
-
-    async def test_errors_of_the_driver_are_translated_and_others_are_not(self, tmp_path: Path) -> None:
-        thread = await ConnectionThread.open(tmp_path / "a.db")
-        with pytest.raises(StorageFailed) as caught:
-            await thread.run(lambda c: c.execute("SELECT * FROM missing"))
-        assert isinstance(caught.value.__cause__, driver.OperationalError)
-        with pytest.raises(ZeroDivisionError):
-            await thread.run(lambda _: 1 / 0)
-        await thread.close()
-
-    async def test_stop_iteration_reaches_the_caller(self, tmp_path: Path) -> None:
-        thread = await ConnectionThread.open(tmp_path / "a.db")
-        with pytest.raises(RuntimeError):
-            async with asyncio.timeout(5):
-                await thread.run(lambda c: next(c.execute("SELECT 1 WHERE 0")))
-        await thread.close()
-
-    async def test_interrupt_stops_the_running_statement(self, tmp_path: Path) -> None:
-        thread = await ConnectionThread.open(tmp_path / "a.db")
-        caller = asyncio.create_task(thread.run(lambda c: c.execute(ENDLESS).fetchall()))
-        while not caller.done():
-            thread.interrupt()
-            await asyncio.wait([caller], timeout=0.01)
-        with pytest.raises(StorageFailed):
-            caller.result()
-        assert await thread.run(lambda c: c.execute("SELECT 1").fetchone()) == (1,)
-        await thread.close()
-
-    async def test_close_is_idempotent_and_refuses_what_comes_after(self, tmp_path: Path) -> None:
-        thread = await ConnectionThread.open(tmp_path / "a.db")
-        await asyncio.gather(thread.close(), thread.close())
-        await thread.close()
-        thread.interrupt()
-        with pytest.raises(StorageClosed):
-            await thread.run(lambda _: None)
-
-    async def test_close_finishes_what_was_given_and_outlives_cancellation(self, tmp_path: Path) -> None:
-        thread = await ConnectionThread.open(tmp_path / "a.db")
-        go_on = threading.Event()
-        running = asyncio.create_task(thread.run(lambda _: go_on.wait(5)))
-        closing_task = asyncio.create_task(thread.close())
-        await asyncio.sleep(0)
-        closing_task.cancel()
-        await asyncio.sleep(0)
-        assert not closing_task.done()
-        go_on.set()
-        with pytest.raises(asyncio.CancelledError):
-            await closing_task
-        assert await running
-        assert os.listdir(tmp_path) == ["a.db"]  # noqa: PTH208 (the WAL is gone: it was closed)
-
-    async def test_a_failed_opening_raises(self, tmp_path: Path) -> None:
-        with pytest.raises(StorageFailed):
-            await ConnectionThread.open(tmp_path / "missing.db", readonly=True)
-
-    @pytest.mark.parametrize("cancel_when", ["before it began", "while it ran", "when it was done"])
-    async def test_a_cancelled_opening_closes_the_connection(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cancel_when: str
-    ) -> None:
-        began, go_on, ended = threading.Event(), threading.Event(), threading.Event()
-        connections: list[Connection] = []
-
-        def watched_open(path: Path, *, readonly: bool) -> Connection:
-            began.set()
-            go_on.wait(5)
-            connections.append(open_connection(path, readonly=readonly))
-            ended.set()
-            return connections[-1]
-
-        monkeypatch.setattr(driver, "open_connection", watched_open)
-        opening = asyncio.create_task(ConnectionThread.open(tmp_path / "a.db"))
-        if cancel_when != "before it began":
-            await asyncio.sleep(0)
-            assert began.wait(5)
-        if cancel_when == "when it was done":
-            go_on.set()
-            assert ended.wait(5)  # blocks the loop, so the result cannot be delivered before
-        opening.cancel()
-        await asyncio.sleep(0)
-        go_on.set()
-        with pytest.raises(asyncio.CancelledError):
-            await opening
-        assert len(connections) == (cancel_when != "before it began")
-        for connection in connections:
-            with pytest.raises(Exception, match="closed database"):
-                connection.execute("SELECT 1")
-
-
-class TestFinish:
-    async def test_gives_the_result_or_the_error(self) -> None:
-        done = asyncio.get_running_loop().create_future()
-        done.set_result(3)
-        assert await driver.finish(done) == 3
-        failed = asyncio.get_running_loop().create_future()
-        failed.set_exception(ValueError("why"))
-        with pytest.raises(ValueError, match="why"):
-            await driver.finish(failed)
-
-    async def test_a_cancelled_caller_waits_for_the_end(self) -> None:
-        work = asyncio.get_running_loop().create_future()
-        caller = asyncio.create_task(driver.finish(work))
-        for _ in range(3):
-            await asyncio.sleep(0)
-            caller.cancel()
-        await asyncio.sleep(0)
-        assert not caller.done()
-        work.set_exception(ValueError())
-        with pytest.raises(asyncio.CancelledError):
-            await caller
 
 
 def test_pysqlite3_errors_are_not_those_of_the_standard_module() -> None:

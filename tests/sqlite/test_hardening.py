@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from agentctx.errors import StorageFailed
-from agentctx.sqlite.driver import Connection, ConnectionThread, OperationalError, hardening, open_connection
+from agentctx.sqlite.connection_thread import ConnectionThread
+from agentctx.sqlite.driver import Connection, OperationalError, hardening, open_connection
 from agentctx.sqlite.hardening import LIMITS, Hardening
 
 SCHEMA = (

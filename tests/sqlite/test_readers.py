@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from agentctx.errors import DeadlineExceeded, StorageClosed, StorageFailed
-from agentctx.sqlite import driver
-from agentctx.sqlite.driver import Connection, ConnectionThread, open_connection
+from agentctx.sqlite import connection_thread, driver
+from agentctx.sqlite.connection_thread import ConnectionThread
+from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.sqlite.readers import Readers
 
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
@@ -206,6 +207,15 @@ class TestDeadline:
         assert await holding
         assert await waiting == 0
 
+    async def test_an_event_loop_that_is_held_up_takes_no_time_from_reading(self, reader: Readers) -> None:
+        loop = asyncio.get_running_loop()
+
+        def read(connection: Connection) -> int:
+            loop.call_soon_threadsafe(threading.Event().wait, 0.2)
+            return connection.total_changes
+
+        assert await reader.run(read, timeout_s=0.05) == 0
+
 
 class TestCancellation:
     async def test_the_statement_is_interrupted_and_the_connection_clean(self, reader: Readers) -> None:
@@ -257,7 +267,7 @@ class TestOpenAndClose:
             opened.append(open_connection(database, readonly=readonly))
             return opened[0]
 
-        monkeypatch.setattr(driver, "open_connection", open_one)
+        monkeypatch.setattr(connection_thread, "open_connection", open_one)
         with pytest.raises(StorageFailed, match="no more"):
             await Readers.open(path, 2)
         with pytest.raises(Exception, match="closed database"):

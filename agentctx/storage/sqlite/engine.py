@@ -12,7 +12,7 @@ from pathlib import Path
 import structlog
 
 from agentctx.errors import AgentctxError, StorageFailed
-from agentctx.sqlite import driver, migrate
+from agentctx.sqlite import connection_thread, driver, migrate
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import Writer
@@ -128,7 +128,7 @@ class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, Sqlit
             except asyncio.CancelledError:
                 stop.set()
                 with contextlib.suppress(AgentctxError):  # the cancellation is what the caller is told
-                    await driver.finish(writing)
+                    await connection_thread.finish(writing)
                 raise
         return writing.result()
 
