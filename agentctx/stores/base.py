@@ -17,10 +17,11 @@ from agentctx.redaction.redactor import Redactor, no_redaction
 from agentctx.screening.screener import Screener, no_screening
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Clock, Draft, Entry, Filter, IdempotencyKey, Job, Revision, Saved
-from agentctx.stores.bodies import NEW_COUNTS, Body, Kind
+from agentctx.stores.bodies import Body, Kind
+from agentctx.stores.drafts import counted, defaults, header, labels, revised_draft, screened
 from agentctx.stores.fields import Envelope, check
 from agentctx.stores.redaction import redact_fields, redact_name
-from agentctx.times import format_date, parse_duration
+from agentctx.times import parse_duration
 from agentctx.wire import DEFAULT_NAMESPACE, Origin, Trust
 
 EmbedCallback: TypeAlias = Callable[[Sequence[Job]], None]
@@ -186,7 +187,7 @@ class EntryStore:
         redacted, of_fields = await self._redact(checked.model_dump(exclude_none=True), what)
         where, of_names = self._redact_context(where, what)
         kinds = _distinct(of_fields, of_names)
-        body = kind.compose(kind.model.model_construct(**{**_defaults(kind), **redacted}))
+        body = kind.compose(kind.model.model_construct(**{**defaults(kind), **redacted}))
         ours = replace(
             entry,
             key=body.key,
@@ -346,60 +347,6 @@ class EntryStore:
 
 def _distinct(*kinds: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kind for each in kinds for kind in each))
-
-
-def screened(draft: Draft, screener: Screener) -> Draft:
-    """The draft with the flags of all that a reader gets to see of it."""
-    flags = screener(f"{draft.labels}\n{draft.content}")
-    return replace(draft, flags=flags, is_held=bool(flags) and screener.quarantines)
-
-
-def counted(body: Body, entry: Entry) -> dict[str, Any]:
-    """What a foreign entry says of the attributes that are counted here, as far as it can be a count."""
-    known = {name: entry.attributes.get(name) for name in NEW_COUNTS if name in body.attributes}
-    return {
-        name: value
-        for name, value in known.items()
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 2**53
-    }
-
-
-def _defaults(kind: Kind) -> dict[str, Any]:
-    fields = kind.model.model_fields.items()
-    return {name: field.get_default() for name, field in fields if not field.is_required()}
-
-
-def header(kind: Kind, body: Body, agent: str, created: int) -> str:
-    """What is embedded in front of each chunk: day and speaker of what happened, key and tags."""
-    parts = [format_date(created) if kind.is_dated else "", agent, body.about]
-    return " ".join(part for part in parts if part)
-
-
-def labels(body: Body, agent: str) -> str:
-    """What is searched beside the text: key, tags and speaker."""
-    return " ".join(part for part in (body.labels, agent) if part)
-
-
-def revised_draft(entry: Entry, kind: Kind, body: Body, *, expires: int | None) -> Draft:
-    """The draft that follows `entry` with another body. Provenance, key and what is counted stay."""
-    counted = {name: value for name, value in entry.attributes.items() if name not in kind.fields}
-    return Draft(
-        namespace=entry.namespace,
-        collection=entry.collection,
-        content=body.content,
-        spans=tuple(chunk_entry(body.content, source=body.attributes.get("source"))),
-        chunking=CHUNKING_VERSION,
-        attributes={**body.attributes, **counted},
-        labels=labels(body, entry.agent),
-        header=header(kind, body, entry.agent, entry.created),
-        key=entry.key,
-        session=entry.session,
-        agent=entry.agent,
-        origin=entry.origin,
-        trust=entry.trust,
-        principal=entry.principal,
-        expires=expires,
-    )
 
 
 async def _cut(body: Body) -> list[Span]:

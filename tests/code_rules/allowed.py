@@ -31,7 +31,7 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (
         _SQL,
         f"{_DB}transfer.py",
-        "f'{entries.SELECT_ENTRY} WHERE e.seq > ? AND {condition} ORDER BY e.seq LIMIT ?'",
+        "f'{SELECT_ENTRY} WHERE e.seq > ? AND {condition} ORDER BY e.seq LIMIT ?'",
     ): "names of columns; values are parameters",
     (
         _SQL,

@@ -16,12 +16,14 @@ import hypothesis
 from hypothesis import HealthCheck, Phase
 from hypothesis.stateful import run_state_machine_as_test
 
-from agentctx.storage.sqlite import entries
+from agentctx.storage.sqlite import entries, idempotency
 from tests.durability.model_machine import MemoryMachine
 from tests.durability.model_memories import CoreMemory, DaemonMemory, Memory
 from tests.durability.suite import Outcome
 
 STEPS = 30
+MOST_FOR_A_MUTANT = 150
+"""Histories until a mutant has to be noticed; the first that does ends it."""
 DAEMON_SHARE = 5
 """Of so many histories, one more is that of a real daemon."""
 
@@ -47,7 +49,7 @@ class ModelSuite:
         found: list[str] = []
         for name, mutate in _MUTANTS.items():
             with mutate():
-                violations, _ = explored(CoreMemory, 20, seed)
+                violations, _ = explored(CoreMemory, MOST_FOR_A_MUTANT, seed)
             if not violations:
                 return Outcome(len(found), (), {"not noticed": name})
             found.append(f"{name}: {violations[0].splitlines()[0]}")
@@ -102,7 +104,7 @@ _MUTANTS: dict[str, Mutate] = {
     "a forgotten text can still be found": lambda: patch.object(entries, "_erase", _forget_the_entry_alone),
     "an edit asks for no version": lambda: patch.object(entries, "_check_version", lambda *_: None),
     "history forgets": lambda: patch.object(entries, "history", _history_without_the_live_one),
-    "idempotency keys are not kept": lambda: patch.object(entries, "_remember", lambda *_: None),
+    "idempotency keys are not kept": lambda: patch.object(idempotency, "remember", lambda *_: None),
 }
 
 SUITE = ModelSuite()

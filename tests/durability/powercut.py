@@ -57,7 +57,7 @@ class PowerCut:
 
     name = "powercut"
     unit = "crash states"
-    ci_n = 5_000
+    ci_n = 20_000
     torture_n = 1_000_000
 
     def run(self, n: int, *, seed: int, folder: Path) -> Outcome:

@@ -52,9 +52,9 @@ def owe_nothing() -> None:
 
 def forget_idempotency_keys() -> None:
     """A save that is sent again is saved again."""
-    from agentctx.storage.sqlite import entries
+    from agentctx.storage.sqlite import idempotency
 
-    replace(entries, "_remember", lambda *_: None)
+    replace(idempotency, "remember", lambda *_: None)
 
 
 def forget_half() -> None:

@@ -10,8 +10,8 @@ import pytest
 from agentctx.errors import StorageClosed, StorageFull
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.storage.sqlite.entries import SELECT_CHUNKS
 from agentctx.storage.sqlite.filters import entry_condition
+from agentctx.storage.sqlite.rows import SELECT_CHUNKS
 from tests.storage.conformance import StorageConformance, assert_sound, embed, save, serving_space
 from tests.storage.drafts import ALL, HandClock, draft, keyless
 

@@ -3,40 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from agentctx.errors import NotFound, StorageCorrupt, VersionConflict
+from agentctx.errors import NotFound, VersionConflict
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.ids import uuid7
 from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Job, Revision, Saved
 from agentctx.storage.sqlite import audit, checksums, chunks, idempotency, provenance, quarantine
 from agentctx.storage.sqlite.checksums import Faults
 from agentctx.storage.sqlite.filters import Condition
+from agentctx.storage.sqlite.rows import (
+    IS_EMBEDDING,
+    IS_PENDING,
+    SELECT_ENTRY,
+    SELECT_HEAD,
+    entry_of,
+    is_expired,
+    undamaged,
+    verified,
+)
 from agentctx.storage.words import scope_token
 from agentctx.wire import Trust
 
 MAX_ROW = 2**63 - 1
-
-_PENDING = """EXISTS (SELECT 1 FROM jobs JOIN chunks ON chunks.id = jobs.chunk
-    WHERE chunks.entry = e.seq AND jobs.space IN awaited_spaces)"""
-_EMBEDDED = "EXISTS (SELECT 1 FROM spaces WHERE enabled = 1)"
-_COLUMNS = """e.seq, e.id, e.version, e.live, e.namespace, e.collection, e.key, e.session, e.agent,
-    e.content, e.attributes, e.origin, e.trust, e.principal, e.created, e.updated, e.expires"""
-_PROOF = "e.content_hash, e.labels, e.header, e.scope, e.checksum"
-SELECT_ENTRY = f"SELECT {_COLUMNS}, {_PENDING}, {_EMBEDDED}, {_PROOF} FROM entries e "  # noqa: S608 - constants
-SELECT_HEAD = SELECT_ENTRY.replace("e.content,", "'',")
-"""Without the content, which is most of a row."""
-CONTENT, HASH, HEADER, CHUNK = 9, 19, 21, 24
-"""Where a row of `SELECT_CHUNKS` has the content, its hash, the header, and where the chunk's id, start, end
-and hash begin."""
-SELECT_CHUNKS = f"""SELECT {_COLUMNS}, 0, 0, {_PROOF},
-    chunks.id, chunks.start_at, chunks.end_at, chunks.hash
-    FROM json_each(?) wanted CROSS JOIN chunks ON chunks.id = wanted.value
-    CROSS JOIN entries e ON e.seq = chunks.entry """  # noqa: S608 - constants
-"""For answers, which do not say what is still owed: chunks by id, each with its entry. The cross joins seek
-the few rows that are wanted; a planner left alone scans the namespace."""
 
 
 _INSERT = f"""INSERT INTO entries ({", ".join(checksums.HEAD)}, content, checksum)
@@ -171,67 +162,12 @@ def page(
     return found, shown[-1][0] if len(rows) > limit else None
 
 
-def verified(row: Any, *, with_content: bool = True) -> Entry:
-    """The entry in a row of `SELECT_ENTRY`. Raises StorageCorrupt unless it is as it was saved."""
-    check_row(row)
-    if with_content:
-        checksums.check_content(row[1], row[CONTENT], row[HASH])
-    return entry_of(row)
-
-
-def check_row(row: Any) -> None:
-    """Raise StorageCorrupt unless all but the content of a row is as it was saved."""
-    content_hash, labels, header, scope, checksum = row[HASH:CHUNK]
-    head = (*row[1:CONTENT], content_hash, row[10], labels, header, scope, *row[11:17])
-    checksums.check_head(head, checksum)
-
-
-def undamaged(rows: Iterable[Any], faults: Faults, *, with_content: bool = True) -> list[Entry]:
-    """The entries of those rows that are as they were saved; the others are noted."""
-    found = []
-    for row in rows:
-        try:
-            found.append(verified(row, with_content=with_content))
-        except StorageCorrupt:
-            faults.note("entry", row[1])
-    return found
-
-
-def is_expired(entry: Entry, now: int) -> bool:
-    """Whether its time is over, swept or not."""
-    return entry.expires is not None and entry.expires <= now
-
-
 def history(conn: Connection, entry_id: str, *, now: int, faults: Faults) -> list[Entry]:
     """All versions, newest first, without damaged ones; none when the live one has expired."""
     if _live_row(conn, entry_id, now) is None:
         return []
     rows = conn.execute(f"{SELECT_ENTRY} WHERE e.id = ? ORDER BY e.version DESC", (entry_id,))
     return undamaged(rows, faults)
-
-
-def entry_of(row: Any, *, content: str | None = None) -> Entry:
-    """The entry in a row of `SELECT_ENTRY` or `SELECT_CHUNKS`; `content` stands in for the row's."""
-    return Entry(
-        id=row[1],
-        version=row[2],
-        live=bool(row[3]),
-        namespace=row[4],
-        collection=row[5],
-        key=row[6],
-        session=row[7],
-        agent=row[8],
-        content=row[CONTENT] if content is None else content,
-        attributes=json.loads(row[10]),
-        origin=row[11],
-        trust=row[12],
-        principal=row[13],
-        created=row[14],
-        updated=row[15],
-        expires=row[16],
-        pending=bool(row[17]),
-        embedded=bool(row[18]),
-    )
 
 
 def create(
@@ -357,7 +293,7 @@ def _erase(
 def _saved(
     conn: Connection, entry_id: str, version: int, change: Change, jobs: tuple[Job, ...], *, pending: bool
 ) -> Saved:
-    embedded = bool(conn.execute(f"SELECT {_EMBEDDED}").fetchone()[0])
+    embedded = bool(conn.execute(f"SELECT {IS_EMBEDDING}").fetchone()[0])
     return Saved(
         id=entry_id,
         version=version,
@@ -399,7 +335,7 @@ def _earlier_answer(conn: Connection, key: IdempotencyKey) -> Saved | None:
         return None
     entry_id, version, change = found
     pending = conn.execute(
-        f"SELECT {_PENDING} FROM entries e WHERE e.id = ? AND e.live = 1",  # noqa: S608 - constant
+        f"SELECT {IS_PENDING} FROM entries e WHERE e.id = ? AND e.live = 1",  # noqa: S608 - constant
         (entry_id,),
     ).fetchone()
     return _saved(conn, entry_id, version, change, (), pending=bool(pending and pending[0]))

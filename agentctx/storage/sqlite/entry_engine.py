@@ -8,6 +8,7 @@ from functools import partial
 from agentctx.storage.records import Change, Draft, Entry, Filter, IdempotencyKey, Revision, Saved
 from agentctx.storage.sqlite import audit, entries, filters, transfer
 from agentctx.storage.sqlite.connections import SqliteConnections
+from agentctx.storage.sqlite.rows import is_expired
 from agentctx.storage.transfer import ExportPage, Selection
 
 
@@ -74,7 +75,7 @@ class SqliteEntries(SqliteConnections):
         found = await self._readers.run(
             partial(entries.find, namespace=namespace, collection=collection, key=key)
         )
-        return None if found is None or entries.is_expired(found[1], self._clock()) else found[1]
+        return None if found is None or is_expired(found[1], self._clock()) else found[1]
 
     async def history(self, entry_id: str) -> list[Entry]:
         return await self._readers.run(

@@ -14,7 +14,7 @@ from agentctx.sqlite.writer import Writer
 from agentctx.storage.records import Clock, Damage, ScrubState
 from agentctx.storage.sqlite import checksums, spaces
 from agentctx.storage.sqlite.checksums import Faults
-from agentctx.storage.sqlite.entries import CONTENT, HEADER, SELECT_ENTRY, verified
+from agentctx.storage.sqlite.rows import CONTENT, HEADER, SELECT_ENTRY, verified
 from agentctx.storage.sqlite.space_index import SpaceIndex
 
 ROWS_A_SLICE: Final = 500

@@ -14,15 +14,7 @@ from agentctx.storage.location import locate
 from agentctx.storage.records import Filter, ResolvedChunk, SampledChunk, VectorHit, WordHit
 from agentctx.storage.sqlite import checksums, filters, fts, provenance, quarantine
 from agentctx.storage.sqlite.checksums import Faults
-from agentctx.storage.sqlite.entries import (
-    CHUNK,
-    CONTENT,
-    HASH,
-    HEADER,
-    SELECT_CHUNKS,
-    check_row,
-    entry_of,
-)
+from agentctx.storage.sqlite.rows import CHUNK, CONTENT, HASH, HEADER, SELECT_CHUNKS, check_row, entry_of
 from agentctx.storage.sqlite.space_index import TOLERANCE, Measured, SpaceIndex
 from agentctx.storage.sqlite.vector_copies import VectorCopies
 from agentctx.storage.sqlite.vector_copy import Scored

@@ -10,6 +10,7 @@ from agentctx.errors import Forgotten, InvalidInput
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import Change, Draft, Entry, Saved
 from agentctx.storage.sqlite import audit, checksums, entries
+from agentctx.storage.sqlite.rows import SELECT_ENTRY, entry_of, is_expired
 from agentctx.storage.sqlite.vector_index import IN_THE_FILE
 from agentctx.storage.transfer import ExportedEntry, ExportedVectors, ExportPage, Selection
 
@@ -24,7 +25,7 @@ def page(conn: Connection, selection: Selection, *, now: int, after: int, limit:
     """Live entries whose rows come after `after`, oldest first, at most `limit`."""
     condition, parameters = _condition(selection, now)
     rows = conn.execute(
-        f"{entries.SELECT_ENTRY} WHERE e.seq > ? AND {condition} ORDER BY e.seq LIMIT ?",
+        f"{SELECT_ENTRY} WHERE e.seq > ? AND {condition} ORDER BY e.seq LIMIT ?",
         (after, *parameters, limit + 1),
     )
     found: list[ExportedEntry] = []
@@ -53,7 +54,7 @@ def _condition(selection: Selection, now: int) -> tuple[str, list[Any]]:
 
 
 def _exported(conn: Connection, row: Any, selection: Selection) -> ExportedEntry:
-    entry = entries.entry_of(row)
+    entry = entry_of(row)
     spans = conn.execute(
         "SELECT id, start_at, end_at FROM chunks WHERE entry = ? ORDER BY ordinal", (row[0],)
     ).fetchall()
@@ -66,10 +67,8 @@ def _exported(conn: Connection, row: Any, selection: Selection) -> ExportedEntry
 
 
 def _older(conn: Connection, entry_id: str) -> tuple[Entry, ...]:
-    rows = conn.execute(
-        f"{entries.SELECT_ENTRY} WHERE e.id = ? AND e.live = 0 ORDER BY e.version", (entry_id,)
-    )
-    return tuple(map(entries.entry_of, rows))
+    rows = conn.execute(f"{SELECT_ENTRY} WHERE e.id = ? AND e.live = 0 ORDER BY e.version", (entry_id,))
+    return tuple(map(entry_of, rows))
 
 
 def _vectors(conn: Connection, chunks: Sequence[int]) -> ExportedVectors | None:
@@ -164,4 +163,4 @@ def _present(conn: Connection, draft: Draft, entry_id: str, now: int) -> tuple[i
     if draft.key is None:
         return None
     by_key = entries.find(conn, draft.namespace, draft.collection, draft.key)
-    return None if by_key is None or entries.is_expired(by_key[1], now) else by_key
+    return None if by_key is None or is_expired(by_key[1], now) else by_key

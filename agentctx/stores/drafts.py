@@ -1,0 +1,67 @@
+"""What becomes of an entry's fields: the draft that is saved. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
+from agentctx.screening.screener import Screener
+from agentctx.storage.records import Draft, Entry
+from agentctx.stores.bodies import NEW_COUNTS, Body, Kind
+from agentctx.times import format_date
+
+
+def screened(draft: Draft, screener: Screener) -> Draft:
+    """The draft with the flags of all that a reader gets to see of it."""
+    flags = screener(f"{draft.labels}\n{draft.content}")
+    return replace(draft, flags=flags, is_held=bool(flags) and screener.quarantines)
+
+
+def counted(body: Body, entry: Entry) -> dict[str, Any]:
+    """What a foreign entry says of the attributes that are counted here, as far as it can be a count."""
+    known = {name: entry.attributes.get(name) for name in NEW_COUNTS if name in body.attributes}
+    return {
+        name: value
+        for name, value in known.items()
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 2**53
+    }
+
+
+def defaults(kind: Kind) -> dict[str, Any]:
+    """What a kind's optional fields are when nobody gives them."""
+    fields = kind.model.model_fields.items()
+    return {name: field.get_default() for name, field in fields if not field.is_required()}
+
+
+def header(kind: Kind, body: Body, agent: str, created: int) -> str:
+    """What is embedded in front of each chunk: day and speaker of what happened, key and tags."""
+    parts = [format_date(created) if kind.is_dated else "", agent, body.about]
+    return " ".join(part for part in parts if part)
+
+
+def labels(body: Body, agent: str) -> str:
+    """What is searched beside the text: key, tags and speaker."""
+    return " ".join(part for part in (body.labels, agent) if part)
+
+
+def revised_draft(entry: Entry, kind: Kind, body: Body, *, expires: int | None) -> Draft:
+    """The draft that follows `entry` with another body. Provenance, key and what is counted stay."""
+    counted = {name: value for name, value in entry.attributes.items() if name not in kind.fields}
+    return Draft(
+        namespace=entry.namespace,
+        collection=entry.collection,
+        content=body.content,
+        spans=tuple(chunk_entry(body.content, source=body.attributes.get("source"))),
+        chunking=CHUNKING_VERSION,
+        attributes={**body.attributes, **counted},
+        labels=labels(body, entry.agent),
+        header=header(kind, body, entry.agent, entry.created),
+        key=entry.key,
+        session=entry.session,
+        agent=entry.agent,
+        origin=entry.origin,
+        trust=entry.trust,
+        principal=entry.principal,
+        expires=expires,
+    )
