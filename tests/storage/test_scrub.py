@@ -79,6 +79,17 @@ async def test_a_place_beyond_the_end_of_its_entry_is_not_served(tmp_path: Path,
         await storage.close()
 
 
+async def test_a_chunk_of_no_known_way_of_cutting_is_found(tmp_path: Path, clock: HandClock) -> None:
+    bad, *_ = await filled(tmp_path, clock)
+    spoil(tmp_path, "UPDATE chunks SET chunking = 0 WHERE id = ?", bad.jobs[0].chunk)
+    storage = await opened(tmp_path, clock)
+    try:
+        (damage,) = await storage.scrub.check_all()
+        assert (damage.entry, damage.what) == (bad.id, "chunk")
+    finally:
+        await storage.close()
+
+
 async def test_a_damaged_vector_is_left_out_found_and_owed_again(tmp_path: Path, clock: HandClock) -> None:
     bad, *_ = await filled(tmp_path, clock)
     chunk = bad.jobs[0].chunk

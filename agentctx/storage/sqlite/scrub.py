@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from agentctx.chunking.entry import CHUNKING_VERSION
 from agentctx.errors import StorageCorrupt
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
@@ -127,13 +128,14 @@ def _damage_of(conn: Connection, row: Any, indexes: list[SpaceIndex]) -> Iterato
         yield Damage(entry_id, "entry")
         return
     chunks = conn.execute(
-        "SELECT id, ordinal, start_at, end_at, hash FROM chunks WHERE entry = ? ORDER BY ordinal", (row[0],)
+        "SELECT id, ordinal, start_at, end_at, hash, chunking FROM chunks WHERE entry = ? ORDER BY ordinal",
+        (row[0],),
     ).fetchall()
     if not row[3]:
         return  # chunks of a version that is not live are orphans, which the census counts
-    for place, (_, ordinal, start, end, digest) in enumerate(chunks):
+    for place, (_, ordinal, start, end, digest, chunking) in enumerate(chunks):
         is_whole = checksums.is_chunk(row[CONTENT], start, end, header=row[HEADER], digest=digest)
-        if ordinal != place or not is_whole:
+        if ordinal != place or not is_whole or not 1 <= chunking <= CHUNKING_VERSION:
             yield Damage(entry_id, "chunk")
     ids = [chunk[0] for chunk in chunks]
     for index in indexes:
