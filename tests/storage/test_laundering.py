@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.records import TRUST_ORDER, Draft, Entry
+from agentctx.storage.records import TRUST_ORDER, Change, Draft, Entry
 from agentctx.storage.sqlite import entries, quarantine, settling, transfer
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.wire import Origin, Trust
@@ -80,6 +80,8 @@ class Chain:
             _OF_ORIGIN[draft.origin], *(self.most.get(each, "external") for each in draft.derived_from)
         )
         saved = entries.save(self.conn, draft, now=self.now, owed=False)
+        if saved.change is Change.NONE and not draft.derived_from:
+            return  # the very same again says nothing new of what was saved before
         self.most[saved.id] = _least(at_best, self.most.get(saved.id, "operator"))
         self.origins.setdefault((saved.id, saved.version), draft.origin)
 
