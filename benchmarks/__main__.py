@@ -12,9 +12,11 @@ from time import perf_counter
 from typing import Any, TypeAlias
 
 from benchmarks import (
+    backup,
     commits,
     footprint,
     found,
+    greed,
     ingest,
     injection_floor,
     prompt_cache,
@@ -35,8 +37,10 @@ Benchmark: TypeAlias = Callable[[Options], Coroutine[Any, Any, list[Figure]]]
 BENCHMARKS: Mapping[str, Benchmark] = {
     "saves": saves.measure,
     "commits": commits.measure,
+    "backup": backup.measure,
     "ingest": ingest.measure,
     "found": found.measure,
+    "greed": greed.measure,
     "search": search.measure,
     "relevance": relevance.measure,
     "injection_floor": injection_floor.measure,

@@ -9,6 +9,7 @@ from typing import Final
 from agentctx.access.control import AccessControl, denied
 from agentctx.access.grants import Right, Rights
 from agentctx.access.policy import OPERATIONS
+from agentctx.access.turns import Turns
 from agentctx.errors import AccessDenied, AgentctxError, NotFound
 from agentctx.server.service import Examination, Listing, Peer, Service
 from agentctx.storage.audit import AuditQuery
@@ -64,10 +65,17 @@ class GuardedService:
     that may be read but not changed is `AccessDenied`: that it exists is no secret then.
     """
 
-    def __init__(self, service: Service, access: AccessControl, namespace_of: NamespaceLookup) -> None:
+    def __init__(
+        self,
+        service: Service,
+        access: AccessControl,
+        namespace_of: NamespaceLookup,
+        turns: Turns | None = None,
+    ) -> None:
         self._service = service
         self._access = access
         self._namespace_of = namespace_of
+        self._turns = turns or Turns()
 
     # What is asked about a namespace.
 
@@ -75,59 +83,71 @@ class GuardedService:
         self, requests: Sequence[SaveRequest], peer: Peer, *, idempotency_key: str | None = None
     ) -> list[SaveResult | AgentctxError]:
         await self._require_all("save", peer, (request.namespace for request in requests))
-        return await self._service.save(requests, peer, idempotency_key=idempotency_key)
+        async with self._turns.turn(peer.uid, peer.pid):
+            return await self._service.save(requests, peer, idempotency_key=idempotency_key)
 
     async def list_entries(self, wanted: Listing, peer: Peer) -> EntryPage:
         await self._require("list_entries", peer, wanted.namespace)
-        return await self._service.list_entries(wanted, peer)
+        async with self._turns.turn(peer.uid, peer.pid):
+            return await self._service.list_entries(wanted, peer)
 
     async def search(self, request: SearchRequest, peer: Peer) -> SearchReply:
         await self._require("search", peer, request.namespace)
-        return await self._service.search(request, peer)
+        async with self._turns.turn(peer.uid, peer.pid):
+            return await self._service.search(request, peer)
 
     async def context(self, request: ContextRequest, peer: Peer) -> ContextReply:
         await self._require("context", peer, request.namespace)
-        return await self._service.context(request, peer)
+        async with self._turns.turn(peer.uid, peer.pid):
+            return await self._service.context(request, peer)
 
     async def explain(self, request: ExplainRequest, peer: Peer) -> ExplainReply:
         rights = await self._require("explain", peer, request.namespace)
         if not rights.is_admin and await self._readable(rights, request.entry) is None:
             return _unknown(request.entry)
-        return await self._service.explain(request, peer)
+        async with self._turns.turn(peer.uid, peer.pid):
+            return await self._service.explain(request, peer)
 
     async def export(
         self, selection: Selection, peer: Peer, *, cursor: str | None, limit: int
     ) -> ExportReply:
         selection = await self._exportable(selection, peer)
-        return await self._service.export(selection, peer, cursor=cursor, limit=limit)
+        async with self._turns.turn(peer.uid, peer.pid):
+            return await self._service.export(selection, peer, cursor=cursor, limit=limit)
 
     async def import_entries(self, request: ImportRequest, peer: Peer) -> list[SaveResult | AgentctxError]:
         await self._require_all("import_entries", peer, (entry.namespace for entry in request.entries))
-        return await self._service.import_entries(request, peer)
+        async with self._turns.turn(peer.uid, peer.pid):
+            return await self._service.import_entries(request, peer)
 
     # What is asked about an entry or a receipt, by its id.
 
     async def get(self, entry_id: str, peer: Peer, *, version: int | None = None) -> EntryView:
         await self._require_entry("get", peer, entry_id)
-        return await self._service.get(entry_id, peer, version=version)
+        async with self._turns.turn(peer.uid, peer.pid):
+            return await self._service.get(entry_id, peer, version=version)
 
     async def versions(self, entry_id: str, peer: Peer) -> VersionList:
         await self._require_entry("versions", peer, entry_id)
-        return await self._service.versions(entry_id, peer)
+        async with self._turns.turn(peer.uid, peer.pid):
+            return await self._service.versions(entry_id, peer)
 
     async def edit(self, entry_id: str, request: EditRequest, peer: Peer) -> SaveResult:
         await self._require_entry("edit", peer, entry_id)
-        return await self._service.edit(entry_id, request, peer)
+        async with self._turns.turn(peer.uid, peer.pid):
+            return await self._service.edit(entry_id, request, peer)
 
     async def outcome(self, entry_id: str, request: OutcomeRequest, peer: Peer) -> SaveResult:
         await self._require_entry("outcome", peer, entry_id)
-        return await self._service.outcome(entry_id, request, peer)
+        async with self._turns.turn(peer.uid, peer.pid):
+            return await self._service.outcome(entry_id, request, peer)
 
     async def forget(
         self, entry_id: str, peer: Peer, *, if_version: int | None = None, with_copies: bool = False
     ) -> ForgetReply:
         await self._require_entry("forget", peer, entry_id)
-        return await self._service.forget(entry_id, peer, if_version=if_version, with_copies=with_copies)
+        async with self._turns.turn(peer.uid, peer.pid):
+            return await self._service.forget(entry_id, peer, if_version=if_version, with_copies=with_copies)
 
     async def injection(self, injection_id: str, peer: Peer) -> InjectionView:
         rights = await self._access.rights_of(peer)

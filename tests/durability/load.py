@@ -11,8 +11,8 @@ from pathlib import Path
 
 from agentctx import AsyncClient
 from agentctx.errors import AgentctxError
+from benchmarks.greed import POLITE, Cost, cost_of_greed
 from tests.durability.forked_daemon import DaemonEnded, ForkedDaemon
-from tests.durability.greedy import cost_of_greed
 from tests.durability.inspection import inspect
 from tests.durability.ledger import Ledger
 from tests.durability.suite import Outcome
@@ -116,7 +116,7 @@ def _run(n: int, seed: int, folder: Path, *, broken: str) -> Outcome:
     try:
         daemon.start(CONFIG, broken=broken)
         asyncio.run(crowd.come(n))
-        greed = {} if broken else cost_of_greed(daemon.socket)
+        greed = {} if broken else _told(cost_of_greed(daemon.socket))
         daemon.stop()
     except DaemonEnded as error:
         return Outcome(0, (f"it does not start: {error}",))
@@ -126,6 +126,14 @@ def _run(n: int, seed: int, folder: Path, *, broken: str) -> Outcome:
     problems = [*crowd.violations, *_logged(daemon), *found.violations([crowd.ledger])]
     figures: dict[str, float | str] = {"requests": crowd.requests, "bad connections cut": crowd.cut, **greed}
     return Outcome(n, tuple(problems), figures)
+
+
+def _told(cost: Cost) -> dict[str, str]:
+    return {
+        f"p99 ms of {POLITE} polite clients": f"{cost.alone_ms:.0f}",
+        "beside a greedy one": f"{cost.beside_ms:.0f}",
+        "ratio": f"{cost.ratio:.1f}",
+    }
 
 
 def _logged(daemon: ForkedDaemon) -> list[str]:

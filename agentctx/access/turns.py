@@ -1,0 +1,151 @@
+"""Whose request comes next when more are asked than can be worked on at once.
+
+A turn goes to the user with the fewest requests at work, and within a user to the process with the fewest;
+where that is equal, to the one that waits longest for its next. A client that asks for all it can therefore
+gets what the others leave, and its own requests wait behind each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
+
+W = TypeVar("W")
+
+AT_ONCE: Final = 12
+"""Requests at work. Fewer leave the disk and the readers idle; more have those who come wait for those who
+came before them, whoever that is.
+"""
+
+
+@dataclass(slots=True)
+class _Share:
+    at_work: int = 0
+    served: int = 0
+    """Number of the last turn it got."""
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        return self.at_work, self.served
+
+
+@dataclass(slots=True)
+class _Process(_Share, Generic[W]):
+    waiting: deque[W] = field(default_factory=deque)
+
+
+@dataclass(slots=True)
+class _User(_Share, Generic[W]):
+    processes: dict[int, _Process[W]] = field(default_factory=dict)
+    waiting: int = 0
+
+
+class FairQueue(Generic[W]):
+    """Who waits and who is at work, by user and process. Decisions only."""
+
+    def __init__(self) -> None:
+        self._users: dict[int, _User[W]] = {}
+        self._turns = 0
+
+    def wait(self, uid: int, pid: int, waiter: W) -> None:
+        user = self._users.setdefault(uid, _User())
+        user.processes.setdefault(pid, _Process()).waiting.append(waiter)
+        user.waiting += 1
+
+    def leave(self, uid: int, pid: int, waiter: W) -> bool:
+        """Stop waiting. False when it has its turn already, which is then to be ended."""
+        user = self._users[uid]
+        process = user.processes[pid]
+        if waiter not in process.waiting:
+            return False
+        process.waiting.remove(waiter)
+        user.waiting -= 1
+        self._tidy(uid, pid)
+        return True
+
+    def next(self) -> W | None:
+        """Give the next turn: the waiter that gets it is at work from now on. None when nobody waits."""
+        users = [user for user in self._users.values() if user.waiting]
+        if not users:
+            return None
+        user = _first(users)
+        process = _first([process for process in user.processes.values() if process.waiting])
+        user.waiting -= 1
+        self._begin(user, process)
+        return process.waiting.popleft()
+
+    def begin(self, uid: int, pid: int) -> None:
+        """Take a turn without waiting."""
+        user = self._users.setdefault(uid, _User())
+        self._begin(user, user.processes.setdefault(pid, _Process()))
+
+    def end(self, uid: int, pid: int) -> None:
+        user = self._users[uid]
+        user.at_work -= 1
+        user.processes[pid].at_work -= 1
+        self._tidy(uid, pid)
+
+    def _begin(self, user: _User[W], process: _Process[W]) -> None:
+        self._turns += 1
+        for share in (user, process):
+            share.at_work += 1
+            share.served = self._turns
+
+    def _tidy(self, uid: int, pid: int) -> None:
+        """Forget who neither waits nor is at work."""
+        user = self._users[uid]
+        process = user.processes[pid]
+        if not process.at_work and not process.waiting:
+            del user.processes[pid]
+        if not user.processes:
+            del self._users[uid]
+
+
+S = TypeVar("S", bound=_Share)
+
+
+def _first(shares: Iterable[S]) -> S:
+    return min(shares, key=lambda share: share.rank)
+
+
+class Turns:
+    """At most `at_once` requests at work, and a fair queue before them."""
+
+    def __init__(self, at_once: int = AT_ONCE) -> None:
+        self._free = at_once
+        self._queue: FairQueue[asyncio.Future[None]] = FairQueue()
+
+    @asynccontextmanager
+    async def turn(self, uid: int, pid: int) -> AsyncIterator[None]:
+        """Wait for a turn, and keep it for the block."""
+        await self._take(uid, pid)
+        try:
+            yield
+        finally:
+            self._give_back(uid, pid)
+
+    async def _take(self, uid: int, pid: int) -> None:
+        if self._free:
+            self._free -= 1
+            self._queue.begin(uid, pid)
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._queue.wait(uid, pid, turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not self._queue.leave(uid, pid, turn):
+                self._give_back(uid, pid)
+            raise
+
+    def _give_back(self, uid: int, pid: int) -> None:
+        self._queue.end(uid, pid)
+        turn = self._queue.next()
+        if turn is None:
+            self._free += 1
+        elif not turn.done():  # else cancelled: who waited gives it back
+            turn.set_result(None)

@@ -1,0 +1,205 @@
+"""Turns, given to made-up processes of made-up users."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any, cast
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentctx.access.turns import AT_ONCE, FairQueue, Turns
+from agentctx.server.guard import GuardedService
+from agentctx.server.service import Peer, Service
+from agentctx.wire import SearchRequest
+from tests.access.peers import access_control, grant
+
+Client = tuple[int, int]
+"""uid and pid."""
+ALICE, HER_OTHER, BOB = (8_001, 1), (8_001, 2), (8_002, 3)
+
+
+def queue_of(*waiting: Client) -> FairQueue[Client]:
+    queue: FairQueue[Client] = FairQueue()
+    for client in waiting:
+        queue.wait(*client, client)
+    return queue
+
+
+def served(queue: FairQueue[Client], turns: int) -> list[Client | None]:
+    """Who gets so many turns, of which each ends before the next."""
+    order = []
+    for _ in range(turns):
+        client = queue.next()
+        if client is not None:
+            queue.end(*client)
+        order.append(client)
+    return order
+
+
+def test_one_client_is_served_in_the_order_in_which_it_asked() -> None:
+    queue: FairQueue[int] = FairQueue()
+    for number in range(3):
+        queue.wait(*ALICE, number)
+    assert [queue.next() for _ in range(4)] == [0, 1, 2, None]
+
+
+def test_who_asks_once_comes_before_the_second_request_of_who_asks_a_hundred_times() -> None:
+    queue = queue_of(*[ALICE] * 100, HER_OTHER)
+    assert served(queue, 3) == [ALICE, HER_OTHER, ALICE]
+
+
+def test_who_has_a_turn_waits_behind_who_has_none() -> None:
+    queue = queue_of(ALICE, ALICE)
+    assert queue.next() == ALICE
+    queue.wait(*HER_OTHER, HER_OTHER)
+    assert queue.next() == HER_OTHER
+
+
+def test_ten_processes_of_one_user_get_no_more_than_one_of_another() -> None:
+    alice = [(ALICE[0], pid) for pid in range(10)]
+    turns = served(queue_of(*alice * 10, *[BOB] * 10), 20)
+    assert Counter(turns)[BOB] == 10
+
+
+@given(st.lists(st.sampled_from([ALICE, HER_OTHER, BOB]), min_size=1, max_size=40), st.integers(1, 5))
+def test_everybody_who_waits_gets_a_turn(asked: list[Client], at_once: int) -> None:
+    queue, at_work, got = queue_of(*asked), [], []
+    while (client := queue.next()) is not None:
+        got.append(client)
+        at_work.append(client)
+        if len(at_work) == at_once:
+            queue.end(*at_work.pop(0))
+    assert Counter(got) == Counter(asked)
+
+
+@given(st.lists(st.sampled_from([ALICE, HER_OTHER, BOB]), max_size=40))
+def test_while_two_users_wait_neither_is_ahead_by_more_than_a_turn(asked: list[Client]) -> None:
+    queue, waiting, had = queue_of(*asked), Counter(uid for uid, _ in asked), Counter[int]()
+    while len(+waiting) == 2:
+        client = queue.next()
+        assert client is not None
+        queue.end(*client)
+        waiting[client[0]] -= 1
+        had[client[0]] += 1
+        assert abs(had[ALICE[0]] - had[BOB[0]]) <= 1
+
+
+def test_who_left_gets_no_turn_and_is_forgotten() -> None:
+    queue = queue_of(ALICE, BOB)
+    assert queue.leave(*ALICE, ALICE)
+    assert served(queue, 2) == [BOB, None]
+    assert not queue._users
+
+
+class Work:
+    """Requests that last until they are let go."""
+
+    def __init__(self, at_once: int) -> None:
+        self.turns = Turns(at_once)
+        self.at_work: list[str] = []
+        self.ends: dict[str, asyncio.Event] = {}
+
+    def ask(self, name: str, client: Client) -> asyncio.Task[None]:
+        self.ends[name] = asyncio.Event()
+        return asyncio.create_task(self._do(name, client))
+
+    async def _do(self, name: str, client: Client) -> None:
+        async with self.turns.turn(*client):
+            self.at_work.append(name)
+            try:
+                await self.ends[name].wait()
+            finally:
+                self.at_work.remove(name)
+
+
+async def settled() -> None:
+    """Let every task go as far as it can."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_no_more_than_so_many_are_at_work() -> None:
+    work = Work(at_once=2)
+    tasks = [work.ask(name, ALICE) for name in "abc"]
+    await settled()
+    assert work.at_work == ["a", "b"]
+    work.ends["a"].set()
+    await settled()
+    assert work.at_work == ["b", "c"]
+    for end in work.ends.values():
+        end.set()
+    await asyncio.gather(*tasks)
+
+
+async def test_a_turn_that_failed_is_given_on() -> None:
+    turns = Turns(1)
+    for _ in range(3):
+        try:
+            async with turns.turn(*ALICE):
+                raise OSError
+        except OSError:
+            pass
+    async with asyncio.timeout(5), turns.turn(*BOB):
+        pass
+
+
+async def test_no_turn_is_lost_with_who_goes_away() -> None:
+    """While it works, while it waits, and after its turn came and before it knew."""
+    work = Work(at_once=1)
+    working, waiting, next_one = (work.ask(name, ALICE) for name in ("working", "waiting", "next"))
+    await settled()
+    waiting.cancel()
+    working.cancel()
+    next_one.cancel()
+    last = work.ask("last", BOB)
+    await settled()
+    assert work.at_work == ["last"]
+    work.ends["last"].set()
+    await last
+    assert not work.turns._queue._users
+    assert work.turns._free == 1
+
+
+async def test_a_turn_that_comes_to_who_has_just_gone_is_given_on() -> None:
+    turns = Turns(1)
+    taken = turns.turn(*ALICE)
+    await taken.__aenter__()
+    gone = asyncio.create_task(turns._take(*ALICE))
+    last = asyncio.create_task(turns._take(*BOB))
+    await settled()
+    await taken.__aexit__(None, None, None)
+    gone.cancel()
+    async with asyncio.timeout(5):
+        await last
+    assert gone.cancelled()
+
+
+class SlowService:
+    """Answers no search before it may."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.may_answer = asyncio.Event()
+
+    async def search(self, request: SearchRequest, peer: Peer) -> Any:
+        self.asked.append(f"{peer.pid} {request.query}")
+        await self.may_answer.wait()
+
+
+async def test_a_search_beside_a_flood_of_another_process_is_next() -> None:
+    service, uid = SlowService(), 8_001
+    access = access_control(grant("read", "*", uid=uid))
+    guarded = GuardedService(cast("Service", service), access, lambda _: asyncio.sleep(0))
+    flood = [
+        asyncio.create_task(guarded.search(SearchRequest(query=str(number)), Peer(pid=1, uid=uid, gid=uid)))
+        for number in range(100)
+    ]
+    await settled()
+    polite = asyncio.create_task(guarded.search(SearchRequest(query="me"), Peer(pid=2, uid=uid, gid=uid)))
+    await settled()
+    assert len(service.asked) == AT_ONCE
+    service.may_answer.set()
+    await asyncio.gather(*flood, polite)
+    assert service.asked.index("2 me") == AT_ONCE
