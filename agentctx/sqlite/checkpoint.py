@@ -13,7 +13,7 @@ from agentctx.sqlite.driver import BUSY_TIMEOUT_MS, Connection
 Mode: TypeAlias = Literal["PASSIVE", "FULL", "TRUNCATE"]
 
 DUE_FRAMES: Final = 1_000
-"""Pages in the WAL from which on it is checkpointed."""
+"""Pages that come into the WAL between two checkpoints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,24 @@ class WalState:
     frames: int
     moved: int
 
-    @property
-    def is_due(self) -> bool:
-        return self.frames >= DUE_FRAMES and self.moved < self.frames
+
+class CheckpointSchedule:
+    """Decides when pages are moved: each time `DUE_FRAMES` have come.
+
+    A reader keeps pages where they are for as long as it reads; trying after each commit would not hurry it.
+    """
+
+    def __init__(self) -> None:
+        self._tried_at = 0
+
+    def is_due(self, state: WalState) -> bool:
+        """Whether to move pages now. That it was tried is remembered."""
+        if state.frames < self._tried_at:  # the WAL has begun anew
+            self._tried_at = 0
+        if state.moved == state.frames or state.frames - self._tried_at < DUE_FRAMES:
+            return False
+        self._tried_at = state.frames
+        return True
 
 
 def wal_state(connection: Connection) -> WalState:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from agentctx.sqlite.checkpoint import wal_state
+from agentctx.sqlite.checkpoint import WalState, wal_state
 from agentctx.sqlite.driver import Connection, Error, translated
 
 T = TypeVar("T")
@@ -62,14 +62,13 @@ def _fault_among(outcomes: Sequence[Outcome]) -> Failed | None:
 
 def commit_and_look(
     connection: Connection, functions: Sequence[WriteFunction[Any]]
-) -> tuple[list[Outcome], int, bool]:
-    """As `commit_group`, and whether a checkpoint is due."""
+) -> tuple[list[Outcome], int, WalState | None]:
+    """As `commit_group`, and what the WAL holds then; None when SQLite could not look."""
     outcomes, commits = commit_group(connection, functions)
     try:
-        return outcomes, commits, bool(commits) and wal_state(connection).is_due
+        return outcomes, commits, wal_state(connection)
     except Error:
-        # The commit stands; the checkpoint will meet the fault itself.
-        return outcomes, commits, True
+        return outcomes, commits, None
 
 
 def _commit_together(

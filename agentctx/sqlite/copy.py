@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import marshal
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +21,38 @@ PAGES_A_STEP: Final = 2_000
 """Between two steps a copy can be stopped."""
 ROWS_A_STEP: Final = 32
 """Between two steps the other threads get their turn: the interpreter alone would let them wait for 5 ms."""
-LONG_VALUE: Final = 1_024
-"""Longer blobs are hashed by themselves: writing them out as text takes longer."""
+_MARSHAL_WITHOUT_REFERENCES: Final = 2
 _MOST_PROBLEMS: Final = 5
 _FULL_ERRNOS: Final = frozenset({28, 122})
 """ENOSPC, EDQUOT."""
 
-Stop = threading.Event
+BUSY_S: Final = 0.002
+"""CPU time after which a copy beside other work rests."""
+REST: Final = 8.0
+"""Times what it worked. Saves on a machine of two cores keep four fifths of their rate then."""
+
+
+class Pace:
+    """How a copy goes on: at full speed, or resting in between, so that others are served meanwhile.
+
+    `stop`, once set, ends the copy at its next step.
+    """
+
+    def __init__(self, stop: threading.Event | None = None, *, rests: bool = False) -> None:
+        self._stop = stop or threading.Event()
+        self._rests = rests
+        self._resumed = time.thread_time()
+
+    def step(self) -> None:
+        """Between two pieces of work. Raises `StorageClosed` when it was stopped."""
+        if self._stop.is_set():
+            raise StorageClosed("the copy was stopped")
+        if not self._rests:
+            return
+        worked_s = time.thread_time() - self._resumed
+        if worked_s >= BUSY_S:
+            self._stop.wait(REST * worked_s)
+            self._resumed = time.thread_time()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,26 +63,27 @@ class Copied:
     digest: str
 
 
-def copy_database(source: Connection, target: Path, *, stop: Stop | None = None) -> Copied:
+def copy_database(source: Connection, target: Path, *, pace: Pace | None = None) -> Copied:
     """Write what `source` sees now into `target` (mode 0600) and compare the two. Blocks.
 
     Others may write to the source meanwhile: everything is read in one read transaction, the caller's if
-    there is one. A file that was there is replaced at the end, in one step, and stays what it was if
-    anything fails or the process is killed; then a file `TARGET.partial` may be left, which the next copy
-    removes.
+    there is one, which ends before the copy is read back. A file that was there is replaced at the end, in
+    one step, and stays what it was if anything fails or the process is killed; then a file `TARGET.partial`
+    may be left, which the next copy removes.
 
     The copy is a plain SQLite file without a WAL.
 
     Raises:
         StorageFull: no space for it.
         StorageFailed: it could not be written, or is not what was read.
-        StorageClosed: `stop` was set.
+        StorageClosed: `pace` was stopped.
     """
+    pace = pace or Pace()
     partial = target.with_name(f"{target.name}.partial")
     try:
         _remove(partial)
-        digest = _copy(source, partial, stop)
-        check_copy(partial, digest, stop=stop)
+        digest = _copy(source, partial, pace)
+        check_copy(partial, digest, pace=pace)
         _sync(partial)
         partial.replace(target)
         sync_folder(target.parent)
@@ -70,28 +97,23 @@ def copy_database(source: Connection, target: Path, *, stop: Stop | None = None)
             _remove(partial)
 
 
-def _copy(source: Connection, partial: Path, stop: Stop | None) -> str:
+def _copy(source: Connection, partial: Path, pace: Pace) -> str:
     """Write the copy and return the digest of what was read, both in one snapshot."""
-
-    def step(*_: int) -> None:
-        _go_on(stop)
-
-    is_own = not source.in_transaction
-    if is_own:
+    if not source.in_transaction:
         source.execute("BEGIN")
     try:
-        digest = digest_rows(source, stop=stop)
+        digest = digest_rows(source, pace=pace)
         with closing(open_copy_target(partial)) as target:
-            source.backup(target, pages=PAGES_A_STEP, progress=step, sleep=0)
+            source.backup(target, pages=PAGES_A_STEP, progress=lambda *_: pace.step(), sleep=0)
             # A copy brings the source's mode with it; a WAL beside a backup would only be in the way.
             target.execute("PRAGMA journal_mode=DELETE")
         return digest
     finally:
-        if is_own and source.in_transaction:
+        if source.in_transaction:
             source.execute("ROLLBACK")
 
 
-def check_copy(path: Path, digest: str | None = None, *, stop: Stop | None = None) -> str:
+def check_copy(path: Path, digest: str | None = None, *, pace: Pace | None = None) -> str:
     """Read all of a database that nobody writes to; returns the digest of its rows. Blocks.
 
     Raises:
@@ -105,7 +127,7 @@ def check_copy(path: Path, digest: str | None = None, *, stop: Stop | None = Non
                     f"{path} is damaged: {'; '.join(problems[:_MOST_PROBLEMS])}",
                     hint="Use another backup; `agentctx doctor` looks at the database and the disk.",
                 )
-            found = digest_rows(connection, stop=stop)
+            found = digest_rows(connection, pace=pace)
         except Error as error:
             raise translated(error, f"cannot read {path}") from error
     if digest is not None and found != digest:
@@ -115,11 +137,12 @@ def check_copy(path: Path, digest: str | None = None, *, stop: Stop | None = Non
     return found
 
 
-def digest_rows(connection: Connection, *, stop: Stop | None = None) -> str:
+def digest_rows(connection: Connection, *, pace: Pace | None = None) -> str:
     """SHA-256 over the schema and every row of every table, those of words and vectors included. Blocks.
 
     The caller holds the snapshot.
     """
+    pace = pace or Pace()
     total = hashlib.sha256()
     schema = connection.execute("SELECT type, name, sql FROM sqlite_schema ORDER BY type, name").fetchall()
     _add(total, schema)
@@ -128,26 +151,15 @@ def digest_rows(connection: Connection, *, stop: Stop | None = None) -> str:
             quoted = name.replace('"', '""')
             rows = connection.execute(f'SELECT * FROM "{quoted}" NOT INDEXED')  # noqa: S608 - a name of the schema
             while batch := rows.fetchmany(ROWS_A_STEP):
-                _go_on(stop)
                 _add(total, batch)
                 time.sleep(0)
+                pace.step()
     return total.hexdigest()
 
 
-def _add(total: Any, rows: Iterable[tuple[Any, ...]]) -> None:
-    for row in rows:
-        total.update(repr([_short(value) for value in row]).encode("utf-8", "surrogatepass"))
-
-
-def _short(value: Any) -> Any:
-    if isinstance(value, bytes) and len(value) > LONG_VALUE:
-        return len(value), hashlib.sha256(value).digest()
-    return value
-
-
-def _go_on(stop: Stop | None) -> None:
-    if stop is not None and stop.is_set():
-        raise StorageClosed("the copy was stopped")
+def _add(total: Any, rows: Sequence[tuple[Any, ...]]) -> None:
+    """The newer formats write an object that came before as a reference, so that equal rows may differ."""
+    total.update(marshal.dumps(list(rows), _MARSHAL_WITHOUT_REFERENCES))
 
 
 def _remove(partial: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Final, Self, TypeVar
 import structlog
 
 from agentctx.errors import StorageClosed, StorageFailed, StorageFull
-from agentctx.sqlite.checkpoint import Mode, checkpoint
+from agentctx.sqlite.checkpoint import CheckpointSchedule, Mode, WalState, checkpoint
 from agentctx.sqlite.commit import (
     Done,
     Failed,
@@ -101,6 +101,7 @@ class Writer:
         self._stopped = asyncio.Event()
         self._telemetry = telemetry
         self._window = GroupWindow()
+        self._schedule = CheckpointSchedule()
         self._waiting: deque[_Waiter] = deque()
         self._wake = asyncio.Event()
         self._closed = False
@@ -267,9 +268,9 @@ class Writer:
         functions = [waiter.function for waiter in group]
         outcomes: list[Outcome] = [Failed(StorageFailed("the writer was stopped; this may be on disk"))]
         outcomes *= len(group)
-        began, is_due = time.monotonic(), False
+        began, commits, wal = time.monotonic(), 0, None
         try:
-            outcomes, commits, is_due = await self._thread.run(partial(self._commit_unless_failed, functions))
+            outcomes, commits, wal = await self._thread.run(partial(self._commit_unless_failed, functions))
             self.commits += commits
             if commits:
                 self._telemetry.committed(time.monotonic() - began, len(group))
@@ -280,17 +281,18 @@ class Writer:
             for waiter, outcome in zip(group, outcomes, strict=True):
                 _answer(waiter.answer, outcome)
         self._look_at(*(outcome.error for outcome in outcomes if isinstance(outcome, Failed)))
-        if is_due and self.fault is None:
+        # Where SQLite could not look, the checkpoint will meet the fault itself.
+        if commits and self.fault is None and (wal is None or self._schedule.is_due(wal)):
             await self._move_pages()
         self._opened = time.monotonic()
         self._window.committed(members=len(group), arrived=len(self._waiting))
 
     def _commit_unless_failed(
         self, functions: Sequence[WriteFunction[Any]], connection: Connection
-    ) -> tuple[list[Outcome], int, bool]:
+    ) -> tuple[list[Outcome], int, WalState | None]:
         if self._checkpoint_fault is not None:
             # This group was already on its way when the checkpoint failed.
-            return [Failed(error_for_caller(self._checkpoint_fault))] * len(functions), 0, False
+            return [Failed(error_for_caller(self._checkpoint_fault))] * len(functions), 0, None
         return commit_and_look(connection, functions)
 
     def _checkpoint(self, connection: Connection, *, mode: Mode, patience_ms: int = BUSY_TIMEOUT_MS) -> bool:

@@ -7,12 +7,14 @@ from typing import Final
 _SQL: Final = "SQL that is built"
 _DRIVER: Final = "SQLite driver imported"
 _OPENED: Final = "file opened near the database"
+_FORMAT: Final = "self-executing format"
 _DB: Final = "agentctx/storage/sqlite/"
 
 ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (_DRIVER, "agentctx/sqlite/connection_thread.py", "aiosqlite"): "carries functions to a thread",
     (_DRIVER, "agentctx/sqlite/driver.py", "sqlite_vec"): "the one module that may",
     (_DRIVER, "agentctx/sqlite/driver.py", "sqlite3"): "for its types",
+    (_FORMAT, "agentctx/sqlite/copy.py", "marshal"): "rows are written with it to be hashed; nothing is read",
     (_SQL, "agentctx/sqlite/driver.py", "f'PRAGMA {pragma}'"): "of the constants of the module",
     (_SQL, "agentctx/sqlite/checkpoint.py", "f'PRAGMA busy_timeout={patience_ms}'"): "a number of ours",
     (_SQL, "agentctx/sqlite/checkpoint.py", "f'PRAGMA wal_checkpoint({mode})'"): "one of three words",

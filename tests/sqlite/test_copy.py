@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from agentctx.errors import StorageClosed, StorageFailed
 from agentctx.sqlite import copy as copy_module
-from agentctx.sqlite.copy import check_copy, copy_database, digest_rows
+from agentctx.sqlite.copy import BUSY_S, REST, Pace, check_copy, copy_database, digest_rows
 from agentctx.sqlite.driver import Connection, open_connection
 
 ROWS = 2_000
@@ -69,10 +70,25 @@ class TestCopyDatabase:
                     steps.append(writer.execute("INSERT INTO t VALUES (0, 'new')"))
                     return False
 
-            copy_database(reader, tmp_path / "b.db", stop=WritesAtEveryStep())
+            copy_database(reader, tmp_path / "b.db", pace=Pace(WritesAtEveryStep()))
         assert len(steps) > 20
         assert count(tmp_path / "b.db") == ROWS
         assert count(path) == ROWS + len(steps)
+
+    def test_lets_go_of_the_snapshot_before_it_reads_the_copy(
+        self, path: Path, reader: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Else the WAL, and deleted text in it, would stay for twice as long."""
+        held = []
+
+        def looked(copied: Path, digest: str | None = None, *, pace: Pace | None = None) -> str:
+            held.append(reader.in_transaction)
+            return check_copy(copied, digest, pace=pace)
+
+        monkeypatch.setattr(copy_module, "check_copy", looked)
+        reader.execute("BEGIN")
+        copy_database(reader, tmp_path / "b.db")
+        assert held == [False]
 
     def test_leaves_the_reader_free_for_the_next_snapshot(
         self, path: Path, reader: Connection, tmp_path: Path
@@ -89,7 +105,7 @@ class TestCopyDatabase:
         stop = threading.Event()
         stop.set()
         with pytest.raises(StorageClosed):
-            copy_database(reader, target, stop=stop)
+            copy_database(reader, target, pace=Pace(stop))
         assert target.read_bytes() == b"the old one"
         assert not list(tmp_path.glob("*.partial"))
         assert not reader.in_transaction
@@ -97,7 +113,7 @@ class TestCopyDatabase:
     def test_that_differs_from_its_source_is_refused(
         self, reader: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def damaged(path: Path, digest: str | None = None, *, stop: object = None) -> str:
+        def damaged(path: Path, digest: str | None = None, *, pace: object = None) -> str:
             with closing(open_connection(path)) as connection:
                 connection.execute("UPDATE t SET y = x'00' WHERE x = 7")
                 connection.execute("PRAGMA journal_mode=DELETE")
@@ -176,3 +192,53 @@ class TestDigestRows:
             halved = digest_rows(reader)
             writer.execute("VACUUM")
         assert before != halved == digest_rows(reader)
+
+
+class Watch(threading.Event):
+    """A stop whose waiting takes no time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rests: list[float] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        assert timeout is not None
+        self.rests.append(timeout)
+        return False
+
+
+class TestPace:
+    def work(self) -> None:
+        until = time.thread_time() + 2 * BUSY_S
+        while time.thread_time() < until:
+            pass
+
+    def test_rests_a_multiple_of_what_it_worked(self) -> None:
+        watch = Watch()
+        pace = Pace(watch, rests=True)
+        for _ in range(3):
+            self.work()
+            pace.step()
+        assert len(watch.rests) == 3
+        assert all(rest >= REST * 2 * BUSY_S for rest in watch.rests)
+
+    def test_does_not_rest_for_a_little_work(self) -> None:
+        watch = Watch()
+        pace = Pace(watch, rests=True)
+        pace.step()
+        assert not watch.rests
+
+    def test_that_is_not_told_to_rest_goes_on(self) -> None:
+        watch = Watch()
+        pace = Pace(watch)
+        self.work()
+        pace.step()
+        assert not watch.rests
+
+    def test_ends_when_it_is_stopped(self) -> None:
+        stop = threading.Event()
+        pace = Pace(stop, rests=True)
+        pace.step()
+        stop.set()
+        with pytest.raises(StorageClosed):
+            pace.step()

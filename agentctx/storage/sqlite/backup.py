@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agentctx.errors import AgentctxError, InvalidInput, StorageFailed
 from agentctx.sqlite import migrate
-from agentctx.sqlite.copy import Stop, check_copy, copy_database
+from agentctx.sqlite.copy import Pace, check_copy, copy_database
 from agentctx.sqlite.driver import Connection, Error, open_connection, translated
 from agentctx.storage.backups import Backup
 from agentctx.storage.sqlite.vector_index import IN_THE_FILE
@@ -16,7 +16,7 @@ _ENTRIES = "SELECT COALESCE(SUM(live), 0), COUNT(*) FROM entries"
 
 
 def write_backup(
-    conn: Connection, target: Path, *, database: Path, now: int, stop: Stop | None = None
+    conn: Connection, target: Path, *, database: Path, now: int, pace: Pace | None = None
 ) -> Backup:
     """Write and verify a backup of what `conn` sees. Blocks for as long as it takes to read everything twice.
 
@@ -25,11 +25,11 @@ def write_backup(
         StorageFull, StorageFailed, StorageClosed: as `copy.copy_database`; what was there stays.
     """
     check_target(target, database)
-    copied = copy_database(conn, target, stop=stop)
+    copied = copy_database(conn, target, pace=pace)
     return _described(target, copied.digest, now)
 
 
-def read_backup(path: Path, *, stop: Stop | None = None) -> Backup:
+def read_backup(path: Path, *, pace: Pace | None = None) -> Backup:
     """Verify a backup and say what it holds; `made` is when the file was written. Blocks.
 
     Raises:
@@ -44,7 +44,7 @@ def read_backup(path: Path, *, stop: Stop | None = None) -> Backup:
             f"{path} is no database of agentctx", hint="Name a file that `agentctx backup` made."
         )
     migrate.refuse_newer(version, migrate.load_migrations())
-    return _described(path, check_copy(path, stop=stop), path.stat().st_mtime_ns // 1_000_000)
+    return _described(path, check_copy(path, pace=pace), path.stat().st_mtime_ns // 1_000_000)
 
 
 def check_target(target: Path, database: Path) -> None:

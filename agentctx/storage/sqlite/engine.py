@@ -13,6 +13,7 @@ import structlog
 
 from agentctx.errors import AgentctxError, StorageFailed
 from agentctx.sqlite import connection_thread, driver, migrate
+from agentctx.sqlite.copy import Pace
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import Writer
@@ -120,7 +121,8 @@ class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, Sqlit
 
     async def backup(self, target: Path) -> Backup:
         stop = threading.Event()
-        write = partial(backup.write_backup, target=target, database=self._path, now=self._clock(), stop=stop)
+        pace = Pace(stop, rests=True)
+        write = partial(backup.write_backup, target=target, database=self._path, now=self._clock(), pace=pace)
         async with self._one_check:
             writing = asyncio.ensure_future(self._readers.run(write, timeout_s=BACKUP_TIMEOUT_S))
             try:
