@@ -14,22 +14,24 @@ from agentctx.sqlite.driver import Connection
 
 NOT_HELD: Final = "NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = e.id)"
 
-_HOLD: Final = """INSERT INTO quarantine (entry, screened, revocation, state, since)
-    SELECT value, ?, ?, 'held', ? FROM json_each(?) WHERE TRUE
-    ON CONFLICT (entry) DO UPDATE SET
+_ROWS: Final = """INSERT INTO quarantine (entry, screened, revocation, state, since)"""
+_OR_ANOTHER_REASON: Final = """ON CONFLICT (entry) DO UPDATE SET
       screened = max(screened, excluded.screened),
       revocation = coalesce(revocation, excluded.revocation),
       state = CASE state WHEN 'returning' THEN 'held' ELSE state END"""
+_HOLD: Final = f"{_ROWS} VALUES (?, ?, ?, 'held', ?) {_OR_ANOTHER_REASON}"
+_HOLD_REACHED: Final = f"""{_ROWS} SELECT entry, 0, ?, 'held', ? FROM temp.reached WHERE TRUE ORDER BY entry
+    {_OR_ANOTHER_REASON}"""  # noqa: S608 - of the constants above
 
 
 def hold(conn: Connection, entry_id: str, *, screened: bool, revocation: int | None, now: int) -> None:
     """Put an entry into quarantine, or give it another reason to be there."""
-    conn.execute(_HOLD, (int(screened), revocation, now, json.dumps([entry_id])))
+    conn.execute(_HOLD, (entry_id, int(screened), revocation, now))
 
 
-def hold_all(conn: Connection, entry_ids: Sequence[str], *, revocation: int, now: int) -> None:
-    """Put many into quarantine for a revocation, in one statement, which is faster than many."""
-    conn.execute(_HOLD, (0, revocation, now, json.dumps(entry_ids)))
+def hold_reached(conn: Connection, *, revocation: int, now: int) -> None:
+    """Put those of `temp.reached` (`revocation.py`) into quarantine, in one statement."""
+    conn.execute(_HOLD_REACHED, (revocation, now))
 
 
 def inherit(conn: Connection, entry_id: str, namespace: str, sources: Sequence[str], *, now: int) -> None:

@@ -6,6 +6,8 @@ Every function runs inside the caller's transaction.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,38 +19,40 @@ from agentctx.storage.trust import Revoked, Source
 
 _EQUAL: Final = ("namespace", "agent", "session", "principal", "origin", "trust")
 
-_MADE_OF: Final = """SELECT DISTINCT derivations.entry FROM json_each(?) AS source
-    CROSS JOIN derivations ON derivations.source = source.value"""
-_HELD: Final = """SELECT COUNT(*) FROM json_each(?) AS reached
-    CROSS JOIN quarantine ON quarantine.entry = reached.value AND quarantine.state <> 'returning'"""
+_REACHED: Final = """CREATE TEMP TABLE reached (
+      entry TEXT PRIMARY KEY, steps INTEGER NOT NULL
+    ) WITHOUT ROWID"""
+"""Ids stay in SQLite: a source may have a hundred thousand entries, and an answer is due within a second."""
+_MADE_OF: Final = """INSERT OR IGNORE INTO temp.reached
+    SELECT derivations.entry, :steps + 1 FROM temp.reached AS made
+    CROSS JOIN derivations ON derivations.source = made.entry WHERE made.steps = :steps"""
+_COUNTS: Final = """SELECT COALESCE(SUM(steps = 0), 0), COALESCE(SUM(steps > 0), 0),
+      (SELECT COUNT(*) FROM temp.reached AS held
+       CROSS JOIN quarantine ON quarantine.entry = held.entry AND quarantine.state <> 'returning')
+    FROM temp.reached"""
 
 
 def count(conn: Connection, source: Source) -> Revoked:
     """What a revocation would hold back; changes nothing."""
-    own, derived = _reached(conn, source)
-    return _counted(conn, own, derived)
+    with _reached(conn, source):
+        return _counted(conn)
 
 
 def revoke(conn: Connection, source: Source, *, principal: int, now: int) -> tuple[Revoked, list[str]]:
     """Hold all of it back, as one revocation, and return the ids; none is made where there is nothing."""
-    own, derived = _reached(conn, source)
-    counted = _counted(conn, own, derived)
-    if not own:
-        return counted, []
-    reached = sorted(own + derived)
-    revocation = conn.execute(
-        "INSERT INTO revocations (at, principal, criteria, entries) VALUES (?, ?, ?, ?)",
-        (
-            now,
-            principal,
-            json.dumps(source.criteria, ensure_ascii=False, sort_keys=True),
-            len(reached),
-        ),
-    ).lastrowid
-    assert revocation is not None  # noqa: S101 - an INSERT always has one; this is for the type checker
-    # In their order rows are added at the end of the tree.
-    quarantine.hold_all(conn, reached, revocation=revocation, now=now)
-    return replace(counted, revocation=revocation), reached
+    with _reached(conn, source):
+        counted = _counted(conn)
+        if not counted.entries:
+            return counted, []
+        criteria = json.dumps(source.criteria, ensure_ascii=False, sort_keys=True)
+        revocation = conn.execute(
+            "INSERT INTO revocations (at, principal, criteria, entries) VALUES (?, ?, ?, ?)",
+            (now, principal, criteria, counted.entries + counted.derived),
+        ).lastrowid
+        assert revocation is not None  # noqa: S101 - an INSERT always has one; this is for the type checker
+        quarantine.hold_reached(conn, revocation=revocation, now=now)
+        held = [row[0] for row in conn.execute("SELECT entry FROM temp.reached")]
+    return replace(counted, revocation=revocation), held
 
 
 def held_by(conn: Connection, revocation: int) -> list[str]:
@@ -83,23 +87,29 @@ def forget(conn: Connection, revocation: int) -> int:
     return count
 
 
-def _reached(conn: Connection, source: Source) -> tuple[list[str], list[str]]:
-    """Ids of the source's entries, and of all that was made of them, directly or not."""
-    condition = _condition(source)
-    select = f"SELECT e.id FROM entries e WHERE {condition.sql}"  # noqa: S608 - built from constants below
-    own = [row[0] for row in conn.execute(select, condition.parameters)]
-    known, derived, newest = set(own), list[str](), own
-    while newest:
-        made = conn.execute(_MADE_OF, (json.dumps(newest),))
-        newest = [row[0] for row in made if row[0] not in known]
-        known.update(newest)
-        derived += newest
-    return own, derived
+@contextmanager
+def _reached(conn: Connection, source: Source) -> Iterator[None]:
+    """For the block, `temp.reached` has the ids of the source's entries (0 steps away), and of all that was
+    made of them, directly or not.
+    """
+    conn.execute(_REACHED)
+    try:
+        condition = _condition(source)
+        conn.execute(
+            f"INSERT INTO temp.reached SELECT e.id, 0 FROM entries e WHERE {condition.sql}",  # noqa: S608 - built from constants below
+            condition.parameters,
+        )
+        steps = 0
+        while conn.execute(_MADE_OF, {"steps": steps}).rowcount:
+            steps += 1
+        yield
+    finally:
+        # An error that ended the transaction has taken the table with it.
+        conn.execute("DROP TABLE IF EXISTS temp.reached")
 
 
-def _counted(conn: Connection, own: list[str], derived: list[str]) -> Revoked:
-    (held,) = conn.execute(_HELD, (json.dumps(own + derived),)).fetchone()
-    return Revoked(None, len(own), len(derived), held)
+def _counted(conn: Connection) -> Revoked:
+    return Revoked(None, *conn.execute(_COUNTS).fetchone())
 
 
 def _condition(source: Source) -> Condition:
