@@ -194,8 +194,7 @@ class Writer:
             try:
                 self._thread = await finish(asyncio.ensure_future(ConnectionThread.open(self._path)))
             except StorageFailed as error:
-                self.fault = error
-                self._is_sound.clear()
+                self._refuse_from_now_on(error)
                 _say(log.warning, "database_does_not_reopen", problem=error.message, attempts=attempts + 1)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(pause_s(attempts)):
@@ -242,7 +241,7 @@ class Writer:
         while True:
             self._wake.clear()
             if self._closed:
-                return bool(self._waiting)
+                return bool(self._waiting) and self.fault is None
             if self.fault is not None:
                 return True
             if not self._waiting:
@@ -317,12 +316,17 @@ class Writer:
         found = next(filter(is_disk_fault, errors), None)
         if found is None or self.fault is not None:
             return
-        self.fault = found if isinstance(found, StorageFailed) else StorageFailed("the disk has failed")
-        self._is_sound.clear()
-        _say(log.error, "database_failed", problem=self.fault.message, hint=self.fault.hint)
-        while self._waiting:
-            _answer(self._waiting.popleft().answer, Failed(_refusal(self.fault)))
+        fault = found if isinstance(found, StorageFailed) else StorageFailed("the disk has failed")
+        _say(log.error, "database_failed", problem=fault.message, hint=fault.hint)
+        self._refuse_from_now_on(fault)
         self._wake.set()
+
+    def _refuse_from_now_on(self, fault: StorageFailed) -> None:
+        """Also what waits: nobody knows for how long."""
+        self.fault = fault
+        self._is_sound.clear()
+        while self._waiting:
+            _answer(self._waiting.popleft().answer, Failed(_refusal(fault)))
 
     def _refuse_while_faulty(self) -> None:
         if self.fault is not None:

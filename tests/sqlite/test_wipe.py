@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from agentctx.errors import StorageFailed
+from agentctx.errors import StorageClosed, StorageFailed
 from agentctx.sqlite import wipe
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.wipe import Wiped, wipe_gaps
-from agentctx.sqlite.writer import Writer
+from agentctx.sqlite.writer import Writer, _Waiter
 
 
 def churned(path: Path, seed: int) -> list[str]:
@@ -104,6 +106,38 @@ async def test_reads_and_writes_wait_while_it_is_closed_and_go_on_afterwards(tmp
         if readers is not None:
             await readers.close()
         await writer.close()
+
+
+async def test_a_write_is_refused_when_the_database_does_not_open_again_and_closing_ends(tmp_path: Path) -> None:
+    """The folder may be removed just then, or the disk fail."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    writer = await Writer.open(folder / "test.db")
+    await writer.run(_run("CREATE TABLE rows (text TEXT)"))
+    may_go_on = threading.Event()
+
+    def lose_folder(path: Path) -> None:
+        assert may_go_on.wait(10)
+        path.parent.rename(tmp_path / "elsewhere")
+
+    losing = asyncio.create_task(writer.while_closed(lose_folder, patience_ms=250))
+    waiting = asyncio.create_task(writer.run(_run("INSERT INTO rows VALUES ('a')")))
+    await asyncio.sleep(0)
+    may_go_on.set()
+    with pytest.raises(StorageFailed, match="nothing is saved until"):
+        await waiting
+    await writer.close()
+    await losing
+    assert rows_of(tmp_path / "elsewhere" / "test.db") == []
+
+
+async def test_closing_ends_when_a_write_came_in_the_moment_of_the_fault(tmp_path: Path) -> None:
+    writer = await Writer.open(tmp_path / "test.db")
+    writer.fault = StorageFailed("gone")
+    waiting = asyncio.get_running_loop().create_future()
+    writer._waiting.append(_Waiter(_run("SELECT 1"), waiting, 0.0))
+    await writer.close()
+    assert isinstance(waiting.exception(), StorageClosed)
 
 
 def _run(sql: str) -> Callable[[Connection], None]:
