@@ -63,6 +63,11 @@ def test_of_an_empty_table_nothing_is_dead() -> None:
     assert sparsest([]) is None
 
 
+def test_a_block_without_vectors_has_none_to_move() -> None:
+    assert sparsest([Block(1, "a", 0), Block(2, "a", 9), Block(3, "a", 1)]) == Block(2, "a", 9)
+    assert sparsest([Block(1, "a", 0), Block(2, "a", 9)]) is None
+
+
 def test_a_small_namespace_has_spare_slots_but_no_dead_ones() -> None:
     assert count_slots([Block(1, "a", 1), Block(2, "b", 2)]) == SlotCount(3, 0, 2 * BLOCK_SIZE - 3)
     assert sparsest([Block(1, "a", 1), Block(2, "b", 2)]) is None

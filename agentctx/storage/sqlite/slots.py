@@ -69,13 +69,15 @@ class SqliteSlots:
         return moved
 
     async def _move(self, most_dead: float) -> int:
-        """Move some vectors of a sparse block; 0 when there is none."""
-        moved = 0
-        while not moved and (sparse := self._emptying or await self._find(most_dead)):
-            self._emptying = None
-            moved = await self._writer.run(partial(_move_vectors, sparse=sparse))
-            if moved == VECTORS_A_STEP:
-                self._emptying = sparse
+        """Move some vectors of a sparse block; 0 when there is none, or it is gone since it was found."""
+        moved = await self._empty(self._emptying) if self._emptying else 0
+        if not moved and (sparse := await self._find(most_dead)):
+            moved = await self._empty(sparse)
+        return moved
+
+    async def _empty(self, sparse: _SparseBlock) -> int:
+        moved = await self._writer.run(partial(_move_vectors, sparse=sparse))
+        self._emptying = sparse if moved == VECTORS_A_STEP else None
         return moved
 
     async def _find(self, most_dead: float) -> _SparseBlock | None:
