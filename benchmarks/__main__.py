@@ -23,6 +23,7 @@ from benchmarks import (
     proxy,
     redaction,
     relevance,
+    revoke,
     roundtrip,
     saves,
     screening,
@@ -50,6 +51,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "proxy": proxy.measure,
     "redaction": redaction.measure,
     "screening": screening.measure,
+    "revoke": revoke.measure,
 }
 
 
