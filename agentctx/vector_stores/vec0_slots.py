@@ -77,8 +77,8 @@ def count_slots(found: Iterable[Block]) -> SlotCount:
 def sparsest(found: Iterable[Block]) -> Block | None:
     """The block to empty next, the one with the fewest vectors to move; None when packing saves no block.
 
-    Never the newest of its namespace, to which the vectors move, nor one without any. Emptying what this returns, again and again,
-    comes to an end: each time fewer slots of older blocks are free.
+    Never the newest of its namespace, to which the vectors move, nor one without any. Emptying what this
+    returns, again and again, comes to an end: each time fewer slots of older blocks are free.
     """
     older: list[Block] = []
     for group in _by_namespace(found).values():

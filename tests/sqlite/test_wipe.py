@@ -108,7 +108,7 @@ async def test_reads_and_writes_wait_while_it_is_closed_and_go_on_afterwards(tmp
         await writer.close()
 
 
-async def test_a_write_is_refused_when_the_database_does_not_open_again_and_closing_ends(tmp_path: Path) -> None:
+async def test_a_write_is_refused_when_the_database_does_not_open_again(tmp_path: Path) -> None:
     """The folder may be removed just then, or the disk fail."""
     folder = tmp_path / "data"
     folder.mkdir()
