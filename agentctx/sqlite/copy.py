@@ -28,7 +28,7 @@ _FULL_ERRNOS: Final = frozenset({28, 122})
 
 BUSY_S: Final = 0.002
 """CPU time after which a copy beside other work rests."""
-REST: Final = 8.0
+REST: Final = 3.0
 """Times what it worked. Saves on a machine of two cores keep four fifths of their rate then."""
 
 
