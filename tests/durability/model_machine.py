@@ -281,6 +281,25 @@ class MemoryMachine(RuleBasedStateMachine):
         self._core.model = model
         self.memory.restart()
 
+    @precondition(lambda self: self.memory.steers)
+    @rule(model=st.sampled_from([None, "the next one"]))
+    def another_model_beside(self, model: str | None) -> None:
+        self._core.next_model = model
+        self.memory.restart()
+
+    @precondition(lambda self: self.memory.steers)
+    @rule()
+    def switch_and_roll_back(self) -> None:
+        """Once the model beside is whole it answers, and there is a way back."""
+        self.settle()
+        if self._core.reembed("switch"):
+            assert self._core.reembed("rollback"), "the former model was not kept"
+
+    @precondition(lambda self: self.memory.steers)
+    @rule(action=st.sampled_from(["switch", "rollback", "retire"]))
+    def change_the_model_that_answers(self, action: wire.ReembedAction) -> None:
+        self._core.reembed(action)
+
     # What always holds
 
     @invariant()

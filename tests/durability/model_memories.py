@@ -16,7 +16,7 @@ from agentctx.client import calls
 from agentctx.daemon.build import Core
 from agentctx.embedding_providers.fake import DEFAULT_DIMENSION, FakeProvider, Fault
 from agentctx.embedding_queue.space_keeper import CANARY
-from agentctx.errors import AgentctxError, Disposition
+from agentctx.errors import AgentctxError, Conflict, Disposition, NotFound
 from agentctx.server.service import Listing
 from agentctx.storage.sqlite.engine import DATABASE_NAME
 from agentctx.storage.sqlite.restore import restore_database
@@ -78,6 +78,8 @@ class CoreMemory:
     def __init__(self, folder: Path) -> None:
         self.clock = HandClock(wall_clock())
         self.model = "bag-of-words"
+        self.next_model: str | None = None
+        """That of `embedding.next`."""
         self._folder = folder
         self._runner = asyncio.Runner()
         self._life = 0
@@ -157,7 +159,16 @@ class CoreMemory:
         """From now on batches fail, or not; the canary of a start does not."""
         self._is_failing = on
         faults = [Fault.fails(Disposition.RETRY, when=lambda text: text != CANARY)]
-        self._provider.faults = faults if on else []
+        for provider in self._providers:
+            provider.faults = faults if on else []
+
+    def reembed(self, action: wire.ReembedAction) -> bool:
+        """Whether it was done; the models may not be in the state for it."""
+        try:
+            self._run(self._core.service.reembed(action, ME))
+        except (Conflict, NotFound):
+            return False
+        return True
 
     def sweep(self) -> None:
         self._run(self._core.storage.sweep())
@@ -170,10 +181,12 @@ class CoreMemory:
         return self._runner.run(work)
 
     def _open(self) -> None:
-        self._provider = FakeProvider(model=self.model)
+        models = [self.model] if self.next_model is None else [self.model, self.next_model]
+        self._providers = [FakeProvider(model=model) for model in models]
         self.fail(on=self._is_failing)
+        first, second = (*self._providers, None)[:2]
         opening: AbstractAsyncContextManager[Core] = running_core(
-            self._data_dir, self._provider, clock=self.clock
+            self._data_dir, first, next_provider=second, clock=self.clock
         )
         self._opening = opening
         self._core = self._run(opening.__aenter__())
@@ -208,18 +221,21 @@ class CoreMemory:
         await asyncio.gather(*saving, self._core.storage._writer.run(copy))
 
     async def _settle(self) -> list[str]:
-        queue = self._core.queue
-        assert queue is not None
+        lanes = self._core.lanes
+        assert lanes is not None
         async with asyncio.timeout(SETTLE_S):
             while (await self._core.storage.depth()).pending:
                 self.clock.now += HOURS_2
-                queue.look_again()
-                await queue.idle()
-        space = next(space for space in await self._core.storage.spaces() if space.enabled)
+                lanes.look_again()
+                for lane in lanes:
+                    await lane.queue.idle()
         buried = await self._core.storage.depth()
-        judge = Judge(FakeProvider(model=self.model).embed, DEFAULT_DIMENSION)
         missing = None if buried.buried else ()
-        return await judge.wrong(await look(self._core.storage, space.id), missing=missing)
+        wrong: list[str] = []
+        for lane in lanes:
+            judge = Judge(FakeProvider(model=lane.provider.model).embed, DEFAULT_DIMENSION)
+            wrong += await judge.wrong(await look(self._core.storage, lane.space), missing=missing)
+        return wrong
 
 
 class DaemonMemory:
