@@ -11,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
@@ -121,14 +122,18 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, uid: int, pid: int) -> AsyncIterator[None]:
-        """Wait for a turn, and keep it for the block."""
-        await self._take(uid, pid)
+        """Wait for a turn, and keep it for the block, but for what is done `aside`."""
+        turn = _Turn(self, uid, pid)
+        await turn.take()
+        token = _current.set(turn)
         try:
             yield
         finally:
-            self._give_back(uid, pid)
+            _current.reset(token)
+            turn.end()
 
-    async def _take(self, uid: int, pid: int) -> None:
+    async def take(self, uid: int, pid: int) -> None:
+        """Wait for a turn, which has to be given back."""
         if self._free:
             self._free -= 1
             self._queue.begin(uid, pid)
@@ -139,13 +144,66 @@ class Turns:
             await turn
         except asyncio.CancelledError:
             if not self._queue.leave(uid, pid, turn):
-                self._give_back(uid, pid)
+                self.give_back(uid, pid)
             raise
 
-    def _give_back(self, uid: int, pid: int) -> None:
+    def give_back(self, uid: int, pid: int) -> None:
         self._queue.end(uid, pid)
         turn = self._queue.next()
         if turn is None:
             self._free += 1
         elif not turn.done():  # else cancelled: who waited gives it back
             turn.set_result(None)
+
+
+class _Turn:
+    """That of one request, whose tasks may step aside at the same time."""
+
+    def __init__(self, turns: Turns, uid: int, pid: int) -> None:
+        self._turns = turns
+        self._who = (uid, pid)
+        self._aside = 0
+        self._is_held = False
+        self._is_over = False
+
+    async def take(self) -> None:
+        await self._turns.take(*self._who)
+        self._is_held = True
+
+    def step_aside(self) -> None:
+        self._aside += 1
+        self._give_back()
+
+    async def come_back(self) -> None:
+        self._aside -= 1
+        if not self._aside and not self._is_over:
+            await self.take()
+
+    def end(self) -> None:
+        self._is_over = True
+        self._give_back()
+
+    def _give_back(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            self._turns.give_back(*self._who)
+
+
+_current: ContextVar[_Turn | None] = ContextVar("turn", default=None)
+
+
+@asynccontextmanager
+async def aside() -> AsyncIterator[None]:
+    """Around waiting for another machine, or for a background task: others have the turn meanwhile.
+
+    Nothing where there is no turn, as in background tasks.
+    """
+    turn = _current.get()
+    if turn is None:
+        yield
+        return
+    turn.step_aside()
+    try:
+        yield
+    finally:
+        await turn.come_back()

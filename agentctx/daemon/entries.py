@@ -8,6 +8,7 @@ from dataclasses import asdict, fields, replace
 from hashlib import sha256
 from typing import Any
 
+from agentctx.access.turns import aside
 from agentctx.daemon.parts import PartsHolder
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.server.service import Listing, Peer
@@ -127,7 +128,8 @@ class Entries(PartsHolder):
         if not (wait and self._parts.queue is not None and reply.embedding == "pending"):
             return reply
         if result.saved.jobs:
-            await self._parts.queue.wait_settled(self._awaited(result.saved.jobs), WAIT_TIMEOUT_S)
+            async with aside():
+                await self._parts.queue.wait_settled(self._awaited(result.saved.jobs), WAIT_TIMEOUT_S)
         entry = await self._parts.stores.get(reply.id)
         return replace(reply, embedding=entry_view(entry).embedding)
 

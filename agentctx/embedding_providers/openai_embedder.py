@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
+from agentctx.access.turns import aside
 from agentctx.embedding_providers.base import ProviderLimits, Vectors, check_reply
 from agentctx.embedding_providers.remote.retry_after import retry_after_s
 from agentctx.embedding_providers.texts import require_unicode
@@ -111,9 +112,10 @@ class OpenAIEmbedder:
         if self._asked_dimensions is not None:
             options["dimensions"] = self._asked_dimensions
         try:
-            reply = await self._client.embeddings.create(
-                model=self._model, input=[text or _BLANK for text in texts], **options
-            )
+            async with aside():
+                reply = await self._client.embeddings.create(
+                    model=self._model, input=[text or _BLANK for text in texts], **options
+                )
         except self._openai.OpenAIError as error:
             # Neither the message nor the cause is kept: both can hold the key or a text.
             raise _failure(error, self._openai, len(texts)) from None

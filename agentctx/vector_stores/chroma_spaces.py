@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import numpy as np
 
+from agentctx.access.turns import aside
 from agentctx.errors import AgentctxError, StorageClosed, StorageFailed
 from agentctx.vector_stores import chroma_client
 from agentctx.vector_stores.base import Vector
@@ -134,7 +135,8 @@ class ChromaSpaces:
     async def _in_thread(self, action: Callable[[], T]) -> T:
         if self._is_closed:
             raise StorageClosed("the Chroma store is closed")
-        return await asyncio.get_running_loop().run_in_executor(self._threads, action)
+        async with aside():
+            return await asyncio.get_running_loop().run_in_executor(self._threads, action)
 
     def _on_collection(self, space: int, action: Callable[[Collection], T]) -> T:
         with self._failing_as_storage():

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from pathlib import Path
 from typing import Any, cast
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.access.turns import AT_ONCE, FairQueue, Turns
+from agentctx.access.turns import AT_ONCE, FairQueue, Turns, aside
+from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.server.guard import GuardedService
 from agentctx.server.service import Peer, Service
-from agentctx.wire import SearchRequest
+from agentctx.wire import SaveRequest, SaveResult, SearchRequest
 from tests.access.peers import access_control, grant
+from tests.running_core import ME, embedded, running_core
 
 Client = tuple[int, int]
 """uid and pid."""
@@ -166,14 +169,116 @@ async def test_a_turn_that_comes_to_who_has_just_gone_is_given_on() -> None:
     turns = Turns(1)
     taken = turns.turn(*ALICE)
     await taken.__aenter__()
-    gone = asyncio.create_task(turns._take(*ALICE))
-    last = asyncio.create_task(turns._take(*BOB))
+    gone = asyncio.create_task(turns.take(*ALICE))
+    last = asyncio.create_task(turns.take(*BOB))
     await settled()
     await taken.__aexit__(None, None, None)
     gone.cancel()
     async with asyncio.timeout(5):
         await last
     assert gone.cancelled()
+
+
+async def test_who_steps_aside_lets_another_in_and_waits_for_a_turn_to_come_back() -> None:
+    turns, order = Turns(1), list[str]()
+    answered = asyncio.Event()
+
+    async def ask_another_machine() -> None:
+        async with turns.turn(*ALICE):
+            async with aside():
+                order.append("asks")
+                await answered.wait()
+            order.append("goes on")
+
+    asking = asyncio.create_task(ask_another_machine())
+    await settled()
+    async with turns.turn(*BOB):
+        answered.set()
+        await settled()
+        order.append("other")
+    await asking
+    assert order == ["asks", "other", "goes on"]
+    assert turns._free == 1
+
+
+async def test_two_tasks_of_a_request_step_aside_and_it_has_one_turn_again() -> None:
+    turns = Turns(1)
+    answered = [asyncio.Event(), asyncio.Event()]
+
+    async def ask(number: int) -> None:
+        async with aside():
+            await answered[number].wait()
+
+    async def request() -> None:
+        async with turns.turn(*ALICE):
+            await asyncio.gather(ask(0), ask(1))
+            assert turns._free == 0
+
+    asking = asyncio.create_task(request())
+    await settled()
+    assert turns._free == 1
+    answered[0].set()
+    await settled()
+    assert turns._free == 1, "one of them still waits"
+    answered[1].set()
+    await asking
+    assert turns._free == 1
+
+
+async def test_who_goes_away_while_aside_leaves_no_turn_behind() -> None:
+    turns, never = Turns(1), asyncio.Event()
+
+    async def request() -> None:
+        async with turns.turn(*ALICE), aside():
+            await never.wait()
+
+    asking = asyncio.create_task(request())
+    await settled()
+    async with turns.turn(*BOB):
+        asking.cancel()
+        await settled()
+    await asyncio.wait([asking])
+    assert turns._free == 1
+    assert not turns._queue._users
+
+
+async def test_a_task_that_outlives_its_request_has_no_turn_to_give_away() -> None:
+    turns, asks, answered = Turns(1), asyncio.Event(), asyncio.Event()
+
+    async def background() -> None:
+        await asks.wait()
+        async with aside():
+            await answered.wait()
+
+    async with turns.turn(*ALICE):
+        task = asyncio.create_task(background())
+    asks.set()
+    answered.set()
+    await task
+    assert turns._free == 1
+
+
+async def test_saves_that_wait_for_their_vectors_keep_nobody_from_searching(tmp_path: Path) -> None:
+    provider = FakeProvider()
+    async with running_core(tmp_path, provider) as core:
+        await embedded(core)
+        guarded = GuardedService(core.service, access_control(), core.namespace_of)
+        provider.hold(queries=False)
+        waiting = [
+            asyncio.create_task(
+                guarded.save(
+                    [SaveRequest(collection="observation", session="s", content=f"{n}", wait="embedded")], ME
+                )
+            )
+            for n in range(2 * AT_ONCE)
+        ]
+        await provider.wait_until_held()
+        async with asyncio.timeout(10):
+            assert (await guarded.search(SearchRequest(query="anything"), ME)).degraded is None
+        assert not any(task.done() for task in waiting)
+        provider.release()
+        saved = [result for task in waiting for result in await task]
+    assert {result.embedding for result in saved if isinstance(result, SaveResult)} == {"done"}
 
 
 class SlowService:

@@ -115,7 +115,7 @@ class Rounds:
         with self.daemon.client() as client:
             reply = self._until_whole(client)
             if reply.answering is not None and reply.answering.model == "old":
-                reply = client.reembed("switch")
+                reply = self._switched(client)
             for _ in range(20):
                 self._ask(client)
             client.drain(timeout_s=30.0)
@@ -127,6 +127,14 @@ class Rounds:
         self.violations += [f"the end: {problem}" for problem in found.problems]
         if found.census.vectors != 2 * found.census.chunks:
             self.violations.append(f"the end: {found.census.vectors} vectors, {found.census.chunks} chunks")
+
+    def _switched(self, client: Client) -> wire.ReembedReply:
+        """A model that is kept has to answer for itself after a start before it may answer others."""
+        for _ in range(PATIENCE):
+            with suppress(Conflict):
+                return client.reembed("switch")
+            pause(0.01)
+        raise DaemonEnded("it is never switched to")
 
     def _until_whole(self, client: Client) -> wire.ReembedReply:
         for _ in range(PATIENCE):

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from agentctx.access.turns import aside
 from agentctx.embedding_providers.base import ProviderLimits, Vectors, check_reply
 from agentctx.embedding_providers.pace import Pace
 from agentctx.embedding_providers.prices import estimate_tokens
@@ -152,16 +153,17 @@ class RemoteProvider:
 
     async def _ask(self, texts: Sequence[str], *, is_question: bool = False) -> Vectors:
         tokens = sum(estimate_tokens(len(text.encode())) for text in texts)
-        await self._pace.turn(tokens, is_question=is_question)
-        with self._spending.call(tokens) as charge:
-            reply = await self._http.post(
-                self._wire_format.path,
-                self._wire_format.body(texts, is_question=is_question),
-                texts=texts,
-                max_bytes=min(_MAX_REPLY_BYTES, _REPLY_BYTES + _REPLY_BYTES_PER_TEXT * len(texts)),
-                when_unbilled=charge.void,
-            )
-            charge.tokens = self._wire_format.tokens(reply) or tokens
+        async with aside():
+            await self._pace.turn(tokens, is_question=is_question)
+            with self._spending.call(tokens) as charge:
+                reply = await self._http.post(
+                    self._wire_format.path,
+                    self._wire_format.body(texts, is_question=is_question),
+                    texts=texts,
+                    max_bytes=min(_MAX_REPLY_BYTES, _REPLY_BYTES + _REPLY_BYTES_PER_TEXT * len(texts)),
+                    when_unbilled=charge.void,
+                )
+                charge.tokens = self._wire_format.tokens(reply) or tokens
         vectors = check_reply(self._wire_format.vectors(reply), count=len(texts), dimension=self._dimension)
         self._dimension = vectors.shape[1]
         return vectors
