@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from hashlib import blake2b
-from itertools import islice
 from typing import Any, Final
 
 import structlog
@@ -19,6 +17,7 @@ from pydantic import SecretStr
 
 from agentctx import __version__
 from agentctx.config.schema import AuditSettings, Settings
+from agentctx.daemon.write_behind import WriteBehind
 from agentctx.errors import StorageFailed
 from agentctx.server.service import Peer
 from agentctx.storage.audit import AuditStorage, Event
@@ -27,15 +26,12 @@ from agentctx.storage.records import Clock
 log = structlog.get_logger("agentctx.audit")
 
 CAPACITY: Final = 4_096
-BATCH: Final = 256
-LINGER_S: Final = 0.25
-"""Reads within it share a commit."""
 MS_PER_DAY: Final = 86_400_000
 DIGEST_BYTES: Final = 8
 
 
-class AuditTrail:
-    """A bounded buffer in front of the table: no answer waits for its row, or fails by it.
+class AuditTrail(WriteBehind[Event]):
+    """Reads are written behind their answers; an operator's action before he is answered.
 
     What does not fit, or is refused by the table, is dropped and counted; the next row says how many.
     """
@@ -49,15 +45,11 @@ class AuditTrail:
         capacity: int = CAPACITY,
         linger: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
+        super().__init__(capacity=capacity, linger=linger)
         self._storage = storage
         self._settings = settings
         self._clock = clock
-        self._capacity = capacity
-        self._linger = linger
         self._trusted = frozenset({0, os.geteuid()})
-        self._waiting: deque[Event] = deque()
-        self._arrived = asyncio.Event()
-        self._one_flush = asyncio.Lock()
         self._untold = 0
         self.dropped = 0
         """Rows that were not kept since the start."""
@@ -85,11 +77,7 @@ class AuditTrail:
             await self.flush()
 
     def note(self, event: Event) -> None:
-        if len(self._waiting) >= self._capacity:
-            self._drop(1, "the buffer is full")
-            return
-        self._waiting.append(replace(event, at=self._clock()))
-        self._arrived.set()
+        self.add(replace(event, at=self._clock()))
 
     async def note_settings(self, kind: str, settings: Settings, secret: bytes) -> None:
         """Record what the daemon is configured with: at its start, and when a reload has changed something.
@@ -105,30 +93,6 @@ class AuditTrail:
         except StorageFailed as error:
             self._drop(1, error.message)
 
-    async def run(self) -> None:
-        """Write what arrives, until it is cancelled."""
-        while True:
-            await self._arrived.wait()
-            await self._linger(LINGER_S)
-            await self.flush()
-
-    async def flush(self) -> None:
-        """Write everything that waits."""
-        async with self._one_flush:
-            self._arrived.clear()
-            while batch := list(islice(self._waiting, BATCH)):
-                await self._write(batch)
-                for _ in batch:
-                    self._waiting.popleft()
-
-    async def stop(self, timeout_s: float) -> None:
-        """Write what is left; what is not written in time is dropped."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self.flush()
-        except TimeoutError:
-            self._drop(len(self._waiting), "the daemon stops")
-
     async def sweep(self) -> int:
         """Remove some of what is too old or too much; returns how many rows."""
         before = self._clock() - self._settings.days * MS_PER_DAY
@@ -137,12 +101,8 @@ class AuditTrail:
     async def _write(self, batch: list[Event]) -> None:
         untold = self._untold
         lost = [Event(kind="dropped", principal=None, detail={"rows": untold})] if untold else []
-        try:
-            await self._storage.add([*lost, *batch])
-        except StorageFailed as error:
-            self._drop(len(batch), error.message)
-        else:
-            self._untold -= untold
+        await self._storage.add([*lost, *batch])
+        self._untold -= untold
 
     def _drop(self, count: int, reason: str) -> None:
         self.dropped += count

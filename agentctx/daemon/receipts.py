@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-from collections import deque
 from collections.abc import Awaitable, Callable
-from itertools import islice
 
 import structlog
 
-from agentctx.errors import StorageFailed
+from agentctx.daemon.write_behind import WriteBehind
 from agentctx.rag.floor import Floor
 from agentctx.rag.question import Context
 from agentctx.rag.trace import Considered, count_fates
@@ -22,18 +20,13 @@ from agentctx.wire import InjectionPosition
 log = structlog.get_logger("agentctx.receipts")
 
 CAPACITY = 1_024
-BATCH = 256
-LINGER_S = 0.25
-"""Receipts made within it share a commit; a reader finds them meanwhile all the same."""
 MS_PER_DAY = 86_400_000
 KEPT_CANDIDATES = 20
 """The best of them; what was injected is kept whatever its place."""
 
 
-class ReceiptLog:
-    """A bounded buffer in front of the table. When it is full, or the table refuses, receipts are dropped and
-    counted: no LLM call waits for its receipt or fails by it.
-    """
+class ReceiptLog(WriteBehind[Receipt]):
+    """Receipts, of which a reader also finds those that wait. What is dropped is counted."""
 
     def __init__(
         self,
@@ -45,29 +38,17 @@ class ReceiptLog:
         capacity: int = CAPACITY,
         linger: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
+        super().__init__(capacity=capacity, linger=linger)
         self._storage = storage
         self._keep_ms = days * MS_PER_DAY
         self._most = most
         self._clock = clock
-        self._capacity = capacity
-        self._linger = linger
         self._ids = InjectionIds()
-        self._waiting: deque[Receipt] = deque()
-        self._arrived = asyncio.Event()
-        self._one_flush = asyncio.Lock()
         self.dropped = 0
         """Receipts that were not kept since the start."""
 
     def new_id(self) -> str:
         return self._ids.new(self._clock())
-
-    def add(self, receipt: Receipt) -> None:
-        """Take it, to be written soon."""
-        if len(self._waiting) >= self._capacity:
-            self._drop(1, "the buffer is full")
-            return
-        self._waiting.append(receipt)
-        self._arrived.set()
 
     async def find(self, injection_id: str) -> Receipt | None:
         """One receipt, written or still waiting."""
@@ -80,39 +61,12 @@ class ReceiptLog:
         found = {receipt.id: receipt for receipt in await self._storage.last(limit)} | waiting
         return [found[injection_id] for injection_id in sorted(found, reverse=True)[:limit]]
 
-    async def run(self) -> None:
-        """Write what arrives, until it is cancelled."""
-        while True:
-            await self._arrived.wait()
-            await self._linger(LINGER_S)
-            await self.flush()
-
-    async def flush(self) -> None:
-        """Write everything that waits."""
-        async with self._one_flush:
-            self._arrived.clear()
-            while batch := list(islice(self._waiting, BATCH)):
-                await self._write(batch)
-                for _ in batch:
-                    self._waiting.popleft()
-
-    async def stop(self, timeout_s: float) -> None:
-        """Write what is left; what is not written in time is dropped."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self.flush()
-        except TimeoutError:
-            self._drop(len(self._waiting), "the daemon stops")
-
     async def sweep(self) -> int:
         """Remove what is too old or too much; returns how many."""
         return await self._storage.sweep(before=self._clock() - self._keep_ms, keep=self._most)
 
     async def _write(self, batch: list[Receipt]) -> None:
-        try:
-            await self._storage.add(batch)
-        except StorageFailed as error:
-            self._drop(len(batch), error.message)
+        await self._storage.add(batch)
 
     def _drop(self, count: int, reason: str) -> None:
         self.dropped += count

@@ -6,14 +6,8 @@ from typing import Any
 
 import pytest
 
-from agentctx.daemon.receipts import (
-    BATCH,
-    KEPT_CANDIDATES,
-    MS_PER_DAY,
-    ReceiptLog,
-    make_receipt,
-    question_hash,
-)
+from agentctx.daemon.receipts import KEPT_CANDIDATES, MS_PER_DAY, ReceiptLog, make_receipt, question_hash
+from agentctx.daemon.write_behind import BATCH
 from agentctx.errors import StorageFailed
 from agentctx.rag.floor import Floor
 from agentctx.rag.fuse import Candidate

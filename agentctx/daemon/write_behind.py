@@ -1,0 +1,81 @@
+"""A bounded buffer in front of a table: no answer waits for a row about it, or fails by it."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Awaitable, Callable
+from itertools import islice
+from typing import Final, Generic, TypeVar
+
+from agentctx.errors import StorageFailed
+
+Row = TypeVar("Row")
+
+BATCH: Final = 256
+LINGER_S: Final = 0.25
+"""Rows that come within it share a commit."""
+
+
+class WriteBehind(ABC, Generic[Row]):
+    """Rows on their way to a table, written in their order.
+
+    Rows are dropped when `capacity` of them wait, when there is no time at the end, and when writing them
+    fails. `linger` pauses for so many seconds.
+    """
+
+    def __init__(
+        self, *, capacity: int, linger: Callable[[float], Awaitable[object]] = asyncio.sleep
+    ) -> None:
+        self._capacity = capacity
+        self._linger = linger
+        self._waiting: deque[Row] = deque()
+        self._arrived = asyncio.Event()
+        self._one_flush = asyncio.Lock()
+
+    @abstractmethod
+    async def _write(self, batch: list[Row]) -> None:
+        """Write some rows. Raises `StorageFailed`."""
+
+    @abstractmethod
+    def _drop(self, count: int, reason: str) -> None:
+        """Tell that so many rows were dropped."""
+
+    def add(self, row: Row) -> None:
+        """Take it, to be written soon."""
+        if len(self._waiting) >= self._capacity:
+            self._drop(1, "the buffer is full")
+            return
+        self._waiting.append(row)
+        self._arrived.set()
+
+    async def run(self) -> None:
+        """Write what arrives, until it is cancelled."""
+        while True:
+            await self._arrived.wait()
+            await self._linger(LINGER_S)
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Write everything that waits."""
+        async with self._one_flush:
+            self._arrived.clear()
+            while batch := list(islice(self._waiting, BATCH)):
+                await self._write_batch(batch)
+                for _ in batch:
+                    self._waiting.popleft()
+
+    async def stop(self, timeout_s: float) -> None:
+        """Write what is left; what is not written in time is dropped."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self.flush()
+        except TimeoutError:
+            self._drop(len(self._waiting), "the daemon stops")
+
+    async def _write_batch(self, batch: list[Row]) -> None:
+        try:
+            await self._write(batch)
+        except StorageFailed as error:
+            self._drop(len(batch), error.message)
