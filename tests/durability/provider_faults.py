@@ -383,7 +383,7 @@ def _bury_the_batch(jobs: Sequence[Any], verdict: Verdict) -> Verdict:
 
 _MUTANTS: dict[str, tuple[Mutate, Fault]] = {
     "a transient fault buries": (MUTANTS["a transient fault buries"], Fault.refuses(503, times=20)),
-    "poison takes its batch along": (_deciding(_bury_the_batch), Fault(kind="nan", times=1)),
+    "poison takes its batch along": (_deciding(_bury_the_batch), Fault(kind="nan", times=10)),
     "the indexes of a reply are not looked at": (
         lambda: patch.object(openai, "by_index", list),
         Fault(kind="wrong_order"),
