@@ -100,9 +100,10 @@ def _trusts(conn: Connection, namespace: str, sources: Sequence[str]) -> list[Tr
     So an answer never tells whether an id is that of a foreign entry.
     """
     rows = conn.execute(
-        """SELECT id, trust FROM entries
-           WHERE live = 1 AND namespace = ? AND id IN (SELECT value FROM json_each(?))""",
-        (namespace, json.dumps(list(sources))),
+        # The order of the join is given: else all of the namespace is read.
+        """SELECT e.id, e.trust FROM json_each(?) AS source
+           CROSS JOIN entries e ON e.id = source.value AND e.live = 1 WHERE e.namespace = ?""",
+        (json.dumps(list(sources)), namespace),
     )
     trusts: dict[str, Trust] = dict(rows)
     return [trusts.get(source, TRUST_ORDER[0]) for source in sources]
