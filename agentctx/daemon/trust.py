@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import structlog
@@ -20,13 +21,23 @@ log = structlog.get_logger("agentctx.trust")
 
 ENTRIES_A_STEP: Final = 50
 """So many are taken out of the indexes, or put back, in one transaction, for which saves wait."""
+LINGER_S: Final = 0.2
+"""Whoever asked for it is answered first."""
 
 
 class Settler:
     """Takes entries in quarantine out of the indexes, and puts released ones back, in the background."""
 
-    def __init__(self, storage: TrustStorage, *, owed: bool, jobs_are_due: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        storage: TrustStorage,
+        *,
+        owed: bool,
+        jobs_are_due: Callable[[], None],
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
         self._storage = storage
+        self._sleep = sleep
         self._owed = owed
         self._jobs_are_due = jobs_are_due
         self._asked = asyncio.Event()
@@ -41,6 +52,7 @@ class Settler:
         while True:
             await self._asked.wait()
             self._asked.clear()
+            await self._sleep(LINGER_S)
             try:
                 await self.settle()
             except StorageFailed as error:
@@ -49,9 +61,13 @@ class Settler:
 
     async def settle(self) -> None:
         """Do all there is. Raises `StorageFailed`."""
+        began = time.monotonic()
         while (settled := await self._storage.settle(owed=self._owed, limit=ENTRIES_A_STEP)).rows:
             if settled.jobs:
                 self._jobs_are_due()
+            # No answer holds them any more: who saves and asks goes first.
+            await self._sleep(time.monotonic() - began)
+            began = time.monotonic()
 
 
 class Revoking(PartsHolder):
