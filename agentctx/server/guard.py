@@ -65,17 +65,11 @@ class GuardedService:
     that may be read but not changed is `AccessDenied`: that it exists is no secret then.
     """
 
-    def __init__(
-        self,
-        service: Service,
-        access: AccessControl,
-        namespace_of: NamespaceLookup,
-        turns: Turns | None = None,
-    ) -> None:
+    def __init__(self, service: Service, access: AccessControl, namespace_of: NamespaceLookup) -> None:
         self._service = service
         self._access = access
         self._namespace_of = namespace_of
-        self._turns = turns or Turns()
+        self._turns = Turns()
 
     # What is asked about a namespace.
 

@@ -306,7 +306,7 @@ class Writer:
         try:
             await self._thread.run(partial(self._checkpoint, mode="PASSIVE"))
         except StorageFull:
-            # What is committed stays in the WAL; the next commit tries again.
+            # What is committed stays in the WAL; it is tried again when as much has come.
             _say(log.warning, "checkpoint_put_off", reason="no space left for the database")
         except StorageFailed as error:
             self._look_at(error)
