@@ -1,4 +1,4 @@
-"""Keeps keys and texts that are in the daemon's memory out of core files and other processes' reach."""
+"""The daemon's memory: out of core files and other processes' reach, and given back when it is free."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ import structlog
 log = structlog.get_logger("agentctx.daemon")
 
 _PR_SET_DUMPABLE: Final = 4
+_M_TRIM_THRESHOLD: Final = -1
+_M_MMAP_THRESHOLD: Final = -3
+_GIVEN_BACK_FROM: Final = 128 * 1024
+"""Bytes; glibc begins with it, and raises it up to 32 MiB by itself with the blocks it sees freed."""
 
 
 def keep_private() -> None:
@@ -26,3 +30,15 @@ def keep_private() -> None:
             raise OSError(ctypes.get_errno(), "prctl")
     except (OSError, ValueError) as error:
         log.warning("memory_not_private", reason=str(error))
+
+
+def give_back_what_is_freed() -> None:
+    """Let glibc return freed memory to the system (`mallopt(3)`); with another allocator nothing is done.
+
+    By itself it takes ever larger blocks from its heaps, one for every few threads, in which what is in use
+    holds on to what is free around it: under mixed load 70 MiB and more that nobody used.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _GIVEN_BACK_FROM)
+        mallopt(_M_TRIM_THRESHOLD, _GIVEN_BACK_FROM)

@@ -28,7 +28,7 @@ from agentctx.daemon.lean_imports import hidden
 from agentctx.daemon.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.daemon.logs import configure_logging
 from agentctx.daemon.private_files import close_to_others
-from agentctx.daemon.process_memory import keep_private
+from agentctx.daemon.process_memory import give_back_what_is_freed, keep_private
 from agentctx.daemon.proxy import bind_loopback, on_loopback, open_proxy
 from agentctx.daemon.reload import Reloader
 from agentctx.daemon.socket_keeper import SocketKeeper
@@ -64,6 +64,7 @@ def serve(config: Path | None = None, data_dir: Path | None = None, socket: Path
     """Run a daemon until SIGTERM or SIGINT; returns the exit code. SIGHUP reads the configuration again."""
     configure_logging(LogSettings())
     keep_private()
+    give_back_what_is_freed()
 
     def read() -> Settings:
         return load_settings(config, {"data_dir": data_dir, "socket": socket})

@@ -20,6 +20,7 @@ from agentctx.embedding_providers.texts import require_unicode
 from agentctx.errors import Disposition, ProviderFailed
 
 DEFAULT_DIMENSION = 32
+DEFAULT_MODEL = "bag-of-words"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,7 @@ class FakeProvider:
         faults: what goes wrong; the first that fits a call happens.
         model: part of the fingerprint and of every vector, so that two models disagree.
         limits: what `limits` says; lists of any length are taken.
+        records: whether `calls` is kept; it grows with every call.
     """
 
     id = "fake"
@@ -105,8 +107,9 @@ class FakeProvider:
         dimension: int = DEFAULT_DIMENSION,
         faults: Sequence[Fault] = (),
         *,
-        model: str = "bag-of-words",
+        model: str = DEFAULT_MODEL,
         limits: ProviderLimits | None = None,
+        records: bool = True,
     ) -> None:
         self.faults = list(faults)
         self.calls: list[Call] = []
@@ -116,6 +119,8 @@ class FakeProvider:
         self._limits = limits or ProviderLimits(max_inputs=256)
         self._gates = {False: _open_gate(), True: _open_gate()}
         self._waiting = asyncio.Event()
+        self._records = records
+        self._asked = 0
 
     @property
     def name(self) -> str:
@@ -173,8 +178,10 @@ class FakeProvider:
     async def _answer(self, call: Call) -> Vectors:
         self._require_open()
         require_unicode(call.texts)
-        self.calls.append(call)
-        number = len(self.calls)
+        self._asked += 1
+        number = self._asked
+        if self._records:
+            self.calls.append(call)
         await self._pass_gate(call)
         self._require_open()
         reply = np.stack([self._vector(text) for text in call.texts])

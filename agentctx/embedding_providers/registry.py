@@ -134,10 +134,10 @@ def _embedded(settings: EmbeddingSettings, _: Spending) -> EmbeddingProvider:
 
 
 def _fake(settings: EmbeddingSettings, _: Spending) -> EmbeddingProvider:
-    from agentctx.embedding_providers.fake import DEFAULT_DIMENSION, FakeProvider
+    from agentctx.embedding_providers.fake import DEFAULT_DIMENSION, DEFAULT_MODEL, FakeProvider
 
     dimension = settings.dimensions or DEFAULT_DIMENSION
-    return FakeProvider(dimension, model=settings.model) if settings.model else FakeProvider(dimension)
+    return FakeProvider(dimension, model=settings.model or DEFAULT_MODEL, records=False)
 
 
 def _remote(settings: EmbeddingSettings, spending: Spending) -> EmbeddingProvider:

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 from agentctx.errors import AgentctxError
 from tests.durability.forked_daemon import DaemonEnded, ForkedDaemon
 from tests.durability.inspection import inspect
-from tests.durability.kill import QUICK, WRITERS, pause
+from tests.durability.kill import WRITERS, pause
 from tests.durability.suite import Outcome
 from tests.durability.writers import Acknowledged, Writer
 
 SEARCHERS = 4
-WARM_UP = 0.25
-"""The part of the time after which memory is expected to stay: caches are full, entries come and go."""
-MAX_GROWTH_MIB = 16.0
-MAX_MORE_DESCRIPTORS = 8
+SAMPLES = 60
+"""Over the whole time. Compared are the medians of the second quarter, when caches are full, and the last."""
+MAX_GROWTH_MIB = 8.0
+MAX_MORE_DESCRIPTORS = 2
+"""Searchers come and go while somebody counts."""
 CONTROL_MINUTES = 0.25
 SECONDS_PER_MINUTE = 60
 
@@ -29,14 +31,27 @@ SECONDS_PER_MINUTE = 60
 class Usage:
     """What a process holds."""
 
-    descriptors: int
-    resident_mib: float
+    descriptors: float
+    threads: float
+    own_mib: float
+    """Without pages of mapped files: these belong to the system, and grow with the database."""
 
     @classmethod
     def of(cls, pid: int) -> Usage:
         process = Path(f"/proc/{pid}")
-        pages = int((process / "statm").read_text(encoding="ascii").split()[1])
-        return cls(len(list((process / "fd").iterdir())), pages * 4096 / 2**20)
+        lines = (process / "status").read_text(encoding="ascii").splitlines()
+        status = dict(line.split(":", 1) for line in lines)
+        own_kib = int(status["RssAnon"].removesuffix("kB"))
+        return cls(len(list((process / "fd").iterdir())), int(status["Threads"]), own_kib / 1024)
+
+    @classmethod
+    def usual(cls, samples: Sequence[Usage]) -> Usage:
+        """The median of each figure."""
+        return cls(
+            median(sample.descriptors for sample in samples),
+            median(sample.threads for sample in samples),
+            median(sample.own_mib for sample in samples),
+        )
 
 
 class SoakSuite:
@@ -55,46 +70,63 @@ class SoakSuite:
 def _run(minutes: float, seed: int, folder: Path, *, broken: str) -> Outcome:
     daemon = ForkedDaemon(folder)
     writers = [Writer(number, seed, daemon.socket) for number in range(WRITERS)]
-    acknowledged = Acknowledged(enough=2**62)
+    acknowledged, answered = Acknowledged(enough=2**62), Acknowledged(enough=2**62)
     try:
-        daemon.start(QUICK, broken=broken)
-        with _busy(daemon, writers, acknowledged):
-            pause(minutes * SECONDS_PER_MINUTE * WARM_UP)
-            before = Usage.of(daemon.pid)
-            pause(minutes * SECONDS_PER_MINUTE * (1 - WARM_UP))
-            after = Usage.of(daemon.pid)
+        daemon.start(broken=broken)
+        with _busy(daemon, writers, acknowledged, answered):
+            samples = _sampled(daemon.pid, minutes)
         daemon.stop()
     except DaemonEnded as error:
         return Outcome(0, (f"it does not start: {error}",))
     finally:
         daemon.end()
+    before, after = _compared(samples)
     problems = _growth(before, after)
     problems += [problem for writer in writers for problem in writer.violations]
     problems += inspect(daemon.data_dir).violations(writer.ledger for writer in writers)
-    grown = after.resident_mib - before.resident_mib
     figures = {
         "acknowledged writes": acknowledged.count,
-        "memory MiB": after.resident_mib,
-        "grown MiB": grown,
+        "answers": answered.count,
+        "memory of its own MiB": after.own_mib,
+        "grown MiB": after.own_mib - before.own_mib,
+        "more descriptors": after.descriptors - before.descriptors,
+        "more threads": after.threads - before.threads,
     }
     return Outcome(round(minutes), tuple(problems), figures)
+
+
+def _sampled(pid: int, minutes: float) -> list[Usage]:
+    samples = []
+    for _ in range(SAMPLES):
+        pause(minutes * SECONDS_PER_MINUTE / SAMPLES)
+        samples.append(Usage.of(pid))
+    return samples
+
+
+def _compared(samples: Sequence[Usage]) -> tuple[Usage, Usage]:
+    quarter = len(samples) // 4
+    return Usage.usual(samples[quarter : 2 * quarter]), Usage.usual(samples[-quarter:])
 
 
 def _growth(before: Usage, after: Usage) -> list[str]:
     problems = []
     if after.descriptors > before.descriptors + MAX_MORE_DESCRIPTORS:
-        problems.append(f"descriptors: {before.descriptors}, then {after.descriptors}")
-    if after.resident_mib > before.resident_mib + MAX_GROWTH_MIB:
-        problems.append(f"memory: {before.resident_mib:.0f} MiB, then {after.resident_mib:.0f} MiB")
+        problems.append(f"descriptors: {before.descriptors:g}, then {after.descriptors:g}")
+    if after.threads > before.threads:
+        problems.append(f"threads: {before.threads:g}, then {after.threads:g}")
+    if after.own_mib > before.own_mib + MAX_GROWTH_MIB:
+        problems.append(f"memory: {before.own_mib:.0f} MiB, then {after.own_mib:.0f} MiB")
     return problems
 
 
 @contextmanager
-def _busy(daemon: ForkedDaemon, writers: list[Writer], acknowledged: Acknowledged) -> Iterator[None]:
+def _busy(
+    daemon: ForkedDaemon, writers: Sequence[Writer], acknowledged: Acknowledged, answered: Acknowledged
+) -> Iterator[None]:
     """Writers and searchers work while the block runs."""
     stop = threading.Event()
     threads = [threading.Thread(target=writer.work, args=(acknowledged, stop)) for writer in writers]
-    threads += [threading.Thread(target=_search, args=(daemon, stop)) for _ in range(SEARCHERS)]
+    threads += [threading.Thread(target=_search, args=(daemon, answered, stop)) for _ in range(SEARCHERS)]
     for thread in threads:
         thread.start()
     try:
@@ -105,14 +137,17 @@ def _busy(daemon: ForkedDaemon, writers: list[Writer], acknowledged: Acknowledge
             thread.join()
 
 
-def _search(daemon: ForkedDaemon, stop: threading.Event) -> None:
+def _search(daemon: ForkedDaemon, answered: Acknowledged, stop: threading.Event) -> None:
     began = time.monotonic()
     try:
         while not stop.is_set():
             with daemon.client() as client:  # a fresh connection each time
                 client.search(f"amber basalt {time.monotonic() - began:.3f}")
+                answered.add()
                 client.context("granite harbor")
+                answered.add()
                 client.list(limit=5)
+                answered.add()
     except AgentctxError:
         if not stop.is_set():
             raise

@@ -55,6 +55,14 @@ async def test_calls_are_recorded() -> None:
     assert fake.calls == [Call(("a", "b"), query=False), Call(("c",), query=True)]
 
 
+async def test_without_records_nothing_is_kept_of_a_call_but_its_number() -> None:
+    fake = FakeProvider(faults=[Fault.fails(call=2)], records=False)
+    await fake.embed(["a"])
+    with pytest.raises(ProviderFailed):
+        await fake.embed(["b"])
+    assert fake.calls == []
+
+
 async def test_a_fault_of_one_call() -> None:
     fake = FakeProvider(faults=[Fault.fails(Disposition.LATER, retry_after_s=2.5, call=2)])
     await fake.embed(["a"])
