@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import gzip
 import json
 import logging
 import traceback
@@ -89,6 +90,33 @@ async def test_an_endless_reply_is_cut_at_its_cap(server: Loopback, connect: Mak
     failed = await failure(connect())
     assert failed.disposition is Disposition.RETRY
     assert f"larger than {2**20 + 2 * 2**18} bytes" in failed.message
+
+
+async def test_a_small_reply_that_unpacks_to_a_large_one_is_cut_at_the_same_cap(
+    server: Loopback, connect: MakeProvider
+) -> None:
+    bomb = gzip.compress(b" " * 2**27)
+    server.answer = lambda _: http(200, bomb, content_encoding="gzip")
+    failed = await failure(connect())
+    assert failed.disposition is Disposition.RETRY
+    assert f"larger than {2**20 + 2 * 2**18} bytes" in failed.message
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e39", "0.0", "1e-60"])
+async def test_a_vector_of_numbers_that_have_no_direction_splits(
+    server: Loopback, connect: MakeProvider, number: str
+) -> None:
+    row = f'{{"embedding": [{", ".join([number] * DIMENSION)}]}}'
+    server.answer = lambda _: http(200, f'{{"data": [{row}, {row}]}}'.encode())
+    failed = await failure(connect())
+    assert failed.disposition is Disposition.SPLIT
+
+
+async def test_subnormal_numbers_have_a_direction(server: Loopback, connect: MakeProvider) -> None:
+    row = {"embedding": [1e-40] * DIMENSION}
+    server.answer = lambda _: replies({"data": [row, row]})
+    vectors = await connect().embed(["cat", "dog"])
+    assert (vectors**2).sum(axis=1) == pytest.approx([1, 1])
 
 
 async def test_an_endless_refusal_is_still_understood(server: Loopback, connect: MakeProvider) -> None:
