@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import structlog
 
@@ -20,10 +21,15 @@ from agentctx.vector_stores.vec0_slots import SlotCount
 log = structlog.get_logger("agentctx.prover")
 
 Sleep = Callable[[float], Awaitable[object]]
+Found: TypeAlias = tuple[int, int, int, int]
 
-FIRST_PROOF_S: Final = 60.0
+FIRST_PROOF_S: Final = 30.0
 """After a start there is enough to do."""
-PROOF_EVERY_S: Final = 3_600.0
+PROOF_EVERY_S: Final = 45.0
+"""So that what is broken is told within a minute, while a proof is quick."""
+LONGEST_REST_S: Final = 3_600.0
+_REST: Final = 100
+"""After a proof comes a rest so many times as long: it reads every row's ids."""
 PACK_EVERY_S: Final = 60.0
 PACK_PAUSE_S: Final = 0.2
 """Between two steps of packing, which hold up saves for about 20 ms each."""
@@ -41,8 +47,10 @@ class Proof:
     retrieval: SelfRetrieval
 
     @property
-    def troubles(self) -> int:
-        return self.violations + self.mismatches + self.retrieval.lost
+    def found(self) -> Found:
+        """Violations, mismatches and the stored chunks that words and vectors did not find."""
+        retrieval = self.retrieval
+        return self.violations, self.mismatches, len(retrieval.lost_words), len(retrieval.lost_vectors)
 
 
 class Prover(PartsHolder):
@@ -80,15 +88,23 @@ class Prover(PartsHolder):
         self.latest_proof = proof
         return proof
 
-    async def keep_proving(self, sleep: Sleep = asyncio.sleep) -> None:
-        """Prove it soon after the start and every hour. Ends when it is cancelled."""
+    async def keep_proving(
+        self, sleep: Sleep = asyncio.sleep, elapsed: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Prove it soon after the start and then again and again. What is wrong is logged when it changes.
+
+        Ends when it is cancelled.
+        """
         await sleep(FIRST_PROOF_S)
         while True:
+            before, began = self.latest_proof, elapsed()
             try:
-                _tell(await self.prove())
+                proof = await self.prove()
+                if before is None or proof.found != before.found:
+                    _tell(proof)
             except (DeadlineExceeded, StorageFailed) as error:
                 log.warning("proof_not_made", code=error.code, reason=error.message)
-            await sleep(PROOF_EVERY_S)
+            await sleep(rest_s(elapsed() - began))
 
     async def keep_packed(self, sleep: Sleep = asyncio.sleep) -> None:
         """Pack the tables of vectors whenever too many of their slots are dead. Ends when it is cancelled."""
@@ -108,13 +124,19 @@ def models_in_force(lanes: Lanes | None) -> InForce:
     return {} if lanes is None else {lane.space: lane.fingerprint for lane in lanes}
 
 
+def rest_s(took_s: float) -> float:
+    """How long to wait after a proof that took so long."""
+    return min(max(PROOF_EVERY_S, _REST * took_s), LONGEST_REST_S)
+
+
 def _tell(proof: Proof) -> None:
-    if proof.troubles:
+    violations, mismatches, lost_by_words, lost_by_vectors = proof.found
+    if any(proof.found):
         log.error(
             "proof_failed",
-            violations=proof.violations,
-            mismatches=proof.mismatches,
-            lost_by_words=len(proof.retrieval.lost_words),
-            lost_by_vectors=len(proof.retrieval.lost_vectors),
+            violations=violations,
+            mismatches=mismatches,
+            lost_by_words=lost_by_words,
+            lost_by_vectors=lost_by_vectors,
             hint="Run `agentctx doctor`, then `agentctx doctor --fix`.",
         )

@@ -10,7 +10,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from agentctx.daemon.build import Core
-from agentctx.daemon.prover import FIRST_PROOF_S, PACK_EVERY_S, PACK_PAUSE_S, PROOF_EVERY_S
+from agentctx.daemon.prover import (
+    FIRST_PROOF_S,
+    LONGEST_REST_S,
+    PACK_EVERY_S,
+    PACK_PAUSE_S,
+    PROOF_EVERY_S,
+    rest_s,
+)
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.sqlite.engine import DATABASE_NAME
@@ -60,7 +67,7 @@ async def test_a_sound_daemon_proves_it_and_says_when(core: Core) -> None:
     assert "agentctx_proof_timestamp_seconds" not in await shown(core)
     naps = Naps(2)
     with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
-        await core.service.keep_proving(naps)
+        await core.service.keep_proving(naps, elapsed=lambda: 0.0)
     assert naps.seen == [FIRST_PROOF_S, PROOF_EVERY_S]
     assert logs == []
     found = await shown(core)
@@ -84,7 +91,7 @@ async def test_what_is_broken_by_hand_is_counted_and_logged(
 ) -> None:
     damaged(tmp_path / DATABASE_NAME, how)
     with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
-        await core.service.keep_proving(Naps(2))
+        await core.service.keep_proving(Naps(4))
     page = await shown(core)
     assert tuple(page[name] for name in NAMES) == found
     (told,) = [line for line in logs if line["event"] == "proof_failed"]
@@ -94,6 +101,32 @@ async def test_what_is_broken_by_hand_is_counted_and_logged(
         told["lost_by_words"],
         told["lost_by_vectors"],
     ) == found
+
+
+async def test_what_is_broken_is_told_again_when_more_of_it_is_found(core: Core, tmp_path: Path) -> None:
+    damaged(tmp_path / DATABASE_NAME, damage.lose_a_vector)
+
+    async def break_more(seconds: float) -> None:
+        await naps(seconds)
+        if len(naps.seen) == 3:
+            damaged(tmp_path / DATABASE_NAME, damage.change_the_fingerprint)
+
+    naps = Naps(5)
+    with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
+        await core.service.keep_proving(break_more)
+    assert [(line["violations"], line["mismatches"]) for line in logs] == [(1, 0), (1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("took_s", "rest"), [(0.0, PROOF_EVERY_S), (0.3, PROOF_EVERY_S), (2.0, 200.0), (60.0, LONGEST_REST_S)]
+)
+def test_what_takes_long_to_prove_is_proved_less_often(took_s: float, rest: float) -> None:
+    assert rest_s(took_s) == rest
+
+
+def test_an_alarm_comes_within_a_minute() -> None:
+    assert PROOF_EVERY_S < 60
+    assert FIRST_PROOF_S < 60
 
 
 async def test_a_database_that_cannot_be_read_proves_nothing_and_is_tried_again(core: Core) -> None:
