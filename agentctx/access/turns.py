@@ -134,9 +134,8 @@ class Turns:
 
     async def take(self, uid: int, pid: int) -> None:
         """Wait for a turn, which has to be given back."""
-        if self._free:
-            self._free -= 1
-            self._queue.begin(uid, pid)
+        if self._free > 0:
+            self.take_at_once(uid, pid)
             return
         turn = asyncio.get_running_loop().create_future()
         self._queue.wait(uid, pid, turn)
@@ -147,9 +146,14 @@ class Turns:
                 self.give_back(uid, pid)
             raise
 
+    def take_at_once(self, uid: int, pid: int) -> None:
+        """Take a turn even if none is free: as many are given to nobody afterwards."""
+        self._free -= 1
+        self._queue.begin(uid, pid)
+
     def give_back(self, uid: int, pid: int) -> None:
         self._queue.end(uid, pid)
-        turn = self._queue.next()
+        turn = self._queue.next() if self._free >= 0 else None
         if turn is None:
             self._free += 1
         elif not turn.done():  # else cancelled: who waited gives it back
@@ -176,12 +180,31 @@ class _Turn:
 
     async def come_back(self) -> None:
         self._aside -= 1
-        if not self._aside and not self._is_over:
-            await self.take()
+        if self._is_missing:
+            try:
+                await self.take()
+            except asyncio.CancelledError:
+                self._take_at_once()
+                raise
+
+    def come_back_at_once(self) -> None:
+        """For who was cut off: its time is over, and what is left to do is little."""
+        self._aside -= 1
+        if self._is_missing:
+            self._take_at_once()
 
     def end(self) -> None:
         self._is_over = True
         self._give_back()
+
+    @property
+    def _is_missing(self) -> bool:
+        return not self._aside and not self._is_over
+
+    def _take_at_once(self) -> None:
+        if not self._is_over:
+            self._turns.take_at_once(*self._who)
+            self._is_held = True
 
     def _give_back(self) -> None:
         if self._is_held:
@@ -196,6 +219,7 @@ _current: ContextVar[_Turn | None] = ContextVar("turn", default=None)
 async def aside() -> AsyncIterator[None]:
     """Around waiting for another machine, or for a background task: others have the turn meanwhile.
 
+    Afterwards it is waited for again, but not when the block is cancelled, as it is at a deadline.
     Nothing where there is no turn, as in background tasks.
     """
     turn = _current.get()
@@ -205,5 +229,10 @@ async def aside() -> AsyncIterator[None]:
     turn.step_aside()
     try:
         yield
-    finally:
+    except asyncio.CancelledError:
+        turn.come_back_at_once()
+        raise
+    except BaseException:
         await turn.come_back()
+        raise
+    await turn.come_back()

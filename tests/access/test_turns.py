@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -240,6 +241,58 @@ async def test_who_goes_away_while_aside_leaves_no_turn_behind() -> None:
     await asyncio.wait([asking])
     assert turns._free == 1
     assert not turns._queue._users
+
+
+async def test_who_is_cut_off_while_aside_goes_on_at_once_and_somebody_else_waits_longer() -> None:
+    turns, never = Turns(1), asyncio.Event()
+
+    async def cut_off() -> bool:
+        async with turns.turn(*ALICE):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.001), aside():
+                    await never.wait()
+            return turns._free == -1
+
+    asking = asyncio.create_task(cut_off())
+    await settled()
+    async with turns.turn(*BOB):
+        assert await asking
+    assert turns._free == 1
+    assert not turns._queue._users
+
+
+async def test_who_is_cut_off_while_it_comes_back_goes_on_at_once() -> None:
+    turns = Turns(1)
+
+    async def cut_off() -> None:
+        async with turns.turn(*ALICE):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.001):
+                    async with aside():
+                        await asyncio.sleep(0)
+            assert turns._free == -1
+
+    asking = asyncio.create_task(cut_off())
+    await asyncio.sleep(0)
+    async with turns.turn(*BOB):
+        await asking
+    assert turns._free == 1
+    assert not turns._queue._users
+
+
+async def test_more_at_work_than_there_are_turns_let_nobody_in() -> None:
+    turns = Turns(1)
+    turns.take_at_once(*ALICE)
+    turns.take_at_once(*ALICE)
+    waiting = asyncio.create_task(turns.take(*BOB))
+    await settled()
+    turns.give_back(*ALICE)
+    await settled()
+    assert not waiting.done()
+    turns.give_back(*ALICE)
+    await waiting
+    turns.give_back(*BOB)
+    assert turns._free == 1
 
 
 async def test_a_task_that_outlives_its_request_has_no_turn_to_give_away() -> None:
