@@ -19,11 +19,14 @@ _POLL_S = 0.05
 
 
 @contextmanager
-def daemon_folder(provider: str = "embedded", more: str = "") -> Iterator[Path]:
-    """A folder as `DemoDaemon` wants it, removed at the end. Its config names the provider, then `more`."""
+def daemon_folder(provider: str = "embedded", more: str = "", *, address: str = "") -> Iterator[Path]:
+    """A folder as `DemoDaemon` wants it, removed at the end. Its config names the provider, where it is if
+    it is one over HTTP, then `more`.
+    """
     with tempfile.TemporaryDirectory(prefix="agentctx-bench-") as name:
         folder = Path(name)
-        config = f'[embedding]\nprovider = "{provider}"\n\n[log]\nlevel = "warning"\n{more}'
+        remote = f'base_url = "{address}"\napi_key = "any"\n' if address else ""
+        config = f'[embedding]\nprovider = "{provider}"\n{remote}\n[log]\nlevel = "warning"\n{more}'
         (folder / "agentctx.toml").write_text(config, "utf-8")
         (folder / "data").mkdir(mode=0o700)
         yield folder

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +19,7 @@ from benchmarks.options import Options
 from benchmarks.search import POOL, TABLE, bare_table
 from benchmarks.texts import TextSource
 from benchmarks.timing import interleaved_ms, median, percentile
+from benchmarks.vendor import fake_vendor
 
 MOST_BESIDE_MS = 6.0
 _PATH = "/v1/chat/completions"
@@ -106,20 +104,6 @@ async def _figures(straight: Calls, through: Calls, nearest: Any, rounds: int, e
             baseline=median(first),
         ),
     ]
-
-
-@contextmanager
-def fake_vendor() -> Iterator[str]:
-    """A vendor in a process of its own; its address."""
-    command = [sys.executable, "-m", "agentctx", "dev", "fake-provider", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
-        if server.stdout is None:
-            raise RuntimeError("the fake vendor says nothing")
-        try:
-            yield server.stdout.readline().removeprefix("listening on ").partition(";")[0].strip()
-        finally:
-            server.terminate()
-            server.stdout.read()
 
 
 def _config(vendor: str) -> str:
