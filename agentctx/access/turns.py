@@ -161,18 +161,25 @@ class Turns:
 
 
 class _Turn:
-    """That of one request, whose tasks may step aside at the same time."""
+    """That of one request. Its tasks may step aside at the same time and come back in any order."""
 
     def __init__(self, turns: Turns, uid: int, pid: int) -> None:
         self._turns = turns
         self._who = (uid, pid)
         self._aside = 0
         self._is_held = False
+        self._is_awaited = False
         self._is_over = False
 
     async def take(self) -> None:
-        await self._turns.take(*self._who)
+        self._is_awaited = True
+        try:
+            await self._turns.take(*self._who)
+        finally:
+            self._is_awaited = False
         self._is_held = True
+        if self._is_over:
+            self._give_back()
 
     def step_aside(self) -> None:
         self._aside += 1
@@ -190,8 +197,7 @@ class _Turn:
     def come_back_at_once(self) -> None:
         """For who was cut off: its time is over, and what is left to do is little."""
         self._aside -= 1
-        if self._is_missing:
-            self._take_at_once()
+        self._take_at_once()
 
     def end(self) -> None:
         self._is_over = True
@@ -199,10 +205,11 @@ class _Turn:
 
     @property
     def _is_missing(self) -> bool:
-        return not self._aside and not self._is_over
+        """Whether the request goes on and has no turn, nor waits for it in another task."""
+        return not (self._aside or self._is_held or self._is_awaited or self._is_over)
 
     def _take_at_once(self) -> None:
-        if not self._is_over:
+        if self._is_missing:
             self._turns.take_at_once(*self._who)
             self._is_held = True
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -293,6 +295,65 @@ async def test_more_at_work_than_there_are_turns_let_nobody_in() -> None:
     await waiting
     turns.give_back(*BOB)
     assert turns._free == 1
+
+
+async def test_one_task_steps_aside_while_another_waits_to_come_back_and_there_is_one_turn() -> None:
+    turns, other_asks = Turns(1), asyncio.Event()
+
+    async def ask(*, late: bool) -> None:
+        if late:
+            await other_asks.wait()
+        async with aside():
+            await asyncio.sleep(0)
+
+    async def request() -> None:
+        async with turns.turn(*ALICE):
+            await asyncio.gather(ask(late=False), ask(late=True))
+            assert turns._free == 0
+
+    asking = asyncio.create_task(request())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    async with turns.turn(*BOB):
+        await settled()
+        other_asks.set()
+        await settled()
+    async with asyncio.timeout(10):
+        await asking
+    assert turns._free == 1
+    assert not turns._queue._users
+
+
+@pytest.mark.parametrize("seed", range(100))
+async def test_every_turn_comes_back_whatever_the_tasks_of_requests_do(seed: int) -> None:
+    rng, turns = random.Random(seed), Turns(2)
+
+    async def rest() -> None:
+        for _ in range(rng.randrange(4)):
+            await asyncio.sleep(0)
+
+    async def step() -> None:
+        for _ in range(rng.randrange(3)):
+            await rest()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(rng.choice([0, 0.001, None])):
+                    async with aside():
+                        await rest()
+
+    async def request() -> None:
+        await rest()
+        async with turns.turn(8_000 + rng.randrange(2), rng.randrange(2)):
+            await asyncio.gather(*(step() for _ in range(rng.randint(1, 3))))
+
+    requests = [asyncio.create_task(request()) for _ in range(20)]
+    await settled()
+    for gone in rng.sample(requests, 4):
+        gone.cancel()
+    async with asyncio.timeout(10):
+        await asyncio.gather(*requests, return_exceptions=True)
+    await settled()
+    assert turns._free == 2
+    assert not turns._queue._users
 
 
 async def test_a_task_that_outlives_its_request_has_no_turn_to_give_away() -> None:
