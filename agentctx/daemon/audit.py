@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from agentctx import __version__
 from agentctx.config.schema import AuditSettings, Settings
 from agentctx.daemon.write_behind import WriteBehind
-from agentctx.errors import StorageFailed
+from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.server.service import Peer
 from agentctx.storage.audit import AuditStorage, Event
 from agentctx.storage.records import Clock
@@ -79,18 +79,21 @@ class AuditTrail(WriteBehind[Event]):
     def note(self, event: Event) -> None:
         self.add(replace(event, at=self._clock()))
 
-    async def note_settings(self, kind: str, settings: Settings, secret: bytes) -> None:
+    async def note_settings(
+        self, kind: str, settings: Settings, secret: Callable[[], Awaitable[bytes]]
+    ) -> None:
         """Record what the daemon is configured with: at its start, and when a reload has changed something.
 
         That it cannot be recorded stops nothing.
         """
         if not self._settings.enabled:
             return
-        digests = digests_of(settings, secret)
-        detail = {"version": __version__, "config": digest_of(sorted(digests.items()), secret)}
         try:
+            key = await secret()
+            digests = digests_of(settings, key)
+            detail = {"version": __version__, "config": digest_of(sorted(digests.items()), key)}
             await self._storage.note_config(kind, digests, detail, only_changes=kind != "start")
-        except StorageFailed as error:
+        except (DeadlineExceeded, StorageFailed) as error:
             self._drop(1, error.message)
 
     async def sweep(self) -> int:

@@ -62,7 +62,9 @@ class Backups(PartsHolder):
         interval_ms = round(self._parts.settings.backup.interval_h * MS_PER_HOUR)
         while interval_ms:
             now = self._parts.clock()
-            due = next_due(await self._known(), interval_ms=interval_ms, now=now)
+            known = await asyncio.to_thread(known_backups, self._data_dir)
+            is_there = await asyncio.to_thread(is_last_there, known)
+            due = next_due(known, is_there=is_there, interval_ms=interval_ms, now=now)
             if due > now:
                 await sleep(min((due - now) / 1_000, LONGEST_SLEEP_S))
             elif not await self._make_logged():
@@ -95,9 +97,6 @@ class Backups(PartsHolder):
         removed = await asyncio.to_thread(remove_superseded, folder, self._parts.settings.backup.keep, backup)
         return Made(backup, tuple(removed))
 
-    async def _known(self) -> BackupRecord:
-        return await asyncio.to_thread(known_backups, self._data_dir)
-
     def _note_failure(self, error: AgentctxError) -> None:
         try:
             record_failure(self._data_dir, error.message, self._parts.clock())
@@ -109,10 +108,10 @@ class Backups(PartsHolder):
         return self._parts.database.parent
 
 
-def next_due(known: BackupRecord, *, interval_ms: int, now: int) -> int:
-    """When the next backup is to be made: at once if there is none, or the last one is gone."""
+def next_due(known: BackupRecord, *, is_there: bool, interval_ms: int, now: int) -> int:
+    """When the next backup is to be made: at once if there is none, or the last one `is_there` no more."""
     due = now
-    if known.last is not None and Path(known.last.path).is_file():
+    if known.last is not None and is_there:
         # A clock that was set back must not put it off for longer than the interval.
         due = min(known.last.made, now) + interval_ms
     if known.failed is not None:
@@ -134,6 +133,14 @@ def known_backups(data_dir: Path) -> BackupRecord:
         return BackupRecord()
 
 
+def is_last_there(known: BackupRecord) -> bool:
+    """Whether the last backup's file can be seen."""
+    try:
+        return known.last is not None and Path(known.last.path).is_file()
+    except OSError:
+        return False
+
+
 def note_success(data_dir: Path, backup: Backup) -> None:
     """Record it. The backup is good also when that fails, which is logged."""
     try:
@@ -143,12 +150,16 @@ def note_success(data_dir: Path, backup: Backup) -> None:
 
 
 def remove_superseded(folder: Path, keep: int, verified: Backup) -> list[str]:
-    """Remove the older backups that need not be kept; returns their paths."""
-    names = [path.name for path in folder.iterdir()]
-    gone = [folder / name for name in superseded(names, keep=keep, verified=Path(verified.path).name)]
-    for path in gone:
-        path.unlink(missing_ok=True)
-    return [str(path) for path in gone]
+    """Remove the older backups that need not be kept; returns their paths. What stays after all is logged."""
+    removed = []
+    try:
+        names = [path.name for path in folder.iterdir()]
+        for name in superseded(names, keep=keep, verified=Path(verified.path).name):
+            (folder / name).unlink(missing_ok=True)
+            removed.append(str(folder / name))
+    except OSError as error:
+        log.warning("old_backups_not_removed", folder=str(folder), reason=str(error))
+    return removed
 
 
 def backup_reply(made: Made) -> BackupReply:

@@ -121,7 +121,7 @@ async def run(
             else SocketKeeper(places.socket, settings.server)
         )
         listening = socket_file.bind()
-        await core.audit.note_settings("start", settings, await core.storage.secret())
+        await core.audit.note_settings("start", settings, core.storage.secret)
         stack.callback(socket_file.remove)
         access = AccessControl(settings.access)
         guarded = GuardedService(core.service, access, core.namespace_of)
@@ -253,7 +253,7 @@ async def _reload(
             configure_logging(settings.log)
             core.service.reconfigure(settings)
             access.reconfigure(settings.access)
-            await core.audit.note_settings("reload", settings, await core.storage.secret())
+            await core.audit.note_settings("reload", settings, core.storage.secret)
         systemd.ready(f"{serves} {reload.status}")
 
 

@@ -53,8 +53,15 @@ class SocketKeeper:
         """
         while True:
             await sleep(LOOK_EVERY_S)
-            if not self.path.is_symlink() and not self.path.exists():
+            if self._is_gone():
                 await self._bind_again(move)
+
+    def _is_gone(self) -> bool:
+        """Whether nothing is at the path. What cannot be looked at is left alone."""
+        try:
+            return not self.path.is_symlink() and not self.path.exists()
+        except OSError:
+            return False
 
     async def _bind_again(self, move: Callable[[socket.socket], Awaitable[None]]) -> None:
         try:

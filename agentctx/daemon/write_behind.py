@@ -33,6 +33,7 @@ class WriteBehind(ABC, Generic[Row]):
         self._waiting: deque[Row] = deque()
         self._arrived = asyncio.Event()
         self._one_flush = asyncio.Lock()
+        self._writing: asyncio.Task[None] | None = None
 
     @abstractmethod
     async def _write(self, batch: list[Row]) -> None:
@@ -61,10 +62,11 @@ class WriteBehind(ABC, Generic[Row]):
         """Write everything that waits."""
         async with self._one_flush:
             self._arrived.clear()
-            while batch := list(islice(self._waiting, BATCH)):
-                await self._write_batch(batch)
-                for _ in batch:
-                    self._waiting.popleft()
+            while self._waiting:
+                if self._writing is None or self._writing.done():
+                    self._writing = asyncio.create_task(self._write_some())
+                # Who asks for it may be cancelled meanwhile: what the writer has got would be written again.
+                await asyncio.shield(self._writing)
 
     async def stop(self, timeout_s: float) -> None:
         """Write what is left; what is not written in time is dropped."""
@@ -72,10 +74,15 @@ class WriteBehind(ABC, Generic[Row]):
             async with asyncio.timeout(timeout_s):
                 await self.flush()
         except TimeoutError:
+            if self._writing is not None:
+                self._writing.cancel()
             self._drop(len(self._waiting), "the daemon stops")
 
-    async def _write_batch(self, batch: list[Row]) -> None:
+    async def _write_some(self) -> None:
+        batch = list(islice(self._waiting, BATCH))
         try:
             await self._write(batch)
         except StorageFailed as error:
             self._drop(len(batch), error.message)
+        for _ in batch:
+            self._waiting.popleft()

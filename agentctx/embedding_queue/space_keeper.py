@@ -22,7 +22,7 @@ from agentctx.embedding_providers.base import EmbeddingProvider, Vectors, check_
 from agentctx.embedding_queue.retry import Backoff
 from agentctx.embedding_queue.status import QueueStatus
 from agentctx.embedding_queue.timing import Timer
-from agentctx.errors import ProviderFailed, StorageFailed
+from agentctx.errors import DeadlineExceeded, ProviderFailed, StorageFailed
 from agentctx.storage.base import Storage
 from agentctx.storage.embedding_text import TEMPLATE
 from agentctx.storage.records import Space, SpaceState
@@ -144,7 +144,7 @@ class SpaceKeeper:
             try:
                 await self._prepare(await self._probe())
                 return await self._fill()
-            except (ProviderFailed, StorageFailed) as error:
+            except (ProviderFailed, StorageFailed, DeadlineExceeded) as error:
                 self._reason = f"{error.code}: {error.message}"
                 log.warning("space_not_ready", attempts=attempts, reason=error.message, hint=error.hint)
                 hint_s = getattr(error, "retry_after_s", None) or 0

@@ -13,7 +13,7 @@ from agentctx.config.embedding import QueueSettings
 from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_queue.retry import LONGEST_PAUSE_S, Backoff
 from agentctx.embedding_queue.timing import Timer
-from agentctx.errors import StorageFailed
+from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.storage.jobs import JobStorage
 from agentctx.storage.records import Job
 
@@ -30,7 +30,7 @@ class GaveUp(Exception):
 
 
 class JobTable:
-    """`JobStorage` that tries again while `StorageFailed` is raised, until `give_up`.
+    """`JobStorage` that tries again while it fails or takes too long, until `give_up`.
 
     Every method raises `GaveUp` when the storage fails after `give_up` was called.
     """
@@ -103,7 +103,7 @@ class JobTable:
         while True:
             try:
                 result = await operation()
-            except StorageFailed as error:
+            except (DeadlineExceeded, StorageFailed) as error:
                 self._note(error, attempts)
                 if self._has_given_up:
                     raise GaveUp from error
@@ -113,7 +113,7 @@ class JobTable:
             await self._pause(_BACKOFF.delay_ms(attempts, self._rng))
             attempts += 1
 
-    def _note(self, error: StorageFailed, attempts: int) -> None:
+    def _note(self, error: DeadlineExceeded | StorageFailed, attempts: int) -> None:
         self.reason = error.message
         log.warning("queue_storage_failed", error=error.code, reason=error.message, attempts=attempts)
 

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from agentctx.config.schema import AuditSettings, Settings
 from agentctx.daemon.audit import AuditTrail, digests_of
-from agentctx.errors import StorageFailed
+from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.server.service import Listing, Peer
 from agentctx.storage.audit import AuditQuery, Event
 from agentctx.storage.transfer import Selection
@@ -67,7 +67,7 @@ async def test_reads_and_all_but_forgets_can_be_switched_off(tmp_path: Path) -> 
     async with running_core(tmp_path, None, audit={"enabled": False}) as core:
         entry = await save(core, key="k", content="The harbour is in the north.")
         await core.service.get(entry.id, GUEST)
-        await core.audit.note_settings("start", Settings(), b"s")
+        await core.audit.note_settings("start", Settings(), core.storage.secret)
         await core.service.forget(entry.id, ME)
         assert [row.kind for row in await recorded(core)] == ["forget"]
 
@@ -80,7 +80,9 @@ async def test_a_backup_is_recorded(tmp_path: Path) -> None:
 
 
 async def test_a_start_names_the_settings_that_changed_since_the_last_one(tmp_path: Path) -> None:
-    secret = b"s" * 32
+    async def secret() -> bytes:
+        return b"s" * 32
+
     before = Settings.model_validate({"embedding": {"api_key": "one"}})
     after = Settings.model_validate({"embedding": {"api_key": "two"}, "limits": {"max_results": 9}})
     async with running_core(tmp_path, None) as core:
@@ -92,6 +94,15 @@ async def test_a_start_names_the_settings_that_changed_since_the_last_one(tmp_pa
     assert last.detail["changed"] == ["embedding.api_key", "limits.max_results"]
     assert first.detail["config"] != last.detail["config"]
     assert "two" not in repr(last)
+
+
+async def test_a_database_that_cannot_be_read_in_time_costs_the_row_and_nothing_else(tmp_path: Path) -> None:
+    async def secret() -> bytes:
+        raise DeadlineExceeded("the database did not answer")
+
+    async with running_core(tmp_path, None) as core:
+        await core.audit.note_settings("reload", Settings(), secret)
+        assert core.audit.dropped == 1
 
 
 def test_digests_tell_secrets_apart_and_do_not_show_them() -> None:

@@ -5,11 +5,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
-from agentctx.daemon.backup import LONGEST_SLEEP_S, RETRY_MS, next_due
+from agentctx.daemon.backup import (
+    LONGEST_SLEEP_S,
+    RETRY_MS,
+    is_last_there,
+    next_due,
+    remove_superseded,
+)
 from agentctx.errors import AccessDenied, InvalidInput, StorageFailed
 from agentctx.server.service import Peer
-from agentctx.storage.backups import BackupRecord, read_record
+from agentctx.storage.backups import BackupRecord, read_record, scheduled_name
 from agentctx.storage.sqlite.backup import read_backup
 from agentctx.wire import BackupRequest
 from tests.running_core import ME, running_core, save
@@ -21,21 +28,58 @@ START = 1_795_000_000_000
 
 class TestNextDue:
     def test_at_once_without_one(self) -> None:
-        assert next_due(BackupRecord(), interval_ms=HOUR, now=7) == 7
+        assert next_due(BackupRecord(), is_there=False, interval_ms=HOUR, now=7) == 7
 
-    def test_an_interval_after_the_last(self, tmp_path: Path) -> None:
-        last = replace(BACKUP, path=str(tmp_path), made=START)
-        assert next_due(BackupRecord(last=last), interval_ms=HOUR, now=START) == START
-
-        (tmp_path / "b.db").touch()
-        last = replace(BACKUP, path=str(tmp_path / "b.db"), made=START)
-        assert next_due(BackupRecord(last=last), interval_ms=HOUR, now=START + 5) == START + HOUR
-        assert next_due(BackupRecord(last=last), interval_ms=HOUR, now=START - 5 * HOUR) == START - 4 * HOUR
+    @pytest.mark.parametrize(
+        ("is_there", "now", "due"),
+        [
+            (False, START, START),
+            (True, START + 5, START + HOUR),
+            (True, START - 5 * HOUR, START - 4 * HOUR),
+        ],
+    )
+    def test_an_interval_after_the_last(self, is_there: bool, now: int, due: int) -> None:
+        known = BackupRecord(last=replace(BACKUP, made=START))
+        assert next_due(known, is_there=is_there, interval_ms=HOUR, now=now) == due
 
     def test_soon_after_a_failed_one(self) -> None:
         failed = BackupRecord(failed=START, problem="no space")
-        assert next_due(failed, interval_ms=24 * HOUR, now=START + 1) == START + RETRY_MS
-        assert next_due(failed, interval_ms=1_000, now=START + 1) == START + 1_000
+        assert next_due(failed, is_there=False, interval_ms=24 * HOUR, now=START + 1) == START + RETRY_MS
+        assert next_due(failed, is_there=False, interval_ms=1_000, now=START + 1) == START + 1_000
+
+
+class TestIsLastThere:
+    def test_a_file_is(self, tmp_path: Path) -> None:
+        (tmp_path / "b.db").touch()
+        assert is_last_there(BackupRecord(last=replace(BACKUP, path=str(tmp_path / "b.db"))))
+
+    @pytest.mark.parametrize("path", ["gone.db", ".", "b.db/x"])
+    def test_what_is_no_file_is_not(self, tmp_path: Path, path: str) -> None:
+        (tmp_path / "b.db").touch()
+        assert not is_last_there(BackupRecord(last=replace(BACKUP, path=str(tmp_path / path))))
+
+    def test_what_cannot_be_looked_at_is_not(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(_: Path) -> bool:
+            raise PermissionError
+
+        monkeypatch.setattr(Path, "is_file", refuse)
+        assert not is_last_there(BackupRecord(last=BACKUP))
+
+
+class TestRemoveSuperseded:
+    def test_what_cannot_be_removed_stays_and_is_logged(self, tmp_path: Path) -> None:
+        folders = [tmp_path / scheduled_name(START + hour * HOUR) for hour in range(3)]
+        for folder in folders:
+            folder.mkdir()
+        newest = replace(BACKUP, path=str(folders[-1]))
+        with capture_logs() as logs:
+            assert remove_superseded(tmp_path, keep=1, verified=newest) == []
+        assert [line["event"] for line in logs] == ["old_backups_not_removed"]
+
+    def test_a_folder_that_is_gone_is_logged(self, tmp_path: Path) -> None:
+        with capture_logs() as logs:
+            assert remove_superseded(tmp_path / "gone", keep=1, verified=BACKUP) == []
+        assert [line["event"] for line in logs] == ["old_backups_not_removed"]
 
 
 class TestBackup:

@@ -122,6 +122,22 @@ async def test_a_table_that_refuses_costs_receipts_and_nothing_else() -> None:
     assert (list(table.rows), log.dropped) == (["b"], 1)
 
 
+async def test_who_asked_for_a_write_may_go_away_and_it_is_written_once() -> None:
+    table = Table()
+    table.gate.clear()
+    log = log_of(table)
+    log.add(receipt("a"))
+    asked = asyncio.create_task(log.flush())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    asked.cancel()
+    await asyncio.wait([asked])
+    log.add(receipt("b"))
+    table.gate.set()
+    await log.flush()
+    assert (list(table.rows), table.writes, log.dropped) == (["a", "b"], [1, 1], 0)
+
+
 async def test_a_stop_writes_what_is_left() -> None:
     table = Table()
     log = log_of(table)

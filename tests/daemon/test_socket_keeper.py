@@ -99,6 +99,23 @@ async def test_what_stands_there_instead_is_left_alone(path: Path) -> None:
     assert path.read_text() == "precious"
 
 
+async def test_a_folder_that_cannot_be_looked_into_is_looked_at_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper = SocketKeeper(path, ServerSettings())
+
+    def refuse(_: Path) -> bool:
+        raise PermissionError
+
+    def close() -> None:
+        path.unlink()
+        monkeypatch.setattr(Path, "exists", refuse)
+
+    with keeper.bind():
+        (listening,) = await looked_after(keeper, close, None, monkeypatch.undo)
+        listening.close()
+
+
 async def test_a_socket_that_cannot_be_made_is_told_once_and_tried_again(path: Path) -> None:
     keeper = SocketKeeper(path, ServerSettings())
     folder = path.parent

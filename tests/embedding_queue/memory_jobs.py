@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from agentctx.embedding_providers.base import Vectors
-from agentctx.errors import StorageFailed
+from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.storage.records import BuriedRow, Job, QueueDepth
 
 SPACE = 1
@@ -170,7 +170,7 @@ class MemoryJobs:
 class Failing:
     """A fault that raises `error` the next `times` times one of `operations` is called."""
 
-    error: StorageFailed
+    error: DeadlineExceeded | StorageFailed
     operations: tuple[str, ...]
     times: int
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
@@ -12,8 +13,9 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_providers.fake import FakeProvider, Fault
 from agentctx.embedding_queue.space_keeper import CANARY, SpaceKeeper
 from agentctx.embedding_queue.status import QueueStatus
-from agentctx.errors import Disposition
+from agentctx.errors import DeadlineExceeded, Disposition
 from agentctx.storage.records import SpaceState
+from agentctx.storage.spaces import SpaceStorage
 from tests.embedding_queue.manual_timer import ManualTimer
 from tests.running_core import ME, embedded, running_core, save
 from tests.storage.conformance import assert_sound
@@ -165,3 +167,36 @@ async def test_a_provider_that_is_down_is_probed_until_it_answers(tmp_path: Path
             await core.storage.depth()
         await keeper.served()
         assert keeper.state == "ok"
+
+
+class SlowOnce:
+    """The storage, whose first look at what is owed takes too long."""
+
+    def __init__(self, core: Core) -> None:
+        self._storage = core.storage
+        self.looks = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    async def owed(self, space_id: int) -> bool:
+        self.looks += 1
+        if self.looks == 1:
+            raise DeadlineExceeded("the database did not answer in time")
+        return bool(await self._storage.owed(space_id))
+
+
+async def test_a_database_that_answers_late_is_asked_again(tmp_path: Path) -> None:
+    async with running_core(tmp_path, FakeProvider()) as core:
+        await wait_until_served(core)
+        timer, slow = ManualTimer(), SlowOnce(core)
+        keeper = SpaceKeeper(
+            cast("SpaceStorage", slow), FakeProvider(model="other"), RecordingLane(), timer=timer
+        )
+        await keeper.open()
+        running = asyncio.ensure_future(keeper.run())
+        while not running.done():
+            await timer.advance(120_000)
+            await core.storage.depth()
+        await running
+        assert (slow.looks, keeper.state) == (2, "ok")

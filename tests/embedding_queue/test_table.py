@@ -8,7 +8,7 @@ import pytest
 
 from agentctx.config.embedding import QueueSettings
 from agentctx.embedding_queue.table import GaveUp, JobTable
-from agentctx.errors import StorageFailed, StorageFull
+from agentctx.errors import DeadlineExceeded, StorageFailed, StorageFull
 from tests.embedding_queue.manual_timer import ManualTimer
 from tests.embedding_queue.memory_jobs import Failing, MemoryJobs
 from tests.embedding_queue.scripted_provider import good_reply
@@ -30,6 +30,14 @@ async def test_a_failing_storage_is_waited_out(
     assert await timer.run(task) == 2
     assert table.reason is None
     assert [entry["attempts"] for entry in logs] == list(range(7))
+
+
+async def test_a_storage_that_takes_too_long_is_waited_out(
+    table: JobTable, storage: MemoryJobs, timer: ManualTimer
+) -> None:
+    storage.fault = Failing(DeadlineExceeded("reading took too long"), ("next_due",), 3)
+    assert await timer.run(table.next_due()) is None
+    assert storage.operations.count("next_due") == 4
 
 
 async def test_it_looks_again_at_least_every_ten_seconds(
