@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import structlog
 
+from agentctx.daemon.entries import MOST_SOURCES
 from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
 from agentctx.proxy.app import Exchange
 from agentctx.proxy.novelty import new_text
@@ -31,9 +32,10 @@ Blocks = Callable[[int, str], Iterable[str]]
 class Capture:
     """Listens to replies and saves what is new in them, behind the call. `aclose` waits for the last ones."""
 
-    def __init__(self, service: Service, blocks_of: Blocks) -> None:
+    def __init__(self, service: Service, blocks_of: Blocks, *, most_chars: int) -> None:
         self._service = service
         self._blocks_of = blocks_of
+        self._most_chars = most_chars
         self._saving: set[asyncio.Task[None]] = set()
 
     def listen(self, exchange: Exchange) -> Listener | None:
@@ -46,14 +48,14 @@ class Capture:
             await asyncio.wait(self._saving)
 
     def save_soon(self, exchange: Exchange, text: str) -> None:
-        """Save what is new in a reply."""
-        new = new_text(text, self._passages(exchange))
-        if not new:
+        """Save what is new in a reply, if it is not longer than an entry may be."""
+        if len(text) > self._most_chars:
+            log.warning("reply_not_captured", reason="it is too long")
             return
         if len(self._saving) >= MOST_WAITING:
             log.warning("reply_not_captured", reason="too many at once")
             return
-        task = asyncio.create_task(self._save(exchange, new))
+        task = asyncio.create_task(self._save_new(exchange, text, self._passages(exchange)))
         self._saving.add(task)
         task.add_done_callback(self._saving.discard)
 
@@ -65,6 +67,10 @@ class Capture:
             blocks.append(prepared.context.block)
         return [content for block in blocks for content in _contents(block)]
 
+    async def _save_new(self, exchange: Exchange, text: str, passages: Sequence[str]) -> None:
+        if new := await asyncio.to_thread(new_text, text, passages):
+            await self._save(exchange, new)
+
     async def _save(self, exchange: Exchange, text: str) -> None:
         scope, peer = exchange.scope, exchange.peer
         request = SaveRequest(
@@ -75,7 +81,7 @@ class Capture:
             agent=scope.agent,
             origin="capture",
             # A model tells what it was given: when that is revoked, so is this.
-            derived_from=list(given.ids) if (given := exchange.prepared.context) else None,
+            derived_from=list(exchange.prepared.ids[:MOST_SOURCES]) or None,
         )
         assert isinstance(peer, Peer)  # noqa: S101 - it came through our own server; for the type checker
         try:

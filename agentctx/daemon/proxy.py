@@ -123,7 +123,7 @@ async def open_proxy(
     injectors = Injectors(guarded, settings, telemetry)
     core.tell_erased(injectors.forget)
     access.tell_changed(injectors.forget_users)
-    capture = Capture(guarded, injectors.blocks)
+    capture = Capture(guarded, injectors.blocks, most_chars=settings.limits.max_content_chars)
 
     async def require(peer: Peer, namespace: str) -> None:
         await access.require(peer, namespace, PATHS[PREFIX.rstrip("/")].right)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from agentctx.errors import AgentctxError, DeadlineExceeded
@@ -52,6 +53,8 @@ class Prepared:
     """What was retrieved for this call."""
     key: str | None = None
     turn: str | None = None
+    ids: tuple[str, ...] = ()
+    """The entries in all blocks of the conversation, this call's first, then the latest."""
 
 
 class Injector:
@@ -133,6 +136,7 @@ class Injector:
             context=context,
             key=key,
             turn=planned.turn_hash,
+            ids=_entries_of(context, given),
         )
 
     async def _retrieved(self, question: ContextQuestion) -> tuple[GivenContext | None, str | None]:
@@ -173,6 +177,11 @@ class Injector:
         if reason != self._last_failure:
             self._last_failure = reason
             _warn(failure_code(error), error)
+
+
+def _entries_of(new: GivenContext | None, given: Conversation) -> tuple[str, ...]:
+    earlier = chain.from_iterable(reversed(list(given.ids.values())))
+    return tuple(dict.fromkeys([*(new.ids if new else ()), *earlier]))
 
 
 def _outcome(planned: Plan, new: str | None, *, is_changed: bool) -> str:

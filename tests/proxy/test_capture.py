@@ -46,6 +46,30 @@ async def test_what_is_new_in_a_reply_is_an_observation_of_trust_external(
     assert (entry.session, entry.agent) == ("s1", "a")
 
 
+async def test_the_reply_of_a_tool_round_is_made_of_what_was_given_before_it(tmp_path: Path) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    rounds = [
+        {"role": "user", "content": QUESTION},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "nothing"},
+    ]
+    async with running_proxy(tmp_path, proxy={"capture": True}) as proxy:
+        (source,) = [entry async for entry in proxy.memory.iterate()]
+        await ask(proxy, said=Answer(calls=(ToolCall(name="look", arguments={}),)))
+        await ask(proxy, said=Answer(text=NEWS), messages=rounds)
+    (entry,) = await observations(tmp_path)
+    assert (entry.content, entry.derived_from) == (NEWS, [source.id])
+
+
+async def test_a_reply_longer_than_an_entry_may_be_is_left_out(tmp_path: Path) -> None:
+    limits = {"max_content_chars": 2_000}
+    async with running_proxy(tmp_path, proxy={"capture": True}, limits=limits) as proxy:
+        await ask(proxy, said=Answer(text=" ".join(f"word{number}" for number in range(500))))
+        await ask(proxy, said=Answer(text=NEWS))
+    (entry,) = await observations(tmp_path)
+    assert entry.content == NEWS
+
+
 async def test_capture_is_off_unless_wanted(tmp_path: Path) -> None:
     async with running_proxy(tmp_path) as proxy:
         await ask(proxy)
