@@ -15,6 +15,7 @@ from agentctx.errors import InvalidInput
 from agentctx.server.service import Listing, Peer
 from agentctx.server.views import audit_page, audit_verdict
 from agentctx.storage.audit import AuditQuery, Head, parse_head
+from agentctx.storage.injections import Visible, everything
 from agentctx.storage.transfer import Selection
 from agentctx.wire import (
     AuditPage,
@@ -94,8 +95,8 @@ class Audited(Entries, Injections, Operations, Backups, Transfer, Reembed, Revok
         self._parts.audit.note_read(peer, "injection", namespace=view.namespace, subject=view.id)
         return view
 
-    async def injections(self, limit: int, peer: Peer) -> InjectionList:
-        found = await super().injections(limit, peer)
+    async def injections(self, limit: int, peer: Peer, *, visible: Visible = everything) -> InjectionList:
+        found = await super().injections(limit, peer, visible=visible)
         # Not which: whoever is no admin gets only those of them that are his own.
         self._parts.audit.note_read(peer, "injections")
         return found

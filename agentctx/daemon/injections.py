@@ -15,6 +15,7 @@ from agentctx.rag.trace import Considered
 from agentctx.rag.word_match import QuestionWords, WordMatch
 from agentctx.server.service import Peer
 from agentctx.server.views import explained, injection_summary, injection_view
+from agentctx.storage.injections import Visible, everything
 from agentctx.storage.records import Entry
 from agentctx.storage.trust import NOTHING_KNOWN
 from agentctx.wire import ExplainReply, ExplainRequest, InjectionList, InjectionView
@@ -34,8 +35,14 @@ class Injections(Questions):
         found = {entry_id: await self._parts.storage.get(entry_id) for entry_id in ids}
         return injection_view(receipt, {entry.id: entry for entry in found.values() if entry})
 
-    async def injections(self, limit: int, peer: Peer) -> InjectionList:  # noqa: ARG002
-        receipts = await self._parts.receipts.last(limit)
+    async def injections(
+        self,
+        limit: int,
+        peer: Peer,  # noqa: ARG002
+        *,
+        visible: Visible = everything,
+    ) -> InjectionList:
+        receipts = await self._parts.receipts.last(limit, visible)
         return InjectionList(injections=[injection_summary(receipt) for receipt in receipts])
 
     async def explain(self, request: ExplainRequest, peer: Peer) -> ExplainReply:

@@ -13,7 +13,14 @@ from agentctx.daemon.write_behind import WriteBehind
 from agentctx.rag.floor import Floor
 from agentctx.rag.question import Context
 from agentctx.rag.trace import Considered, count_fates
-from agentctx.storage.injections import CandidateFigures, InjectionIds, InjectionStorage, Receipt
+from agentctx.storage.injections import (
+    CandidateFigures,
+    InjectionIds,
+    InjectionStorage,
+    Receipt,
+    Visible,
+    everything,
+)
 from agentctx.storage.records import Clock
 from agentctx.wire import InjectionPosition
 
@@ -55,10 +62,10 @@ class ReceiptLog(WriteBehind[Receipt]):
         waiting = (receipt for receipt in self._waiting if receipt.id == injection_id)
         return next(waiting, None) or await self._storage.find(injection_id)
 
-    async def last(self, limit: int) -> list[Receipt]:
-        """The newest, newest first, written or still waiting."""
-        waiting = {receipt.id: receipt for receipt in self._waiting}
-        found = {receipt.id: receipt for receipt in await self._storage.last(limit)} | waiting
+    async def last(self, limit: int, visible: Visible = everything) -> list[Receipt]:
+        """The newest that are visible, newest first, written or still waiting."""
+        waiting = {each.id: each for each in self._waiting if visible(each.namespace, each.principal)}
+        found = {receipt.id: receipt for receipt in await self._storage.last(limit, visible)} | waiting
         return [found[injection_id] for injection_id in sorted(found, reverse=True)[:limit]]
 
     async def sweep(self) -> int:

@@ -7,14 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctx.proxy.vendors import Headers
+from agentctx.wire.json_values import holds_too_many
 
 
 def readable_body(data: bytes, headers: Headers) -> Mapping[str, Any] | None:
-    """The JSON object of a request; None for anything else, a compressed one included."""
+    """The JSON object of a request in UTF-8; None for anything else, a compressed one included, and for one
+    of so many values that reading it would hold up everybody else.
+    """
     if any(name == b"content-encoding" and value.strip().lower() != b"identity" for name, value in headers):
         return None
     try:
-        body = json.loads(data)
+        text = data.decode()
+        body = None if holds_too_many(text) else json.loads(text)
     except (ValueError, RecursionError):
         return None
     return body if isinstance(body, dict) else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
 from agentctx.access.control import AccessControl, denied
 from agentctx.access.grants import Right, Rights
@@ -14,6 +13,7 @@ from agentctx.errors import AccessDenied, AgentctxError, NotFound
 from agentctx.server.service import Examination, Listing, Peer, Service
 from agentctx.storage.audit import AuditQuery
 from agentctx.storage.transfer import Selection
+from agentctx.storage.injections import Visible, everything
 from agentctx.wire import (
     AuditPage,
     AuditVerdict,
@@ -32,7 +32,6 @@ from agentctx.wire import (
     ForgetReply,
     ImportRequest,
     InjectionList,
-    InjectionSummary,
     InjectionView,
     OutcomeRequest,
     QueueReply,
@@ -52,9 +51,6 @@ from agentctx.wire import (
 
 NamespaceLookup = Callable[[str], Awaitable[str | None]]
 """The namespace of a live entry, by its id; None when there is none."""
-
-_WIDEN: Final = 4
-"""By how much more receipts are looked through when too few of the last ones are the peer's."""
 
 
 class GuardedService:
@@ -151,21 +147,20 @@ class GuardedService:
             receipt = await self._service.injection(injection_id, peer)
         except NotFound:
             raise _no_receipt(injection_id) from None
-        if not may_see(receipt, rights, peer):
+        if not may_see(receipt.namespace, receipt.principal, rights, peer):
             raise _no_receipt(injection_id)
         return receipt
 
-    async def injections(self, limit: int, peer: Peer) -> InjectionList:
+    async def injections(self, limit: int, peer: Peer, *, visible: Visible = everything) -> InjectionList:
         rights = await self._access.rights_of(peer)
         if rights.is_admin:
-            return await self._service.injections(limit, peer)
-        looked_at = limit
-        while True:
-            last = (await self._service.injections(looked_at, peer)).injections
-            mine = [receipt for receipt in last if may_see(receipt, rights, peer)]
-            if len(mine) >= limit or len(last) < looked_at:
-                return InjectionList(injections=mine[:limit])
-            looked_at *= _WIDEN
+            return await self._service.injections(limit, peer, visible=visible)
+
+        def granted(namespace: str, principal: int | None) -> bool:
+            return visible(namespace, principal) and may_see(namespace, principal, rights, peer)
+
+        async with self._turns.turn(peer.uid, peer.pid):
+            return await self._service.injections(limit, peer, visible=granted)
 
     # What is asked of the daemon itself.
 
@@ -276,10 +271,10 @@ class GuardedService:
         return replace(selection, namespaces=granted)
 
 
-def may_see(receipt: InjectionSummary, rights: Rights, peer: Peer) -> bool:
+def may_see(namespace: str, principal: int | None, rights: Rights, peer: Peer) -> bool:
     """Whether a receipt may be shown: one's own while one may read there, or any to the namespace's admin."""
-    right = rights.on(receipt.namespace)
-    return right >= Right.ADMIN or (right >= Right.READ and receipt.principal == peer.uid)
+    right = rights.on(namespace)
+    return right >= Right.ADMIN or (right >= Right.READ and principal == peer.uid)
 
 
 def _unknown(entry_id: str) -> ExplainReply:

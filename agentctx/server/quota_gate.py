@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -55,6 +56,7 @@ class QuotaGate:
         self._usage = usage
         self._clock = clock
         self._known: dict[int, _Known] = {}
+        self._asked: dict[int, asyncio.Task[_Known]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         peer = scope.get("state", {}).get("peer")
@@ -76,16 +78,25 @@ class QuotaGate:
 
     async def _look_up(self, uid: int) -> _Known:
         known = self._known.get(uid)
-        if known is None or self._clock() - known.at >= KNOWN_FOR_S:
-            if len(self._known) >= _MOST_USERS:
-                self._known.clear()
-            known = self._known[uid] = _Known(await self._usage(uid), self._clock())
+        if known is not None and self._clock() - known.at < KNOWN_FOR_S:
+            return known
+        # Who saves much at once is looked up once, and what it saves is added in one place.
+        if uid not in self._asked:
+            task = self._asked[uid] = asyncio.create_task(self._ask(uid))
+            task.add_done_callback(lambda _: self._asked.pop(uid))
+        return await asyncio.shield(self._asked[uid])
+
+    async def _ask(self, uid: int) -> _Known:
+        known = _Known(await self._usage(uid), self._clock())
+        if len(self._known) >= _MOST_USERS:
+            self._known.clear()
+        self._known[uid] = known
         return known
 
 
 def saves(method: str, path: str) -> bool:
     """Whether a request may add content."""
-    return (method, path) in _SAVES or (method in {"PATCH", "PUT"} and path.startswith(_SAVES_BELOW))
+    return (method, path) in _SAVES or (method == "PATCH" and path.startswith(_SAVES_BELOW))
 
 
 def body_bytes(scope: Scope) -> int:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from agentctx.errors import AgentctxError
 from agentctx.storage.audit import AuditQuery
+from agentctx.storage.injections import Visible, everything
 from agentctx.storage.transfer import Selection
 from agentctx.wire import (
     AuditPage,
@@ -109,8 +110,8 @@ class Service(Protocol):
         """One receipt."""
         ...
 
-    async def injections(self, limit: int, peer: Peer) -> InjectionList:
-        """The last receipts."""
+    async def injections(self, limit: int, peer: Peer, *, visible: Visible = everything) -> InjectionList:
+        """The last receipts that are visible."""
         ...
 
     async def explain(self, request: ExplainRequest, peer: Peer) -> ExplainReply:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import Counter
 from typing import Any, NoReturn, TypeVar
 
@@ -16,22 +15,19 @@ from pydantic import TypeAdapter, ValidationError
 
 from agentctx.errors import InvalidInput, TooLarge
 from agentctx.server.problems import in_plain_words, quoted
+from agentctx.wire.json_values import MAX_VALUES, holds_too_many
 
 T = TypeVar("T")
 
 MAX_DEPTH = 32
 MAX_FIELDS = 4_000
 """Fields of one object; no request has one of more than some 30."""
-MAX_VALUES = 50_000
-"""Values in one body: 1,000 entries of 15 fields and 32 tags fit in. The bound keeps a hostile body from
-holding the loop for longer than some 50 ms."""
 
 _MAX_EXPLAINED = 5_000
 """Listing an error costs 2.5 us; beyond this many they are counted only."""
 
 _SCHEMA_HINT = "GET /openapi.json describes every field."
 _INT64 = 2**63
-_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
 
 def decode(raw: bytes, adapter: TypeAdapter[T]) -> T:
@@ -73,15 +69,8 @@ def _text(raw: bytes) -> str:
 
 
 def _check_count(text: str) -> None:
-    """Before anything is built: every value but the first of its list or object follows a comma, and that
-    one a bracket. Those inside strings count only if there are so many that it is worth a second look.
-    """
-    if _separators(text) > MAX_VALUES and _separators(_STRING.sub("", text)) > MAX_VALUES:
+    if holds_too_many(text):
         raise TooLarge(f"The body holds more than {MAX_VALUES} values.", hint="Send several requests.")
-
-
-def _separators(text: str) -> int:
-    return text.count(",") + text.count("[") + text.count("{")
 
 
 def _parse(text: str) -> Any:

@@ -6,9 +6,9 @@ Ids and figures only. What an entry says never gets here, so forgetting an entry
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from agentctx.wire import Fate, InjectionPosition
 
@@ -60,6 +60,15 @@ class Receipt:
     """SHA-256 of the block's bytes."""
 
 
+Visible: TypeAlias = Callable[[str, int | None], bool]
+"""Whether receipts of a namespace and a principal may be shown. Called in another thread."""
+
+
+def everything(namespace: str, principal: int | None) -> bool:  # noqa: ARG001 - fits as `Visible`
+    """They all may."""
+    return True
+
+
 class InjectionStorage(Protocol):
     """Where receipts are kept."""
 
@@ -69,8 +78,8 @@ class InjectionStorage(Protocol):
 
     async def find(self, injection_id: str) -> Receipt | None: ...
 
-    async def last(self, limit: int) -> list[Receipt]:
-        """The newest, newest first."""
+    async def last(self, limit: int, visible: Visible = everything) -> list[Receipt]:
+        """The newest that are visible, newest first."""
         ...
 
     async def sweep(self, *, before: int, keep: int) -> int:

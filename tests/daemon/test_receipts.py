@@ -13,7 +13,7 @@ from agentctx.rag.floor import Floor
 from agentctx.rag.fuse import Candidate
 from agentctx.rag.question import Context
 from agentctx.rag.trace import Considered
-from agentctx.storage.injections import Receipt
+from agentctx.storage.injections import Receipt, Visible, everything
 from tests.storage.drafts import HandClock
 
 
@@ -38,8 +38,9 @@ class Table:
     async def find(self, injection_id: str) -> Receipt | None:
         return self.rows.get(injection_id)
 
-    async def last(self, limit: int) -> list[Receipt]:
-        return [self.rows[each] for each in sorted(self.rows, reverse=True)[:limit]]
+    async def last(self, limit: int, visible: Visible = everything) -> list[Receipt]:
+        newest = [self.rows[each] for each in sorted(self.rows, reverse=True)]
+        return [each for each in newest if visible(each.namespace, each.principal)][:limit]
 
     async def sweep(self, *, before: int, keep: int) -> int:
         self.swept.append((before, keep))

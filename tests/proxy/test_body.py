@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.proxy.body import readable_body, written_body
+from agentctx.wire.json_values import MAX_VALUES
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -23,6 +24,18 @@ def test_an_object_survives(body: dict[str, Any]) -> None:
     read = readable_body(sent, [])
     assert read == body
     assert json.loads(written_body(read)) == body
+
+
+def test_a_body_of_too_many_values_is_not_read() -> None:
+    def body(count: int) -> bytes:
+        return json.dumps({"messages": [{}] * count}).encode()
+
+    assert readable_body(body(1_000), []) is not None
+    assert readable_body(body(MAX_VALUES), []) is None
+
+
+def test_a_long_text_with_many_commas_is_one_value() -> None:
+    assert readable_body(json.dumps({"text": ",[{" * MAX_VALUES}).encode(), []) is not None
 
 
 def test_half_a_surrogate_pair_survives() -> None:

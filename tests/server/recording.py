@@ -10,6 +10,7 @@ from typing import Any
 from agentctx.errors import AgentctxError
 from agentctx.server.service import Examination, Listing, Peer
 from agentctx.storage.audit import AuditQuery
+from agentctx.storage.injections import Visible, everything
 from agentctx.storage.transfer import Selection
 from agentctx.wire import (
     ActivityStatus,
@@ -194,7 +195,13 @@ class RecordingService:
         self._record("injection", peer, injection_id)
         return INJECTION
 
-    async def injections(self, limit: int, peer: Peer) -> InjectionList:
+    async def injections(
+        self,
+        limit: int,
+        peer: Peer,
+        *,
+        visible: Visible = everything,
+    ) -> InjectionList:
         self._record("injections", peer, limit)
         return InjectionList(injections=[])
 

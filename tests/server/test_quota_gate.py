@@ -132,6 +132,28 @@ async def test_what_a_user_may_keep_is_a_limit_for_saves_only() -> None:
     assert set(world.refused) == {"stored"}
 
 
+async def test_saves_at_the_same_time_are_counted_together_by_one_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, answered = World(), asyncio.Event()
+    look = world.usage_of
+
+    async def slowly(uid: int) -> Usage:
+        found = await look(uid)
+        await answered.wait()
+        return found
+
+    monkeypatch.setattr(world, "usage_of", slowly)
+    async with gated(world, stored_mb=1) as opened, opened("writer") as http:
+        entry = {**ENTRY, "content": "x" * 400_000}
+        saves = [asyncio.create_task(http.post("/v1/entries", json=entry)) for _ in range(4)]
+        while not world.looked_up:
+            await asyncio.sleep(0)
+        answered.set()
+        statuses = sorted([(await save).status_code for save in saves])
+    assert (len(world.looked_up), statuses) == (1, [201, 201, 507, 507])
+
+
 async def test_the_queue_is_for_all_who_use_the_daemon() -> None:
     world = World()
     world.usage = Usage(0, 250)

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from agentctx.errors import InvalidInput, TooLarge
-from agentctx.server.strict_json import MAX_DEPTH, MAX_FIELDS, MAX_VALUES, check, decode
+from agentctx.server.strict_json import MAX_DEPTH, MAX_FIELDS, check, decode
 from agentctx.wire import ContextRequest, OutcomeRequest, SaveRequest, SearchRequest
+from agentctx.wire.json_values import MAX_VALUES
 
 SAVE = TypeAdapter(SaveRequest)
 

@@ -81,6 +81,13 @@ async def test_written_twice_it_is_there_once(storage: SqliteStorage) -> None:
     assert await storage.injections.last(5) == [BARE, FULL]
 
 
+async def test_those_that_may_not_be_shown_are_passed_over(storage: SqliteStorage) -> None:
+    rows = [replace(each, principal=number % 3) for number, each in enumerate(numbered(10))]
+    await storage.injections.add(rows)
+    found = await storage.injections.last(2, lambda _, principal: principal == 1)
+    assert [receipt.created for receipt in found] == [7, 4]
+
+
 async def test_the_old_and_the_many_are_swept(storage: SqliteStorage) -> None:
     await storage.injections.add(numbered(10))
     assert await storage.injections.sweep(before=3, keep=100) == 3

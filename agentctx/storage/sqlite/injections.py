@@ -6,12 +6,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import fields
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import Writer
-from agentctx.storage.injections import CandidateFigures, Receipt
+from agentctx.storage.injections import CandidateFigures, Receipt, Visible, everything
 from agentctx.storage.records import Clock
 
 _COLUMNS = tuple(field.name for field in fields(Receipt))
@@ -36,8 +37,8 @@ class SqliteInjections:
     async def find(self, injection_id: str) -> Receipt | None:
         return await self._readers.run(partial(_find, injection_id=injection_id))
 
-    async def last(self, limit: int) -> list[Receipt]:
-        return await self._readers.run(partial(_last, limit=limit))
+    async def last(self, limit: int, visible: Visible = everything) -> list[Receipt]:
+        return await self._readers.run(partial(_last, limit=limit, visible=visible))
 
     async def sweep(self, *, before: int, keep: int) -> int:
         return await self._writer.run(partial(_sweep, before=before, keep=keep))
@@ -55,8 +56,10 @@ def _find(conn: Connection, injection_id: str) -> Receipt | None:
     return _receipt(row) if row else None
 
 
-def _last(conn: Connection, limit: int) -> list[Receipt]:
-    return [_receipt(row) for row in conn.execute(f"{_SELECT} ORDER BY id DESC LIMIT ?", (limit,))]
+def _last(conn: Connection, limit: int, visible: Visible) -> list[Receipt]:
+    rows = conn.execute("SELECT id, namespace, principal FROM injections ORDER BY id DESC")
+    ids = islice((row[0] for row in rows if visible(row[1], row[2])), limit)
+    return [_receipt(conn.execute(f"{_SELECT} WHERE id = ?", (each,)).fetchone()) for each in list(ids)]
 
 
 def _sweep(conn: Connection, before: int, keep: int) -> int:
