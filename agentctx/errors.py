@@ -23,10 +23,12 @@ AgentctxError                internal
 │   └── DriverUnsuitable     sqlite_unsuitable
 ├── AlreadyRunning           already_running
 ├── ProviderFailed           provider_failed
+│   └── SpendCapReached      spend_cap_reached
+├── UpstreamFailed           upstream_failed
+├── AccessDenied             access_denied
 ├── RateLimited              rate_limited
 ├── QuotaExceeded            quota_exceeded
 ├── ModelFailed              model_failed
-│   └── SpendCapReached      spend_cap_reached
 ├── DeadlineExceeded         deadline_exceeded
 ├── Unavailable              unavailable
 └── DaemonUnreachable        daemon_unreachable

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from agentctx.client import Client
 
 TIMEOUT_S = 30.0
-EMBEDDED_TIMEOUT_S = 300.0
-"""How long `--wait` waits: the first start builds the model."""
+WAITING_TIMEOUT_S = 120.0
+"""Of a save whose answer the daemon holds back until the entry is embedded, or half a minute is over."""
 
 
 @contextmanager

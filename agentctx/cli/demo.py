@@ -17,6 +17,7 @@ import typer
 from agentctx.cli.layout import columns, cut, one_line, printable
 from agentctx.cli.output import complain, line_width, paint, put
 from agentctx.cli.status import status_lines
+from agentctx.cli.termination import end_on_termination
 from agentctx.errors import AgentctxError, DeadlineExceeded
 
 if TYPE_CHECKING:
@@ -40,12 +41,13 @@ def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Leave the folder with database and log.")] = False,
 ) -> None:
     """Show everything in a few seconds, with a daemon in a folder of its own."""
-    folder = Path(tempfile.mkdtemp(prefix="agentctx-demo-"))
-    try:
-        run_demo(folder)
-    finally:
-        if not keep:
-            shutil.rmtree(folder)
+    with end_on_termination():
+        folder = Path(tempfile.mkdtemp(prefix="agentctx-demo-"))
+        try:
+            run_demo(folder)
+        finally:
+            if not keep:
+                shutil.rmtree(folder)
     _say(f"kept     {folder}" if keep else f"removed  {folder}")
 
 

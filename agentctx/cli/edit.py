@@ -8,11 +8,10 @@ from typing import Annotated
 import typer
 
 from agentctx.cli.completion import complete_category
-from agentctx.cli.connection import EMBEDDED_TIMEOUT_S, TIMEOUT_S, connect
+from agentctx.cli.connection import TIMEOUT_S, WAITING_TIMEOUT_S, connect
 from agentctx.cli.editor import draft, edit_file, edited_text
 from agentctx.cli.options import AsJson, EntryId, Source, Ttl, Wait
-from agentctx.cli.output import put, put_json
-from agentctx.cli.save import acknowledgement, read_content, tell_flags, tell_redacted
+from agentctx.cli.save import acknowledge, read_content
 from agentctx.client.options import EditFields
 from agentctx.errors import InvalidInput, VersionConflict
 from agentctx.wire import SaveResult
@@ -63,12 +62,8 @@ def edit(
         result = _change_in_editor(ctx, entry_id, guards)
     else:
         raise typer.BadParameter("say what to change, for example --content; an editor needs a terminal")
-    if as_json:
-        put_json(result)
-    else:
-        put(acknowledgement(result))
-    tell_redacted(result)
-    tell_flags(result)
+    with connect(ctx) as client:
+        acknowledge(client, result, is_awaited=wait, as_json=as_json)
 
 
 def _named(**changes: str | list[str] | None) -> EditFields:
@@ -76,7 +71,7 @@ def _named(**changes: str | list[str] | None) -> EditFields:
 
 
 def _change(ctx: typer.Context, entry_id: str, changes: EditFields) -> SaveResult:
-    timeout_s = EMBEDDED_TIMEOUT_S if changes.get("wait") else TIMEOUT_S
+    timeout_s = WAITING_TIMEOUT_S if changes.get("wait") else TIMEOUT_S
     with connect(ctx, timeout_s=timeout_s) as client:
         return client.edit(entry_id, **changes)
 

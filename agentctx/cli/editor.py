@@ -41,9 +41,10 @@ def edit_file(path: Path, env: Mapping[str, str] = os.environ) -> None:
     """Run $VISUAL, else $EDITOR, else vi on the file and wait until it ends.
 
     Raises:
+        InvalidInput: the variable is no command line.
         AgentctxError: it cannot be started, or it failed.
     """
-    command = shlex.split(env.get("VISUAL") or env.get("EDITOR") or _FALLBACK)
+    command = _editor_command(env)
     try:
         with _interrupts_for_the_editor():
             code = subprocess.run([*command, str(path)], check=False).returncode  # noqa: S603 - the user's own choice
@@ -57,6 +58,20 @@ def edit_file(path: Path, env: Mapping[str, str] = os.environ) -> None:
             f"The editor {command[0]!r} ended with {code}; nothing was saved.",
             hint="Call `agentctx edit` again.",
         )
+
+
+def _editor_command(env: Mapping[str, str]) -> list[str]:
+    """The words of the first that is set and not blank: $VISUAL, $EDITOR, vi."""
+    for name in ("VISUAL", "EDITOR"):
+        try:
+            words = shlex.split(env.get(name, ""))
+        except ValueError as error:
+            raise InvalidInput(
+                f"${name} is no command line: {str(error).lower()}.", hint=f"Close the quotes of ${name}."
+            ) from error
+        if words:
+            return words
+    return [_FALLBACK]
 
 
 def edited_text(path: Path, original: str) -> str:

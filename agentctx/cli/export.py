@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from agentctx.cli.connection import connect
 from agentctx.cli.export_format import entry_line, header_line
 from agentctx.cli.options import Collections
 from agentctx.cli.output import note, reader_may_leave
+from agentctx.cli.system_errors import hint_of, writing_to
 from agentctx.errors import AccessDenied, InvalidInput
 
 if TYPE_CHECKING:
@@ -77,17 +79,56 @@ def _known_total(client: Client) -> int:
 
 @contextmanager
 def _opened(file: str) -> Iterator[TextIO]:
-    """The stream to write to. A file (mode 0600) appears when everything is in it."""
-    if file == "-":
-        yield sys.stdout
+    """The stream to write to. A file (mode 0600) appears, or is replaced, when everything is in it.
+
+    What is there and is no regular file (a device, a FIFO) is written to as it is; a link stays a link.
+
+    Raises:
+        InvalidInput: it cannot be opened.
+        AgentctxError: it cannot be written.
+    """
+    present = None if file == "-" else _present(file)
+    if file == "-" or _is_stdout(present):
+        with writing_to("stdout"):
+            yield sys.stdout
         return
-    target = Path(file)
+    if present is None or stat.S_ISREG(present.st_mode):
+        opened = _opened_beside(Path(os.path.realpath(file)))
+    elif stat.S_ISDIR(present.st_mode):
+        raise InvalidInput(f"{file} is a folder.", hint="Name a file in it.")
+    else:
+        opened = _opened_as_it_is(file)
+    with writing_to(file), opened as lines:
+        yield lines
+
+
+def _present(file: str) -> os.stat_result | None:
+    """What the path leads to; None when nothing is there yet."""
+    try:
+        return Path(file).stat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unusable(file, error) from error
+
+
+def _is_stdout(present: os.stat_result | None) -> bool:
+    """Whether stdout is redirected to this very file, as /dev/stdout says: it may be there to be added to."""
+    try:
+        return present is not None and os.path.samestat(present, os.fstat(sys.stdout.fileno()))
+    except OSError:
+        return False
+
+
+@contextmanager
+def _opened_beside(target: Path) -> Iterator[TextIO]:
+    """A file beside the target that takes its place at the end, and is gone when the block fails."""
     partial = target.with_name(f"{target.name}.partial")
     try:
         partial.unlink(missing_ok=True)
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise InvalidInput(f"{target} cannot be written: {error.strerror}.") from error
+        raise _unusable(str(target), error) from error
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as lines:
             yield lines
@@ -96,3 +137,17 @@ def _opened(file: str) -> Iterator[TextIO]:
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def _opened_as_it_is(file: str) -> Iterator[TextIO]:
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY)
+    except OSError as error:
+        raise _unusable(file, error) from error
+    with reader_may_leave(), os.fdopen(descriptor, "w", encoding="utf-8") as lines:
+        yield lines
+
+
+def _unusable(file: str, error: OSError) -> InvalidInput:
+    return InvalidInput(f"{file} cannot be written: {error.strerror}.", hint=hint_of(error))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
@@ -16,6 +16,7 @@ from agentctx.cli.connection import connect
 from agentctx.cli.export_format import read_entry, read_header
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import complain, note, put, put_json
+from agentctx.cli.system_errors import hint_of
 from agentctx.errors import AgentctxError, Forgotten, InvalidInput
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from agentctx.wire import ImportEntry
 
 EXIT_FAILED = 1
+BYTE_ORDER_MARK = "\ufeff"
 BATCH_CHARS = 200_000
 """Of a request; the daemon takes 1 MiB, and a character may take four bytes."""
 BATCH_VERSIONS = 200
@@ -75,7 +77,7 @@ def import_entries(
     report = ImportReport(dry_run, include_forgotten)
     progress = choose_progress(sys.stderr, quiet=quiet)
     with connect(ctx, timeout_s=TIMEOUT_S) as client, _opened(file) as lines:
-        read_header(next(lines, ""))
+        read_header(_first(lines))
         progress.begin("importing", 0)
         for batch in _batches(_parsed(lines, report)):
             _send(client, batch, report)
@@ -182,21 +184,31 @@ def _note(report: ImportReport, line: _Line, outcomes: list[object]) -> None:
 def _fail(report: ImportReport, number: int, error: AgentctxError) -> None:
     report.failed += 1
     if report.failed <= _MOST_COMPLAINTS:
-        complain(InvalidInput(f"line {number}: {error.message}", hint=""))
+        complain(InvalidInput(f"line {number}: {error.message}", hint=error.hint))
     elif report.failed == _MOST_COMPLAINTS + 1:
         note("more lines failed; they are only counted")
 
 
+def _first(lines: Iterator[str]) -> str:
+    """The first line, without the byte order mark that some editors put before it."""
+    line = next(lines, None)
+    if line is None:
+        raise InvalidInput("The export is empty.", hint="Name a file that `agentctx export` wrote.")
+    return line.removeprefix(BYTE_ORDER_MARK)
+
+
 @contextmanager
 def _opened(file: str) -> Iterator[Iterator[str]]:
-    if file == "-":
-        yield _from(sys.stdin)
-        return
     try:
-        with Path(file).open(encoding="utf-8", errors="replace") as lines:
+        with _text(file) as lines:
             yield _from(lines)
     except OSError as error:
-        raise InvalidInput(f"{file} cannot be read: {error.strerror}.") from error
+        name = "stdin" if file == "-" else file
+        raise InvalidInput(f"{name} cannot be read: {error.strerror}.", hint=hint_of(error)) from error
+
+
+def _text(file: str) -> AbstractContextManager[TextIO]:
+    return nullcontext(sys.stdin) if file == "-" else Path(file).open(encoding="utf-8", errors="replace")
 
 
 def _from(lines: TextIO) -> Iterator[str]:

@@ -45,6 +45,13 @@ class Removal(StrEnum):
     KEEP = "keep"
 
 
+def _named_path(text: str) -> Path:
+    """An empty path would mean the working folder; it is what a script gives whose variable is not set."""
+    if not text:
+        raise typer.BadParameter("it is empty; name a file or folder, . for the present one")
+    return Path(text)
+
+
 RemoveMissing: TypeAlias = Annotated[
     bool, typer.Option("--remove-missing", help="Forget files that are gone or left out now; do not ask.")
 ]
@@ -61,7 +68,9 @@ Watch: TypeAlias = Annotated[
 
 def ingest(
     ctx: typer.Context,
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Files and folders.")],
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH", parser=_named_path, help="Files and folders.")
+    ],
     *,
     include: Annotated[
         list[str] | None, typer.Option(metavar="GLOB", help="Only files like that, as in .gitignore; repeat.")

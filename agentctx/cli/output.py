@@ -12,6 +12,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 from agentctx.cli.layout import printable
+from agentctx.cli.system_errors import writing_to
 
 if TYPE_CHECKING:
     from agentctx.errors import AgentctxError
@@ -23,7 +24,7 @@ _CODES: dict[Style, int] = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow
 
 def put(text: str = "") -> None:
     """A line of data. Ends the command quietly, as a success, when nobody reads any more (`| head`)."""
-    with reader_may_leave():
+    with reader_may_leave(), writing_to("stdout"):
         print(text)
 
 
@@ -70,9 +71,15 @@ def reader_may_leave() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        # The interpreter flushes stdout once more when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_stdout()
         raise SystemExit(0) from None
+
+
+def discard_stdout() -> None:
+    """Let what is still to be written to stdout go nowhere: the interpreter flushes it when it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def _is_colourful() -> bool:

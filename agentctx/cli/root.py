@@ -12,12 +12,15 @@ from typing import Annotated
 import typer
 
 from agentctx import __version__
-from agentctx.cli.output import complain, put, reader_may_leave
+from agentctx.cli.closed_streams import replace_closed_streams
+from agentctx.cli.output import complain, discard_stdout, put, reader_may_leave
 from agentctx.cli.sections import SectionedGroup
+from agentctx.cli.system_errors import error_of_system, writing_to
 from agentctx.errors import AgentctxError, DaemonUnreachable
 
 EXIT_FAILED = 1
 EXIT_UNREACHABLE = 3
+EXIT_INTERRUPTED = 130
 
 
 def create_root() -> typer.Typer:
@@ -56,21 +59,38 @@ def _root(
 
 def run_app(app: typer.Typer, args: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code. Errors we expect are one or two lines on stderr."""
+    replace_closed_streams()
     _tolerate_narrow_encodings()
     try:
         app(args, prog_name="agentctx")
     except SystemExit as leaving:
         code = _exit_code(leaving)
-    except AgentctxError as error:
-        complain(error)
-        code = EXIT_UNREACHABLE if isinstance(error, DaemonUnreachable) else EXIT_FAILED
+    except BrokenPipeError:
+        code = 0
+    except (AgentctxError, OSError) as error:
+        code = _failed(error)
     return _flushed(code)
 
 
+def _failed(error: AgentctxError | OSError) -> int:
+    """Say it; the exit code. There may be nobody to say it to: a terminal that was closed fails too."""
+    with suppress(OSError):
+        complain(error_of_system(error) if isinstance(error, OSError) else error)
+    return EXIT_UNREACHABLE if isinstance(error, DaemonUnreachable) else EXIT_FAILED
+
+
 def _exit_code(leaving: SystemExit) -> int:
+    if _is_interrupted_prompt(leaving):
+        return EXIT_INTERRUPTED
     if isinstance(leaving.code, int):
         return leaving.code
     return 0 if leaving.code is None else EXIT_FAILED
+
+
+def _is_interrupted_prompt(leaving: SystemExit) -> bool:
+    """Whether Ctrl-C ended a question; the library makes the same `Abort` of it as of a no."""
+    aborted = leaving.__context__
+    return isinstance(aborted, typer.Abort) and isinstance(aborted.__context__, KeyboardInterrupt)
 
 
 def _tolerate_narrow_encodings() -> None:
@@ -82,6 +102,10 @@ def _tolerate_narrow_encodings() -> None:
 
 def _flushed(code: int) -> int:
     """Flush before the interpreter does: a reader that went away (`| head`) is no error to report."""
-    with suppress(SystemExit), reader_may_leave():
-        sys.stdout.flush()
+    try:
+        with suppress(SystemExit), reader_may_leave(), writing_to("stdout"):
+            sys.stdout.flush()
+    except AgentctxError as error:
+        discard_stdout()
+        return code or _failed(error)
     return code

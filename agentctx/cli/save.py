@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Unpack
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
 from agentctx.cli.completion import complete_knowledge_category, complete_learning_category
-from agentctx.cli.connection import EMBEDDED_TIMEOUT_S, TIMEOUT_S, connect
+from agentctx.cli.connection import TIMEOUT_S, WAITING_TIMEOUT_S, connect
+from agentctx.cli.embedded_wait import until_embedded
 from agentctx.cli.options import (
     Agent,
     AsJson,
@@ -27,6 +28,9 @@ from agentctx.cli.output import note, put, put_json
 from agentctx.client.options import SaveFields, SaveOptions
 from agentctx.errors import InvalidInput
 from agentctx.wire import DEFAULT_NAMESPACE, Origin, SaveResult
+
+if TYPE_CHECKING:
+    from agentctx.client import Client
 
 app = typer.Typer(no_args_is_help=True, help="Save an entry; it is on disk when the command returns.")
 
@@ -186,6 +190,11 @@ def read_content(text: str) -> str:
         return text
     try:
         return sys.stdin.buffer.read().decode().removesuffix("\n")
+    except OSError as error:
+        raise InvalidInput(
+            f"The text cannot be read from stdin: {error.strerror}.",
+            hint="Give the text on stdin, or as the argument.",
+        ) from error
     except UnicodeDecodeError as error:
         raise InvalidInput(
             f"The text on stdin is not UTF-8 (byte {error.start}).",
@@ -196,15 +205,28 @@ def read_content(text: str) -> str:
 def _save(
     ctx: typer.Context, collection: str, content: str | None, as_json: bool, **fields: Unpack[SaveFields]
 ) -> None:
-    timeout_s = EMBEDDED_TIMEOUT_S if fields.get("wait") else TIMEOUT_S
+    timeout_s = WAITING_TIMEOUT_S if fields.get("wait") else TIMEOUT_S
     with connect(ctx, timeout_s=timeout_s) as client:
         result = client.save(collection, content, **fields)
-    if as_json:
-        put_json(result)
-    else:
-        put(acknowledgement(result))
-    tell_redacted(result)
-    tell_flags(result)
+        acknowledge(client, result, is_awaited=bool(fields.get("wait")), as_json=as_json)
+
+
+def acknowledge(client: Client, result: SaveResult, *, is_awaited: bool, as_json: bool) -> None:
+    """Say what was saved; with `is_awaited` as soon as it is embedded, or when waiting for that fails.
+
+    Raises:
+        AgentctxError: of the waiting.
+    """
+    try:
+        if is_awaited:
+            result = until_embedded(client, result)
+    finally:
+        if as_json:
+            put_json(result)
+        else:
+            put(acknowledgement(result))
+        tell_redacted(result)
+        tell_flags(result)
 
 
 def tell_flags(result: SaveResult) -> None:

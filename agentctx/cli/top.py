@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agentctx.cli.connection import connect
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import line_width, put, put_json
+from agentctx.cli.termination import end_on_termination
 from agentctx.errors import AgentctxError
 
 if TYPE_CHECKING:
@@ -119,7 +118,7 @@ def _show_live(client: Client, interval: float) -> None:
 
     looks, console = Looks(), Console(highlight=False)
     with (
-        _end_on_termination(),
+        end_on_termination(),
         pressed_keys() as wait,
         Live(console=console, screen=True, auto_refresh=False) as live,
     ):
@@ -152,17 +151,3 @@ def screen(looks: Looks, interval: float) -> RenderableType:
     if looks.now:
         parts.append(view(looks.before, looks.now, looks.seconds, list(looks.history)))
     return Group(*parts, Text(), Text(f"every {interval:g} s, q quits", style="dim"))
-
-
-@contextmanager
-def _end_on_termination() -> Iterator[None]:
-    """SIGTERM as an exception, so that the terminal is given back as it was."""
-
-    def end(number: int, _: object) -> NoReturn:
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

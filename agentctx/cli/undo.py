@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -19,11 +19,20 @@ from agentctx.wire import Origin
 if TYPE_CHECKING:
     from agentctx.client import Client
     from agentctx.client.options import EditFields
-    from agentctx.wire import EntryView, ExportedEntry
+    from agentctx.wire import EditableField, EntryView, ExportedEntry
 
-Action = Literal["forget", "revert", "leave"]
+Action = Literal["forget", "revert", "leave", "conflict"]
+_NO_EDIT = "it differs from its earlier version in nothing that an edit can put back"
 
-EDITABLE = ("category", "tags", "source", "trigger", "error_pattern", "diagnosis", "fix")
+EDITABLE: tuple[EditableField, ...] = (
+    "category",
+    "tags",
+    "source",
+    "trigger",
+    "error_pattern",
+    "diagnosis",
+    "fix",
+)
 """Fields of an entry, beside its text, that can be put back."""
 
 
@@ -79,7 +88,7 @@ def undo(
             for step in [decide(exported, moment)]
         ]
         for step, exported in planned:
-            _note(report, step, is_done=not yes or _act(client, step, exported))
+            _note(report, _done(client, step, exported) if yes else step)
     _show(report, as_json=as_json)
 
 
@@ -98,12 +107,18 @@ def decide(exported: ExportedEntry, since: str) -> Step:
 
 
 def earlier_fields(entry: EntryView, earlier: EntryView) -> EditFields:
-    """The edit that gives an entry the content of an earlier version."""
+    """The edit that gives an entry the content of an earlier version; what that had not is taken away."""
     fields: EditFields = {}
     if entry.collection != "learning":
         fields["content"] = earlier.content
-    given = {name: earlier.attributes[name] for name in EDITABLE if earlier.attributes.get(name) is not None}
+    if added := [name for name in EDITABLE if _has(entry, name) and not _has(earlier, name)]:
+        fields["clear"] = added
+    given = {name: earlier.attributes[name] for name in EDITABLE if _has(earlier, name)}
     return {**fields, **given}  # type: ignore[typeddict-item] # names of EditFields
+
+
+def _has(entry: EntryView, name: EditableField) -> bool:
+    return entry.attributes.get(name) is not None
 
 
 def _is_wanted(entry: EntryView, session: str | None, agent: str | None, origin: Origin | None) -> bool:
@@ -112,8 +127,8 @@ def _is_wanted(entry: EntryView, session: str | None, agent: str | None, origin:
     )
 
 
-def _act(client: Client, step: Step, exported: ExportedEntry) -> bool:
-    """Do a step; False when the entry changed or went away meanwhile."""
+def _done(client: Client, step: Step, exported: ExportedEntry) -> Step:
+    """Do a step, and return what came of it."""
     try:
         if step.action == "forget":
             client.forget(step.id, if_version=step.version)
@@ -121,15 +136,16 @@ def _act(client: Client, step: Step, exported: ExportedEntry) -> bool:
             earlier = next(each for each in exported.versions if each.version == step.to_version)
             changes = earlier_fields(exported.entry, earlier)
             changes["if_version"] = step.version
-            client.edit(step.id, **changes)
+            if not client.edit(step.id, **changes).changed:
+                return replace(step, action="leave", to_version=None, why=_NO_EDIT)
     except (NotFound, VersionConflict):
-        return False
-    return True
+        return replace(step, action="conflict", to_version=None, why="it changed meanwhile")
+    return step
 
 
-def _note(report: UndoReport, step: Step, *, is_done: bool) -> None:
+def _note(report: UndoReport, step: Step) -> None:
     report.steps.append(step)
-    if not is_done:
+    if step.action == "conflict":
         report.conflicts += 1
     elif step.action == "forget":
         report.forgotten += 1

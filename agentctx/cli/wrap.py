@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 import typer
@@ -13,13 +14,15 @@ from agentctx.cli.connection import connect
 from agentctx.errors import ConfigInvalid
 from agentctx.wire import ProxyStatus
 
+_CUSTOM_HEADERS = ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS")
+_EMPTY: Mapping[str, str] = MappingProxyType({})
 _NOT_FOUND = 127
 _NOT_EXECUTABLE = 126
 
 
 def wrap(
     ctx: typer.Context,
-    command: Annotated[list[str], typer.Argument(metavar="COMMAND…", help="The program, after --.")],
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND", help="The program, after --.")],
     session: Annotated[str | None, typer.Option(help="Session the calls belong to.")] = None,
     agent: Annotated[str | None, typer.Option(help="Who makes them.")] = None,
 ) -> None:
@@ -35,18 +38,26 @@ def wrap(
             "the daemon has no port for programs that cannot use its socket",
             hint="Set proxy.tcp_port in its config, 18181 for example, and start it again.",
         )
-    environment = {**os.environ, **variables(proxy, _token(proxy), session=session, agent=agent)}
-    raise typer.Exit(_run(command, environment))
+    added = variables(proxy, _token(proxy), session=session, agent=agent, present=os.environ)
+    raise typer.Exit(_run(command, {**os.environ, **added}))
 
 
 def variables(
-    proxy: ProxyStatus, token: str, *, session: str | None = None, agent: str | None = None
+    proxy: ProxyStatus,
+    token: str,
+    *,
+    session: str | None = None,
+    agent: str | None = None,
+    present: Mapping[str, str] = _EMPTY,
 ) -> Mapping[str, str]:
-    """What the vendors' SDKs read. The token is in the address: not every program can send a header."""
+    """What the vendors' SDKs read. The token is in the address: not every program can send a header.
+
+    Headers that the `present` environment asks for are kept.
+    """
     base = f"http://127.0.0.1:{proxy.port}/t/{token}/proxy"
     tags = {"X-Agentctx-Session": session, "X-Agentctx-Agent": agent}
-    lines = "\n".join(f"{name}: {value}" for name, value in tags.items() if value)
-    headers = {"OPENAI_CUSTOM_HEADERS": lines, "ANTHROPIC_CUSTOM_HEADERS": lines} if lines else {}
+    lines = [f"{name}: {value}" for name, value in tags.items() if value]
+    headers = {name: _with_lines(present.get(name, ""), lines) for name in _CUSTOM_HEADERS} if lines else {}
     return {
         "OPENAI_BASE_URL": f"{base}/openai/v1",
         "ANTHROPIC_BASE_URL": f"{base}/anthropic",
@@ -54,6 +65,11 @@ def variables(
         "OLLAMA_HOST": f"{base}/ollama",
         **headers,
     }
+
+
+def _with_lines(present: str, lines: Sequence[str]) -> str:
+    """Headers as the SDKs read them: one on each line."""
+    return "\n".join([*present.splitlines(), *lines])
 
 
 def _token(proxy: ProxyStatus) -> str:

@@ -25,7 +25,13 @@ SaveOutcomes: TypeAlias = "list[wire.SaveResult | AgentctxError]"
 """A result or an error for each request, in order."""
 
 EMBEDDED_WAIT_S = 30.0
-"""How long the daemon holds back the answer to a save with `wait="embedded"`."""
+"""How long the daemon holds back the answer to a save or an edit with `wait="embedded"`."""
+
+EXAMINE_WAIT_S = 900.0
+"""How long the daemon may examine itself: each of the checks that read a whole database may take 90 s."""
+
+REPAIR_WAIT_S = 1_800.0
+"""How long it may repair itself: each repair may take 600 s, and is looked at before and after."""
 
 BACKUP_WAIT_S = 1_800.0
 """How long a backup may take: the daemon reads everything twice."""
@@ -96,7 +102,9 @@ def list_entries(options: ListOptions) -> Call[wire.EntryPage]:
 
 
 def edit(entry_id: str, request: wire.EditRequest) -> Call[wire.SaveResult]:
-    return Call("PATCH", _entry(entry_id), _reader(wire.SaveResult), _encode(_present(request)), _JSON)
+    body, read = _encode(_present(request)), _reader(wire.SaveResult)
+    takes_s = EMBEDDED_WAIT_S if request.wait is not None else 0.0
+    return Call("PATCH", _entry(entry_id), read, body, _JSON, takes_s=takes_s)
 
 
 def history(entry_id: str) -> Call[wire.VersionList]:
@@ -170,13 +178,15 @@ def reembed(action: wire.ReembedAction) -> Call[wire.ReembedReply]:
 
 def doctor(only: Sequence[str], *, offline: bool) -> Call[wire.DoctorReply]:
     query = _query({"only": list(only), "offline": offline or None})
-    return Call("GET", f"{API_PREFIX}/doctor{query}", _reader(wire.DoctorReply), repeatable=True)
+    path, read = f"{API_PREFIX}/doctor{query}", _reader(wire.DoctorReply)
+    return Call("GET", path, read, repeatable=True, takes_s=EXAMINE_WAIT_S)
 
 
 def doctor_fix(only: Sequence[str], *, offline: bool) -> Call[wire.DoctorReply]:
     # Fixing twice harms nothing, but the second reply would not say what the first one fixed.
     query = _query({"only": list(only), "offline": offline or None})
-    return Call("POST", f"{API_PREFIX}/doctor/fix{query}", _reader(wire.DoctorReply))
+    path, read = f"{API_PREFIX}/doctor/fix{query}", _reader(wire.DoctorReply)
+    return Call("POST", path, read, takes_s=REPAIR_WAIT_S)
 
 
 def export(options: ExportOptions) -> Call[wire.ExportReply]:

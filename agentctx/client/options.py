@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-from agentctx.wire import FileRecord, InjectionPosition, Order, Origin, Trust
+from agentctx.wire import EditableField, FileRecord, InjectionPosition, Order, Origin, Trust
 
 
 class SaveOptions(TypedDict, total=False):
@@ -76,7 +76,7 @@ class SaveFields(SaveOptions, total=False):
 
 
 class EditFields(TypedDict, total=False):
-    """What can be changed in an entry; fields left out stay."""
+    """What can be changed in an entry; fields left out, or None, stay. `clear` names those to take away."""
 
     content: str | None
     category: str | None
@@ -89,6 +89,7 @@ class EditFields(TypedDict, total=False):
     ttl: str | None
     if_version: int | None
     wait: Literal["embedded"] | None
+    clear: list[EditableField] | None
 
 
 class SearchOptions(TypedDict, total=False):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,7 +44,7 @@ def load_settings(config: Path | None = None, flags: Mapping[str, Any] | None = 
     """All sources merged.
 
     Args:
-        config: the file to read; without it the first of `paths.config_candidates()` that exists.
+        config: the file to read; without it that of `find_config_file`.
         flags: values that win over everything, like `{"data_dir": …}`.
 
     Raises:
@@ -58,7 +60,7 @@ def read_settings(config: Path | None = None, flags: Mapping[str, Any] | None = 
     """As `load_settings`, but keeps who said what, and gives every problem instead of raising.
 
     Raises:
-        ConfigInvalid: there is no file `config`.
+        ConfigInvalid: there is no file `config`, or none that `AGENTCTX_CONFIG` names.
     """
     file = _config_file(config)
     given, problems = read_sources(file, flags or {})
@@ -81,10 +83,36 @@ def effective_values(settings: Settings, given: list[Given]) -> list[Effective]:
     ]
 
 
+def find_config_file() -> Path | None:
+    """The first of `paths.config_candidates()` that exists.
+
+    Raises:
+        ConfigInvalid: there is none that `AGENTCTX_CONFIG` names, or one may be where we cannot look.
+    """
+    if named := os.environ.get("AGENTCTX_CONFIG"):
+        return _existing(Path(named), "Correct AGENTCTX_CONFIG, which names it, or unset it.")
+    return next((path for path in config_candidates() if _is_file(path)), None)
+
+
 def _config_file(named: Path | None) -> Path | None:
-    if named is not None and not named.is_file():
-        raise ConfigInvalid(f"there is no config file {named}", hint="Name an existing file with --config.")
-    return named or next((path for path in config_candidates() if path.is_file()), None)
+    return _existing(named, "Name an existing file with --config.") if named else find_config_file()
+
+
+def _existing(file: Path, hint: str) -> Path:
+    if not _is_file(file):
+        raise ConfigInvalid(f"there is no config file {file}", hint=hint)
+    return file
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError as error:
+        # It may be there: to go on without it would be to run with other settings than were meant.
+        raise ConfigInvalid(
+            f"whether there is a config file {path} cannot be told: {(error.strerror or str(error)).lower()}",
+            hint=f"Let this user look into {path.parent}, or name another file with --config.",
+        ) from error
 
 
 def _validated(given: list[Given], file: Path | None) -> tuple[Settings | None, list[Problem]]:
@@ -92,8 +120,15 @@ def _validated(given: list[Given], file: Path | None) -> tuple[Settings | None, 
         return Settings.model_validate(merged(given)), []
     except ValidationError as error:
         found = error.errors(include_input=False, include_url=False, include_context=False)
-    text = file.read_text(encoding="utf-8", errors="replace") if file else ""
+    text = _text_of(file)
     return None, [refused(each, given, file, text) for each in found]
+
+
+def _text_of(file: Path | None) -> str:
+    # One that cannot be read is a problem of its own; here it only gives the lines of the others.
+    with suppress(OSError):
+        return file.read_text(encoding="utf-8", errors="replace") if file else ""
+    return ""
 
 
 def _values(model: BaseModel, prefix: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import stat
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, get_args
 
+from pydantic import BaseModel, SecretStr
+
+from agentctx.config.origins import KeyPath
 from agentctx.config.paths import config_candidates
+from agentctx.config.schema import Settings
 from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
 from agentctx.errors import AgentctxError
 
@@ -33,8 +39,14 @@ class SecretFacts:
 
 def facts_of(named: Path | None, problem: AgentctxError | None) -> ConfigFacts:
     candidates = [named] if named else config_candidates()
-    found = next((path for path in candidates if path.is_file()), None)
-    return ConfigFacts(file=found, looked_at=candidates, problem=problem)
+    return ConfigFacts(file=_first_of(candidates), looked_at=candidates, problem=problem)
+
+
+def _first_of(candidates: Sequence[Path]) -> Path | None:
+    # What cannot be looked at is the problem with the loading.
+    with suppress(OSError):
+        return next((path for path in candidates if path.is_file()), None)
+    return None
 
 
 def config_checks(facts: ConfigFacts) -> list[Check]:
@@ -68,9 +80,23 @@ def _look_at_secrets(file: Path | None) -> Finding:
     return judge_secrets(file, SecretFacts(_has_key(values), stat.S_IMODE(file.stat().st_mode)))
 
 
-def _has_key(values: dict[str, object]) -> bool:
-    embedding = values.get("embedding")
-    return isinstance(embedding, dict) and bool(embedding.get("api_key"))
+def _has_key(values: Mapping[str, Any]) -> bool:
+    return any(_value_at(values, path) for path in secret_paths(Settings))
+
+
+def secret_paths(section: type[BaseModel]) -> Iterator[KeyPath]:
+    """The settings of a section, and of those in it, that hold a key or token."""
+    for name, field in section.model_fields.items():
+        if isinstance(field.default, BaseModel):
+            yield from ((name, *path) for path in secret_paths(type(field.default)))
+        elif SecretStr in (field.annotation, *get_args(field.annotation)):
+            yield (name,)
+
+
+def _value_at(values: object, path: KeyPath) -> object:
+    for name in path:
+        values = values.get(name) if isinstance(values, dict) else None
+    return values
 
 
 def judge_secrets(file: Path, facts: SecretFacts) -> Finding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Event
 from typing import Protocol, Unpack
 
@@ -17,7 +17,7 @@ from agentctx.ingest.names import is_within, spell
 from agentctx.ingest.plan import Missing, Plan, make_plan
 from agentctx.ingest.progress import Progress
 from agentctx.ingest.report import Report
-from agentctx.ingest.walk import Seen, Selection, Unreadable, walk
+from agentctx.ingest.walk import Seen, Selection, Unreadable, folder_identity, walk
 from agentctx.wire import COLLECTIONS, EntryView, ForgetReply, SaveRequest
 
 FILE_COLLECTION = "knowledge"
@@ -36,12 +36,34 @@ class Memory(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a person asked for. `roots` are absolute paths, as `absolute` makes them."""
+    """What a person asked for. `roots` are absolute paths, as `absolute` makes them.
+
+    It keeps which folders they are, so that no pass takes what replaced one for what was asked for.
+    """
 
     roots: tuple[str, ...]
     selection: Selection
     target: Target
     dry_run: bool = False
+    identities: tuple[tuple[int, int] | None, ...] = field(init=False)
+    """Of each root, as `folder_identity` gives them."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "identities", tuple(map(folder_identity, self.roots)))
+
+    def check_folders(self) -> None:
+        """Raises `InvalidInput` when a folder was removed or replaced since, or its disk unmounted."""
+        for root, identity in zip(self.roots, self.identities, strict=True):
+            if identity is not None and folder_identity(root) != identity:
+                raise folder_changed(root)
+
+
+def folder_changed(root: str) -> InvalidInput:
+    """The error that ends what follows a folder: what is missing there may be on its unmounted disk."""
+    return InvalidInput(
+        f"{spell(root)} was removed or replaced. Its entries were kept.",
+        hint="Start again when it is as it should be.",
+    )
 
 
 def absolute(paths: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
@@ -79,6 +101,7 @@ def run_pass(
     `before_sending` is given the bytes of the files that have to be read; what it raises ends the pass.
 
     Raises:
+        InvalidInput: a folder was removed or replaced meanwhile; nothing counts as missing then.
         AgentctxError: the daemon cannot be reached, or takes nothing at the moment.
     """
     report.roots = [spell(root) for root in task.roots]
@@ -90,6 +113,7 @@ def run_pass(
     if plan is None:
         report.interrupted = True
         return
+    task.check_folders()
     report.unchanged += plan.unchanged
     report.missing += plan.missing
     for left_out in plan.left_out:
@@ -99,6 +123,11 @@ def run_pass(
     if before_sending is not None:
         before_sending(sum(candidate.found.size for candidate in plan.candidates))
     _deliver(memory, task, plan, report, progress, stop)
+    try:
+        task.check_folders()
+    except InvalidInput:
+        report.missing.clear()  # what was found, and not there any more when it was read, is among them
+        raise
 
 
 def remove(memory: Memory, report: Report, stop: Event) -> None:

@@ -110,6 +110,18 @@ def walk(root: str, selection: Selection, scopes: Collection[str] | None = None)
         yield _named_file(task, status)
 
 
+def folder_identity(path: str) -> tuple[int, int] | None:
+    """Device and inode of a folder; None for what is none, or cannot be seen.
+
+    It changes when the folder is replaced, and when a disk is mounted there or unmounted.
+    """
+    try:
+        status = os.stat(path)  # noqa: PTH116 - paths are text here, they may be undecodable
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None
+
+
 def problem_of(error: OSError) -> str:
     """The system's own words, without the path."""
     return (error.strerror or str(error)).lower()

@@ -10,7 +10,8 @@ from typing import TypeAlias
 from agentctx.errors import DaemonUnreachable, DeadlineExceeded, InvalidInput, StorageFailed, Unavailable
 from agentctx.ingest.ignore import EXCLUDE_FILE, IGNORE_FILES, REPOSITORY
 from agentctx.ingest.names import is_within, spell
-from agentctx.ingest.walk import VERSION_CONTROL
+from agentctx.ingest.run import folder_changed
+from agentctx.ingest.walk import VERSION_CONTROL, folder_identity
 
 MOST_SCOPES = 50
 """More changes than that are cheaper to find by a full pass."""
@@ -36,7 +37,7 @@ class Watch:
         self._follow = follow
         self._say = say
         self._stop = stop
-        self._identities = [_identity(root) for root in roots]
+        self._identities = [folder_identity(root) for root in roots]
 
     def run(self, events: Events) -> None:
         """Make the first pass when the events have begun to flow, then one after each burst of them.
@@ -72,11 +73,8 @@ class Watch:
 
     def _check_roots(self) -> None:
         for root, identity in zip(self._roots, self._identities, strict=True):
-            if _identity(root) != identity:
-                raise InvalidInput(
-                    f"{spell(root)} was removed or replaced. Its entries were kept.",
-                    hint="Start again when it is as it should be.",
-                )
+            if folder_identity(root) != identity:
+                raise folder_changed(root)
 
 
 def scopes_of(changed: Collection[str], roots: Sequence[str]) -> list[str] | None:
@@ -147,11 +145,3 @@ def _scope_of(path: str, root: str) -> str | None:
         return path.removesuffix(f"/{REPOSITORY}/{EXCLUDE_FILE}")
     below_root = path[len(root) :].split("/")
     return None if VERSION_CONTROL.intersection(below_root) else path
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        status = os.stat(path)  # noqa: PTH116 - paths are text here
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino

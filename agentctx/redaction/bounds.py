@@ -1,4 +1,4 @@
-"""Whether the time of a regex grows with the text alone: no repeat without end, none inside another."""
+"""Whether the repeats of a regex have an end: none without an upper bound, none inside another."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final
 
 MOST_REPEATS: Final = 65_536
 
-_TOKEN: Final = re.compile(
+TOKEN: Final = re.compile(
     r"""
-      \\.                                          # an escaped character
+      \\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|N\{[^}]*\}|[0-7]{2,3}|.)  # an escaped character
     | (?P<comment>\(\?\#[^)]*\))
     | \[\^?\]?(?:\\.|[^\]\\])*\]                   # a set of characters
     | (?P<open>\((?:\?(?:P<\w+>|P=\w+|[a-zA-Z]*(?:-[a-zA-Z]+)?:|[=!>]|<[=!]))?)
@@ -22,14 +22,14 @@ _TOKEN: Final = re.compile(
 
 
 def unbounded(regex: str) -> str | None:
-    """What in the regex could take more than linear time; None when nothing does.
+    """The repeat in the regex that has no end; None when all have. `steps` says how long they take together.
 
     It is strict: a repeat needs an upper bound of at most `MOST_REPEATS`, and a group that is repeated more
     than once holds no repeat of varying length.
     """
     varies = [False]
     closed_varies = False
-    for token in _TOKEN.finditer(regex):
+    for token in TOKEN.finditer(regex):
         repeat = token["repeat"]
         if token["open"]:
             varies.append(False)
@@ -38,7 +38,7 @@ def unbounded(regex: str) -> str | None:
             varies[-1] |= closed_varies
             continue
         elif repeat:
-            least, most = _counts(repeat)
+            least, most = counts(repeat)
             if most is None or most > MOST_REPEATS:
                 return f"{token[0]!r} repeats without an upper bound, or more than {MOST_REPEATS:,} times"
             if closed_varies and most > 1:
@@ -48,7 +48,7 @@ def unbounded(regex: str) -> str | None:
     return None
 
 
-def _counts(repeat: str) -> tuple[int, int | None]:
+def counts(repeat: str) -> tuple[int, int | None]:
     if repeat == "?":
         return 0, 1
     if repeat in "*+":

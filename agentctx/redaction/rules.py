@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agentctx.errors import ConfigInvalid
 from agentctx.redaction.bounds import unbounded
 from agentctx.redaction.checks import CHECKS, entropy
+from agentctx.redaction.steps import MOST_STEPS, steps
 
 RULES_FILE: Final = Path(__file__).with_name("rules.toml")
 _ID: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
@@ -183,8 +184,14 @@ def fault(rule: Rule) -> str | None:
         return f"the regex cannot be compiled: {error}"
     if pattern.search(""):
         return "the regex matches an empty text"
-    if problem := unbounded(rule.fields.regex):
+    return _slowness(rule.fields)
+
+
+def _slowness(fields: RuleFields) -> str | None:
+    if problem := unbounded(fields.regex):
         return f"the regex could take too long: {problem}"
+    if steps(fields.regex, ends_anywhere=not fields.whole_word) > MOST_STEPS:
+        return "the regex could take too long: repeats in it can take the same text from one another"
     return None
 
 

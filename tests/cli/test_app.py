@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import subprocess
@@ -10,7 +11,8 @@ import pytest
 from agentctx import __version__
 from agentctx.cli import status as status_command
 from agentctx.cli.app import run
-from tests.client.stub_daemon import StubDaemon, queue_reply, status_reply
+from agentctx.wire import ForgetReply
+from tests.client.stub_daemon import ID, StubDaemon, queue_reply, status_reply
 
 Agentctx = Callable[..., int]
 
@@ -140,6 +142,63 @@ def test_a_narrow_encoding_does_not_end_a_command(daemon: StubDaemon) -> None:
 
     assert "1 \\u65e5\\u8a18" in output()
     assert json.loads(output("--json"))["entries"] == {"日記": 1}
+
+
+def run_redirected(daemon: StubDaemon, command: str) -> subprocess.CompletedProcess[str]:
+    """A command line with redirections, as a shell runs it; `agentctx` stands for the command."""
+    agentctx = f"{sys.executable} -m agentctx --socket {daemon.socket}"
+    return subprocess.run(
+        ["sh", "-c", command.replace("agentctx", agentctx)], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("agentctx queue status > /dev/full", "error: stdout cannot be written: No space left on device."),
+        ("agentctx --version > /dev/full", "error: stdout cannot be written: No space left on device."),
+        ("agentctx queue status >&-", "error: stdout cannot be written: Bad file descriptor."),
+        (
+            "agentctx save observation - --session s <&-",
+            "error: The text cannot be read from stdin: Bad file descriptor.",
+        ),
+        ("agentctx import - <&-", "error: stdin cannot be read: Bad file descriptor."),
+    ],
+)
+def test_a_stream_that_cannot_be_used_is_1_and_named(daemon: StubDaemon, command: str, said: str) -> None:
+    daemon.answer("GET", "/v1/queue", (200, queue_reply(0, 0)))
+    done = run_redirected(daemon, command)
+    assert done.returncode == 1
+    error, hint = done.stderr.splitlines()
+    assert error == said
+    assert hint.startswith("hint: ")
+
+
+def test_a_script_without_stdin_and_stderr_is_served(daemon: StubDaemon) -> None:
+    daemon.answer("GET", "/v1/queue", (200, queue_reply(0, 0)))
+    daemon.answer("DELETE", f"/v1/entries/{ID}", (200, ForgetReply(id=ID, versions=1)))
+    assert run_redirected(daemon, "agentctx queue status <&- 2>&-").returncode == 0
+    assert run_redirected(daemon, f"agentctx forget {ID} <&-").returncode == 0
+    failed = run_redirected(daemon, "agentctx get none 2>&-")
+    assert (failed.returncode, failed.stdout) == (1, "")
+
+
+def test_an_error_of_the_system_names_the_file_and_what_to_do(
+    agentctx: Agentctx,
+    daemon: StubDaemon,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def closed(*_: object) -> list[str]:
+        raise PermissionError(errno.EACCES, "Permission denied", "/closed/file")
+
+    daemon.answer("GET", "/v1/status", (200, status_reply()))
+    monkeypatch.setattr(status_command, "status_lines", closed)
+
+    assert agentctx("status") == 1
+    error, hint = capsys.readouterr().err.splitlines()
+    assert error == "error: /closed/file: Permission denied."
+    assert hint.startswith("hint: Change the permissions")
 
 
 def test_help_needs_no_daemon_and_no_client() -> None:

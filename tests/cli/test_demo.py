@@ -1,4 +1,7 @@
+import os
 import re
+import signal
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -86,3 +89,35 @@ def test_a_daemon_that_cannot_start_is_1_with_its_words(
     assert "error: The daemon ended with exit code 78 instead of getting ready." in captured.err
     assert captured.err.endswith("no room for me\n")
     assert list(tmp_path.iterdir()) == []
+
+
+ENDLESS_DAEMON = """
+import os, signal, sys
+with open(sys.argv[1], "w") as told:
+    told.write(str(os.getpid()))
+signal.pause()
+"""
+DEMO = """
+import sys
+from agentctx.cli import demo_daemon
+from agentctx.cli.app import run
+demo_daemon.serve_command = lambda _: [sys.executable, "-c", sys.argv[1], sys.argv[2]]
+sys.exit(run(["demo"]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_demo_that_is_ended_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
+    pid_told, temporary = tmp_path / "pid", tmp_path / "temporary"
+    os.mkfifo(pid_told)
+    temporary.mkdir()
+    command = [sys.executable, "-c", DEMO, ENDLESS_DAEMON, str(pid_told)]
+    with subprocess.Popen(
+        command, env={**os.environ, "TMPDIR": str(temporary)}, stdout=subprocess.DEVNULL
+    ) as demo:
+        daemon = int(pid_told.read_text())
+        demo.send_signal(number)
+        assert demo.wait() == 128 + number
+    assert list(temporary.iterdir()) == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(daemon, 0)

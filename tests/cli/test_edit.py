@@ -40,6 +40,7 @@ def test_only_what_is_named_is_sent(
         *("--content", "new", "--category", "fact", "--tag", "a", "--tag", "b", "--source", "s"),
         *("--ttl", "30d", "--if-version", "7", "--wait"),
     ]
+    editable.answer("PATCH", PATH, (200, save_result(version=8, embedding="done")))
     assert agentctx("edit", ID, *options) == 0
     assert editable.seen[-1].body == {
         "content": "new",
@@ -50,7 +51,7 @@ def test_only_what_is_named_is_sent(
         "if_version": 7,
         "wait": "embedded",
     }
-    assert capsys.readouterr().out == f"saved  {ID}  version 8  embedding pending\n"
+    assert capsys.readouterr().out == f"saved  {ID}  version 8  embedding done\n"
 
 
 def test_fields_of_a_learning_and_no_tags(agentctx: Agentctx, editable: StubDaemon) -> None:

@@ -68,6 +68,19 @@ def test_an_editor_that_fails_is_an_error(tmp_path: Path, command: str, said: st
     assert caught.value.hint
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\t"])
+def test_a_blank_variable_is_as_if_it_were_not_set(tmp_path: Path, blank: str) -> None:
+    file = tmp_path / "f"
+    edit_file(file, {"VISUAL": blank, "EDITOR": editor("file.write_text('new')")})
+    assert file.read_text() == "new"
+
+
+def test_an_open_quote_is_an_error_that_names_the_variable(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"\$EDITOR is no command line: no closing quotation") as caught:
+        edit_file(tmp_path / "f", {"EDITOR": "vi 'x"})
+    assert caught.value.hint
+
+
 def test_ctrl_c_is_the_editors(tmp_path: Path) -> None:
     """Both processes of a terminal get the signal; only the editor acts on it."""
     file = tmp_path / "f"

@@ -1,10 +1,13 @@
 import json
+import os
+import signal
 from collections.abc import Callable
 from dataclasses import asdict
 
 import pytest
 
 from agentctx.wire import EntryPage, ForgetReply
+from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.cli.terminal import Terminal
 from tests.client.stub_daemon import ID, StubDaemon, entry
 
@@ -179,3 +182,12 @@ def test_forget_on_a_terminal_asks_unless_told_not_to(
 
     assert agentctx("forget", ID, *args) == code
     assert len(forgettable.seen) == requests
+
+
+def test_ctrl_c_at_the_question_is_an_interrupt(forgettable: StubDaemon) -> None:
+    with PseudoTerminal(["--socket", str(forgettable.socket), "forget", ID]) as terminal:
+        terminal.read_until("for good?")
+        os.kill(terminal.process.pid, signal.SIGINT)
+        code, _ = terminal.finish()
+    assert code == 130
+    assert not forgettable.seen

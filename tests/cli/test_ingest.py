@@ -308,3 +308,16 @@ def test_changes_are_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
     report.removed.append(Missing("/d/e", "gone", ("1",)))
     report.skip("/d/.env", "hidden")
     assert change_lines(report, with_skipped=False) == ["changed    /d/a", "removed    /d/e  (gone)"]
+
+
+def test_an_empty_path_is_not_the_working_folder(
+    agentctx: Agentctx,
+    daemon: StubDaemon,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(folder)
+    assert agentctx("ingest", "") == 2
+    assert "it is empty" in capsys.readouterr().err
+    assert not daemon.seen

@@ -73,6 +73,7 @@ def saves(daemon: StubDaemon) -> None:
 def test_every_flag_arrives_as_its_field(
     agentctx: Agentctx, daemon: StubDaemon, args: list[str], fields: dict[str, object]
 ) -> None:
+    daemon.answer("POST", "/v1/entries", (201, save_result(embedding="done")))
     assert agentctx("save", *args, *COMMON) == 0
 
     assert daemon.seen[0].body == {"collection": args[0], **fields, **COMMON_FIELDS}

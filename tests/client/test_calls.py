@@ -8,6 +8,8 @@ from agentctx.client import calls
 from agentctx.client.calls import Call
 from agentctx.client.decode import UnreadableReply
 from agentctx.client.transport import Reply
+from agentctx.doctor.check import SCAN_S
+from agentctx.doctor.runner import FIX_S
 from agentctx.errors import AgentctxError, InvalidInput, NotFound
 from agentctx.wire import DrainRequest, EditRequest, SaveRequest, SearchRequest
 
@@ -38,6 +40,12 @@ def test_an_edit_leaves_out_what_stays() -> None:
     call = calls.edit("id", EditRequest(content="new", if_version=3))
 
     assert json.loads(call.body or b"") == {"content": "new", "if_version": 3}
+
+
+def test_an_edit_names_what_it_clears() -> None:
+    call = calls.edit("id", EditRequest(fix=None, clear=["source"]))
+
+    assert json.loads(call.body or b"") == {"clear": ["source"]}
 
 
 def test_ids_cannot_leave_their_place_in_the_path() -> None:
@@ -118,7 +126,11 @@ def test_what_the_daemon_was_asked_to_wait_is_added_to_the_timeout() -> None:
     assert calls.save(at_once, "k").takes_s == 0
     assert calls.save(embedded, "k").takes_s == calls.EMBEDDED_WAIT_S
     assert calls.save_many([at_once, embedded], "k").takes_s == calls.EMBEDDED_WAIT_S
+    assert calls.edit("id", EditRequest(fix="f")).takes_s == 0
+    assert calls.edit("id", EditRequest(fix="f", wait="embedded")).takes_s == calls.EMBEDDED_WAIT_S
     assert calls.drain(DrainRequest(timeout_s=120)).takes_s == 120
+    assert calls.doctor([], offline=False).takes_s >= SCAN_S
+    assert calls.doctor_fix([], offline=False).takes_s >= FIX_S + 2 * SCAN_S
 
 
 def test_an_examination_says_only_what_was_said() -> None:

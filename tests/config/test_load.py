@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from errno import EACCES
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,26 @@ def test_a_wrong_file_is_an_error_that_names_the_place(tmp_path: Path, text: str
 def test_a_missing_named_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigInvalid, match="no config file"):
         load_settings(tmp_path / "absent.toml")
+
+
+def test_a_missing_file_that_the_environment_names_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "config" / "agentctx" / "config.toml", "")
+    monkeypatch.setenv("AGENTCTX_CONFIG", str(tmp_path / "mistyped.toml"))
+    with pytest.raises(ConfigInvalid, match="no config file") as caught:
+        load_settings()
+    assert "AGENTCTX_CONFIG" in caught.value.hint
+
+
+def test_a_config_file_that_cannot_be_looked_at_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(path: Path) -> bool:
+        raise PermissionError(EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", closed)
+    with pytest.raises(ConfigInvalid, match="permission denied") as caught:
+        load_settings()
+    assert "--config" in caught.value.hint
 
 
 @pytest.mark.parametrize("name", ["AGENTCTX_EMBEDING__MODEL", "AGENTCTX_EMBEDDING__MODLE"])

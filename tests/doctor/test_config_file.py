@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.doctor.config_file import config_checks, facts_of
+from agentctx.config.schema import Settings
+from agentctx.doctor.config_file import config_checks, facts_of, secret_paths
 from agentctx.doctor.runner import run_checks
 from agentctx.errors import ConfigInvalid
 from agentctx.wire import CheckResult
@@ -53,6 +54,27 @@ async def test_a_key_that_others_may_read(tmp_path: Path, mode: int, status: str
     path = config(tmp_path, f'[embedding]\napi_key = "{KEY}"\n', mode)
     _, secrets = await results(path)
     assert (secrets.status, secrets.fixable) == (status, False)
+
+
+SECRETS = {
+    "embedding.api_key",
+    "embedding.next.api_key",
+    "rerank.api_key",
+    "vectors.token",
+    "proxy.openai_key",
+    "proxy.anthropic_key",
+    "proxy.gemini_key",
+}
+
+
+def test_every_secret_of_the_schema_is_known() -> None:
+    assert {".".join(path) for path in secret_paths(Settings)} >= SECRETS
+
+
+@pytest.mark.parametrize("key", sorted(SECRETS))
+async def test_any_key_that_others_may_read(tmp_path: Path, key: str) -> None:
+    _, secrets = await results(config(tmp_path, f'{key} = "{KEY}"\n'))
+    assert secrets.status == "warn"
 
 
 @pytest.mark.parametrize("text", ["[embedding", 'embedding = "x"'])

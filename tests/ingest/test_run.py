@@ -1,17 +1,22 @@
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from threading import Event
+from typing import Unpack
 
 import pytest
 
-from agentctx.errors import InvalidInput
+from agentctx.client.options import ListOptions
+from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.ingest.delivery import Target
 from agentctx.ingest.known import Labels
+from agentctx.ingest.progress import Silence
 from agentctx.ingest.report import Report
-from agentctx.ingest.run import Task, absolute, check, remove, shown
+from agentctx.ingest.run import Task, absolute, check, remove, run_pass, shown
 from agentctx.ingest.walk import Selection
+from agentctx.wire import EntryView, SaveRequest, SaveResult
 from tests.ingest.memory import Memory
-from tests.ingest.passes import counts, ingested
+from tests.ingest.passes import counts, ingested, task_for
 
 
 @pytest.fixture
@@ -147,6 +152,47 @@ def test_an_interrupted_walk_makes_nothing_missing(folder: Path) -> None:
         (folder / file).unlink()
     assert counts(ingested(memory, folder, stop=stop, removing=True)) == {}
     assert len(memory.entries) == 3
+
+
+class Unmounting(Memory):
+    """Takes the folder away while its entries are listed, or while its files are sent."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+        self.at = ""
+
+    def iterate(self, **options: Unpack[ListOptions]) -> Iterator[EntryView]:
+        yield from super().iterate(**options)
+        if self.at == "walk":
+            self.folder.rename(self.folder.with_name("away"))
+
+    def save_all(self, requests: Iterable[SaveRequest]) -> Iterator[SaveResult | AgentctxError]:
+        if self.at == "delivery":
+            self.folder.rename(self.folder.with_name("away"))
+            self.folder.mkdir()
+        yield from super().save_all(requests)
+
+
+@pytest.mark.parametrize("at", ["walk", "delivery"])
+def test_a_folder_that_goes_away_meanwhile_loses_nothing(folder: Path, at: str) -> None:
+    memory = Unmounting(folder)
+    ingested(memory, folder)
+    (folder / "a.md").write_text("another text\n")
+    memory.at, report = at, Report()
+    with pytest.raises(InvalidInput, match="Its entries were kept"):
+        run_pass(memory, task_for(folder), report, Silence(), Event())
+    remove(memory, report, Event())
+    assert (len(memory.entries), memory.forgotten) == (3, [])
+
+
+def test_a_file_that_an_editor_replaces_is_followed(folder: Path) -> None:
+    memory, task = Memory(), task_for(folder / "a.md")
+    (folder / "new").write_text("another text\n")
+    (folder / "new").replace(folder / "a.md")
+    report = Report()
+    run_pass(memory, task, report, Silence(), Event())
+    assert counts(report) == {"new": 1}
 
 
 def test_scopes_touch_nothing_else(folder: Path) -> None:

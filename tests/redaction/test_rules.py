@@ -123,6 +123,10 @@ def test_a_disabled_rule_is_not_used() -> None:
             "[a]\ndescription = ''\nkeywords = []\nregex = 'x+'",
             "a: .* too long: '\\+' repeats without an upper",
         ),
+        (
+            "[a]\ndescription = ''\nkeywords = []\nregex = 'a{0,5000}a{0,5000}a{0,5000}b'",
+            "a: .* too long: repeats in it",
+        ),
         ("[a]\ndescription = ''\nkeywords = []\nregex = 'x'\nchecks = ['no']", "a: there is no check 'no'"),
         ("[A_b]\ndescription = ''\nkeywords = []\nregex = 'x'", "A_b: an id is made of"),
         ("a = 1", "a: "),

@@ -1,0 +1,96 @@
+import os
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentctx.wire import ExportedEntry, ExportReply
+from tests.client.stub_daemon import StubDaemon, entry, status_reply
+
+Agentctx = Callable[..., int]
+
+
+@pytest.fixture
+def exporting(daemon: StubDaemon) -> StubDaemon:
+    found = ExportedEntry(entry=entry(), versions=[], chunks=[])
+    daemon.answer("GET", "/v1/status", (200, status_reply()))
+    daemon.answer("GET", "/v1/export", (200, ExportReply(entries=[found], next=None)))
+    return daemon
+
+
+def command(daemon: StubDaemon, *args: str) -> list[str]:
+    return [sys.executable, "-m", "agentctx", "--socket", str(daemon.socket), "export", *args]
+
+
+def test_a_file_is_private_and_has_every_line(
+    agentctx: Agentctx, exporting: StubDaemon, tmp_path: Path
+) -> None:
+    target = tmp_path / "memory.jsonl"
+    target.write_text("before")
+    assert agentctx("export", str(target)) == 0
+    assert len(target.read_text().splitlines()) == 2
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_a_link_stays_a_link(agentctx: Agentctx, exporting: StubDaemon, tmp_path: Path) -> None:
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    link = tmp_path / "memory.jsonl"
+    link.symlink_to(folder / "real.jsonl")
+    assert agentctx("export", str(link)) == 0
+    assert link.is_symlink()
+    assert len((folder / "real.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_fifo_is_written_to_and_stays(agentctx: Agentctx, exporting: StubDaemon, tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.extend(fifo.read_text().splitlines()))
+    reader.start()
+    assert agentctx("export", str(fifo)) == 0
+    reader.join()
+    assert len(read) == 2
+    assert stat.S_ISFIFO(fifo.stat().st_mode)
+
+
+def test_stdout_by_its_device_is_added_to(exporting: StubDaemon, tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    target.write_text("before\n")
+    with target.open("a") as out:
+        subprocess.run(command(exporting, "/dev/stdout", "--quiet"), stdout=out, check=True)
+    assert len(target.read_text().splitlines()) == 3
+    piped = subprocess.run(command(exporting, "/dev/stdout"), capture_output=True, check=True)
+    assert len(piped.stdout.splitlines()) == 2
+
+
+@pytest.mark.parametrize("name", ["folder", "missing/file", "circle", "file/below"])
+def test_what_cannot_be_a_file_is_refused_before_anything_is_fetched(
+    agentctx: Agentctx,
+    exporting: StubDaemon,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    assert agentctx("export", str(tmp_path / name)) == 1
+    error, hint = capsys.readouterr().err.splitlines()
+    assert str(tmp_path / name) in error
+    assert hint.startswith("hint: ")
+    assert not exporting.seen
+
+
+def test_a_full_device_is_named(
+    agentctx: Agentctx, exporting: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert agentctx("export", "/dev/full", "--quiet") == 1
+    error, hint = capsys.readouterr().err.splitlines()
+    assert error == "error: /dev/full cannot be written: No space left on device."
+    assert hint.startswith("hint: Free space")

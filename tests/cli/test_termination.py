@@ -1,0 +1,34 @@
+import os
+import signal
+
+import pytest
+
+from agentctx.cli.termination import end_on_termination
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_the_first_signal_ends_the_block_and_the_next_ones_do_not_disturb(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    tidied = []
+
+    def work() -> None:
+        try:
+            os.kill(os.getpid(), number)
+        finally:
+            os.kill(os.getpid(), number)
+            tidied.append(True)
+
+    with pytest.raises(SystemExit) as caught, end_on_termination():
+        work()
+    assert caught.value.code == 128 + number
+    assert tidied
+    assert signal.getsignal(number) == before
+
+
+def test_what_was_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with end_on_termination():
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
