@@ -66,8 +66,7 @@ class Core:
 
     async def namespace_of(self, entry_id: str) -> str | None:
         """Of a live entry; None when there is none with this id."""
-        entry = await self.storage.get(entry_id)
-        return None if entry is None else entry.namespace
+        return await self.storage.namespace_of(entry_id)
 
     @property
     def queue(self) -> EmbeddingQueue | None:

@@ -17,7 +17,7 @@ from agentctx.errors import AgentctxError, NotFound
 from agentctx.server.service import Peer
 from agentctx.storage.entries import ErasureListener
 from agentctx.storage.records import Entry, Filter
-from agentctx.stores.copies import is_copy
+from agentctx.stores.copies import copies_among
 from agentctx.times import format_time
 from agentctx.wire import ForgetReply
 
@@ -78,12 +78,9 @@ class Forgetting(PartsHolder):
         hits = await storage.search_words(entry.content, wanted, MOST_LOOKED_AT)
         found = await storage.resolve([hit.chunk for hit in hits], wanted)
         ids = dict.fromkeys(chunk.entry.id for chunk in found.values() if chunk.entry.origin == "capture")
-        copies = []
-        for other_id in ids:
-            other = None if other_id == entry.id else await storage.get(other_id)
-            if other is not None and is_copy(entry.content, other.content):
-                copies.append(other_id)
-        return copies
+        others = {each: await storage.get(each) for each in ids if each != entry.id}
+        contents = {each: other.content for each, other in others.items() if other is not None}
+        return await asyncio.to_thread(copies_among, entry.content, contents)
 
     async def _is_removed(self, entry_id: str, peer: Peer) -> bool:
         try:

@@ -20,7 +20,7 @@ from agentctx.daemon.service import DaemonService
 from agentctx.errors import ConfigInvalid
 from agentctx.model_adapters.context_source import ContextQuestion, GivenContext
 from agentctx.model_adapters.conversation import ConversationMemory, RecentConversations
-from agentctx.model_adapters.injector import Injector
+from agentctx.model_adapters.injector import Failures, Injector
 from agentctx.proxy.access import NamespaceAccess, TokenAccess, read_token, token_file
 from agentctx.proxy.app import PREFIX, Proxy, nobody_listens
 from agentctx.proxy.upstream import Upstreams
@@ -68,6 +68,7 @@ class Injectors:
         self._settings = settings
         self._telemetry = telemetry
         self._memories: dict[int, ConversationMemory] = {}
+        self._failures = Failures()
 
     def of(self, peer: Peer) -> Injector:
         """For one call of this peer."""
@@ -77,6 +78,7 @@ class Injectors:
             deadline_s=self._settings.injection.deadline_ms / 1_000,
             conversations=self._memory(peer.uid),
             telemetry=self._telemetry,
+            failures=self._failures,
         )
 
     def blocks(self, uid: int, key: str) -> list[str]:

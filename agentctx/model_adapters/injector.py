@@ -57,6 +57,22 @@ class Prepared:
     """The entries in all blocks of the conversation, this call's first, then the latest."""
 
 
+class Failures:
+    """Logs why a call has no context: once, until another reason comes or context does."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def tell(self, error: Exception) -> None:
+        reason = f"{failure_code(error)}: {type(error).__name__}"
+        if reason != self._last:
+            self._last = reason
+            _warn(failure_code(error), error)
+
+    def end(self) -> None:
+        self._last = ""
+
+
 class Injector:
     """What adapter and proxy do before each LLM call.
 
@@ -66,6 +82,7 @@ class Injector:
         deadline_s: a source that takes longer is not waited for.
         conversations: where the blocks given are kept; by default in this process.
         telemetry: is told how each call ended.
+        failures: shared by injectors that are to tell the same failure once between them.
     """
 
     def __init__(
@@ -76,13 +93,14 @@ class Injector:
         deadline_s: float = DEADLINE_S,
         conversations: ConversationMemory | None = None,
         telemetry: Telemetry = NO_TELEMETRY,
+        failures: Failures | None = None,
     ) -> None:
         self._source = source
         self._position = position
         self._deadline_s = deadline_s
         self._conversations = conversations or RecentConversations()
         self._telemetry = telemetry
-        self._last_failure = ""
+        self._failures = failures or Failures()
         self.outcomes: Counter[str] = Counter()
         """How many calls ended with each outcome."""
 
@@ -91,7 +109,7 @@ class Injector:
         try:
             prepared = await self._given(dialect, body, scope)
         except Exception as error:  # noqa: BLE001 - not even a bug of ours fails an LLM call
-            self._failed(error)
+            self._failures.tell(error)
             prepared = Prepared(body=body, outcome=failure_code(error))
         self._tell(prepared.outcome)
         return prepared
@@ -105,7 +123,7 @@ class Injector:
             if key is not None:
                 self._conversations.link(key, prepared.key, prepared.turn)
         except Exception as error:  # noqa: BLE001 - the model has answered: nothing of ours may spoil it
-            self._failed(error)
+            self._failures.tell(error)
             return True
         return key is not None
 
@@ -145,12 +163,12 @@ class Injector:
                 context = await self._source.context(question)
         except TimeoutError:
             error = DeadlineExceeded(f"no context came within {self._deadline_s:g} s")
-            self._failed(error)
+            self._failures.tell(error)
             return None, error.code
         except Exception as error:  # noqa: BLE001 - whatever a source raises, the call goes out
-            self._failed(error)
+            self._failures.tell(error)
             return None, failure_code(error)
-        self._last_failure = ""
+        self._failures.end()
         return context, None
 
     def _remember(self, key: str, planned: Plan, new: GivenContext | None) -> None:
@@ -170,13 +188,6 @@ class Injector:
             self._telemetry.injected(self._position, outcome)
         else:
             self._telemetry.not_injected(outcome)
-
-    def _failed(self, error: Exception) -> None:
-        """Log why a call has no context: once, until another reason comes or context does."""
-        reason = f"{failure_code(error)}: {type(error).__name__}"
-        if reason != self._last_failure:
-            self._last_failure = reason
-            _warn(failure_code(error), error)
 
 
 def _entries_of(new: GivenContext | None, given: Conversation) -> tuple[str, ...]:

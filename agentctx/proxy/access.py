@@ -74,11 +74,16 @@ class TokenAccess:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = scope["headers"]
         require_no_browser(headers)
-        scope, has_token = without_token_path(scope, self._token)
+        inner, has_token = without_token_path(scope, self._token)
         passed = list(headers) if has_token else without_token(headers, self._token)
         state = {**scope.get("state", {}), "peer": self._peer}
         passed = with_namespace(passed, self._namespaces)
-        await self._app({**scope, "headers": passed, "state": state}, receive, send)
+        inner = {**inner, "headers": passed, "state": state}
+        try:
+            await self._app(inner, receive, send)
+        finally:
+            # Whoever counts requests looks at the scope that came in.
+            scope.update({"route": inner["route"]} if "route" in inner else {})
 
 
 def require_no_browser(headers: Headers) -> None:

@@ -98,7 +98,7 @@ class Upstreams:
             )
         require_inside(request.target)
         url = httpx.URL(base)
-        return url.copy_with(raw_path=url.raw_path.rstrip(b"/") + request.target)
+        return url.copy_with(raw_path=url.raw_path.rstrip(b"/") + in_ascii(request.target))
 
     def _timeouts(self) -> dict[str, float]:
         return {
@@ -115,6 +115,11 @@ class Upstreams:
         return httpx.AsyncClient(
             limits=limits, trust_env=self._use_environment_proxies, follow_redirects=False
         )
+
+
+def in_ascii(target: bytes) -> bytes:
+    """The target with every byte that an address may not hold percent-encoded."""
+    return b"".join(bytes([byte]) if 0x20 < byte < 0x7F else b"%%%02X" % byte for byte in target)
 
 
 def require_inside(target: bytes) -> None:

@@ -12,8 +12,8 @@ from agentctx.access.turns import Turns
 from agentctx.errors import AccessDenied, AgentctxError, NotFound
 from agentctx.server.service import Examination, Listing, Peer, Service
 from agentctx.storage.audit import AuditQuery
-from agentctx.storage.transfer import Selection
 from agentctx.storage.injections import Visible, everything
+from agentctx.storage.transfer import Selection
 from agentctx.wire import (
     AuditPage,
     AuditVerdict,

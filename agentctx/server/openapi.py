@@ -10,9 +10,20 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from agentctx.wire import doctor, entries, failures, injections, operations, questions
+from agentctx.wire import (
+    audit,
+    doctor,
+    entries,
+    failures,
+    injections,
+    operations,
+    questions,
+    reembed,
+    transfer,
+    trust,
+)
 
-_MODULES = (doctor, entries, failures, injections, operations, questions)
+_MODULES = (audit, doctor, entries, failures, injections, operations, questions, reembed, transfer, trust)
 
 
 def describe_fields(app: FastAPI) -> Callable[[], dict[str, Any]]:

@@ -81,10 +81,12 @@ def _commit_together(
         # Nobody could begin: trying each alone would only wait for the same lock again and again.
         return [Failed(error_for_caller(error))] * len(functions), 0
     try:
-        outcomes = [_in_savepoint(connection, function) for function in functions]
-        if fault := _fault_among(outcomes):
-            _roll_back(connection)
-            return [fault] * len(functions), 0
+        outcomes: list[Outcome] = []
+        for function in functions:
+            outcomes.append(_in_savepoint(connection, function))
+            if fault := _fault_among(outcomes[-1:]):
+                _roll_back(connection)
+                return [fault] * len(functions), 0
         connection.execute("COMMIT")
     except Error:
         _roll_back(connection)
@@ -93,13 +95,19 @@ def _commit_together(
 
 
 def _in_savepoint(connection: Connection, function: WriteFunction[Any]) -> Outcome:
-    """Raises Error when SQLite has undone the transaction, and the savepoint with it."""
+    """Raises Error when SQLite has undone the transaction, and the savepoint with it.
+
+    After a fault of the disk the savepoint is left open; the caller rolls everything back.
+    """
     connection.execute("SAVEPOINT member")
     outcome: Outcome
     try:
         outcome = Done(function(connection))
     except Exception as error:  # noqa: BLE001 (handed to the caller of the function)
         outcome = Failed(error_for_caller(error))
+        if is_disk_fault(error):
+            # The transaction is lost, and SQLite may have undone it: the savepoint would be missed instead.
+            return outcome
         connection.execute("ROLLBACK TO member")
     connection.execute("RELEASE member")
     return outcome

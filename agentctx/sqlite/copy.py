@@ -21,6 +21,8 @@ PAGES_A_STEP: Final = 2_000
 """Between two steps a copy can be stopped."""
 ROWS_A_STEP: Final = 32
 """Between two steps the other threads get their turn: the interpreter alone would let them wait for 5 ms."""
+_STEPS_A_LOOK: Final = 1_000
+"""Steps of SQLite's own check between two looks at whether it was stopped."""
 _MARSHAL_WITHOUT_REFERENCES: Final = 2
 _MOST_PROBLEMS: Final = 5
 _FULL_ERRNOS: Final = frozenset({28, 122})
@@ -43,9 +45,13 @@ class Pace:
         self._rests = rests
         self._resumed = time.thread_time()
 
+    @property
+    def is_stopped(self) -> bool:
+        return self._stop.is_set()
+
     def step(self) -> None:
         """Between two pieces of work. Raises `StorageClosed` when it was stopped."""
-        if self._stop.is_set():
+        if self.is_stopped:
             raise StorageClosed("the copy was stopped")
         if not self._rests:
             return
@@ -118,8 +124,11 @@ def check_copy(path: Path, digest: str | None = None, *, pace: Pace | None = Non
 
     Raises:
         StorageFailed: it is damaged or no database, or its rows do not have this digest.
+        StorageClosed: `pace` was stopped.
     """
+    pace = pace or Pace()
     with closing(open_connection(path, readonly=True)) as connection:
+        connection.set_progress_handler(lambda: pace.is_stopped, _STEPS_A_LOOK)
         try:
             problems = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)")]
             if problems != ["ok"]:
@@ -129,6 +138,8 @@ def check_copy(path: Path, digest: str | None = None, *, pace: Pace | None = Non
                 )
             found = digest_rows(connection, pace=pace)
         except Error as error:
+            if pace.is_stopped:
+                raise StorageClosed("the copy was stopped") from error
             raise translated(error, f"cannot read {path}") from error
     if digest is not None and found != digest:
         raise StorageFailed(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from agentctx.errors import DeadlineExceeded, StorageClosed, StorageFailed
 from agentctx.sqlite.connection_thread import ConnectionThread, finish
@@ -17,6 +18,8 @@ from agentctx.sqlite.driver import Connection, OperationalError
 T = TypeVar("T")
 
 PAUSE_PATIENCE_S: Final = 3.0
+END_PATIENCE_S: Final = 1.0
+"""For reads that were told to end."""
 READ_TIMEOUT_S: Final = 2.0
 """An open reader keeps the WAL from being emptied, and with it deleted text on the disk."""
 WAIT_TIMEOUT_S: Final = 20.0
@@ -35,6 +38,7 @@ class Readers:
         self._free = list(threads)
         self._turn = asyncio.Semaphore(self._size)
         self._closed = asyncio.Event()
+        self._reads: set[_Read] = set()
 
     @classmethod
     async def open(cls, path: str | Path, size: int) -> Self:
@@ -59,22 +63,25 @@ class Readers:
         *,
         timeout_s: float = READ_TIMEOUT_S,
         wait_s: float = WAIT_TIMEOUT_S,
+        stop: threading.Event | None = None,
     ) -> T:
         """Run one function in a read transaction and return its result: rows, never a cursor.
 
         All its statements see the same snapshot; temporary tables it makes are gone afterwards. When the
         caller is cancelled, the running statement is interrupted and the connection made clean first.
 
+        A function that does more than to read looks at `stop` now and then, and ends once it is set.
+
         Raises:
             DeadlineExceeded: no connection was free for `wait_s` seconds, or the function ran for
                 `timeout_s`. An event loop that is held up meanwhile costs a read nothing of its time.
-            StorageFailed: SQLite could not read.
+            StorageFailed: SQLite could not read, or the read was ended because the disk has failed.
             StorageClosed: after `close`.
             Exception: whatever the function raised.
         """
         await self._take_turn(wait_s)
         try:
-            return await self._run_on_free(fn, timeout_s)
+            return await self._run_on_free(fn, timeout_s, stop)
         finally:
             self._turn.release()
 
@@ -85,12 +92,16 @@ class Readers:
         except TimeoutError as error:
             raise _too_late(wait_s) from error
 
-    async def _run_on_free(self, fn: Callable[[Connection], T], timeout_s: float) -> T:
+    async def _run_on_free(
+        self, fn: Callable[[Connection], T], timeout_s: float, stop: threading.Event | None
+    ) -> T:
         thread = self._free.pop() if self._free else await self._opened()
         running = _Running(timeout_s)
         reading = asyncio.ensure_future(
             thread.run(lambda connection: running.timed(lambda: _in_snapshot(connection, fn)))
         )
+        read = _Read(thread, reading, stop)
+        self._reads.add(read)
         try:
             while not reading.done() and not running.is_too_long:
                 await asyncio.wait([reading], timeout=running.left_s)
@@ -101,33 +112,57 @@ class Readers:
             await finish(asyncio.ensure_future(_stop(thread, reading)))
             raise
         finally:
+            self._reads.discard(read)
             self._free.append(thread)
+        if read.was_ended and (error := reading.exception()):
+            raise StorageFailed(
+                "the read was ended: the disk has failed, and the database is opened anew", hint="Ask again."
+            ) from error
         return reading.result()
 
     @contextlib.asynccontextmanager
-    async def paused(self, patience_s: float = PAUSE_PATIENCE_S) -> AsyncIterator[None]:
+    async def paused(
+        self, patience_s: float = PAUSE_PATIENCE_S, *, insists: bool = False
+    ) -> AsyncIterator[None]:
         """Close all connections for as long as the block takes; reads wait, within their own deadlines.
+
+        With `insists`, reads that last longer than `patience_s`, a backup among them, are ended then.
 
         Raises:
             StorageFailed: reads that run did not end within `patience_s`. Nothing was closed.
         """
-        turns = 0
+        turns: list[asyncio.Semaphore] = []
         try:
+            if not await self._take_all(turns, patience_s):
+                if insists:
+                    await self._end_reads()
+                if not (insists and await self._take_all(turns, END_PATIENCE_S)):
+                    raise StorageFailed("the database is being read and cannot be closed")
             try:
-                async with asyncio.timeout(patience_s):
-                    while turns < self._size:
-                        await self._turn.acquire()
-                        turns += 1
-            except TimeoutError as error:
-                raise StorageFailed("the database is being read and cannot be closed") from error
-            await self._close_threads()
-            try:
+                await self._close_threads()
                 yield
             finally:
                 await self._reopen()
         finally:
-            for _ in range(turns):
-                self._turn.release()
+            for turn in turns:
+                turn.release()
+
+    async def _take_all(self, turns: list[asyncio.Semaphore], patience_s: float) -> bool:
+        """Take all turns that are not among `turns` yet; False when some did not come in time."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience_s):
+                while len(turns) < self._size:
+                    await self._turn.acquire()
+                    turns.append(self._turn)
+        return len(turns) == self._size
+
+    async def _end_reads(self) -> None:
+        """Have what is being read end before its time; what does not is left alone in the end."""
+        ending = [asyncio.ensure_future(read.end()) for read in self._reads]
+        if ending:
+            _, late = await asyncio.wait(ending, timeout=END_PATIENCE_S)
+            for each in late:
+                each.cancel()
 
     async def close(self) -> None:
         """Let what runs finish, refuse what waits, close all connections. Idempotent."""
@@ -135,11 +170,13 @@ class Readers:
         await self._close_threads()
 
     async def _close_threads(self) -> None:
-        closing = asyncio.gather(*(thread.close() for thread in self._threads))
-        await finish(closing)
-        if not self._closed.is_set():
-            self._threads.clear()
-            self._free.clear()
+        try:
+            await finish(asyncio.gather(*(thread.close() for thread in self._threads)))
+        finally:
+            # A cancelled caller too leaves none that is closed for others to read with.
+            if not self._closed.is_set():
+                self._threads.clear()
+                self._free.clear()
 
     async def _reopen(self) -> None:
         """What cannot be opened now is opened by the read that needs it."""
@@ -155,6 +192,24 @@ class Readers:
         if self._closed.is_set():
             await thread.close()
         return thread
+
+
+class _Read:
+    """One that runs."""
+
+    def __init__(
+        self, thread: ConnectionThread, reading: asyncio.Future[Any], stop: threading.Event | None
+    ) -> None:
+        self.was_ended = False
+        self._thread = thread
+        self._reading = reading
+        self._stop = stop
+
+    async def end(self) -> None:
+        self.was_ended = True
+        if self._stop is not None:
+            self._stop.set()
+        await _stop(self._thread, self._reading)
 
 
 class _Running:

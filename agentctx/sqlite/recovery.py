@@ -36,8 +36,12 @@ _FRAME_HEADER_BYTES: Final = 24
 class Pausable(Protocol):
     """Other connections to the same database."""
 
-    def paused(self, patience_s: float = 3.0) -> contextlib.AbstractAsyncContextManager[None]:
+    def paused(
+        self, patience_s: float = 3.0, *, insists: bool = False
+    ) -> contextlib.AbstractAsyncContextManager[None]:
         """All of them are closed inside the block; who wants one waits.
+
+        With `insists`, whatever is done with them longer than `patience_s` is ended.
 
         Raises:
             StorageFailed: they are in use for too long. Nothing was closed.
@@ -87,7 +91,8 @@ class Recovery:
         anchor = await ConnectionThread.open(self._path, readonly=True)
         try:
             await anchor.run(_touch)
-            async with self._others.paused() if self._others else contextlib.nullcontext():
+            # A backup takes long and can be made again; nothing is saved until this is done.
+            async with self._others.paused(insists=True) if self._others else contextlib.nullcontext():
                 await writing.close()
                 await anchor.close()
                 return await self._reopen(self._acknowledged)

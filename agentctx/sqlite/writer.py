@@ -94,6 +94,7 @@ class Writer:
         """Why nothing can be written at present."""
         self._checkpoint_fault: Error | None = None
         self._thread = thread
+        self._is_open = True
         self._path = Path(path).absolute()
         self._others: Pausable | None = None
         self._is_sound = asyncio.Event()
@@ -179,31 +180,46 @@ class Writer:
         self._refuse_while_faulty()
         others = self._others.paused(patience_ms / 1_000) if self._others else contextlib.nullcontext()
         async with self._in_use, others:
+            if self._closed:
+                raise StorageClosed("the database is closed for writing")
             if not await self.checkpoint(patience_ms=patience_ms):
                 raise StorageFailed("the database is being read by another program")
-            await self._thread.close()
-            try:
-                return await finish(asyncio.ensure_future(asyncio.to_thread(work, self._path)))
-            finally:
-                await self._reopen()
+            # To its end even if the caller goes away: half of it would leave the writer without a connection.
+            return await finish(asyncio.ensure_future(self._closed_for(work)))
+
+    async def _closed_for(self, work: Callable[[Path], T]) -> T:
+        await self._thread.close()
+        try:
+            return await finish(asyncio.ensure_future(asyncio.to_thread(work, self._path)))
+        finally:
+            await self._reopen()
 
     async def _reopen(self) -> None:
-        """Open the connection again, as often as it takes, until closed. Nothing is lost: all is synced."""
+        """Open the connection again. Nothing is lost if that fails: all is synced; the worker tries again."""
+        try:
+            self._thread = await ConnectionThread.open(self._path)
+        except StorageFailed as error:
+            _say(log.warning, "database_does_not_reopen", problem=error.message)
+            self._is_open = False
+            self._refuse_from_now_on(error)
+            self._wake.set()
+        else:
+            self._is_open = True
+            self.fault = None
+            self._is_sound.set()
+
+    async def _reopen_at_last(self) -> None:
+        """Open the connection again, as often as it takes, until closed."""
         attempts = 0
-        while not self._closed:
-            try:
-                self._thread = await finish(asyncio.ensure_future(ConnectionThread.open(self._path)))
-            except StorageFailed as error:
-                self._refuse_from_now_on(error)
-                _say(log.warning, "database_does_not_reopen", problem=error.message, attempts=attempts + 1)
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(pause_s(attempts)):
-                        await self._stopped.wait()
-                attempts += 1
-            else:
-                self.fault = None
-                self._is_sound.set()
-                return
+        while not (self._is_open or self._closed):
+            await self._pause(attempts)
+            await self._reopen()
+            attempts += 1
+
+    async def _pause(self, attempts: int) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(pause_s(attempts)):
+                await self._stopped.wait()
 
     async def sound(self) -> None:
         """Wait until writes are taken: at once unless the disk has failed."""
@@ -214,19 +230,25 @@ class Writer:
         self._closed = True
         self._wake.set()
         self._stopped.set()
+        await finish(asyncio.ensure_future(self._end()))
+
+    async def _end(self) -> None:
         try:
-            await finish(asyncio.ensure_future(asyncio.wait([self._worker])))
+            await asyncio.wait([self._worker])
         finally:
-            if self.fault is None:
-                await self._thread.close()
-            else:
-                await close_keeping_wal(self._thread, self._path)
+            async with self._in_use:  # `while_closed` opens the connection again
+                if self.fault is None:
+                    await self._thread.close()
+                else:
+                    await close_keeping_wal(self._thread, self._path)
 
     async def _work(self) -> None:
         try:
             while await self._group_is_ready():
                 async with self._in_use:
-                    if self.fault is not None:
+                    if not self._is_open:
+                        await self._reopen_at_last()
+                    elif self.fault is not None:
                         await self._recover()
                     elif self._waiting:
                         await self._commit(self._take())
@@ -341,9 +363,7 @@ class Writer:
             except StorageFailed as error:
                 self.fault = error
                 _say(log.warning, "database_still_fails", problem=error.message, attempts=attempts + 1)
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(pause_s(attempts)):
-                        await self._stopped.wait()
+                await self._pause(attempts)
                 attempts += 1
             else:
                 self.fault = self._checkpoint_fault = None

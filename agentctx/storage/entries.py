@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from agentctx.storage.records import Draft, Entry, Filter, IdempotencyKey, Revision, Saved
 from agentctx.storage.transfer import ExportPage, Selection
 
+SWEEP_STEP: Final = 100
+"""Entries removed in one transaction at most: saves wait for it."""
 ErasureListener: TypeAlias = Callable[[Sequence[str]], None]
 """Is told the ids of entries that were forgotten or whose time is over, once they are gone."""
 
@@ -58,6 +60,10 @@ class EntryStorage(Protocol):
         """The live version, or the one named. Expired entries are gone."""
         ...
 
+    async def namespace_of(self, entry_id: str) -> str | None:
+        """Of a live entry, also of a damaged one, which can be forgotten; None when there is none."""
+        ...
+
     async def find(self, namespace: str, collection: str, key: str) -> Entry | None: ...
 
     async def history(self, entry_id: str) -> list[Entry]:
@@ -85,8 +91,8 @@ class EntryStorage(Protocol):
         """
         ...
 
-    async def sweep(self, *, limit: int = 1_000) -> int:
-        """Remove expired entries and forgotten idempotency keys; returns the number of entries."""
+    async def sweep(self, *, limit: int = SWEEP_STEP) -> int:
+        """Remove up to `limit` expired entries, and forgotten idempotency keys; returns how many entries."""
         ...
 
     def tell_erased(self, listener: ErasureListener) -> None:

@@ -132,8 +132,8 @@ class Saved:
     """Whether the entry owes embeddings now, from this save or an earlier one."""
     embedded: bool = False
     """Whether an enabled space exists at all."""
-    erased: str | None = None
-    """An expired entry with the same key, which was removed for it."""
+    erased: tuple[str, ...] = ()
+    """Expired entries with the same key, or the id of an imported one, which were removed for it."""
     quarantined: bool = False
     """Whether no answer may hold it."""
 

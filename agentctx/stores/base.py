@@ -18,7 +18,7 @@ from agentctx.screening.screener import Screener, no_screening
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Clock, Draft, Entry, Filter, IdempotencyKey, Job, Revision, Saved
 from agentctx.stores.bodies import Body, Kind
-from agentctx.stores.drafts import counted, defaults, header, labels, revised_draft, screened
+from agentctx.stores.drafts import counted, defaults, header, labels, revised_draft, screened, without_cleared
 from agentctx.stores.fields import Envelope, check
 from agentctx.stores.redaction import redact_fields, redact_name
 from agentctx.times import parse_duration
@@ -135,12 +135,16 @@ class EntryStore:
         ttl: str | None = None,
         principal: int | None = None,
     ) -> StoreResult:
-        """Change some fields of an entry; the others stay.
+        """Change some fields of an entry; the others stay. `clear` in the changes names those to take away.
 
         Raises:
             NotFound, VersionConflict, InvalidInput, SecretRefused.
         """
-        redacted, kinds = await self._redact(changes, "this entry cannot be changed so")
+        given = {name: value for name, value in changes.items() if name != "clear"}
+        cleared = changes.get("clear") or ()
+        if both := [name for name in cleared if name in given]:
+            raise InvalidInput(f"this edit both sets and clears {both[0]}", hint="Do one of them.")
+        redacted, kinds = await self._redact(given, "this entry cannot be changed so")
         expires = self._expires(ttl)
 
         def revision(entry: Entry, _: Draft | None) -> Draft:
@@ -150,8 +154,11 @@ class EntryStore:
                 # The text is no longer the file's: its places would be wrong.
                 values.pop("file", None)
             what = f"this {entry.collection} cannot be changed so"
+            values = without_cleared(kind, values, cleared, what=what)
             checked = check(kind.model, values, self._limits, what=what)
-            return revised_draft(entry, kind, kind.compose(checked), expires=expires or entry.expires)
+            draft = revised_draft(entry, kind, kind.compose(checked), expires=expires or entry.expires)
+            # What it says now is whose who changed it: so it counts, and so it can be revoked.
+            return draft if principal is None else replace(draft, principal=principal)
 
         found: list[tuple[str, ...]] = []
         screened = self._screened_revision(revision, found)

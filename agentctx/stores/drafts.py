@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
+from agentctx.errors import InvalidInput
 from agentctx.screening.screener import Screener
 from agentctx.storage.records import Draft, Entry
 from agentctx.stores.bodies import NEW_COUNTS, Body, Kind
@@ -32,6 +34,25 @@ def defaults(kind: Kind) -> dict[str, Any]:
     """What a kind's optional fields are when nobody gives them."""
     fields = kind.model.model_fields.items()
     return {name: field.get_default() for name, field in fields if not field.is_required()}
+
+
+def without_cleared(
+    kind: Kind, values: Mapping[str, Any], cleared: Sequence[str], *, what: str
+) -> dict[str, Any]:
+    """The fields of an entry without those that an edit takes away.
+
+    Raises:
+        InvalidInput: a field is none of this kind, or one that an entry must have.
+    """
+    for name in cleared:
+        if name not in kind.fields:
+            raise InvalidInput(
+                f"{what}: {name} is not a field of it",
+                hint=f"Its fields are {', '.join(kind.model.model_fields)}.",
+            )
+        if kind.model.model_fields[name].is_required():
+            raise InvalidInput(f"{what}: it must have {name}", hint=f"Give {name} another value.")
+    return {name: value for name, value in values.items() if name not in cleared}
 
 
 def header(kind: Kind, body: Body, agent: str, created: int) -> str:

@@ -96,6 +96,7 @@ def happened_again(entry: Entry, draft: Draft | None) -> Draft:
         trust=draft.trust,
         expires=draft.expires or entry.expires,
         derived_from=draft.derived_from,
+        principal=draft.principal,
     )
 
 

@@ -51,11 +51,9 @@ def _by_index(query: Vector, count: int, condition: Condition, collection: Colle
     return [hit_of(*row) for row in zip(*columns, strict=True)]
 
 
-def has_more(
-    collection: Collection, condition: Condition, count: int, *, ids: list[str] | None = None
-) -> bool:
-    """Whether more than `count` records fit, `ids` being the only ones that may."""
-    return len(collection.get(ids=ids, where=condition, limit=count + 1, include=[])["ids"]) > count
+def has_more(collection: Collection, condition: Condition, count: int) -> bool:
+    """Whether more than `count` records fit."""
+    return len(collection.get(where=condition, limit=count + 1, include=[])["ids"]) > count
 
 
 def _by_all_vectors(query: Vector, k: int, condition: Condition, collection: Collection) -> list[VectorHit]:

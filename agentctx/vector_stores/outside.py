@@ -56,7 +56,11 @@ class OutsideVectors(Protocol):
         session: str | None = None,
         among: Sequence[int] | None = None,
     ) -> list[tuple[int, float]]:
-        """The `limit` nearest chunks of the namespace by cosine distance, ascending, of `among` only."""
+        """The `limit` nearest chunks of the namespace by cosine distance, ascending.
+
+        With `among`, those of these chunks: whoever names them has chosen them by namespace, collections and
+        session already, and a store need not look again.
+        """
         ...
 
     async def distances(self, space: int, query: Vector, chunks: Sequence[int]) -> dict[int, float]:

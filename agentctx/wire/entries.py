@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from agentctx.wire.failures import ErrorReply
 from agentctx.wire.names import (
     DEFAULT_NAMESPACE,
     STRICT,
+    EditableField,
     EmbeddingState,
     Origin,
     PlaceUnit,
@@ -125,7 +127,10 @@ class SaveManyReply:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EditRequest:
-    """Fields to change in an entry; absent fields stay. `if_version` guards against lost updates."""
+    """Fields to change in an entry; absent fields stay. `if_version` guards against lost updates.
+
+    In JSON, null takes a field away, as its name in `clear` does; what an entry must have is refused.
+    """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
@@ -142,6 +147,14 @@ class EditRequest:
     if_version: int | None = None
     """The version that was read; another live one is a 409."""
     wait: Literal["embedded"] | None = None
+    clear: list[EditableField] | None = None
+    """Fields to take away: `category` is the default one again, `tags` are none."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Callable[[Any], Any]) -> dict[str, Any]:
+        # A core schema is a plain dict, so the protocol needs no pydantic for it.
+        function = {"type": "no-info", "function": _nulls_cleared}
+        return {"type": "function-before", "function": function, "schema": handler(source)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -221,3 +234,13 @@ class OutcomeRequest:
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
     success: bool
+
+
+def _nulls_cleared(body: Any) -> Any:
+    """The body of an edit with its nulls named in `clear`; one of another shape is returned as it is."""
+    if not isinstance(body, dict) or not isinstance(body.get("clear"), list | None):
+        return body
+    named = body.get("clear") or []
+    nulls = [name for name in get_args(EditableField) if name in body and body[name] is None]
+    rest = {name: value for name, value in body.items() if name not in (*nulls, "clear")}
+    return {**rest, "clear": [*named, *nulls]} if named or nulls else rest

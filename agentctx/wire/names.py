@@ -27,6 +27,10 @@ Verdict = Literal[
 Quarantine = Literal["screened", "revoked"]
 """Why no answer may hold an entry: its text was flagged, or its source revoked."""
 EmbeddingState = Literal["pending", "done", "off"]
+EditableField = Literal[
+    "content", "category", "tags", "source", "trigger", "error_pattern", "diagnosis", "fix"
+]
+"""Fields of an entry that an edit may set or take away."""
 PlaceUnit = Literal["line", "page", "slide", "sheet", "cell"]
 CheckStatus = Literal["pass", "warn", "fail", "skip"]
 ReembedStage = Literal["off", "held", "building", "comparing", "ready", "kept"]

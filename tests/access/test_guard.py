@@ -100,6 +100,17 @@ async def test_what_has_expired_elsewhere_is_like_what_never_was(machine: Machin
     assert await seen(machine.http, "explain", foreign.id) == await seen(machine.http, "explain", MISSING)
 
 
+async def test_a_damaged_entry_is_as_unknown_as_any_to_others_and_can_be_forgotten_by_its_own(
+    machine: Machine,
+) -> None:
+    mine = await save(machine.core, key="k", namespace="mine", content="a")
+    theirs = await save(machine.core, key="k", namespace="theirs", content="a")
+    await machine.core.storage._writer.run(lambda conn: conn.execute("UPDATE entries SET content = 'b'"))
+    for what in ("versions", "edit", "forget"):
+        assert await seen(machine.http, what, theirs.id) == await seen(machine.http, what, MISSING)
+    assert (await machine.http.delete(f"/v1/entries/{mine.id}")).status_code == 200
+
+
 async def test_what_may_be_read_but_not_changed_says_so(machine: Machine) -> None:
     readable = await save(machine.core, key="k", namespace="read", content="a")
     assert (await machine.http.get(f"/v1/entries/{readable.id}")).status_code == 200

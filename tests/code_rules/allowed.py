@@ -45,6 +45,7 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (_OPENED, "agentctx/sqlite/wipe.py", "wipe_gaps"): "the database, while no connection is open",
     (_OPENED, "agentctx/sqlite/copy.py", "_sync"): "a copy that nobody uses yet, or its folder",
     (_OPENED, "agentctx/sqlite/migrate.py", "_read"): "scripts of migrations",
+    (_OPENED, "agentctx/storage/sqlite/backup.py", "_is_without_wal"): "never the daemon's own database",
     (_OPENED, "agentctx/storage/backups.py", "read_record"): "the record beside a backup",
     (_OPENED, "agentctx/storage/backups.py", "_write"): "the record beside a backup",
     (_OPENED, "agentctx/daemon/lock.py", "_open"): "lock files",

@@ -197,10 +197,12 @@ class CoreMemory:
 
     async def _filled(self) -> None:
         """A space that is new at a start owes what is there once its model has answered."""
-        keeper = self._core.keeper
-        assert keeper is not None
+        lanes = self._core.lanes
+        assert lanes is not None
         async with asyncio.timeout(SETTLE_S):
-            while (await self._core.storage.census()).unowed_chunks or keeper.state == "starting":
+            while (await self._core.storage.census()).unowed_chunks or any(
+                lane.keeper.state == "starting" for lane in lanes
+            ):
                 pass
 
     async def _save(self, request: wire.SaveRequest, key: str) -> wire.SaveResult:
@@ -220,11 +222,17 @@ class CoreMemory:
         saving = [self._save(amid, key)] if amid else []
         await asyncio.gather(*saving, self._core.storage._writer.run(copy))
 
+    async def _is_owing(self) -> bool:
+        """Whether any space is owed something, the one beside too."""
+        lanes = self._core.lanes
+        assert lanes is not None
+        return any([await self._core.storage.owed(lane.space) for lane in lanes])
+
     async def _settle(self) -> list[str]:
         lanes = self._core.lanes
         assert lanes is not None
         async with asyncio.timeout(SETTLE_S):
-            while (await self._core.storage.depth()).pending:
+            while await self._is_owing():
                 self.clock.now += HOURS_2
                 lanes.look_again()
                 for lane in lanes:

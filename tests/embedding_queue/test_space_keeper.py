@@ -15,7 +15,7 @@ from agentctx.embedding_queue.space_keeper import CANARY, SpaceKeeper
 from agentctx.embedding_queue.status import QueueStatus
 from agentctx.errors import DeadlineExceeded, Disposition
 from agentctx.storage.records import SpaceState
-from agentctx.storage.spaces import SpaceStorage
+from agentctx.storage.sqlite.engine import SqliteStorage
 from tests.embedding_queue.manual_timer import ManualTimer
 from tests.running_core import ME, embedded, running_core, save
 from tests.storage.conformance import assert_sound
@@ -191,7 +191,7 @@ async def test_a_database_that_answers_late_is_asked_again(tmp_path: Path) -> No
         await wait_until_served(core)
         timer, slow = ManualTimer(), SlowOnce(core)
         keeper = SpaceKeeper(
-            cast("SpaceStorage", slow), FakeProvider(model="other"), RecordingLane(), timer=timer
+            cast("SqliteStorage", slow), FakeProvider(model="other"), RecordingLane(), timer=timer
         )
         await keeper.open()
         running = asyncio.ensure_future(keeper.run())

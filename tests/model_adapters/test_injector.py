@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
+import logging
 
+import pytest
+import structlog
+
+from agentctx.errors import DaemonUnreachable
 from agentctx.model_adapters.conversation import RecentConversations
 from agentctx.model_adapters.dialects.registry import DIALECTS, find_dialect
-from agentctx.model_adapters.injector import Injector
+from agentctx.model_adapters.injector import Failures, Injector
 from agentctx.model_adapters.scope import Scope
 from tests.model_adapters.dialects.samples import FIRST, SAMPLES, SECOND
-from tests.model_adapters.sources import Answering
+from tests.model_adapters.sources import Answering, Failing
 
 
 @pytest.mark.parametrize("name", sorted(DIALECTS))
@@ -65,3 +69,14 @@ async def test_a_memory_that_fails_spoils_no_reply() -> None:
     dialect = find_dialect("openai_responses")
     prepared = await injector.prepare(dialect, {"input": FIRST}, Scope())
     assert injector.replied(dialect, prepared, Scope(), {"id": "r1", "object": "response"})
+
+
+async def test_injectors_that_share_their_failures_tell_one_once(caplog: pytest.LogCaptureFixture) -> None:
+    failures, dialect = Failures(), find_dialect("openai_chat")
+    source = Failing(DaemonUnreachable("nobody is there"))
+    structlog.reset_defaults()
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            injector = Injector(source, failures=failures)
+            await injector.prepare(dialect, SAMPLES["openai_chat"].asked(), Scope())
+    assert len(caplog.records) == 1

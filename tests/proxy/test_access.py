@@ -64,6 +64,22 @@ async def test_the_token_in_the_path_is_taken_out_of_it() -> None:
     assert (b"authorization", b"Bearer vendor") in scope["headers"]
 
 
+async def test_the_route_that_is_found_behind_it_is_known_before_it() -> None:
+    class Routing(Behind):
+        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+            scope["route"] = "found"
+
+    async def nothing(*_: Any) -> Any:
+        raise AssertionError("nobody reads or writes here")
+
+    access = TokenAccess(Routing(), token=TOKEN, peer="me", namespaces=("default",))
+    path = "/proxy/openai/v1/models"
+    lines = [HOST, (b"x-agentctx-token", TOKEN.encode())]
+    scope: dict[str, Any] = {"type": "http", "path": path, "raw_path": path.encode(), "headers": lines}
+    await access(scope, nothing, nothing)
+    assert scope["route"] == "found"
+
+
 async def test_a_vendors_key_beside_the_token_stays() -> None:
     scope = await ask(HOST, (b"x-agentctx-token", TOKEN.encode()), (b"authorization", b"Bearer vendor"))
     assert (b"authorization", b"Bearer vendor") in scope["headers"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentctx.errors import InvalidInput
-from agentctx.proxy.upstream import require_inside
+from agentctx.proxy.upstream import in_ascii, require_inside
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,7 @@ def test_no_path_goes_up(target: bytes) -> None:
 @pytest.mark.parametrize("target", [b"/v1/a..b", b"/v1/...", b"/v1/models?x=../y", b"", b"/v1/./x"])
 def test_dots_alone_are_no_harm(target: bytes) -> None:
     require_inside(target)
+
+
+def test_a_target_goes_out_in_ascii() -> None:
+    assert in_ascii("/v1/é?q=ü b&c=%2F".encode()) == b"/v1/%C3%A9?q=%C3%BC%20b&c=%2F"

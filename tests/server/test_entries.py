@@ -150,6 +150,28 @@ async def test_reads_edits_forgets_and_judges_by_id() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"fix": None, "content": "b"}, EditRequest(content="b", clear=["fix"])),
+        ({"source": None, "clear": ["fix"]}, EditRequest(clear=["fix", "source"])),
+        ({"content": "b", "clear": []}, EditRequest(content="b")),
+        ({"content": "b", "clear": None, "ttl": None, "if_version": None}, EditRequest(content="b")),
+    ],
+)
+async def test_null_in_an_edit_takes_a_field_away(body: dict[str, Any], expected: EditRequest) -> None:
+    async with running() as daemon:
+        reply = await daemon.http.patch("/v1/entries/e1", json=body)
+    assert (reply.status_code, daemon.service.calls) == (200, [("edit", ("e1", expected), {})])
+
+
+@pytest.mark.parametrize("body", [{"clear": ["id"]}, {"clear": "fix"}, {"clear": {}}, {"fix": 1}, []])
+async def test_an_edit_of_another_shape_is_refused(body: Any) -> None:
+    async with running() as daemon:
+        reply = await daemon.http.patch("/v1/entries/e1", json=body)
+    assert (reply.status_code, daemon.service.calls) == (400, [])
+
+
 async def test_an_unknown_entry_is_404() -> None:
     async with running(RecordingService(error=NotFound("No entry e9."))) as daemon:
         reply = await daemon.http.get("/v1/entries/e9")

@@ -17,7 +17,8 @@ from agentctx.config.quotas import QuotaSettings
 from agentctx.config.schema import Settings
 from agentctx.server.app import create_app
 from agentctx.server.quota_gate import KNOWN_FOR_S, QuotaGate
-from agentctx.server.service import Service
+from agentctx.server.service import Peer, Service
+from agentctx.wire import EditRequest, OutcomeRequest
 from tests.access.peers import PEERS, access_control, client_of
 from tests.running_core import ME, running_core, save
 from tests.server.recording import RecordingService
@@ -135,11 +136,12 @@ async def test_what_a_user_may_keep_is_a_limit_for_saves_only() -> None:
 async def test_saves_at_the_same_time_are_counted_together_by_one_look(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world, answered = World(), asyncio.Event()
+    world, asked, answered = World(), asyncio.Event(), asyncio.Event()
     look = world.usage_of
 
     async def slowly(uid: int) -> Usage:
         found = await look(uid)
+        asked.set()
         await answered.wait()
         return found
 
@@ -147,8 +149,7 @@ async def test_saves_at_the_same_time_are_counted_together_by_one_look(
     async with gated(world, stored_mb=1) as opened, opened("writer") as http:
         entry = {**ENTRY, "content": "x" * 400_000}
         saves = [asyncio.create_task(http.post("/v1/entries", json=entry)) for _ in range(4)]
-        while not world.looked_up:
-            await asyncio.sleep(0)
+        await asked.wait()
         answered.set()
         statuses = sorted([(await save).status_code for save in saves])
     assert (len(world.looked_up), statuses) == (1, [201, 201, 507, 507])
@@ -172,6 +173,17 @@ async def test_usage_is_what_the_user_saved(tmp_path: Path) -> None:
         await save(core, key="b", content="x" * 50)
         assert await core.storage.usage.of(ME.uid) == Usage(250, 0)
         assert await core.storage.usage.of(ME.uid + 1) == Usage(0, 0)
+
+
+async def test_what_was_changed_counts_as_that_of_who_changed_it(tmp_path: Path) -> None:
+    other = Peer(pid=1, uid=ME.uid + 1, gid=1)
+    async with running_core(tmp_path, None) as core:
+        entry = await save(core, key="a", content="x" * 200)
+        await core.service.edit(entry.id, EditRequest(content="y" * 300), other)
+        assert await core.storage.usage.of(other.uid) == Usage(300, 0)
+        learning = await save(core, "learning", trigger="it fails", fix="again")
+        await core.service.outcome(learning.id, OutcomeRequest(success=True), other)
+        assert await core.storage.usage.of(other.uid) == Usage(300, 0), "a count is no text"
 
 
 class WatchedQuotas(Quotas):

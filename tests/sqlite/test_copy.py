@@ -158,6 +158,18 @@ class TestCheckCopy:
         with pytest.raises(StorageFailed):
             check_copy(target, copied.digest)
 
+    def test_ends_while_sqlite_checks_when_it_is_stopped(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def digest(connection: Connection, *, pace: Pace) -> str:
+            raise AssertionError("SQLite's own check was not stopped")
+
+        monkeypatch.setattr(copy_module, "digest_rows", digest)
+        stop = threading.Event()
+        stop.set()
+        with pytest.raises(StorageClosed):
+            check_copy(path, pace=Pace(stop))
+
     @pytest.mark.parametrize("octets", [b"not a database " * 100, b"SQLite format 3\x00" + b"\x00" * 84])
     def test_of_another_file_is_an_error(self, tmp_path: Path, octets: bytes) -> None:
         (tmp_path / "b.db").write_bytes(octets)

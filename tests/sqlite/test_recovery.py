@@ -3,14 +3,16 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentctx.errors import StorageFailed
+from agentctx.errors import StorageClosed, StorageFailed
 from agentctx.sqlite.checkpoint import DUE_FRAMES, wal_state
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.sqlite.readers import Readers
@@ -98,6 +100,36 @@ async def test_resumes_by_itself_with_all_that_was_acknowledged(
     await writer.sound()
     await writer.run(insert("b"))
     assert writer.fault is None
+    assert await readers.run(rows) == ["a", "b"]
+
+
+async def test_a_read_that_lasts_is_ended_so_that_writes_resume(
+    writer: Writer, readers: Readers, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readers, "paused", partial(readers.paused, 0.05))
+    await writer.run(insert("a"))
+    stop, both = threading.Event(), threading.Barrier(3)
+
+    def endless(connection: Connection) -> None:
+        both.wait(10)
+        connection.execute(
+            "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c"
+        )
+
+    def copy(_: Connection) -> None:
+        both.wait(10)
+        stop.wait(30)
+        raise StorageClosed("the copy was stopped")
+
+    long = asyncio.create_task(readers.run(endless, timeout_s=60))
+    backup = asyncio.create_task(readers.run(copy, timeout_s=60, stop=stop))
+    await asyncio.to_thread(both.wait, 10)
+    await fail(writer, path)
+    await writer.sound()
+    for ended in (long, backup):
+        with pytest.raises(StorageFailed, match="was ended"):
+            await ended
+    assert await writer.run(insert("b")) is None
     assert await readers.run(rows) == ["a", "b"]
 
 

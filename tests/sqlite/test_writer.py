@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from agentctx.errors import StorageClosed, StorageFailed, StorageFull
 from agentctx.sqlite import driver
+from agentctx.sqlite.connection_thread import ConnectionThread
 from agentctx.sqlite.driver import BUSY_TIMEOUT_MS, Connection, open_connection
+from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import GROUP_GAP_S, GROUP_WAIT_S, MAX_GROUP, GroupWindow, Writer
 
 ROOM = 64
@@ -269,6 +271,32 @@ class TestDiskFull:
         assert stored(path) == {"before", b"\0" * 4_000_000}
 
 
+class TestDiskFault:
+    async def test_that_made_sqlite_undo_the_group_refuses_it_and_has_the_database_recovered(
+        self, writer: Writer, path: Path
+    ) -> None:
+        runs = Counter[str]()
+
+        class Fault(driver.OperationalError):
+            sqlite_errorname = "SQLITE_IOERR_WRITE"
+
+        def fail(connection: Connection) -> None:
+            connection.execute("ROLLBACK")  # as SQLite does by itself
+            raise Fault("disk I/O error")
+
+        def neighbour(connection: Connection) -> None:
+            runs["neighbour"] += 1
+            connection.execute("INSERT INTO t VALUES ('neighbour')")
+
+        answers = await as_one_group(writer, neighbour, fail, neighbour)
+        assert [type(answer) for answer in answers] == [StorageFailed] * 3
+        assert runs["neighbour"] == 1, "nobody tries again, or outside of a transaction"
+        assert all("IOERR" in str(answer) for answer in answers)
+        await writer.sound()
+        assert await writer.run(insert("a")) == "a"
+        assert stored(path) == {"a"}
+
+
 class TestCommitFails:
     @pytest.fixture
     async def linked(self, writer: Writer) -> Writer:
@@ -352,6 +380,96 @@ class TestClose:
         with pytest.raises(StorageClosed):
             await writer.run(insert("b"))
         await writer.close()
+
+
+class TestWhileClosed:
+    @pytest.fixture
+    async def readers(self, writer: Writer, path: Path) -> AsyncIterator[Readers]:
+        readers = await Readers.open(path, 2)
+        writer.recover_with(readers)
+        yield readers
+        await readers.close()
+
+    @pytest.mark.parametrize("moment", ["closing readers", "closing", "working", "reopening"])
+    async def test_cancelled_it_still_opens_everything_again(
+        self, writer: Writer, readers: Readers, path: Path, moment: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        reached, loop = asyncio.Event(), asyncio.get_running_loop()
+        close, open_ = ConnectionThread.close, ConnectionThread.open
+
+        async def close_and_tell(thread: ConnectionThread) -> None:
+            if moment == ("closing" if thread is writer._thread else "closing readers"):
+                reached.set()
+            await close(thread)
+
+        async def open_and_tell(path: Path, *, readonly: bool = False) -> ConnectionThread:
+            if moment == "reopening":
+                reached.set()
+            return await open_(path, readonly=readonly)
+
+        def work(_: Path) -> None:
+            if moment == "working":
+                loop.call_soon_threadsafe(reached.set)
+
+        monkeypatch.setattr(ConnectionThread, "close", close_and_tell)
+        monkeypatch.setattr(ConnectionThread, "open", open_and_tell)
+        working = asyncio.create_task(writer.while_closed(work, patience_ms=250))
+        await reached.wait()
+        working.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await working
+        assert await writer.run(insert("a")) == "a"
+        assert await readers.run(lambda c: c.execute("SELECT x FROM t").fetchall()) == [("a",)]
+        assert writer.fault is None
+
+    async def test_a_connection_that_does_not_open_is_opened_later_and_nobody_waits_for_that(
+        self, writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        open_, fails = ConnectionThread.open, True
+
+        async def open_or_fail(path: Path, *, readonly: bool = False) -> ConnectionThread:
+            if fails:
+                raise StorageFailed("cannot open")
+            return await open_(path, readonly=readonly)
+
+        monkeypatch.setattr(ConnectionThread, "open", open_or_fail)
+        await writer.while_closed(lambda _: None, patience_ms=250)
+        with pytest.raises(StorageFailed, match="cannot open"):
+            await writer.run(insert("a"))
+        fails = False
+        await writer.sound()
+        assert await writer.run(insert("b")) == "b"
+
+    async def test_closing_meanwhile_leaves_no_connection(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        opened: list[ConnectionThread] = []
+        open_ = ConnectionThread.open
+
+        async def noted(path: Path) -> ConnectionThread:
+            opened.append(await open_(path))
+            return opened[-1]
+
+        monkeypatch.setattr(ConnectionThread, "open", noted)
+        writer = await Writer.open(path)
+        started, go_on = threading.Event(), threading.Event()
+
+        def work(_: Path) -> None:
+            started.set()
+            assert go_on.wait(10)
+
+        working = asyncio.create_task(writer.while_closed(work, patience_ms=250))
+        assert await asyncio.to_thread(started.wait, 10)
+        closing_task = asyncio.create_task(writer.close())
+        await asyncio.sleep(0)
+        go_on.set()
+        await asyncio.gather(working, closing_task)
+        assert opened
+        for thread in opened:
+            with pytest.raises(StorageClosed):
+                await thread.run(lambda _: None)
+        with pytest.raises(StorageClosed):
+            await writer.while_closed(work, patience_ms=250)
 
 
 async def test_checkpoint_empties_the_wal_unless_a_reader_is_in_the_way(writer: Writer, path: Path) -> None:

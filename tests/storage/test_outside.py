@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from chromadb.api.models.Collection import Collection
 
-from agentctx.errors import StorageFailed
+from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Change
+from agentctx.storage.sqlite import outside_engine, outside_index
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.outside_engine import OutsideVectorStorage
 from agentctx.vector_stores.base import Vector
@@ -210,6 +213,37 @@ async def test_a_deleted_entry_leaves_the_store_by_itself(
     await storage.delete(saved.id)
     await storage.remove_gone()
     assert await there(outside, space.id) == set()
+
+
+@pytest.mark.parametrize("error", [StorageFailed("not now"), DeadlineExceeded("the readers are busy")])
+async def test_a_removal_that_fails_is_tried_again(
+    storage: OutsideVectorStorage,
+    outside: FailingSpaces,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+) -> None:
+    monkeypatch.setattr(outside_engine, "REMOVAL_RETRY_S", 0.001)
+    space = await serving_space(storage)
+    saved = await save(storage, draft())
+    await embed(storage, saved)
+    run, tries, removed = storage._readers.run, itertools.count(), asyncio.Event()
+
+    async def run_or_fail(fn: Any, **options: Any) -> Any:
+        if getattr(fn, "func", None) is outside_index.removals and next(tries) < 2:
+            raise error
+        return await run(fn, **options)
+
+    async def delete(space: int, chunks: Sequence[int]) -> None:
+        await FailingSpaces.delete(outside, space, chunks)
+        removed.set()
+
+    monkeypatch.setattr(storage._readers, "run", run_or_fail)
+    monkeypatch.setattr(outside, "delete", delete)
+    await storage.delete(saved.id)
+    async with asyncio.timeout(10):
+        await removed.wait()
+    assert await there(outside, space.id) == set()
+    await storage.close()
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

@@ -269,6 +269,20 @@ async def test_a_constraint_that_is_not_as_it_was_made_is_a_problem_and_a_commen
     assert told == [[], ["the schema of injections is not as it was made"]]
 
 
+@pytest.mark.parametrize(
+    ("sql", "missing"),
+    [
+        ("DROP TABLE flags", "flags is missing"),
+        ("DROP INDEX idempotency_created", "idempotency_created is missing"),
+    ],
+)
+async def test_what_the_migrations_made_and_is_not_there_is_a_problem(
+    storage: SqliteStorage, saboteur: SqliteSaboteur, sql: str, missing: str
+) -> None:
+    saboteur.run(sql)
+    assert missing in await storage.check_integrity()
+
+
 async def test_rows_that_refer_to_nothing_are_a_problem_but_for_orphans(
     storage: SqliteStorage, saboteur: SqliteSaboteur
 ) -> None:

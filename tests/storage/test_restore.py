@@ -135,8 +135,44 @@ class TestBackup:
     def test_replaces_an_older_backup(self, database: Path, backup: Path) -> None:
         assert back_up(database, backup).entries == 2
 
+    def test_never_replaces_the_database_of_another_daemon(self, database: Path, tmp_path: Path) -> None:
+        save(tmp_path / "theirs.db", "theirs")
+        with pytest.raises(InvalidInput, match="is no backup"):
+            back_up(database, tmp_path / "theirs.db")
+        assert keys(tmp_path / "theirs.db") == {"theirs"}
+
+    @pytest.mark.parametrize("leads_to", ["nowhere", "link"])
+    def test_does_not_follow_a_link_that_leads_nowhere(
+        self, database: Path, tmp_path: Path, leads_to: str
+    ) -> None:
+        (tmp_path / "link").symlink_to(tmp_path / leads_to)
+        with pytest.raises(InvalidInput, match="is no backup"):
+            back_up(database, tmp_path / "link")
+
 
 class TestRestore:
+    def test_a_wal_without_its_database_is_kept_and_not_replayed(
+        self, database: Path, backup: Path, tmp_path: Path
+    ) -> None:
+        subprocess.run([sys.executable, "-c", CRASHES, str(database)], check=True)
+        wal = database.with_name("agentctx.db-wal").read_bytes()
+        database.rename(tmp_path / "moved.db")
+        restored = restore_database(backup, database, now=NOW)
+        assert restored.kept is None
+        assert check_copy(database) == restored.backup.digest
+        assert database.with_name(f"{KEPT}-wal").read_bytes() == wal
+        assert keys(database) == {"old"}
+
+    @pytest.mark.parametrize("place", range(0, 40, 8))
+    def test_in_the_place_of_one_with_a_damaged_schema(
+        self, database: Path, backup: Path, place: int
+    ) -> None:
+        octets = bytearray(database.read_bytes())
+        octets[octets.find(b"CREATE TABLE entries") + place] ^= 0x80
+        database.write_bytes(octets)
+        restore_database(backup, database, now=NOW)
+        assert keys(database) == {"old"}
+
     def test_two_restores_in_one_second_keep_two_databases(self, database: Path, backup: Path) -> None:
         first = restore_database(backup, database, now=NOW).kept
         second = restore_database(backup, database, now=NOW).kept

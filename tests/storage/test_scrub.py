@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentctx.errors import StorageCorrupt
+from agentctx.errors import StorageCorrupt, VersionConflict
 from agentctx.sqlite.driver import open_connection
 from agentctx.storage.records import Saved
 from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.space_index import SpaceIndex
+from agentctx.storage.trust import Source
 from tests.storage.conformance import embed, serving_space
-from tests.storage.drafts import ALL, HandClock, draft
+from tests.storage.drafts import ALL, HandClock, draft, keyless
+
+FLIPPED = """UPDATE entries SET content = CAST(x'E2' || substr(CAST(content AS BLOB), 2) AS TEXT)
+    WHERE id = ?"""
+"""Bit 7 of the first letter."""
+NO_JSON = "UPDATE entries SET attributes = ';' || substr(attributes, 2) WHERE id = ?"
 
 
 @pytest.fixture
@@ -35,8 +43,18 @@ async def filled(path: Path, clock: HandClock) -> list[Saved]:
     return saved
 
 
+async def owing(path: Path, clock: HandClock, **changes: Any) -> tuple[Saved, Saved, Saved]:
+    """Three entries that owe their vectors."""
+    storage = await opened(path, clock)
+    await serving_space(storage)
+    saved = [await storage.save(keyless(f"bad words, {number}", **changes), owed=True) for number in range(3)]
+    await storage.close()
+    return saved[0], saved[1], saved[2]
+
+
 def spoil(path: Path, sql: str, *parameters: Any) -> None:
     with closing(open_connection(path / "agentctx.db")) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = 1")
         assert connection.execute(sql, parameters).rowcount == 1
 
 
@@ -60,6 +78,111 @@ async def test_a_damaged_entry_is_refused_and_the_others_are_served(
         assert [each.entry for each in await storage.scrub.mend()] == [bad.id]
         assert await storage.delete(bad.id) == 1
         assert await storage.scrub.check_all() == []
+    finally:
+        await storage.close()
+
+
+async def test_a_text_that_is_no_utf8_hides_nothing_but_its_own_entry(
+    tmp_path: Path, clock: HandClock
+) -> None:
+    bad, *good = await owing(tmp_path, clock)
+    ids = {each.id for each in good}
+    spoil(tmp_path, FLIPPED, bad.id)
+    storage = await opened(tmp_path, clock)
+    try:
+        with pytest.raises(StorageCorrupt):
+            await storage.get(bad.id)
+        page, _ = await storage.list_entries(ALL, limit=10)
+        assert {entry.id for entry in page} == ids
+        found = await storage.resolve([job.chunk for each in (bad, *good) for job in each.jobs], ALL)
+        assert {chunk.entry.id for chunk in found.values()} == ids
+        assert {chunk.entry for chunk in await storage.sample_chunks(10)} == ids
+        assert [each.entry for each in await storage.scrub.mend()] == [bad.id]
+        assert await storage.delete(bad.id) == 1
+        assert await storage.scrub.check_all() == []
+        assert {hit.entry for hit in await storage.search_words("bad", ALL, 10)} == ids
+        assert (await storage.census()).words_without_chunk == 1
+    finally:
+        await storage.close()
+
+
+@pytest.mark.parametrize(("limit", "claimed"), [(1, 1), (2, 2), (10, 2)])
+async def test_a_damaged_text_is_not_embedded_and_keeps_no_other_from_it(
+    tmp_path: Path, clock: HandClock, limit: int, claimed: int
+) -> None:
+    bad, *good = await owing(tmp_path, clock)
+    spoil(tmp_path, FLIPPED, bad.id)
+    storage = await opened(tmp_path, clock)
+    try:
+        jobs = await storage.claim(limit, now=clock.now, lease_until=clock.now + 1_000)
+        assert [job.entry for job in jobs] == [each.id for each in good[:claimed]]
+        (buried,) = await storage.buried()
+        assert (buried.entry, "damaged" in buried.reason) == (bad.id, True)
+        assert (await storage.census()).violations == 0
+    finally:
+        await storage.close()
+
+
+async def test_a_damaged_text_expires_with_the_others(tmp_path: Path, clock: HandClock) -> None:
+    bad, *_ = await owing(tmp_path, clock, expires=clock.now + 1_000)
+    spoil(tmp_path, FLIPPED, bad.id)
+    storage = await opened(tmp_path, clock)
+    try:
+        clock.now += 2_000
+        assert await storage.sweep() == 3
+        assert await storage.sweep() == 0
+        assert (await storage.census()).entries == 0
+    finally:
+        await storage.close()
+
+
+async def test_what_was_revoked_is_erased_with_a_damaged_text_among_it(
+    tmp_path: Path, clock: HandClock
+) -> None:
+    bad, *good = await owing(tmp_path, clock, agent="other")
+    spoil(tmp_path, FLIPPED, bad.id)
+    storage = await opened(tmp_path, clock)
+    try:
+        revoked = await storage.revoke(Source(agent="other"), principal=1, dry_run=False)
+        assert revoked.revocation is not None
+        await storage.forget_revoked(revoked.revocation)
+        assert set((await storage.settle(owed=False)).erased) == {bad.id, *(each.id for each in good)}
+    finally:
+        await storage.close()
+
+
+async def test_what_has_no_json_any_more_can_be_deleted(tmp_path: Path, clock: HandClock) -> None:
+    bad, *good = await filled(tmp_path, clock)
+    spoil(tmp_path, NO_JSON, bad.id)
+    storage = await opened(tmp_path, clock)
+    try:
+        page, _ = await storage.list_entries(replace(ALL, category="fact", tags=("ops",)), limit=10)
+        assert {entry.id for entry in page} == {entry.id for entry in good}
+        by_path = await storage.revoke(Source(path="/notes"), principal=1, dry_run=True)
+        assert by_path.entries == 0
+        with pytest.raises(VersionConflict):
+            await storage.delete(bad.id, if_version=2)
+        assert await storage.delete(bad.id, if_version=1) == 1
+        page, _ = await storage.list_entries(ALL, limit=10)
+        assert {entry.id for entry in page} == {entry.id for entry in good}
+    finally:
+        await storage.close()
+
+
+@pytest.mark.parametrize(
+    ("saved", "stored"), [("?", b"\xe4"), ("\ufffd", b"\xf3\xbf\xbd"), ("\ufffd", b"\xed\xa0\x80")]
+)
+async def test_no_damaged_text_reads_as_the_one_that_was_saved(
+    tmp_path: Path, clock: HandClock, saved: str, stored: bytes
+) -> None:
+    storage = await opened(tmp_path, clock)
+    entry = await storage.save(keyless(saved), owed=False)
+    await storage.close()
+    spoil(tmp_path, "UPDATE entries SET content = CAST(? AS TEXT) WHERE id = ?", stored, entry.id)
+    storage = await opened(tmp_path, clock)
+    try:
+        with pytest.raises(StorageCorrupt):
+            await storage.get(entry.id)
     finally:
         await storage.close()
 
@@ -102,6 +225,27 @@ async def test_a_damaged_vector_is_left_out_found_and_owed_again(tmp_path: Path,
         assert await storage.scrub.check_all() == []
         assert (await storage.depth()).pending == 1
         assert (await storage.census()).violations == 0
+    finally:
+        await storage.close()
+
+
+async def test_mending_owes_the_damaged_vectors_and_no_others(tmp_path: Path, clock: HandClock) -> None:
+    unowed, bad, *_ = await filled(tmp_path, clock)
+    index = SpaceIndex(1)
+    storage = await opened(tmp_path, clock)
+    try:
+        await storage._writer.run(lambda conn: index.delete(conn, [unowed.jobs[0].chunk]))
+        chunk = bad.jobs[0].chunk
+        await storage._writer.run(
+            lambda conn: (
+                conn.execute(
+                    "UPDATE vector_checksums SET checksum = x'00' WHERE chunk = ?", (chunk,)
+                ).rowcount
+            )
+        )
+        assert await storage.scrub.mend() == []
+        jobs = await storage.claim(10, now=clock.now, lease_until=clock.now + 1_000)
+        assert [job.chunk for job in jobs] == [chunk]
     finally:
         await storage.close()
 

@@ -6,9 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.stores.copies import is_copy
+from agentctx.stores.copies import copies_among
 
 FACT = "The staging database password rotates on the first Monday of each month."
+
+
+def is_copy(text: str, other: str) -> bool:
+    return bool(copies_among(text, {"other": other}))
 
 
 @pytest.mark.parametrize(
@@ -41,3 +45,8 @@ def test_a_short_text_is_copied_when_all_of_it_is() -> None:
 @given(st.text(), st.text())
 def test_which_text_comes_first_makes_no_difference(text: str, other: str) -> None:
     assert is_copy(text, other) == is_copy(other, text)
+
+
+def test_the_copies_among_many_are_named_in_their_order() -> None:
+    others = {"a": f"Again: {FACT}", "b": "Something else.", "c": FACT, "d": ""}
+    assert copies_among(FACT, others) == ["a", "c"]

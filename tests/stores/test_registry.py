@@ -48,3 +48,34 @@ async def test_a_learning_saved_through_the_door_counts_up(stores: Stores) -> No
     first = await stores.save("learning", fields, SaveContext())
     await stores.save("learning", fields, SaveContext())
     assert (await stores.get(first.saved.id)).attributes["occurrences"] == 2
+
+
+async def test_an_edit_takes_optional_fields_away(stores: Stores) -> None:
+    saved = await stores.save(
+        "learning", {"trigger": "t", "error_pattern": "e", "fix": "f", "tags": ["a"]}, SaveContext()
+    )
+    kept = saved.saved.id
+    await stores.edit(kept, {"source": "s", "category": "timeout", "clear": ["fix", "tags", "diagnosis"]})
+    entry = await stores.get(kept)
+    assert entry.content == "t\nError: e"
+    assert "fix" not in entry.attributes
+    assert (entry.attributes["source"], entry.attributes["tags"]) == ("s", [])
+    await stores.edit(kept, {"clear": ["category"]})
+    assert (await stores.get(kept)).attributes["category"] == "general"
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"clear": ["trigger"]}, "it must have trigger"),
+        ({"clear": ["content"]}, "content is not a field of it"),
+        ({"fix": "g", "clear": ["fix"]}, "both sets and clears fix"),
+    ],
+)
+async def test_what_cannot_be_taken_away_stays(
+    stores: Stores, changes: dict[str, object], problem: str
+) -> None:
+    saved = await stores.save("learning", {"trigger": "t", "error_pattern": "e", "fix": "f"}, SaveContext())
+    with pytest.raises(InvalidInput, match=problem):
+        await stores.edit(saved.saved.id, changes)
+    assert (await stores.get(saved.saved.id)).version == 1

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from chromadb.api.models.Collection import Collection
 
 from agentctx.errors import InvalidInput, StorageClosed, StorageFailed
 from agentctx.vector_stores.chroma_spaces import ROWS_A_REQUEST, ChromaSpaces
@@ -68,6 +70,45 @@ async def test_filters_narrow_before_the_limit_counts(spaces: OutsideVectors) ->
     assert await ask(among=[92, 91, 500]) == [91, 92]
     assert 92 not in found(await spaces.nearest(SPACE, QUERY, 100, namespace="default", session="s1"))
     assert 91 in found(await spaces.nearest(SPACE, QUERY, 100, namespace="default", session="s1"))
+
+
+async def test_named_chunks_are_not_narrowed_again(
+    spaces: OutsideVectors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chroma needs seconds for a hundred ids beside a condition, and minutes for thousands."""
+    conditions: list[object] = []
+
+    def noted(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(collection: Collection, *args: Any, **options: Any) -> Any:
+            if options.get("ids") is not None:
+                conditions.append(options.get("where"))
+            return method(collection, *args, **options)
+
+        return call
+
+    await spaces.upsert(SPACE, [stored(chunk, 1, chunk, session="s1") for chunk in range(1, 6)])
+    for name in ("query", "get", "delete"):
+        monkeypatch.setattr(Collection, name, noted(getattr(Collection, name)))
+    narrower = {"collections": ["knowledge"], "session": "s1", "among": [5, 2, 500]}
+    hits = await spaces.nearest(SPACE, QUERY, 3, namespace="default", **narrower)  # type: ignore[arg-type]
+    await spaces.delete(SPACE, [5])
+    assert found(hits) == [2, 5]
+    assert conditions
+    assert not any(conditions)
+
+
+async def test_a_named_chunk_may_go_while_its_neighbours_are_searched(
+    spaces: OutsideVectors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await spaces.upsert(SPACE, [stored(chunk, 1, chunk) for chunk in (1, 2, 3)])
+    query = Collection.query
+
+    def query_after_a_removal(collection: Collection, **options: Any) -> Any:
+        collection.delete(ids=["2"])
+        return query(collection, **options)
+
+    monkeypatch.setattr(Collection, "query", query_after_a_removal)
+    assert found(await spaces.nearest(SPACE, QUERY, 3, namespace="default", among=[3, 2, 1])) == [1, 3]
 
 
 async def test_a_second_upsert_replaces_and_a_delete_removes(spaces: OutsideVectors) -> None:

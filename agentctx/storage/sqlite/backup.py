@@ -12,6 +12,9 @@ from agentctx.sqlite.driver import Connection, Error, open_connection, translate
 from agentctx.storage.backups import Backup
 from agentctx.storage.sqlite.vector_index import IN_THE_FILE
 
+_MODE = slice(18, 20)
+"""Where the header of a database says whether it is in WAL mode."""
+_ROLLBACK_MODE = b"\x01\x01"
 _ENTRIES = "SELECT COALESCE(SUM(live), 0), COUNT(*) FROM entries"
 
 
@@ -58,7 +61,7 @@ def check_target(target: Path, database: Path) -> None:
     if not _is_there(target):
         return
     # Only looked at, never opened before this is known: that would drop the locks of the live database.
-    if any(own.exists() and own.samefile(target) for own in _files_of(database)):
+    if any(_is_same(own, target) for own in _files_of(database)):
         raise InvalidInput(f"{target} is the database itself", hint="Name another file.")
     if target.is_symlink() or not target.is_file() or not (_is_empty(target) or _is_ours(target)):
         raise InvalidInput(
@@ -77,6 +80,13 @@ def _is_there(path: Path) -> bool:
     return True
 
 
+def _is_same(own: Path, target: Path) -> bool:
+    try:
+        return own.samefile(target)
+    except OSError:  # one is not there, or a link that leads nowhere
+        return False
+
+
 def _files_of(database: Path) -> list[Path]:
     return [database, *(database.with_name(database.name + end) for end in ("-wal", "-shm", "-journal"))]
 
@@ -86,10 +96,17 @@ def _is_empty(path: Path) -> bool:
 
 
 def _is_ours(path: Path) -> bool:
+    """A database that a daemon uses has a WAL; a backup never does."""
     try:
-        return migrate.schema_version(path) > 0 and _has_entries(path)
-    except AgentctxError:
+        return _is_without_wal(path) and migrate.schema_version(path) > 0 and _has_entries(path)
+    except (AgentctxError, OSError):
         return False
+
+
+def _is_without_wal(path: Path) -> bool:
+    with path.open("rb") as file:
+        header = file.read(_MODE.stop)
+    return header[_MODE] == _ROLLBACK_MODE and not path.with_name(f"{path.name}-wal").exists()
 
 
 def _has_entries(path: Path) -> bool:

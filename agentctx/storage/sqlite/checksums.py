@@ -106,10 +106,11 @@ def check_content(entry_id: object, content: object, content_hash: object) -> No
         raise _corrupt(entry_id)
 
 
-def is_chunk(content: str, start: int, end: int, *, header: str, digest: object) -> bool:
+def is_chunk(content: object, start: int, end: int, *, header: str, digest: object) -> bool:
     """Whether a chunk is as it was written: its text, and its place, past whose end a slice just stops."""
-    is_inside = 0 <= start <= end <= len(content)
-    return is_inside and text_hash(embedding_text(header, content[start:end])) == digest
+    if not isinstance(content, str) or not 0 <= start <= end <= len(content):
+        return False
+    return text_hash(embedding_text(header, content[start:end])) == digest
 
 
 def _corrupt(entry_id: object) -> StorageCorrupt:

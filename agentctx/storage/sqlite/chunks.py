@@ -9,7 +9,7 @@ from agentctx.chunking.base import Span
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.embedding_text import embedding_text, text_hash
 from agentctx.storage.records import Draft, Job
-from agentctx.storage.sqlite import spaces, word_index
+from agentctx.storage.sqlite import checksums, spaces, word_index
 from agentctx.storage.words import index_terms
 
 
@@ -53,11 +53,18 @@ def insert(
 def remove(conn: Connection, seq: int) -> None:
     """Remove the chunks of a version with words, jobs and vectors.
 
-    Words go first, while the entry still holds the text they were made of.
+    Words go first, while the entry still holds the text they were made of. Those of a damaged text stay, for
+    the census to count: FTS5, told of other words, would fail every search for the old ones.
     """
     content, labels, scope = _texts(conn, seq)
     rows = _rows(conn, seq, content)
-    _forget_words(conn, rows, labels, scope)
+    (header,) = conn.execute("SELECT header FROM entries WHERE seq = ?", (seq,)).fetchone()
+    sound = [
+        row
+        for row in rows
+        if checksums.is_chunk(content, row.span.start, row.span.end, header=header, digest=row.hash)
+    ]
+    _forget_words(conn, sound, labels, scope)
     _forget_vectors(conn, [row.id for row in rows])
     conn.execute("DELETE FROM jobs WHERE chunk IN (SELECT id FROM chunks WHERE entry = ?)", (seq,))
     conn.execute("DELETE FROM chunks WHERE entry = ?", (seq,))

@@ -124,7 +124,7 @@ class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, Sqlit
         pace = Pace(stop, rests=True)
         write = partial(backup.write_backup, target=target, database=self._path, now=self._clock(), pace=pace)
         async with self._one_check:
-            writing = asyncio.ensure_future(self._readers.run(write, timeout_s=BACKUP_TIMEOUT_S))
+            writing = asyncio.ensure_future(self._readers.run(write, timeout_s=BACKUP_TIMEOUT_S, stop=stop))
             try:
                 await asyncio.wait([writing])
             except asyncio.CancelledError:

@@ -19,7 +19,6 @@ from agentctx.storage.sqlite.rows import (
     IS_PENDING,
     SELECT_ENTRY,
     SELECT_HEAD,
-    entry_of,
     is_expired,
     undamaged,
     verified,
@@ -52,12 +51,12 @@ def save(
     if idempotency_key and (earlier := _earlier_answer(conn, idempotency_key)):
         return earlier
     found = find(conn, draft.namespace, draft.collection, draft.key) if draft.key else None
-    erased = None
+    erased: tuple[str, ...] = ()
     if found and is_expired(found[1], now):
-        _erase(conn, found[0], found[1].id, action=audit.EXPIRE, principal=None, now=now)
-        erased = found[1].id
+        expire(conn, found[0], found[1].id, now=now)
+        erased = (found[1].id,)
         found = None
-    _check_version(found[1] if found else None, if_version)
+    _check_version(found[1].version if found else 0, if_version)
     if found is None:
         saved = create(conn, draft, entry_id=uuid7(now), created=now, now=now, owed=owed, deed=deed)
     else:
@@ -84,7 +83,7 @@ def revise(
     if found is None:
         raise _unknown(entry_id)
     seq, entry = found
-    _check_version(entry, if_version)
+    _check_version(entry.version, if_version)
     return follow(conn, seq, entry, revision(entry, None), now=now, owed=owed, deed=deed)
 
 
@@ -97,11 +96,19 @@ def delete(
     principal: int | None = None,
 ) -> int:
     """Remove all versions with everything that hangs on them, damaged or not."""
-    row = _live_row(conn, entry_id, now)
+    row = conn.execute(
+        "SELECT seq, version FROM entries WHERE id = ? AND live = 1 AND (expires IS NULL OR expires > ?)",
+        (entry_id, now),
+    ).fetchone()
     if row is None:
         raise _unknown(entry_id)
-    _check_version(entry_of(row), if_version)
+    _check_version(row[1], if_version)
     return _erase(conn, row[0], entry_id, action=audit.FORGET, principal=principal, now=now)
+
+
+def expire(conn: Connection, live_seq: int, entry_id: str, *, now: int) -> None:
+    """Remove all versions of an entry whose time is over."""
+    _erase(conn, live_seq, entry_id, action=audit.EXPIRE, principal=None, now=now)
 
 
 def sweep(conn: Connection, *, now: int, forget_before: int, limit: int) -> list[str]:
@@ -112,7 +119,7 @@ def sweep(conn: Connection, *, now: int, forget_before: int, limit: int) -> list
         (now, limit),
     ).fetchall()
     for seq, entry_id in rows:
-        _erase(conn, seq, entry_id, action=audit.EXPIRE, principal=None, now=now)
+        expire(conn, seq, entry_id, now=now)
     return [entry_id for _, entry_id in rows]
 
 
@@ -128,6 +135,15 @@ def _live_row(conn: Connection, entry_id: str, now: int, version: int | None = N
     return conn.execute(
         f"{SELECT_ENTRY} WHERE e.id = ? AND (e.expires IS NULL OR e.expires > ?) AND {which}", parameters
     ).fetchone()
+
+
+def namespace_of(conn: Connection, entry_id: str, *, now: int) -> str | None:
+    """Of the live version, damaged or not; None where there is none."""
+    row = conn.execute(
+        "SELECT namespace FROM entries WHERE id = ? AND live = 1 AND (expires IS NULL OR expires > ?)",
+        (entry_id, now),
+    ).fetchone()
+    return None if row is None else str(row[0])
 
 
 def find(conn: Connection, namespace: str, collection: str, key: str) -> tuple[int, Entry] | None:
@@ -318,8 +334,8 @@ def _json(attributes: Mapping[str, Any]) -> str:
     return json.dumps(attributes, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def _check_version(entry: Entry | None, if_version: int | None) -> None:
-    live = entry.version if entry else 0
+def _check_version(live: int, if_version: int | None) -> None:
+    """Raise VersionConflict unless the live version is the one expected; 0 stands for no entry."""
     if if_version is not None and if_version != live:
         what = f"is at version {live}" if live else "does not exist"
         raise VersionConflict(f"if_version is {if_version}, but the entry {what}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
+from agentctx.sqlite.commit import WriteFunction
+from agentctx.storage.entries import SWEEP_STEP
 from agentctx.storage.records import Change, Draft, Entry, Filter, IdempotencyKey, Revision, Saved
 from agentctx.storage.sqlite import audit, entries, filters, transfer
 from agentctx.storage.sqlite.connections import SqliteConnections
@@ -34,14 +36,7 @@ class SqliteEntries(SqliteConnections):
             revision=revision,
             deed=self.audit.deed(audit.SAVE, draft.principal),
         )
-        try:
-            saved = await self._writer.run(save)
-        except asyncio.CancelledError:
-            self._tidying.note_deletion()  # it may have removed an expired entry all the same
-            raise
-        if saved.erased is not None:
-            self._tidying.note_deletion([saved.erased])
-        return self._told(saved)
+        return self._told(await self._saving(save))
 
     async def revise(
         self,
@@ -70,6 +65,9 @@ class SqliteEntries(SqliteConnections):
             partial(entries.get, entry_id=entry_id, now=self._clock(), version=version)
         )
         return found[1] if found else None
+
+    async def namespace_of(self, entry_id: str) -> str | None:
+        return await self._readers.run(partial(entries.namespace_of, entry_id=entry_id, now=self._clock()))
 
     async def find(self, namespace: str, collection: str, key: str) -> Entry | None:
         found = await self._readers.run(
@@ -115,7 +113,7 @@ class SqliteEntries(SqliteConnections):
         self._tidying.note_deletion([entry_id])
         return removed
 
-    async def sweep(self, *, limit: int = 1_000) -> int:
+    async def sweep(self, *, limit: int = SWEEP_STEP) -> int:
         now = self._clock()
         sweep = partial(entries.sweep, now=now, forget_before=now - self._idempotency_ms, limit=limit)
         removed = await self._writer.run(sweep)
@@ -125,7 +123,14 @@ class SqliteEntries(SqliteConnections):
 
     async def export_page(self, selection: Selection, *, after: int, limit: int) -> ExportPage:
         return await self._readers.run(
-            partial(transfer.page, selection=selection, now=self._clock(), after=after, limit=limit)
+            partial(
+                transfer.page,
+                selection=selection,
+                now=self._clock(),
+                after=after,
+                limit=limit,
+                faults=self.faults,
+            )
         )
 
     async def import_entry(
@@ -151,20 +156,29 @@ class SqliteEntries(SqliteConnections):
                     include_forgotten=include_forgotten,
                 )
             )
-        saved = await self._writer.run(
-            partial(
-                transfer.import_entry,
-                draft=draft,
-                entry_id=entry_id,
-                created=created,
-                updated=updated,
-                now=now,
-                owed=owed,
-                include_forgotten=include_forgotten,
-                deed=self.audit.deed(audit.IMPORT, draft.principal),
-            )
+        import_entry = partial(
+            transfer.import_entry,
+            draft=draft,
+            entry_id=entry_id,
+            created=created,
+            updated=updated,
+            now=now,
+            owed=owed,
+            include_forgotten=include_forgotten,
+            deed=self.audit.deed(audit.IMPORT, draft.principal),
         )
-        return self._told(saved)
+        return self._told(await self._saving(import_entry))
+
+    async def _saving(self, save: WriteFunction[Saved]) -> Saved:
+        """Run what may remove an expired entry on the way, and remember that it did."""
+        try:
+            saved = await self._writer.run(save)
+        except asyncio.CancelledError:
+            self._tidying.note_deletion()  # it goes on without its caller
+            raise
+        if saved.erased:
+            self._tidying.note_deletion(saved.erased)
+        return saved
 
     def _told(self, saved: Saved) -> Saved:
         """Whoever keeps copies of what was given keeps none of a version whose successor is in quarantine."""

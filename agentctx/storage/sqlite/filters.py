@@ -12,6 +12,8 @@ from agentctx.storage.words import scope_token
 
 LAST_CHARACTER = "\U0010ffff"
 """Sorts after every character of a key."""
+ATTRIBUTES = "CASE WHEN json_valid(e.attributes) THEN e.attributes END"
+"""Damaged ones would fail the whole statement; so they fit no condition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,10 @@ def entry_condition(wanted: Filter, *, now: int) -> Condition:
     ]
     if not wanted.with_quarantined:
         parts.append((NOT_HELD, ()))
-    if wanted.collections is not None:
+    if wanted.collections is not None and len(wanted.collections) == 1:
+        # Such rows have an order of their own in the index.
+        parts.append(("e.collection = ?", tuple(wanted.collections)))
+    elif wanted.collections is not None:
         parts.append(("e.collection IN (SELECT value FROM json_each(?))", (json.dumps(wanted.collections),)))
     if wanted.session is not None:
         parts.append(("e.session IN (?, '')", (wanted.session,)))
@@ -71,9 +76,9 @@ def _narrow(wanted: Filter) -> list[tuple[str, tuple[Any, ...]]]:
     if wanted.key_prefix is not None:
         parts.append(("e.key >= ? AND e.key < ?", (wanted.key_prefix, wanted.key_prefix + LAST_CHARACTER)))
     if wanted.category is not None:
-        parts.append(("json_extract(e.attributes, '$.category') = ?", (wanted.category,)))
+        parts.append((f"json_extract({ATTRIBUTES}, '$.category') = ?", (wanted.category,)))
     parts += [
-        ("EXISTS (SELECT 1 FROM json_each(e.attributes, '$.tags') WHERE value = ?)", (tag,))
+        (f"EXISTS (SELECT 1 FROM json_each({ATTRIBUTES}, '$.tags') WHERE value = ?)", (tag,))  # noqa: S608 - constant
         for tag in wanted.tags
     ]
     if set(wanted.trust) != set(TRUST_ORDER):

@@ -82,11 +82,11 @@ def _schema_problems(conn: Connection) -> Iterator[str]:
     """SQLite takes the text of its schema as it stands: a changed constraint refuses what should be saved."""
     rows = conn.execute("SELECT name, CAST(sql AS BLOB) FROM sqlite_schema WHERE sql IS NOT NULL")
     stored = {name: schema_words(text) for name, text in rows}
-    yield from (
-        f"the schema of {name} is not as it was made"
-        for name, words in _intended_schema().items()
-        if name in stored and stored[name] != words
-    )
+    for name, words in _intended_schema().items():
+        if name not in stored:
+            yield f"{name} is missing"
+        elif stored[name] != words:
+            yield f"the schema of {name} is not as it was made"
 
 
 @functools.cache

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from typing import Any, Final
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.embedding_text import embedding_text
+from agentctx.storage.embedding_text import embedding_text, text_hash
 from agentctx.storage.records import BuriedRow, Job, Owed, QueueDepth
 from agentctx.storage.sqlite import spaces
 from agentctx.vector_stores.outside import ChunkVector
+
+_DAMAGED: Final = "the text is damaged on the disk; `agentctx doctor` names the entry"
 
 
 def claim(
@@ -23,8 +26,23 @@ def claim(
     exclude: Collection[int],
     space: int | None = None,
 ) -> list[Job]:
-    """Lease due jobs, oldest first: those of the space, or all."""
-    rows = conn.execute(
+    """Lease due jobs, oldest first: those of the space, or all.
+
+    One whose text is not what it was made for is buried: it would be embedded as what nobody wrote.
+    """
+    jobs: list[Job] = []
+    while wanted := limit - len(jobs):
+        known = [*exclude, *(job.id for job in jobs)]
+        rows = _due(conn, wanted, now=now, exclude=known, space=space)
+        jobs += _undamaged(conn, rows)
+        if len(rows) < wanted:
+            break
+    conn.executemany("UPDATE jobs SET leased_until = ? WHERE id = ?", [(lease_until, job.id) for job in jobs])
+    return jobs
+
+
+def _due(conn: Connection, limit: int, *, now: int, exclude: Collection[int], space: int | None) -> list[Any]:
+    return conn.execute(
         f"""SELECT jobs.id, jobs.chunk, jobs.space, jobs.hash, jobs.attempts, chunks.start_at, chunks.end_at,
                   entries.seq, entries.id, entries.collection, entries.header
            FROM jobs JOIN chunks ON chunks.id = jobs.chunk JOIN entries ON entries.seq = chunks.entry
@@ -33,21 +51,19 @@ def claim(
            ORDER BY jobs.id LIMIT ?""",  # noqa: S608 - a number
         (now, now, json.dumps(list(exclude)), limit),
     ).fetchall()
+
+
+def _undamaged(conn: Connection, rows: Sequence[Any]) -> list[Job]:
     contents = {seq: _content(conn, seq) for seq in {row[7] for row in rows}}
-    conn.executemany("UPDATE jobs SET leased_until = ? WHERE id = ?", [(lease_until, row[0]) for row in rows])
-    return [
-        Job(
-            id=job,
-            chunk=chunk,
-            space=space,
-            hash=digest,
-            text=embedding_text(header, contents[seq][start:end]),
-            entry=entry,
-            collection=collection,
-            attempts=attempts,
-        )
-        for job, chunk, space, digest, attempts, start, end, seq, entry, collection, header in rows
-    ]
+    sound = []
+    for number, chunk, space, digest, attempts, start, end, seq, entry, collection, header in rows:
+        text = embedding_text(header, contents[seq][start:end])
+        job = Job(number, chunk, space, digest, text, entry, collection, attempts)
+        if text_hash(text) == digest:
+            sound.append(job)
+        else:
+            bury(conn, job, _DAMAGED)
+    return sound
 
 
 def release_leases(conn: Connection, space: int | None = None) -> None:

@@ -9,6 +9,7 @@ deletion of a chunk by moments; until then no answer shows it, since every hit i
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,9 +19,10 @@ from typing import Any, Final, Self, TypeVar
 import structlog
 
 from agentctx.embedding_providers.base import Vectors
-from agentctx.errors import StorageFailed
+from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import Writer
+from agentctx.storage.entries import SWEEP_STEP
 from agentctx.storage.records import Census, Clock, Filter, Job, Space, SpaceFault, SpaceState, VectorHit
 from agentctx.storage.sqlite import outside_index, search
 from agentctx.storage.sqlite.engine import SqliteStorage
@@ -34,6 +36,8 @@ log = structlog.get_logger("agentctx.storage")
 T = TypeVar("T")
 
 REMOVALS_A_STEP: Final = 1_000
+REMOVAL_RETRY_S: Final = 5.0
+"""A removal that failed is tried again after so long, or when the next one is due."""
 MOST_ASKED: Final = 4_096
 """Nearest vectors asked for at most, when many of them turn out to be of chunks that are gone."""
 
@@ -113,7 +117,7 @@ class OutsideVectorStorage(SqliteStorage):
         finally:
             self._is_removal_due.set()
 
-    async def sweep(self, *, limit: int = 1_000) -> int:
+    async def sweep(self, *, limit: int = SWEEP_STEP) -> int:
         # Runs every minute: what could not be removed is tried again.
         self._is_removal_due.set()
         return await super().sweep(limit=limit)
@@ -276,12 +280,18 @@ class OutsideVectorStorage(SqliteStorage):
         await self._writer.run(partial(outside_index.forget, pairs=pairs))
 
     async def _keep_removing(self) -> None:
+        patience_s: float | None = None
         while True:
-            await self._is_removal_due.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(patience_s):
+                    await self._is_removal_due.wait()
             self._is_removal_due.clear()
             try:
                 await self.remove_gone()
-            except StorageFailed as error:
+                patience_s = None
+            except (StorageFailed, DeadlineExceeded) as error:
+                # A missed deadline too: a check or a backup may hold the readers for long.
+                patience_s = REMOVAL_RETRY_S
                 log.warning("outside_removal_failed", error=error.code, reason=error.message)
 
     async def _undivided(self, work: Coroutine[Any, Any, T]) -> T:

@@ -14,7 +14,7 @@ from agentctx.sqlite.driver import Error, open_connection, translated
 from agentctx.storage.backups import Backup, compact_time
 from agentctx.storage.sqlite.backup import read_backup
 
-_SIDE_FILES = ("-wal", "-shm")
+_SIDE_FILES = ("-wal", "-shm", "-journal")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +29,8 @@ class Restored:
 def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = False) -> Restored:
     """Replace the database by a verified backup, which stays. Blocks.
 
-    The caller holds the lock of the folder. The database that was there is kept beside it, whole. A backup of
-    an earlier schema is upgraded at the next start.
+    The caller holds the lock of the folder. The database that was there is kept beside it, whole; so is a WAL
+    without its database. A backup of an earlier schema is upgraded at the next start.
 
     Raises:
         InvalidInput: the source is the database itself.
@@ -40,7 +40,8 @@ def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = 
     if database.exists() and source.exists() and source.samefile(database):
         raise InvalidInput(f"{source} is the database itself", hint="Name a backup of it.")
     backup = read_backup(source)
-    kept = _kept_name(database, now) if database.exists() else None
+    aside = _kept_name(database, now)
+    kept = aside if database.exists() else None
     if not dry_run:
         fresh = database.with_name(f"{database.name}.restoring")
         _copy(source, fresh)
@@ -49,6 +50,9 @@ def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = 
         try:
             if kept is not None:
                 _keep(database, kept)
+            else:
+                _move_side_files(database, aside)
+            sync_folder(database.parent)
             fresh.replace(database)
             sync_folder(database.parent)
         except OSError as error:
@@ -60,7 +64,11 @@ def _kept_name(database: Path, now: int) -> Path:
     """A name that nothing has yet: two restores in one second keep two databases."""
     first = f"{database.name}.before-restore-{compact_time(now)}"
     names = chain((first,), (f"{first}-{number}" for number in count(2)))
-    return next(path for path in map(database.with_name, names) if not path.exists())
+    return next(path for path in map(database.with_name, names) if not _is_taken(path))
+
+
+def _is_taken(path: Path) -> bool:
+    return any(path.with_name(path.name + end).exists() for end in ("", *_SIDE_FILES))
 
 
 def _forget_second_names(database: Path) -> None:
@@ -80,12 +88,15 @@ def _keep(database: Path, kept: Path) -> None:
     is_whole = _close_wal(database)
     os.link(database, kept)
     if not is_whole:
-        # Its WAL must neither get lost nor be taken for that of the database that comes.
-        for end in _SIDE_FILES:
-            side = database.with_name(database.name + end)
-            if side.exists():
-                side.replace(kept.with_name(kept.name + end))
-    sync_folder(database.parent)
+        _move_side_files(database, kept)
+
+
+def _move_side_files(database: Path, kept: Path) -> None:
+    """Its WAL must neither get lost nor be taken for that of the database that comes."""
+    for end in _SIDE_FILES:
+        side = database.with_name(database.name + end)
+        if side.exists():
+            side.replace(kept.with_name(kept.name + end))
 
 
 def _close_wal(database: Path) -> bool:
@@ -101,6 +112,8 @@ def _close_wal(database: Path) -> bool:
         if _is_damage(error.__cause__):
             return False
         raise
+    except UnicodeDecodeError:  # what SQLite says of a damaged schema quotes it
+        return False
     except Error as error:
         if _is_damage(error):
             return False
@@ -112,7 +125,7 @@ def _close_wal(database: Path) -> bool:
 
 def _is_damage(error: BaseException | None) -> bool:
     name: str = getattr(error, "sqlite_errorname", "") or ""
-    return name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT"))
+    return isinstance(error, UnicodeDecodeError) or name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT"))
 
 
 def _not_replaced(error: OSError, database: Path) -> StorageFailed:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from agentctx.errors import NotFound
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.sqlite import quarantine
-from agentctx.storage.sqlite.filters import Condition
+from agentctx.storage.sqlite.filters import ATTRIBUTES, Condition
 from agentctx.storage.trust import Revoked, Source
 
 _EQUAL: Final = ("namespace", "agent", "session", "principal", "origin", "trust")
@@ -118,7 +118,7 @@ def _condition(source: Source) -> Condition:
     parts += [(f"e.{name} = ?", (named[name],)) for name in _EQUAL if name in named]
     if source.path is not None:
         folder = source.path.rstrip("/") + "/"
-        found = "json_extract(e.attributes, '$.source')"
+        found = f"json_extract({ATTRIBUTES}, '$.source')"
         # "0" comes right after "/": what begins with the folder lies between.
         parts.append(
             (f"({found} = ? OR {found} >= ? AND {found} < ?)", (source.path, folder, folder[:-1] + "0"))

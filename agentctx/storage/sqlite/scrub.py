@@ -146,7 +146,7 @@ def _damage_of(conn: Connection, row: Any, indexes: list[SpaceIndex]) -> Iterato
 def _owe_again(conn: Connection, space: int, chunks: list[int], now: int) -> None:
     spaces.index(conn, space).delete(conn, chunks)
     if space in spaces.enabled_ids(conn):
-        spaces.backfill(conn, space, now=now, limit=len(chunks))
+        spaces.owe(conn, space, chunks, now=now)
 
 
 def _numbers(conn: Connection) -> dict[str, int]:

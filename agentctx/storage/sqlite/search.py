@@ -58,18 +58,20 @@ def by_words(conn: Connection, question: str, wanted: Filter, limit: int, *, now
 
 
 def sample(conn: Connection, limit: int) -> list[SampledChunk]:
-    """Up to `limit` live chunks, spread evenly over all of them."""
+    """Up to `limit` live chunks, spread evenly over all of them, without damaged ones."""
     live = "chunks JOIN entries ON entries.seq = chunks.entry AND entries.live = 1"
     ids = [row[0] for row in conn.execute(f"SELECT chunks.id FROM {live} ORDER BY chunks.id")]  # noqa: S608 - constant
     drawn = [ids[len(ids) * number // limit] for number in range(limit)] if len(ids) > limit else ids
     rows = conn.execute(
-        f"""SELECT chunks.id, entries.id, entries.namespace, chunks.start_at, chunks.end_at, entries.content
+        f"""SELECT chunks.id, entries.id, entries.namespace, chunks.start_at, chunks.end_at, chunks.hash,
+              entries.content, entries.header
             FROM {live} WHERE chunks.id IN (SELECT value FROM json_each(?)) ORDER BY chunks.id""",  # noqa: S608 - constant
         (json.dumps(drawn),),
     )
     return [
         SampledChunk(chunk, entry, namespace, content[start:end])
-        for chunk, entry, namespace, start, end, content in rows
+        for chunk, entry, namespace, start, end, digest, content, header in rows
+        if checksums.is_chunk(content, start, end, header=header, digest=digest)
     ]
 
 

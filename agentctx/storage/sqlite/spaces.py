@@ -171,12 +171,18 @@ def backfill(conn: Connection, space_id: int, *, now: int, limit: int) -> int:
     if not get(conn, space_id).enabled:
         return 0
     missing = _missing(conn, space_id)[:limit]
+    owe(conn, space_id, missing, now=now)
+    return len(missing)
+
+
+def owe(conn: Connection, space_id: int, chunks: Sequence[int], *, now: int) -> None:
+    """Make jobs for these chunks, for those that have none in the space."""
     conn.executemany(
         """INSERT INTO jobs (chunk, space, hash, state, attempts, not_before, leased_until, created)
-           SELECT id, ?, hash, 'pending', 0, 0, 0, ? FROM chunks WHERE id = ?""",
-        [(space_id, now, chunk) for chunk in missing],
+           SELECT id, :space, hash, 'pending', 0, 0, 0, :now FROM chunks
+           WHERE id = :chunk AND NOT EXISTS (SELECT 1 FROM jobs WHERE chunk = :chunk AND space = :space)""",
+        [{"space": space_id, "now": now, "chunk": chunk} for chunk in chunks],
     )
-    return len(missing)
 
 
 def _missing(conn: Connection, space_id: int) -> list[int]:

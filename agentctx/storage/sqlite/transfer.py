@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from agentctx.errors import Forgotten, InvalidInput
+from agentctx.errors import Forgotten, InvalidInput, StorageCorrupt
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import Change, Draft, Entry, Saved
 from agentctx.storage.sqlite import audit, checksums, entries
-from agentctx.storage.sqlite.rows import SELECT_ENTRY, entry_of, is_expired
+from agentctx.storage.sqlite.checksums import Faults
+from agentctx.storage.sqlite.rows import SELECT_ENTRY, is_expired, undamaged, verified
 from agentctx.storage.sqlite.vector_index import IN_THE_FILE
 from agentctx.storage.transfer import ExportedEntry, ExportedVectors, ExportPage, Selection
 
@@ -21,8 +23,13 @@ _ACTIVE = """SELECT id, fingerprint FROM spaces
     WHERE state = 'active' AND dimension IS NOT NULL AND vector_store = ?"""
 
 
-def page(conn: Connection, selection: Selection, *, now: int, after: int, limit: int) -> ExportPage:
-    """Live entries whose rows come after `after`, oldest first, at most `limit`."""
+def page(
+    conn: Connection, selection: Selection, *, now: int, after: int, limit: int, faults: Faults
+) -> ExportPage:
+    """Live entries whose rows come after `after`, oldest first, at most `limit`.
+
+    Damaged ones are left out.
+    """
     condition, parameters = _condition(selection, now)
     rows = conn.execute(
         f"{SELECT_ENTRY} WHERE e.seq > ? AND {condition} ORDER BY e.seq LIMIT ?",
@@ -33,9 +40,13 @@ def page(conn: Connection, selection: Selection, *, now: int, after: int, limit:
     for row in rows:
         if len(found) == limit or chars > PAGE_CHARS:
             return ExportPage(tuple(found), last)
-        exported = _exported(conn, row, selection)
-        found.append(exported)
         last = row[0]
+        try:
+            exported = _exported(conn, row, selection, faults)
+        except StorageCorrupt:
+            faults.note("entry", row[1])
+            continue
+        found.append(exported)
         chars += sum(len(version.content) for version in (exported.entry, *exported.versions))
     return ExportPage(tuple(found), None)
 
@@ -53,22 +64,22 @@ def _condition(selection: Selection, now: int) -> tuple[str, list[Any]]:
     return " AND ".join(parts), values
 
 
-def _exported(conn: Connection, row: Any, selection: Selection) -> ExportedEntry:
-    entry = entry_of(row)
+def _exported(conn: Connection, row: Any, selection: Selection, faults: Faults) -> ExportedEntry:
+    entry = verified(row)
     spans = conn.execute(
         "SELECT id, start_at, end_at FROM chunks WHERE entry = ? ORDER BY ordinal", (row[0],)
     ).fetchall()
     return ExportedEntry(
         entry=entry,
-        versions=_older(conn, entry.id) if selection.with_history else (),
+        versions=_older(conn, entry.id, faults) if selection.with_history else (),
         chunks=tuple((start, end) for _, start, end in spans),
         vectors=_vectors(conn, [chunk for chunk, _, _ in spans]) if selection.with_vectors else None,
     )
 
 
-def _older(conn: Connection, entry_id: str) -> tuple[Entry, ...]:
+def _older(conn: Connection, entry_id: str, faults: Faults) -> tuple[Entry, ...]:
     rows = conn.execute(f"{SELECT_ENTRY} WHERE e.id = ? AND e.live = 0 ORDER BY e.version", (entry_id,))
-    return tuple(map(entry_of, rows))
+    return tuple(undamaged(rows, faults))
 
 
 def _vectors(conn: Connection, chunks: Sequence[int]) -> ExportedVectors | None:
@@ -95,7 +106,7 @@ def import_entry(
 ) -> Saved:
     """Make the entry under its id and with its times, or the next version of what is there and is older.
 
-    What is there has this id, or the same key.
+    What is there has this id, or the same key; if its time is over, it is erased first.
 
     Raises:
         Forgotten: the id was forgotten, and not `include_forgotten`.
@@ -110,15 +121,29 @@ def import_entry(
         return Saved(
             id=entry.id, version=entry.version, change=change, pending=entry.pending, embedded=entry.embedded
         )
+    erased: tuple[str, ...] = ()
     if found:
         saved = entries.follow(conn, found[0], found[1], draft, now=now, owed=owed, deed=deed)
     else:
+        erased = _expire(conn, draft, entry_id, now)
         saved = entries.create(conn, draft, entry_id=entry_id, created=created, now=now, owed=owed, deed=deed)
     (seq,) = conn.execute(
         "UPDATE entries SET updated = ? WHERE id = ? AND live = 1 RETURNING seq", (updated, saved.id)
     ).fetchone()
     checksums.seal(conn, seq)
-    return saved
+    return replace(saved, erased=erased)
+
+
+def _expire(conn: Connection, draft: Draft, entry_id: str, now: int) -> tuple[str, ...]:
+    """Erase what has the id or the key, its time over, and was not swept yet; returns the ids."""
+    rows = conn.execute(
+        """SELECT seq, id FROM entries WHERE live = 1 AND expires <= ?
+           AND (id = ? OR namespace = ? AND collection = ? AND key = ?)""",
+        (now, entry_id, draft.namespace, draft.collection, draft.key),
+    ).fetchall()
+    for seq, expired in rows:
+        entries.expire(conn, seq, expired, now=now)
+    return tuple(expired for _, expired in rows)
 
 
 def would_import(
