@@ -32,6 +32,8 @@ class RestoreReport:
     versions: int
     vectors: int
     outside_vectors: int
+    damaged: int | None
+    """Entries in it that do not match their checksums; null where it is of an earlier schema."""
     database: str
     kept: str | None
     dry_run: bool
@@ -56,6 +58,8 @@ def restore(
     else:
         for line in columns(list(report_rows(report))):
             put(line)
+    if report.damaged:
+        note(f"{report.damaged:,} of the entries in it are damaged; `agentctx doctor` names them")
     if report.outside_vectors:
         note(
             f"{report.outside_vectors:,} vectors are in another store; those missing there are embedded again"
@@ -108,6 +112,7 @@ def _report(restored: Restored, *, dry_run: bool) -> RestoreReport:
         versions=backup.versions,
         vectors=backup.vectors,
         outside_vectors=backup.outside_vectors,
+        damaged=restored.damaged,
         database=restored.database,
         kept=restored.kept,
         dry_run=dry_run,

@@ -30,6 +30,8 @@ FIXED_BRANCHES: Final[tuple[Version, ...]] = ((3, 50, 7), (3, 44, 6))
 BUSY_TIMEOUT_MS: Final = 5_000
 _PREFERRED: Final = ("pysqlite3", "sqlite3")
 _FULL: Final = "SQLITE_FULL"
+_NAMES: Final = {"database or disk is full": _FULL, "disk I/O error": "SQLITE_IOERR"}
+"""By SQLite's own text, which is all that the driver tells of a failed `Connection.backup`."""
 
 _COMMON_PRAGMAS: Final = (
     f"busy_timeout={BUSY_TIMEOUT_MS}",
@@ -280,7 +282,7 @@ def translated(error: Error, what: str = "the database could not do this") -> Ag
 
     Only SQLite's own name of the error is passed on: its messages can hold SQL and text of entries.
     """
-    name: str = getattr(error, "sqlite_errorname", "") or type(error).__name__
+    name: str = getattr(error, "sqlite_errorname", "") or _NAMES.get(str(error), type(error).__name__)
     if name == _FULL:
         return StorageFull("no space left for the database")
     hints = (hint for code, hint in _HINTS.items() if name == code or name.startswith(f"{code}_"))

@@ -229,6 +229,18 @@ class TestTranslated:
         assert "OperationalError" in driver.translated(driver.OperationalError("x")).message
 
 
+def test_a_copy_that_finds_the_disk_full_is_told_as_a_full_disk(tmp_path: Path) -> None:
+    with (
+        closing(open_connection(tmp_path / "a.db")) as source,
+        closing(Connection(tmp_path / "b.db")) as target,
+    ):
+        source.execute("CREATE TABLE t AS SELECT zeroblob(100000) AS x")
+        target.execute("PRAGMA max_page_count = 2")
+        with pytest.raises(driver.Error) as caught:
+            source.backup(target)
+    assert isinstance(driver.translated(caught.value), StorageFull)
+
+
 def test_pysqlite3_errors_are_not_those_of_the_standard_module() -> None:
     if driver.driver_name() == "pysqlite3":
         assert not issubclass(driver.Error, sqlite3.Error)

@@ -202,6 +202,12 @@ class TestRestore:
         assert restore_database(backup, tmp_path / "fresh" / "agentctx.db", now=NOW).kept is None
         assert keys(tmp_path / "fresh" / "agentctx.db") == {"old"}
 
+    def test_says_how_many_entries_of_the_backup_are_damaged(self, database: Path, backup: Path) -> None:
+        assert restore_database(backup, database, now=NOW, dry_run=True).damaged == 0
+        with closing(open_connection(backup)) as connection:
+            connection.execute("UPDATE entries SET content = 'x'")
+        assert restore_database(backup, database, now=NOW).damaged == 1
+
     def test_in_the_place_of_a_damaged_one(self, database: Path, backup: Path) -> None:
         database.write_bytes(b"damaged" * 1_000)
         restore_database(backup, database, now=NOW)

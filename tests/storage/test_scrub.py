@@ -266,3 +266,13 @@ async def test_everything_is_read_in_slices_once_a_day(tmp_path: Path, clock: Ha
         assert (await storage.scrub.state()).finished == clock.now
     finally:
         await storage.close()
+
+
+async def test_a_live_entry_without_its_chunks_is_named(tmp_path: Path, clock: HandClock) -> None:
+    lost, *_ = await filled(tmp_path, clock)
+    spoil(tmp_path, "DELETE FROM chunks WHERE entry = (SELECT seq FROM entries WHERE id = ?)", lost.id)
+    storage = await opened(tmp_path, clock)
+    try:
+        assert [(each.entry, each.what) for each in await storage.scrub.mend()] == [(lost.id, "chunk")]
+    finally:
+        await storage.close()

@@ -11,8 +11,10 @@ from pathlib import Path
 from agentctx.errors import InvalidInput, StorageFailed
 from agentctx.sqlite.copy import copy_database, sync_folder
 from agentctx.sqlite.driver import Error, open_connection, translated
+from agentctx.sqlite.migrate import load_migrations
 from agentctx.storage.backups import Backup, compact_time
 from agentctx.storage.sqlite.backup import read_backup
+from agentctx.storage.sqlite.scrub import damaged_entries
 
 _SIDE_FILES = ("-wal", "-shm", "-journal")
 
@@ -24,6 +26,8 @@ class Restored:
     backup: Backup
     database: str
     kept: str | None
+    damaged: int | None
+    """Entries of the backup that do not match their checksums; None where it is of an earlier schema."""
 
 
 def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = False) -> Restored:
@@ -40,6 +44,7 @@ def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = 
     if database.exists() and source.exists() and source.samefile(database):
         raise InvalidInput(f"{source} is the database itself", hint="Name a backup of it.")
     backup = read_backup(source)
+    damaged = _damaged(source) if backup.schema == len(load_migrations()) else None
     aside = _kept_name(database, now)
     kept = aside if database.exists() else None
     if not dry_run:
@@ -57,7 +62,20 @@ def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = 
             sync_folder(database.parent)
         except OSError as error:
             raise _not_replaced(error, database) from error
-    return Restored(backup=backup, database=str(database), kept=None if kept is None else str(kept))
+    return Restored(
+        backup=backup,
+        database=str(database),
+        kept=None if kept is None else str(kept),
+        damaged=damaged,
+    )
+
+
+def _damaged(source: Path) -> int:
+    with closing(open_connection(source, readonly=True)) as connection:
+        try:
+            return damaged_entries(connection)
+        except Error as error:
+            raise translated(error, f"cannot read {source}") from error
 
 
 def _kept_name(database: Path, now: int) -> Path:

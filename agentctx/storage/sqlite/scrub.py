@@ -107,6 +107,17 @@ def look(conn: Connection, after: int, limit: int = ROWS_A_SLICE) -> _Slice:
     return _Slice(last if count == limit else None, tuple(damage))
 
 
+def damaged_entries(conn: Connection) -> int:
+    """How many entries are damaged, in a version or a vector; of a database of the present schema."""
+    damaged: set[str] = set()
+    cursor: int | None = 0
+    while cursor is not None:
+        found = look(conn, cursor)
+        damaged |= {each.entry for each in found.damage}
+        cursor = found.last
+    return len(damaged)
+
+
 def fill_missing(conn: Connection) -> None:
     """Give rows and vectors of an older schema their checksums, once; in the caller's transaction."""
     if _FILLED in _numbers(conn):
@@ -133,6 +144,8 @@ def _damage_of(conn: Connection, row: Any, indexes: list[SpaceIndex]) -> Iterato
     ).fetchall()
     if not row[3]:
         return  # chunks of a version that is not live are orphans, which the census counts
+    if not chunks:
+        yield Damage(entry_id, "chunk")
     for place, (_, ordinal, start, end, digest, chunking) in enumerate(chunks):
         is_whole = checksums.is_chunk(row[CONTENT], start, end, header=row[HEADER], digest=digest)
         if ordinal != place or not is_whole or not 1 <= chunking <= CHUNKING_VERSION:
