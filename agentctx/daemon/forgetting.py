@@ -15,8 +15,10 @@ from agentctx.daemon.backup import MS_PER_HOUR, folder_of
 from agentctx.daemon.parts import PartsHolder
 from agentctx.errors import AgentctxError, NotFound
 from agentctx.server.service import Peer
+from agentctx.storage.backups import superseded
 from agentctx.storage.entries import ErasureListener
 from agentctx.storage.records import Entry, Filter
+from agentctx.storage.sqlite.restore import is_replaced_database
 from agentctx.stores.copies import copies_among
 from agentctx.times import format_time
 from agentctx.wire import ForgetReply
@@ -91,15 +93,18 @@ class Forgetting(PartsHolder):
 
 
 def holding(settings: BackupSettings, data_dir: Path, *, now: int) -> Holding:
-    """The backups in the folder of those that are made by themselves; copies elsewhere are not known of."""
+    """The backups in the folder of those that are made by themselves, and the databases that a restore
+    replaced; copies elsewhere are not known of.
+    """
+    folder = folder_of(settings, data_dir)
     try:
-        times = sorted(
-            path.stat().st_mtime_ns // 1_000_000 for path in folder_of(settings, data_dir).glob("*.db")
-        )
+        files = [*folder.glob("*.db"), *filter(is_replaced_database, data_dir.iterdir())]
+        times = sorted(path.stat().st_mtime_ns // 1_000_000 for path in files)
     except OSError:
         return Holding()
     if not times:
         return Holding()
     interval_ms = math.ceil(settings.interval_h * MS_PER_HOUR)
-    until = now + settings.keep * interval_ms if interval_ms else None
+    is_replaced_by_newer = len(superseded((path.name for path in files), keep=0, verified=None)) == len(files)
+    until = now + settings.keep * interval_ms if interval_ms and is_replaced_by_newer else None
     return Holding(len(times), times[0], until)

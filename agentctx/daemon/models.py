@@ -107,4 +107,6 @@ def _next_model(
     try:
         return _model(settings, folder, clock, NEXT_FILE_NAME, given)
     except (ConfigInvalid, UnknownProvider) as error:
-        raise ConfigInvalid(f"embedding.next: {error.message}", hint=error.hint) from error
+        hint = error.hint.replace("EMBEDDING__", "EMBEDDING__NEXT__")
+        hint = hint.replace("embedding__", "embedding__next__")
+        raise ConfigInvalid(f"embedding.next: {error.message}", hint=hint) from error

@@ -220,7 +220,7 @@ class ForgetReply:
     copies_forgotten: list[str] = field(default_factory=list)
     """Those that were forgotten with it."""
     backups: int = 0
-    """Backups in the daemon's folder that may hold it."""
+    """Backups in the daemon's folder, and databases that a restore replaced, that may hold it."""
     backups_oldest: str | None = None
     """When the oldest of them was made."""
     backups_until: str | None = None

@@ -10,6 +10,7 @@ from agentctx.config.schema import BackupSettings
 from agentctx.daemon.build import Core
 from agentctx.daemon.forgetting import Holding, holding
 from agentctx.storage.audit import AuditQuery
+from agentctx.storage.backups import scheduled_name
 from agentctx.storage.records import Filter
 from agentctx.times import wall_clock
 from tests.running_core import ME, running_core, save
@@ -72,9 +73,17 @@ def test_backups_that_hold_an_entry_are_counted_with_their_age_and_end(tmp_path:
     assert holding(settings, tmp_path, now=0) == Holding()
     folder = tmp_path / "backups"
     folder.mkdir()
-    for name, made in (("agentctx-1.db", 1_000), ("agentctx-2.db", 2_000)):
-        (folder / name).touch()
-        os.utime(folder / name, (made, made))
+
+    def make(path: Path, made: int) -> None:
+        path.touch()
+        os.utime(path, (made, made))
+
+    make(folder / scheduled_name(1_000_000), 1_000)
+    make(folder / scheduled_name(2_000_000), 2_000)
+    make(tmp_path / "agentctx.db", 500)
     day = 86_400_000
     assert holding(settings, tmp_path, now=5) == Holding(2, 1_000_000, 5 + 7 * day)
     assert holding(BackupSettings(keep=7), tmp_path, now=5) == Holding(2, 1_000_000, None)
+    make(tmp_path / "agentctx.db.before-restore-20261118T110640000Z", 700)
+    make(tmp_path / "agentctx.db.before-restore-20261118T110640000Z-wal", 600)
+    assert holding(settings, tmp_path, now=5) == Holding(3, 700_000, None), "nothing removes that one"

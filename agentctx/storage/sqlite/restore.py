@@ -17,6 +17,7 @@ from agentctx.storage.sqlite.backup import read_backup
 from agentctx.storage.sqlite.scrub import damaged_entries
 
 _SIDE_FILES = ("-wal", "-shm", "-journal")
+_BEFORE = ".before-restore-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,9 +81,14 @@ def _damaged(source: Path) -> int:
 
 def _kept_name(database: Path, now: int) -> Path:
     """A name that nothing has yet: two restores in one second keep two databases."""
-    first = f"{database.name}.before-restore-{compact_time(now)}"
+    first = f"{database.name}{_BEFORE}{compact_time(now)}"
     names = chain((first,), (f"{first}-{number}" for number in count(2)))
     return next(path for path in map(database.with_name, names) if not _is_taken(path))
+
+
+def is_replaced_database(path: Path) -> bool:
+    """Whether it is a database that a restore has put aside."""
+    return _BEFORE in path.name and not path.name.endswith(_SIDE_FILES)
 
 
 def _is_taken(path: Path) -> bool:
@@ -91,7 +97,7 @@ def _is_taken(path: Path) -> bool:
 
 def _forget_second_names(database: Path) -> None:
     """A restore that was killed before the end leaves the database with two names: it needs only its own."""
-    for other in database.parent.glob(f"{database.name}.before-restore-*"):
+    for other in database.parent.glob(f"{database.name}{_BEFORE}*"):
         if other.samefile(database):
             other.unlink()
 
