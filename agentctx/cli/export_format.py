@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+import re
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from agentctx import __version__
@@ -14,6 +15,8 @@ FORMAT: Final = 1
 _FORMAT_NAME: Final = "agentctx_export"
 _TEXTS: Final = ("id", "namespace", "collection", "content", "created", "updated")
 _OPTIONAL: Final = ("key", "session", "agent", "expires")
+_UNREADABLE: Final = re.compile("[\ud800-\udfff]")
+"""What `surrogateescape` makes of bytes that are no UTF-8."""
 _LEFT_OUT: Final = ("live", "principal", "embedding")
 """What says nothing elsewhere."""
 
@@ -56,7 +59,8 @@ def read_entry(line: str) -> list[ImportEntry]:
     older = value.get("versions", [])
     if not isinstance(older, list):
         raise InvalidInput("versions is no list")
-    return [_version(each) for each in (*older, value)]
+    # Only the live version expires, and its history with it.
+    return [*(replace(_version(each), expires=None) for each in older), _version(value)]
 
 
 def _version(value: Any) -> ImportEntry:
@@ -78,6 +82,8 @@ def _version(value: Any) -> ImportEntry:
 
 
 def _object(line: str) -> dict[str, Any]:
+    if not line.isascii() and _UNREADABLE.search(line):
+        raise InvalidInput("it is no UTF-8")
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

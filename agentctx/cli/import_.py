@@ -208,7 +208,9 @@ def _opened(file: str) -> Iterator[Iterator[str]]:
 
 
 def _text(file: str) -> AbstractContextManager[TextIO]:
-    return nullcontext(sys.stdin) if file == "-" else Path(file).open(encoding="utf-8", errors="replace")
+    return (
+        nullcontext(sys.stdin) if file == "-" else Path(file).open(encoding="utf-8", errors="surrogateescape")
+    )
 
 
 def _from(lines: TextIO) -> Iterator[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.cli.export_format import entry_line, header_line
+from agentctx.cli.export_format import entry_line, header_line, read_entry
 from agentctx.wire import ErrorBody, ErrorReply, ExportedEntry, SaveManyReply
 from tests.client.stub_daemon import StubDaemon, entry, save_result
 
@@ -50,3 +50,19 @@ def test_what_the_daemon_advises_is_told(
     file.write_text(EXPORT)
     assert agentctx("import", str(file), "--quiet") == 1
     assert capsys.readouterr().err == "error: line 2: It is too old.\nhint: Renew it.\n"
+
+
+def test_bytes_that_are_no_utf8_are_refused_with_their_line(
+    agentctx: Agentctx, daemon: StubDaemon, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "broken.jsonl"
+    file.write_bytes(EXPORT.encode().replace(b'"content":"', b'"content":"\xff'))
+    assert agentctx("import", str(file), "--quiet") == 1
+    assert "line 2: it is no UTF-8" in capsys.readouterr().err
+    assert not [request for request in daemon.seen if request.path == "/v1/import"]
+
+
+def test_an_older_version_whose_time_was_over_is_no_reason_to_refuse_the_entry() -> None:
+    old = entry(version=1, expires="2020-01-01T00:00:00.000Z")
+    line = entry_line(ExportedEntry(entry=entry(version=2), versions=[old], chunks=[]))
+    assert [version.expires for version in read_entry(line)] == [None, None]
