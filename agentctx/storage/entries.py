@@ -8,6 +8,8 @@ from typing import Final, Protocol, TypeAlias
 from agentctx.storage.records import Draft, Entry, Filter, IdempotencyKey, Revision, Saved
 from agentctx.storage.transfer import ExportPage, Selection
 
+MOST_PAGE_CHARS: Final = 4_000_000
+"""Of the contents of a page, and one more entry: a reply of long texts stays one of some megabytes."""
 SWEEP_STEP: Final = 100
 """Entries removed in one transaction at most: saves wait for it."""
 ErasureListener: TypeAlias = Callable[[Sequence[str]], None]
@@ -75,7 +77,7 @@ class EntryStorage(Protocol):
     ) -> tuple[list[Entry], int | None]:
         """A page of live entries, newest first, and the cursor of the next page.
 
-        Without content, `Entry.content` is empty.
+        It ends early after `MOST_PAGE_CHARS` of contents. Without content, `Entry.content` is empty.
         """
         ...
 

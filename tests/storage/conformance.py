@@ -11,6 +11,7 @@ from agentctx.chunking.base import Span
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import Conflict, IdempotencyKeyReused, NotFound, VersionConflict
 from agentctx.storage.base import Storage
+from agentctx.storage.entries import MOST_PAGE_CHARS
 from agentctx.storage.records import (
     Change,
     Draft,
@@ -236,6 +237,16 @@ class EntryConformance:
             if cursor is None:
                 break
         assert seen == ids[::-1]
+
+    async def test_a_page_of_long_texts_ends_early(self, storage: Storage) -> None:
+        long = "x" * (MOST_PAGE_CHARS // 2)
+        ids = [(await save(storage, keyless(f"{n} {long}"))).id for n in range(4)]
+        page, cursor = await storage.list_entries(ALL, limit=10)
+        assert [entry.id for entry in page] == [ids[3], ids[2]]
+        heads, none = await storage.list_entries(ALL, limit=10, with_content=False)
+        assert ([entry.id for entry in heads], none) == (ids[::-1], None)
+        page, cursor = await storage.list_entries(ALL, limit=10, before=cursor)
+        assert [entry.id for entry in page] == [ids[1], ids[0]]
 
     async def test_find_by_key(self, storage: Storage) -> None:
         saved = await save(storage, draft())

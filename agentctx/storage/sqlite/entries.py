@@ -9,12 +9,14 @@ from typing import Any
 
 from agentctx.errors import NotFound, VersionConflict
 from agentctx.sqlite.driver import Connection
+from agentctx.storage.entries import MOST_PAGE_CHARS
 from agentctx.storage.ids import uuid7
 from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Job, Revision, Saved
 from agentctx.storage.sqlite import audit, checksums, chunks, idempotency, provenance, quarantine
 from agentctx.storage.sqlite.checksums import Faults
 from agentctx.storage.sqlite.filters import Condition
 from agentctx.storage.sqlite.rows import (
+    CONTENT,
     IS_EMBEDDING,
     IS_PENDING,
     SELECT_ENTRY,
@@ -166,16 +168,21 @@ def page(
 ) -> tuple[list[Entry], int | None]:
     """Up to `limit` entries, newest first, below the row `before`; and where the next page begins.
 
-    Damaged ones are left out.
+    A page ends early after `MOST_PAGE_CHARS` of contents. Damaged entries are left out.
     """
     select = SELECT_ENTRY if with_content else SELECT_HEAD
     rows = conn.execute(
         f"{select} WHERE {condition.sql} AND e.seq < ? ORDER BY e.seq DESC LIMIT ?",
         (*condition.parameters, MAX_ROW if before is None else before, limit + 1),
-    ).fetchall()
-    shown = rows[:limit]
-    found = undamaged(shown, faults, with_content=with_content)
-    return found, shown[-1][0] if len(rows) > limit else None
+    )
+    shown: list[Any] = []
+    chars = 0
+    for row in rows:
+        if len(shown) == limit or chars > MOST_PAGE_CHARS:
+            return undamaged(shown, faults, with_content=with_content), shown[-1][0]
+        shown.append(row)
+        chars += len(str(row[CONTENT]))
+    return undamaged(shown, faults, with_content=with_content), None
 
 
 def history(conn: Connection, entry_id: str, *, now: int, faults: Faults) -> list[Entry]:
