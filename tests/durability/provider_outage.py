@@ -242,7 +242,7 @@ class Day:
 class OutageSuite:
     name = "provider_outage"
     unit = "saves"
-    ci_n = 1_000
+    ci_n = 500
     torture_n = 10_000
 
     def run(self, n: int, *, seed: int, folder: Path) -> Outcome:

@@ -131,7 +131,7 @@ class History:
 class SimulationSuite:
     name = "simulation"
     unit = "seeds"
-    ci_n = 100
+    ci_n = 60
     torture_n = 20_000
 
     def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
