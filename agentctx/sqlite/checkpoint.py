@@ -10,10 +10,14 @@ from typing import Final, Literal, TypeAlias
 
 from agentctx.sqlite.driver import BUSY_TIMEOUT_MS, Connection
 
-Mode: TypeAlias = Literal["PASSIVE", "FULL", "TRUNCATE"]
+Mode: TypeAlias = Literal["PASSIVE", "FULL", "RESTART", "TRUNCATE"]
 
 DUE_FRAMES: Final = 1_000
 """Pages that come into the WAL between two checkpoints."""
+MANY_FRAMES: Final = 4 * DUE_FRAMES
+"""Pages with which the WAL is made to begin anew: 16 MiB."""
+MOST_FRAMES: Final = 12 * DUE_FRAMES
+"""Pages with which reads that last are ended for it, 48 MiB: the WAL stays below 64 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,22 +29,27 @@ class WalState:
 
 
 class CheckpointSchedule:
-    """Decides when pages are moved: each time `DUE_FRAMES` have come.
+    """Decides when pages are moved, and how: each time `DUE_FRAMES` have come.
 
     A reader keeps pages where they are for as long as it reads; trying after each commit would not hurry it.
+    Readers that follow each other without a gap let all pages be moved, and still keep the WAL from beginning
+    anew: a long one is told to, which waits for those that read.
     """
 
     def __init__(self) -> None:
         self._tried_at = 0
 
-    def is_due(self, state: WalState) -> bool:
-        """Whether to move pages now. That it was tried is remembered."""
+    def due(self, state: WalState) -> Mode | None:
+        """How to move pages now, if at all. That it was tried is remembered."""
         if state.frames < self._tried_at:  # the WAL has begun anew
             self._tried_at = 0
-        if state.moved == state.frames or state.frames - self._tried_at < DUE_FRAMES:
-            return False
+        if state.frames - self._tried_at < DUE_FRAMES:
+            return None
+        is_long = state.frames >= MANY_FRAMES
+        if state.moved == state.frames and not is_long:
+            return None
         self._tried_at = state.frames
-        return True
+        return "RESTART" if is_long else "PASSIVE"
 
 
 def wal_state(connection: Connection) -> WalState:

@@ -52,6 +52,11 @@ class ConnectionThread:
             raise
         return cls(bridge, opened[0])
 
+    @property
+    def connection(self) -> Connection:
+        """For what SQLite does beside the thread's own work, which is a copy alone."""
+        return self._connection
+
     async def run(self, fn: Callable[[Connection], T]) -> T:
         """Run one function in the connection's thread, after those before it.
 

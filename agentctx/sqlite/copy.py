@@ -1,4 +1,4 @@
-"""Copies of a database that is in use: of one snapshot, compared with it row by row, whole or not there."""
+"""Copies of a database, also of one that is in use: verified, and whole or not there."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import contextlib
 import hashlib
 import marshal
 import os
+import shutil
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,11 @@ from agentctx.sqlite.driver import Connection, Error, open_connection, open_copy
 
 PAGES_A_STEP: Final = 2_000
 """Between two steps a copy can be stopped."""
+PAGES_BETWEEN_COMMITS: Final = 128
+"""A commit waits for one such step: half a millisecond."""
+COMMIT_S: Final = 0.002
+"""After which a copy looks again whether a transaction of its own connection has ended."""
+OCTETS_A_STEP: Final = 1024 * 1024
 ROWS_A_STEP: Final = 32
 """Between two steps the other threads get their turn: the interpreter alone would let them wait for 5 ms."""
 _STEPS_A_LOOK: Final = 1_000
@@ -63,21 +69,21 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """A verified copy: its size in bytes, and the digest of its rows, which is that of its source's."""
+    """A verified copy: its size in bytes, and a SHA-256 digest, of its rows or of the file."""
 
     bytes: int
     digest: str
 
 
 def copy_database(source: Connection, target: Path, *, pace: Pace | None = None) -> Copied:
-    """Write what `source` sees now into `target` (mode 0600) and compare the two. Blocks.
+    """Write what `source` sees now into `target` (mode 0600) and compare the two row by row. Blocks.
 
     Others may write to the source meanwhile: everything is read in one read transaction, the caller's if
-    there is one, which ends before the copy is read back. A file that was there is replaced at the end, in
-    one step, and stays what it was if anything fails or the process is killed; then a file `TARGET.partial`
-    may be left, which the next copy removes.
+    there is one, which ends before the copy is read back; all that is written meanwhile stays in the WAL. A
+    file that was there is replaced at the end, in one step, and stays what it was if anything fails or the
+    process is killed; then a file `TARGET.partial` may be left, which the next copy removes.
 
-    The copy is a plain SQLite file without a WAL.
+    The copy is a plain SQLite file without a WAL. `Copied.digest` is that of the rows.
 
     Raises:
         StorageFull: no space for it.
@@ -85,38 +91,159 @@ def copy_database(source: Connection, target: Path, *, pace: Pace | None = None)
         StorageClosed: `pace` was stopped.
     """
     pace = pace or Pace()
+    with _written_beside(target) as partial:
+        digest = _copy_snapshot(source, partial, pace)
+        check_copy(partial, digest, pace=pace)
+        return _put_in_place(partial, target, digest)
+
+
+def copy_pages(source: Connection, target: Path, *, pace: Pace | None = None) -> None:
+    """Write what `source` has into `TARGET.partial` (mode 0600), for `keep_copy`. Blocks.
+
+    `source` is the one connection that writes, and its own thread may go on using it. SQLite takes what it
+    commits into the copy (https://sqlite.org/backup.html), which is of the moment when it ends; no snapshot
+    is held, so the WAL need not keep what is committed meanwhile. If the copy fails, the file is removed.
+
+    Raises:
+        StorageFull, StorageFailed, StorageClosed: as `copy_database`.
+    """
+    pace = pace or Pace()
+    with _written_beside(target) as partial:
+        _copy_pages(source, partial, pace, PAGES_BETWEEN_COMMITS)
+
+
+def keep_copy(target: Path, *, pace: Pace | None = None) -> Copied:
+    """Verify `TARGET.partial` and put it in the place of `target`, in one step. Blocks.
+
+    The disk must give back every byte that was written to it, and SQLite's check of all pages must be clean.
+    `Copied.digest` is that of the file. If anything fails, the file is removed and `target` stays.
+
+    Raises:
+        StorageFull, StorageFailed, StorageClosed: as `copy_database`.
+    """
+    pace = pace or Pace()
+    with _written_beside(target, is_new=False) as partial:
+        digest = _digest_on_disk(partial, pace)
+        check_pages(partial, pace=pace)
+        return _put_in_place(partial, target, digest)
+
+
+def copy_file(source: Path, target: Path, *, digest: str) -> Copied:
+    """Copy a database that is one file and that nobody writes to; it must have this digest. Blocks.
+
+    Raises:
+        StorageFull: no space for it.
+        StorageFailed: it could not be written, or the disk gives back something else.
+    """
+    with _written_beside(target) as partial:
+        with source.open("rb") as read, os.fdopen(_open_private(partial), "wb") as written:
+            shutil.copyfileobj(read, written, OCTETS_A_STEP)
+        if _digest_on_disk(partial, Pace()) != digest:
+            raise _different(partial)
+        return _put_in_place(partial, target, digest)
+
+
+@contextlib.contextmanager
+def _written_beside(target: Path, *, is_new: bool = True) -> Iterator[Path]:
+    """The file that takes the target's place once it is verified; it is removed if anything fails."""
     partial = target.with_name(f"{target.name}.partial")
     try:
-        _remove(partial)
-        digest = _copy(source, partial, pace)
-        check_copy(partial, digest, pace=pace)
-        _sync(partial)
-        partial.replace(target)
-        sync_folder(target.parent)
-        return Copied(target.stat().st_size, digest)
-    except Error as error:
-        raise translated(error, f"cannot copy the database to {target}") from error
-    except OSError as error:
-        raise _disk_error(error, target) from error
-    finally:
-        with contextlib.suppress(OSError):  # what is wrong with the folder was said above
+        if is_new:
             _remove(partial)
+        yield partial
+    except BaseException as error:
+        with contextlib.suppress(OSError):  # what is wrong with the folder is said below
+            _remove(partial)
+        if isinstance(error, Error):
+            raise translated(error, f"cannot copy the database to {target}") from error
+        if isinstance(error, OSError):
+            raise _disk_error(error, target) from error
+        raise
 
 
-def _copy(source: Connection, partial: Path, pace: Pace) -> str:
-    """Write the copy and return the digest of what was read, both in one snapshot."""
+def _put_in_place(partial: Path, target: Path, digest: str) -> Copied:
+    size = partial.stat().st_size
+    _sync(partial)
+    partial.replace(target)
+    sync_folder(target.parent)
+    return Copied(size, digest)
+
+
+def _copy_snapshot(source: Connection, partial: Path, pace: Pace) -> str:
+    """Write the copy and return the digest of the rows that were read, both in one snapshot."""
     if not source.in_transaction:
         source.execute("BEGIN")
     try:
         digest = digest_rows(source, pace=pace)
-        with closing(open_copy_target(partial)) as target:
-            source.backup(target, pages=PAGES_A_STEP, progress=lambda *_: pace.step(), sleep=0)
-            # A copy brings the source's mode with it; a WAL beside a backup would only be in the way.
-            target.execute("PRAGMA journal_mode=DELETE")
+        _copy_pages(source, partial, pace, PAGES_A_STEP)
         return digest
     finally:
         if source.in_transaction:
             source.execute("ROLLBACK")
+
+
+def _copy_pages(source: Connection, partial: Path, pace: Pace, pages_a_step: int) -> None:
+    with closing(open_copy_target(partial)) as target:
+        source.backup(target, pages=pages_a_step, progress=lambda *_: pace.step(), sleep=COMMIT_S)
+        # A copy brings the source's mode with it; a WAL beside a backup would only be in the way.
+        target.execute("PRAGMA journal_mode=DELETE")
+
+
+def file_digest(path: Path, *, pace: Pace | None = None) -> str:
+    """SHA-256 over the bytes of a file that nobody writes to, as `sha256sum` gives it. Blocks.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    pace = pace or Pace()
+    total = hashlib.sha256()
+    with path.open("rb") as file:
+        while octets := file.read(OCTETS_A_STEP):
+            total.update(octets)
+            pace.step()
+    return total.hexdigest()
+
+
+def _digest_on_disk(path: Path, pace: Pace) -> str:
+    """The digest of a file that was just written, read from the disk again."""
+    written = file_digest(path, pace=pace)
+    _sync(path, forget=True)
+    if file_digest(path, pace=pace) != written:
+        raise _different(path)
+    return written
+
+
+def _different(path: Path) -> StorageFailed:
+    return StorageFailed(
+        f"the disk gives back something else than was written to {path}", hint="Check disk and memory."
+    )
+
+
+def check_pages(path: Path, *, pace: Pace | None = None) -> None:
+    """Have SQLite check all of a database that nobody writes to. Blocks.
+
+    Raises:
+        StorageFailed: it is damaged or no database.
+        StorageClosed: `pace` was stopped.
+    """
+    pace = pace or Pace()
+    with closing(open_connection(path, readonly=True)) as connection:
+        _check_pages(connection, path, pace)
+
+
+def _check_pages(connection: Connection, path: Path, pace: Pace) -> None:
+    connection.set_progress_handler(lambda: pace.is_stopped, _STEPS_A_LOOK)
+    try:
+        problems = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)")]
+    except Error as error:
+        if pace.is_stopped:
+            raise StorageClosed("the copy was stopped") from error
+        raise translated(error, f"cannot read {path}") from error
+    if problems != ["ok"]:
+        raise StorageFailed(
+            f"{path} is damaged: {'; '.join(problems[:_MOST_PROBLEMS])}",
+            hint="Use another backup; `agentctx doctor` looks at the database and the disk.",
+        )
 
 
 def check_copy(path: Path, digest: str | None = None, *, pace: Pace | None = None) -> str:
@@ -128,14 +255,8 @@ def check_copy(path: Path, digest: str | None = None, *, pace: Pace | None = Non
     """
     pace = pace or Pace()
     with closing(open_connection(path, readonly=True)) as connection:
-        connection.set_progress_handler(lambda: pace.is_stopped, _STEPS_A_LOOK)
+        _check_pages(connection, path, pace)
         try:
-            problems = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)")]
-            if problems != ["ok"]:
-                raise StorageFailed(
-                    f"{path} is damaged: {'; '.join(problems[:_MOST_PROBLEMS])}",
-                    hint="Use another backup; `agentctx doctor` looks at the database and the disk.",
-                )
             found = digest_rows(connection, pace=pace)
         except Error as error:
             if pace.is_stopped:
@@ -183,13 +304,19 @@ def sync_folder(folder: Path) -> None:
     _sync(folder)
 
 
-def _sync(path: Path) -> None:
-    """Have a file that is no live database, or a folder, on the disk."""
+def _sync(path: Path, *, forget: bool = False) -> None:
+    """Have a file that is no live database, or a folder, on the disk. `forget`: and not in memory."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
+        if forget and hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     finally:
         os.close(descriptor)
+
+
+def _open_private(path: Path) -> int:
+    return os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
 
 
 def _disk_error(error: OSError, target: Path) -> AgentctxError:

@@ -29,6 +29,9 @@ FIXED_BRANCHES: Final[tuple[Version, ...]] = ((3, 50, 7), (3, 44, 6))
 
 BUSY_TIMEOUT_MS: Final = 5_000
 _PREFERRED: Final = ("pysqlite3", "sqlite3")
+FIRST_ID: Final = -(2**63)
+LAST_ID: Final = 2**63 - 1
+"""The least and the greatest id that a row can have."""
 _FULL: Final = "SQLITE_FULL"
 _NAMES: Final = {"database or disk is full": _FULL, "disk I/O error": "SQLITE_IOERR"}
 """By SQLite's own text, which is all that the driver tells of a failed `Connection.backup`."""

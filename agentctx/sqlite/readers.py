@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -63,14 +62,11 @@ class Readers:
         *,
         timeout_s: float = READ_TIMEOUT_S,
         wait_s: float = WAIT_TIMEOUT_S,
-        stop: threading.Event | None = None,
     ) -> T:
         """Run one function in a read transaction and return its result: rows, never a cursor.
 
         All its statements see the same snapshot; temporary tables it makes are gone afterwards. When the
         caller is cancelled, the running statement is interrupted and the connection made clean first.
-
-        A function that does more than to read looks at `stop` now and then, and ends once it is set.
 
         Raises:
             DeadlineExceeded: no connection was free for `wait_s` seconds, or the function ran for
@@ -81,7 +77,7 @@ class Readers:
         """
         await self._take_turn(wait_s)
         try:
-            return await self._run_on_free(fn, timeout_s, stop)
+            return await self._run_on_free(fn, timeout_s)
         finally:
             self._turn.release()
 
@@ -92,15 +88,13 @@ class Readers:
         except TimeoutError as error:
             raise _too_late(wait_s) from error
 
-    async def _run_on_free(
-        self, fn: Callable[[Connection], T], timeout_s: float, stop: threading.Event | None
-    ) -> T:
+    async def _run_on_free(self, fn: Callable[[Connection], T], timeout_s: float) -> T:
         thread = self._free.pop() if self._free else await self._opened()
         running = _Running(timeout_s)
         reading = asyncio.ensure_future(
             thread.run(lambda connection: running.timed(lambda: _in_snapshot(connection, fn)))
         )
-        read = _Read(thread, reading, stop)
+        read = _Read(thread, reading, running)
         self._reads.add(read)
         try:
             while not reading.done() and not running.is_too_long:
@@ -114,10 +108,8 @@ class Readers:
         finally:
             self._reads.discard(read)
             self._free.append(thread)
-        if read.was_ended and (error := reading.exception()):
-            raise StorageFailed(
-                "the read was ended: the disk has failed, and the database is opened anew", hint="Ask again."
-            ) from error
+        if read.ended_for and (error := reading.exception()):
+            raise StorageFailed(f"the read was ended: {read.ended_for}", hint="Ask again.") from error
         return reading.result()
 
     @contextlib.asynccontextmanager
@@ -126,7 +118,7 @@ class Readers:
     ) -> AsyncIterator[None]:
         """Close all connections for as long as the block takes; reads wait, within their own deadlines.
 
-        With `insists`, reads that last longer than `patience_s`, a backup among them, are ended then.
+        With `insists`, reads that last longer than `patience_s` are ended then.
 
         Raises:
             StorageFailed: reads that run did not end within `patience_s`. Nothing was closed.
@@ -135,7 +127,8 @@ class Readers:
         try:
             if not await self._take_all(turns, patience_s):
                 if insists:
-                    await self._end_reads()
+                    reason = "the disk has failed, and the database is opened anew"
+                    await self._end_reads(list(self._reads), reason)
                 if not (insists and await self._take_all(turns, END_PATIENCE_S)):
                     raise StorageFailed("the database is being read and cannot be closed")
             try:
@@ -156,9 +149,14 @@ class Readers:
                     turns.append(self._turn)
         return len(turns) == self._size
 
-    async def _end_reads(self) -> None:
-        """Have what is being read end before its time; what does not is left alone in the end."""
-        ending = [asyncio.ensure_future(read.end()) for read in self._reads]
+    async def end_long(self) -> None:
+        """End the reads that last longer than `READ_TIMEOUT_S`: as long as they do, the WAL only grows."""
+        long = [read for read in self._reads if read.lasts_s > READ_TIMEOUT_S]
+        await self._end_reads(long, "too much was written meanwhile")
+
+    async def _end_reads(self, reads: Sequence[_Read], reason: str) -> None:
+        """Have reads end before their time; what does not is left alone in the end."""
+        ending = [asyncio.ensure_future(read.end(reason)) for read in reads]
         if ending:
             _, late = await asyncio.wait(ending, timeout=END_PATIENCE_S)
             for each in late:
@@ -197,18 +195,19 @@ class Readers:
 class _Read:
     """One that runs."""
 
-    def __init__(
-        self, thread: ConnectionThread, reading: asyncio.Future[Any], stop: threading.Event | None
-    ) -> None:
-        self.was_ended = False
+    def __init__(self, thread: ConnectionThread, reading: asyncio.Future[Any], running: _Running) -> None:
+        self.ended_for = ""
+        """Why it was ended before its time."""
         self._thread = thread
         self._reading = reading
-        self._stop = stop
+        self._running = running
 
-    async def end(self) -> None:
-        self.was_ended = True
-        if self._stop is not None:
-            self._stop.set()
+    @property
+    def lasts_s(self) -> float:
+        return self._running.lasts_s
+
+    async def end(self, reason: str) -> None:
+        self.ended_for = reason
         await _stop(self._thread, self._reading)
 
 
@@ -228,11 +227,14 @@ class _Running:
             self._has_ended = True
 
     @property
+    def lasts_s(self) -> float:
+        """Since it began; 0 before."""
+        return 0.0 if self._began is None else time.monotonic() - self._began
+
+    @property
     def left_s(self) -> float | None:
         """None when it has ended, and its result is on the way."""
-        if self._has_ended:
-            return None
-        return self._timeout_s if self._began is None else self._timeout_s - (time.monotonic() - self._began)
+        return None if self._has_ended else self._timeout_s - self.lasts_s
 
     @property
     def is_too_long(self) -> bool:

@@ -48,6 +48,10 @@ class Pausable(Protocol):
         """
         ...
 
+    async def end_long(self) -> None:
+        """End what lasts longer than answering a question may, since it keeps the WAL from beginning anew."""
+        ...
+
 
 def pause_s(attempts: int) -> float:
     """How long to wait after so many failed attempts, in seconds."""
@@ -91,7 +95,7 @@ class Recovery:
         anchor = await ConnectionThread.open(self._path, readonly=True)
         try:
             await anchor.run(_touch)
-            # A backup takes long and can be made again; nothing is saved until this is done.
+            # What takes long can be asked again; nothing is saved until this is done.
             async with self._others.paused(insists=True) if self._others else contextlib.nullcontext():
                 await writing.close()
                 await anchor.close()

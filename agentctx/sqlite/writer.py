@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from typing import Any, Final, Self, TypeVar
 import structlog
 
 from agentctx.errors import StorageClosed, StorageFailed, StorageFull
-from agentctx.sqlite.checkpoint import CheckpointSchedule, Mode, WalState, checkpoint
+from agentctx.sqlite.checkpoint import MOST_FRAMES, CheckpointSchedule, Mode, WalState, checkpoint
 from agentctx.sqlite.commit import (
     Done,
     Failed,
@@ -38,6 +39,10 @@ MAX_GROUP: Final = 256
 """Most functions of one commit."""
 GROUP_GAP_S: Final = 0.003
 """A group is closed when nobody came for this long: a server needs about 0.5 ms from one to the next."""
+RESTART_PATIENCE_MS: Final = 100
+"""Reads that answer questions end in that time; longer ones are waited for later."""
+LAST_PATIENCE_MS: Final = 3_000
+"""What is left once the reads that last are ended, is over then."""
 GROUP_WAIT_S: Final = 0.012
 """A group is closed this long after its first caller, whoever may still come."""
 
@@ -74,6 +79,20 @@ class _Waiter:
     arrived: float
 
 
+@dataclass(slots=True)
+class _Copy:
+    """One that is being made through the connection."""
+
+    work: asyncio.Future[None]
+    stop: threading.Event
+    is_ended: bool = False
+
+    async def end(self) -> None:
+        self.is_ended = True
+        self.stop.set()
+        await finish(asyncio.ensure_future(asyncio.wait([self.work])))
+
+
 class Writer:
     """Runs functions that write, each atomically, and answers when they are on disk.
 
@@ -108,6 +127,7 @@ class Writer:
         self._closed = False
         self._opened = 0.0
         self._in_use = asyncio.Lock()
+        self._copy: _Copy | None = None
         self._worker = asyncio.create_task(self._work(), name="sqlite-writer")
 
     @classmethod
@@ -169,6 +189,47 @@ class Writer:
         self._refuse_while_faulty()
         await self._thread.run(lambda connection: connection.execute("SELECT 1").fetchone())
 
+    async def copy(self, copy: Callable[[Connection], None], stop: threading.Event) -> None:
+        """Run a function beside the connection's thread that copies the database through the connection.
+
+        Writes go on, and what they commit is in the copy (`copy.copy_pages`). `stop` is set when the caller
+        is cancelled and when the connection has to be closed; the function must end then.
+
+        Raises:
+            StorageFailed: the disk has failed, or another copy is being made.
+            StorageClosed: after `close`.
+            Exception: whatever the function raised.
+        """
+        self._refuse_while_faulty()
+        async with self._in_use:
+            if self._closed:
+                raise StorageClosed("the database is closed")
+            self._refuse_while_faulty()
+            if self._copy is not None:
+                raise StorageFailed("the database is being copied already")
+            connection = self._thread.connection
+            self._copy = _Copy(asyncio.ensure_future(asyncio.to_thread(copy, connection)), stop)
+        try:
+            await self._copied(self._copy)
+        finally:
+            self._copy = None
+
+    async def _copied(self, copy: _Copy) -> None:
+        try:
+            await asyncio.wait([copy.work])
+        except asyncio.CancelledError:
+            await copy.end()
+            copy.work.exception()  # looked at, so that asyncio does not report it as lost
+            raise
+        error = copy.work.exception()
+        if error is not None and copy.is_ended and not self._closed:
+            raise StorageFailed(
+                "the copy was ended: the disk has failed, and the database is opened anew",
+                hint="Make it again.",
+            ) from error
+        if error is not None:
+            raise error
+
     async def while_closed(self, work: Callable[[Path], T], *, patience_ms: int) -> T:
         """Run a function in a thread while no connection of this process is open; reads and writes wait.
 
@@ -182,6 +243,8 @@ class Writer:
         async with self._in_use, others:
             if self._closed:
                 raise StorageClosed("the database is closed for writing")
+            if self._copy is not None:
+                raise StorageFailed("the database is being copied and cannot be closed")
             if not await self.checkpoint(patience_ms=patience_ms):
                 raise StorageFailed("the database is being read by another program")
             # To its end even if the caller goes away: half of it would leave the writer without a connection.
@@ -237,6 +300,7 @@ class Writer:
             await asyncio.wait([self._worker])
         finally:
             async with self._in_use:  # `while_closed` opens the connection again
+                await self._end_copy()
                 if self.fault is None:
                     await self._thread.close()
                 else:
@@ -303,8 +367,9 @@ class Writer:
                 _answer(waiter.answer, outcome)
         self._look_at(*(outcome.error for outcome in outcomes if isinstance(outcome, Failed)))
         # Where SQLite could not look, the checkpoint will meet the fault itself.
-        if commits and self.fault is None and (wal is None or self._schedule.is_due(wal)):
-            await self._move_pages()
+        mode = self._schedule.due(wal) if wal else "PASSIVE"
+        if commits and self.fault is None and mode:
+            await self._move_pages(mode, insists=wal is not None and wal.frames >= MOST_FRAMES)
         self._opened = time.monotonic()
         self._window.committed(members=len(group), arrived=len(self._waiting))
 
@@ -324,9 +389,13 @@ class Writer:
                 self._checkpoint_fault = error
             raise
 
-    async def _move_pages(self) -> None:
+    async def _move_pages(self, mode: Mode, *, insists: bool) -> None:
+        """`insists`: the WAL must not become longer, so long reads are ended; saves wait for others."""
+        if insists and self._others:
+            await self._others.end_long()
+        patience_ms = LAST_PATIENCE_MS if insists else RESTART_PATIENCE_MS
         try:
-            await self._thread.run(partial(self._checkpoint, mode="PASSIVE"))
+            await self._thread.run(partial(self._checkpoint, mode=mode, patience_ms=patience_ms))
         except StorageFull:
             # What is committed stays in the WAL; it is tried again when as much has come.
             _say(log.warning, "checkpoint_put_off", reason="no space left for the database")
@@ -354,9 +423,15 @@ class Writer:
         if self.fault is not None:
             raise _refusal(self.fault)
 
+    async def _end_copy(self) -> None:
+        """Before the connection is closed; the copy can be made again."""
+        if self._copy is not None:
+            await self._copy.end()
+
     async def _recover(self) -> None:
         """Reopen and verify the database, as often as it takes, until closed."""
         recovery, attempts = Recovery(self._path, self._others), 0
+        await self._end_copy()
         while not self._closed:
             try:
                 self._thread = await recovery.attempt(self._thread)

@@ -19,7 +19,7 @@ _NAME: Final = re.compile(r"agentctx-\d{8}T\d{9}Z\.db")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backup:
-    """A verified copy of the database: every row is that of its source at one moment."""
+    """A verified copy of the database: everything that had been committed when the copy ended."""
 
     path: str
     made: int
@@ -35,7 +35,7 @@ class Backup:
     outside_vectors: int
     """Vectors that are in a store outside of the database, so not in the backup: they are embedded again."""
     digest: str
-    """SHA-256 over the rows."""
+    """SHA-256 over the file, as `sha256sum` gives it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,7 +48,7 @@ class Storage(EntryStorage, SearchStorage, OutboxStorage, SpaceStorage, StorageC
     def audit(self) -> AuditStorage: ...
 
     async def backup(self, target: Path) -> Backup:
-        """Write a verified copy of everything, as it is at one moment, into a file; saves go on meanwhile.
+        """Write a verified copy of everything into a file; what is saved until it is written is in it.
 
         A file that was there is replaced at the end, in one step. One backup or check runs at a time.
 

@@ -6,7 +6,7 @@ All times are milliseconds since the epoch, UTC.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeAlias
 
@@ -281,6 +281,10 @@ class Census:
     """Chunks that are gone but can still be found by words."""
     chunks_without_words: int
     """Live chunks that cannot be found by words."""
+
+    def __add__(self, other: Census) -> Census:
+        more = asdict(other)
+        return Census(**{name: count + more[name] for name, count in asdict(self).items()})
 
     @property
     def violations(self) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 from agentctx.errors import InvalidInput
-from agentctx.sqlite.driver import Connection
+from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection
 from agentctx.vector_stores.base import MAX_K
 
 VectorRow: TypeAlias = tuple[int, str, str, str, bytes]
@@ -43,7 +43,7 @@ _DROP: Final = "DROP TABLE IF EXISTS {table}"
 _INSERT: Final = "INSERT INTO {table} (id, namespace, collection, session, embedding) VALUES (?, ?, ?, ?, ?)"
 _DELETE: Final = "DELETE FROM {table} WHERE id = ?"
 _NEAREST: Final = "SELECT id, distance FROM {table} WHERE embedding MATCH ? AND k = ? AND distance < ?"
-_STORED_IDS: Final = "SELECT rowid FROM {table} ORDER BY rowid"
+_STORED_IDS: Final = "SELECT rowid FROM {table} WHERE rowid BETWEEN ? AND ? ORDER BY rowid"
 _COUNT: Final = "SELECT COUNT(*) FROM {table}"
 
 
@@ -109,9 +109,10 @@ def nearest(
     return _ranked(connection.execute(sql, parameters).fetchall())
 
 
-def stored_ids(connection: Connection, table: str) -> list[int]:
-    """The ids of all vectors, ascending. Reads no vector."""
-    return [row_id for (row_id,) in connection.execute(_STORED_IDS.format(table=quoted(f"{table}_rowids")))]
+def stored_ids(connection: Connection, table: str, first: int = FIRST_ID, last: int = LAST_ID) -> list[int]:
+    """The ids of all vectors from `first` to `last`, ascending. Reads no vector."""
+    sql = _STORED_IDS.format(table=quoted(f"{table}_rowids"))
+    return [row_id for (row_id,) in connection.execute(sql, (first, last))]
 
 
 def count_vectors(connection: Connection, table: str) -> int:

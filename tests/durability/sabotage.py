@@ -163,22 +163,22 @@ def back_up_the_past() -> None:
     """The first backup is sound, and every later one is a copy of it."""
     import shutil
 
-    from agentctx.sqlite.copy import copy_database
+    from agentctx.sqlite.copy import Copied, keep_copy
     from agentctx.storage.sqlite import backup
 
-    first: list[tuple[Path, Any]] = []
+    first: list[tuple[Path, Copied]] = []
 
-    def from_the_past(conn: Any, target: Path, **options: Any) -> Any:
+    def from_the_past(target: Path, **options: Any) -> Copied:
+        copied = keep_copy(target, **options)
         if first:
             shutil.copyfile(first[0][0], target)
             return first[0][1]
-        copied = copy_database(conn, target, **options)
         kept = target.with_suffix(".first")
         shutil.copyfile(target, kept)
         first.append((kept, copied))
         return copied
 
-    replace(backup, "copy_database", from_the_past)
+    replace(backup, "keep_copy", from_the_past)
 
 
 BROKEN: dict[str, Callable[[], None]] = {

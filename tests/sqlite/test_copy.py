@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -7,13 +8,26 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from agentctx.errors import StorageClosed, StorageFailed
 from agentctx.sqlite import copy as copy_module
-from agentctx.sqlite.copy import BUSY_S, REST, Pace, check_copy, copy_database, digest_rows
+from agentctx.sqlite.copy import (
+    BUSY_S,
+    REST,
+    Copied,
+    Pace,
+    check_copy,
+    copy_database,
+    copy_file,
+    copy_pages,
+    digest_rows,
+    file_digest,
+    keep_copy,
+)
 from agentctx.sqlite.driver import Connection, open_connection
 
 ROWS = 2_000
@@ -146,6 +160,91 @@ copy.copy_database(open_connection({str(path)!r}, readonly=True), copy.Path({str
         assert check_copy(target) == first.digest
         assert copy_database(reader, target).digest == first.digest
         assert not list(tmp_path.glob("*.partial"))
+
+
+class TestKeepCopy:
+    def test_keeps_what_was_copied_in_one_private_file(
+        self, path: Path, reader: Connection, tmp_path: Path
+    ) -> None:
+        target = tmp_path / "copies" / "b.db"
+        target.parent.mkdir()
+        copy_pages(reader, target)
+        assert [each.name for each in target.parent.iterdir()] == ["b.db.partial"]
+        copied = keep_copy(target)
+        assert list(target.parent.iterdir()) == [target]
+        assert target.stat().st_mode & 0o777 == 0o600
+        assert copied == Copied(target.stat().st_size, hashlib.sha256(target.read_bytes()).hexdigest())
+        assert check_copy(target) == check_copy(path)
+
+    def test_refuses_what_the_disk_gives_back_differently(
+        self, reader: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        digests = iter(["as written", "as read"])
+        monkeypatch.setattr(copy_module, "file_digest", lambda *_, **__: next(digests))
+        copy_pages(reader, tmp_path / "b.db")
+        with pytest.raises(StorageFailed, match="gives back something else"):
+            keep_copy(tmp_path / "b.db")
+        assert not list(tmp_path.glob("b.db*"))
+
+    def test_refuses_damaged_pages_and_keeps_the_old_copy(self, reader: Connection, tmp_path: Path) -> None:
+        target = tmp_path / "b.db"
+        target.write_bytes(b"the old one")
+        copy_pages(reader, target)
+        partial = tmp_path / "b.db.partial"
+        octets = bytearray(partial.read_bytes())
+        octets[4096:4104] = b"\xff" * 8
+        partial.write_bytes(octets)
+        with pytest.raises(StorageFailed, match="damaged"):
+            keep_copy(target)
+        assert target.read_bytes() == b"the old one"
+        assert not partial.exists()
+
+    @pytest.mark.parametrize("step", ["copy_pages", "keep_copy"])
+    def test_that_is_stopped_leaves_what_was_there(
+        self, reader: Connection, tmp_path: Path, step: str
+    ) -> None:
+        target = tmp_path / "b.db"
+        target.write_bytes(b"the old one")
+        stop = threading.Event()
+        if step == "keep_copy":
+            copy_pages(reader, target)
+        stop.set()
+        stopped = {"copy_pages": partial(copy_pages, reader), "keep_copy": keep_copy}[step]
+        with pytest.raises(StorageClosed):
+            stopped(target, pace=Pace(stop))
+        assert target.read_bytes() == b"the old one"
+        assert not list(tmp_path.glob("*.partial"))
+
+    def test_of_nothing_says_so(self, tmp_path: Path) -> None:
+        with pytest.raises(StorageFailed, match="cannot write"):
+            keep_copy(tmp_path / "b.db")
+
+
+class TestCopyFile:
+    @pytest.fixture
+    def backup(self, reader: Connection, tmp_path: Path) -> Path:
+        copy_pages(reader, tmp_path / "b.db")
+        keep_copy(tmp_path / "b.db")
+        return tmp_path / "b.db"
+
+    def test_is_the_same_file_again(self, backup: Path, tmp_path: Path) -> None:
+        target = tmp_path / "c.db"
+        copied = copy_file(backup, target, digest=file_digest(backup))
+        assert target.read_bytes() == backup.read_bytes()
+        assert target.stat().st_mode & 0o777 == 0o600
+        assert copied == Copied(backup.stat().st_size, file_digest(backup))
+
+    def test_is_refused_when_it_is_another_one(self, backup: Path, tmp_path: Path) -> None:
+        digest = file_digest(backup)
+        with backup.open("ab") as file:
+            file.write(b"more")
+        with pytest.raises(StorageFailed, match="something else"):
+            copy_file(backup, tmp_path / "c.db", digest=digest)
+        assert not list(tmp_path.glob("c.db*"))
+
+    def test_to_an_impossible_place_says_so(self, backup: Path, tmp_path: Path) -> None:
+        with pytest.raises(StorageFailed, match="cannot write"):
+            copy_file(backup, tmp_path / "missing" / "c.db", digest="")
 
 
 class TestCheckCopy:

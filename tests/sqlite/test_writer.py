@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from agentctx.errors import StorageClosed, StorageFailed, StorageFull
 from agentctx.sqlite import driver
+from agentctx.sqlite.checkpoint import DUE_FRAMES
 from agentctx.sqlite.connection_thread import ConnectionThread
+from agentctx.sqlite.copy import Pace, copy_pages
 from agentctx.sqlite.driver import BUSY_TIMEOUT_MS, Connection, open_connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import GROUP_GAP_S, GROUP_WAIT_S, MAX_GROUP, GroupWindow, Writer
@@ -484,6 +486,125 @@ async def test_checkpoint_empties_the_wal_unless_a_reader_is_in_the_way(writer: 
     assert path.with_name("a.db-wal").stat().st_size == 0
     timeout = await writer.run(lambda c: c.execute("PRAGMA busy_timeout").fetchone())
     assert timeout == (BUSY_TIMEOUT_MS,), "patience is for the checkpoint alone"
+
+
+def rows_of(connection: Connection) -> int:
+    """For a transaction: it pins the WAL where it is."""
+    return int(connection.execute("SELECT COUNT(*) FROM t").fetchone()[0])
+
+
+async def test_a_read_that_lasts_is_ended_before_the_wal_is_too_long(
+    writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentctx.sqlite.readers.READ_TIMEOUT_S", 0.0)
+    monkeypatch.setattr("agentctx.sqlite.writer.MOST_FRAMES", 2 * DUE_FRAMES)
+    readers = await Readers.open(path, 2)
+    writer.recover_with(readers)
+    reads = threading.Event()
+
+    def endless(connection: Connection) -> None:
+        rows_of(connection)
+        reads.set()
+        connection.execute(
+            "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c"
+        )
+
+    long = asyncio.create_task(readers.run(endless, timeout_s=60))
+    assert await asyncio.to_thread(reads.wait, 10)
+    longest = 0
+    for number in range(12 * DUE_FRAMES // 250):
+        await writer.run(insert(f"{number}" + 1_000_000 * "x"))
+        longest = max(longest, path.with_name("a.db-wal").stat().st_size)
+    with pytest.raises(StorageFailed, match="too much was written"):
+        await long
+    assert longest < 4 * DUE_FRAMES * 4096
+    await readers.close()
+
+
+class TestCopy:
+    @pytest.fixture
+    async def full(self, writer: Writer) -> Writer:
+        await writer.run(lambda c: c.execute("CREATE TABLE big AS SELECT zeroblob(8000000)"))
+        return writer
+
+    async def test_has_what_was_committed_while_it_was_made(
+        self, full: Writer, path: Path, tmp_path: Path
+    ) -> None:
+        loop, steps = asyncio.get_running_loop(), 0
+
+        class Saving(threading.Event):
+            """Asked between the steps of the copy."""
+
+            def is_set(self) -> bool:
+                nonlocal steps
+                steps += 1
+                asyncio.run_coroutine_threadsafe(full.run(insert(steps)), loop).result(10)
+                return False
+
+        stop = Saving()
+        await full.copy(lambda c: copy_pages(c, tmp_path / "b.db", pace=Pace(stop)), threading.Event())
+        assert steps > 10
+        assert stored(tmp_path / "b.db.partial") >= set(range(1, steps))
+        assert path.with_name("a.db-wal").stat().st_size < 10_000_000
+
+    async def test_keeps_no_snapshot_while_it_is_made(self, full: Writer, tmp_path: Path) -> None:
+        """Else the WAL could not be emptied, and what was deleted would stay on the disk."""
+        emptied = []
+        loop = asyncio.get_running_loop()
+
+        class Emptying(threading.Event):
+            def is_set(self) -> bool:
+                emptied.append(asyncio.run_coroutine_threadsafe(full.checkpoint(), loop).result(10))
+                return False
+
+        await full.copy(lambda c: copy_pages(c, tmp_path / "b.db", pace=Pace(Emptying())), threading.Event())
+        assert all(emptied)
+        assert len(emptied) > 10
+
+    async def test_is_not_begun_twice_and_keeps_the_connection(
+        self, writer: Writer, path: Path, tmp_path: Path
+    ) -> None:
+        begun, stop = threading.Event(), threading.Event()
+
+        def copy(_: Connection) -> None:
+            begun.set()
+            assert stop.wait(10)
+
+        first = asyncio.create_task(writer.copy(copy, stop))
+        await asyncio.to_thread(begun.wait, 10)
+        with pytest.raises(StorageFailed, match="copied already"):
+            await writer.copy(copy, threading.Event())
+        with pytest.raises(StorageFailed, match="cannot be closed"):
+            await writer.while_closed(lambda _: None, patience_ms=0)
+        stop.set()
+        await first
+        await writer.while_closed(lambda _: None, patience_ms=0)
+
+    @pytest.mark.parametrize("ends", ["cancelled", "closed"])
+    async def test_ends_first_when_it_is(self, path: Path, tmp_path: Path, ends: str) -> None:
+        writer = await Writer.open(path)
+        await writer.run(lambda c: c.execute("CREATE TABLE t (x UNIQUE)"))
+        begun, stop, ended = threading.Event(), threading.Event(), threading.Event()
+
+        def copy(connection: Connection) -> None:
+            begun.set()
+            assert stop.wait(10)
+            connection.execute("SELECT 1")  # still open
+            ended.set()
+            raise StorageClosed("the copy was stopped")
+
+        copying = asyncio.create_task(writer.copy(copy, stop))
+        await asyncio.to_thread(begun.wait, 10)
+        if ends == "closed":
+            await writer.close()
+        else:
+            copying.cancel()
+        with pytest.raises(StorageClosed if ends == "closed" else asyncio.CancelledError):
+            await copying
+        assert ended.is_set()
+        await writer.close()
+        with pytest.raises(StorageClosed):
+            await writer.copy(copy, stop)
 
 
 class TestGroupWindow:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from agentctx.errors import StorageFailed
 from agentctx.sqlite.driver import Error, OperationalError, open_connection
 from agentctx.storage.records import Saved
-from agentctx.storage.sqlite import integrity, repair, tidying, word_index
+from agentctx.storage.sqlite import census, integrity, repair, tidying, word_index
 from agentctx.storage.sqlite.engine import SqliteStorage
 from tests.storage.drafts import ALL, HandClock, draft, keyless
 from tests.storage.repair_conformance import (
@@ -78,6 +78,14 @@ def saboteur(tmp_path: Path, storage: SqliteStorage) -> SqliteSaboteur:
 
 class TestSqliteCare(CareConformance):
     """Runs the suite."""
+
+
+class TestSqliteCareInSlices(CareConformance):
+    """Runs the suite as among so many chunks that the census has to count them in slices."""
+
+    @pytest.fixture(autouse=True)
+    def one_id_a_slice(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(census, "IDS_A_SLICE", 1)
 
 
 async def test_no_check_needs_the_lock_of_the_writer_or_changes_anything(

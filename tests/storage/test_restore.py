@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.errors import InvalidInput, SchemaTooNew, StorageFailed
-from agentctx.sqlite.copy import check_copy
+from agentctx.sqlite.copy import check_copy, file_digest
 from agentctx.sqlite.driver import open_connection
 from agentctx.sqlite.migrate import load_migrations, migrate_database, schema_version
 from agentctx.storage.backups import Backup
@@ -98,10 +98,10 @@ class TestBackup:
         save(database, "a", "b")
         save(database, "a")
         made = back_up(database, tmp_path / "b.db")
-        live = check_copy(database)
         assert (made.entries, made.versions, made.schema) == (2, 3, len(load_migrations()))
         assert made.bytes == (tmp_path / "b.db").stat().st_size
-        assert made.digest == live == read_backup(tmp_path / "b.db").digest
+        assert made.digest == file_digest(tmp_path / "b.db") == read_backup(tmp_path / "b.db").digest
+        assert check_copy(tmp_path / "b.db") == check_copy(database)
 
     def test_counts_vectors_of_any_schema(self, tmp_path: Path) -> None:
         assert read_backup(unpack(1, tmp_path)).vectors == 11
@@ -159,7 +159,7 @@ class TestRestore:
         database.rename(tmp_path / "moved.db")
         restored = restore_database(backup, database, now=NOW)
         assert restored.kept is None
-        assert check_copy(database) == restored.backup.digest
+        assert file_digest(database) == restored.backup.digest
         assert database.with_name(f"{KEPT}-wal").read_bytes() == wal
         assert keys(database) == {"old"}
 
@@ -188,7 +188,7 @@ class TestRestore:
         assert sorted(path.name for path in database.parent.iterdir()) == ["agentctx.db", KEPT]
         assert keys(database) == {"old"}
         assert keys(kept) == {"old", "new"}
-        assert check_copy(backup) == restored.backup.digest
+        assert file_digest(backup) == restored.backup.digest
 
     def test_brings_what_is_in_the_wal_along(self, database: Path, backup: Path) -> None:
         subprocess.run([sys.executable, "-c", CRASHES, str(database)], check=True)
@@ -196,6 +196,17 @@ class TestRestore:
         restore_database(backup, database, now=NOW)
         assert keys(database.with_name(KEPT)) == {"old", "in-the-wal"}
         assert keys(database) == {"old"}
+
+    def test_a_backup_with_a_wal_beside_it_is_restored_with_what_is_in_that(
+        self, database: Path, tmp_path: Path
+    ) -> None:
+        """A copy of another folder, made by hand."""
+        save(database, "new")
+        subprocess.run([sys.executable, "-c", CRASHES, str(database)], check=True)
+        target = tmp_path / "other" / "agentctx.db"
+        target.parent.mkdir()
+        restore_database(database, target, now=NOW)
+        assert keys(target) == {"in-the-wal"}
 
     def test_into_an_empty_folder(self, database: Path, backup: Path, tmp_path: Path) -> None:
         (tmp_path / "fresh").mkdir()

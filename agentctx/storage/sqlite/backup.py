@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agentctx.errors import AgentctxError, InvalidInput, StorageFailed
 from agentctx.sqlite import migrate
-from agentctx.sqlite.copy import Pace, check_copy, copy_database
+from agentctx.sqlite.copy import Pace, check_pages, copy_pages, file_digest, keep_copy
 from agentctx.sqlite.driver import Connection, Error, open_connection, translated
 from agentctx.storage.backups import Backup
 from agentctx.storage.sqlite.vector_index import IN_THE_FILE
@@ -18,18 +18,25 @@ _ROLLBACK_MODE = b"\x01\x01"
 _ENTRIES = "SELECT COALESCE(SUM(live), 0), COUNT(*) FROM entries"
 
 
-def write_backup(
-    conn: Connection, target: Path, *, database: Path, now: int, pace: Pace | None = None
-) -> Backup:
-    """Write and verify a backup of what `conn` sees. Blocks for as long as it takes to read everything twice.
+def write_backup(conn: Connection, target: Path, *, database: Path, now: int) -> Backup:
+    """Write and verify a backup of a database that nobody writes to. Blocks.
 
     Raises:
         InvalidInput: the target is the database itself, or a file that is no backup.
-        StorageFull, StorageFailed, StorageClosed: as `copy.copy_database`; what was there stays.
+        StorageFull, StorageFailed: as `copy.copy_pages` and `keep_copy`; what was there stays.
     """
     check_target(target, database)
-    copied = copy_database(conn, target, pace=pace)
-    return _described(target, copied.digest, now)
+    copy_pages(conn, target)
+    return keep_backup(target, now=now)
+
+
+def keep_backup(target: Path, *, now: int, pace: Pace | None = None) -> Backup:
+    """Verify what `copy.copy_pages` wrote for `target` and put it there. Blocks.
+
+    Raises:
+        StorageFull, StorageFailed, StorageClosed: as `copy.keep_copy`; what was there stays.
+    """
+    return _described(target, keep_copy(target, pace=pace).digest, now)
 
 
 def read_backup(path: Path, *, pace: Pace | None = None) -> Backup:
@@ -47,7 +54,12 @@ def read_backup(path: Path, *, pace: Pace | None = None) -> Backup:
             f"{path} is no database of agentctx", hint="Name a file that `agentctx backup` made."
         )
     migrate.refuse_newer(version, migrate.load_migrations())
-    return _described(path, check_copy(path, pace=pace), path.stat().st_mtime_ns // 1_000_000)
+    check_pages(path, pace=pace)
+    try:
+        digest, made = file_digest(path, pace=pace), path.stat().st_mtime_ns // 1_000_000
+    except OSError as error:
+        raise StorageFailed(f"cannot read {path}: {error.strerror or error}") from error
+    return _described(path, digest, made)
 
 
 def check_target(target: Path, database: Path) -> None:
@@ -98,15 +110,16 @@ def _is_empty(path: Path) -> bool:
 def _is_ours(path: Path) -> bool:
     """A database that a daemon uses has a WAL; a backup never does."""
     try:
-        return _is_without_wal(path) and migrate.schema_version(path) > 0 and _has_entries(path)
+        return is_one_file(path) and migrate.schema_version(path) > 0 and _has_entries(path)
     except (AgentctxError, OSError):
         return False
 
 
-def _is_without_wal(path: Path) -> bool:
+def is_one_file(path: Path) -> bool:
+    """Whether the database is in no WAL mode and has no other files beside it. Raises OSError."""
     with path.open("rb") as file:
         header = file.read(_MODE.stop)
-    return header[_MODE] == _ROLLBACK_MODE and not path.with_name(f"{path.name}-wal").exists()
+    return header[_MODE] == _ROLLBACK_MODE and not any(other.exists() for other in _files_of(path)[1:])
 
 
 def _has_entries(path: Path) -> bool:

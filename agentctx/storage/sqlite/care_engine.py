@@ -23,7 +23,12 @@ class SqliteCare(SqliteConnections):
         return await self._check(integrity.check_vectors)
 
     async def census(self) -> Census:
-        return await self._check(census.take)
+        async with self._one_check:
+            counted, following = await self._readers.run(census.take_slice)
+            while following is not None:
+                more, following = await self._readers.run(partial(census.take_slice, first=following))
+                counted += more
+        return counted
 
     async def remove_orphans(self) -> int:
         removed = 0

@@ -13,7 +13,7 @@ import structlog
 
 from agentctx.errors import AgentctxError, StorageFailed
 from agentctx.sqlite import connection_thread, driver, migrate
-from agentctx.sqlite.copy import Pace
+from agentctx.sqlite.copy import Pace, copy_pages
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import Writer
@@ -38,7 +38,6 @@ from agentctx.times import wall_clock
 log = structlog.get_logger("agentctx.storage")
 
 DATABASE_NAME = "agentctx.db"
-BACKUP_TIMEOUT_S = 3_600.0
 
 
 class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, SqliteCare, SqliteTrust):
@@ -122,17 +121,19 @@ class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, Sqlit
     async def backup(self, target: Path) -> Backup:
         stop = threading.Event()
         pace = Pace(stop, rests=True)
-        write = partial(backup.write_backup, target=target, database=self._path, now=self._clock(), pace=pace)
         async with self._one_check:
-            writing = asyncio.ensure_future(self._readers.run(write, timeout_s=BACKUP_TIMEOUT_S, stop=stop))
+            await asyncio.to_thread(backup.check_target, target, self._path)
+            await self._writer.copy(partial(copy_pages, target=target, pace=pace), stop)
+            keep = partial(backup.keep_backup, target, now=self._clock(), pace=pace)
+            keeping = asyncio.ensure_future(asyncio.to_thread(keep))
             try:
-                await asyncio.wait([writing])
+                await asyncio.wait([keeping])
             except asyncio.CancelledError:
                 stop.set()
                 with contextlib.suppress(AgentctxError):  # the cancellation is what the caller is told
-                    await connection_thread.finish(writing)
+                    await connection_thread.finish(keeping)
                 raise
-        return writing.result()
+        return keeping.result()
 
     async def stats(self) -> StorageStats:
         counts, chunks, vectors = await self._readers.run(_counts)

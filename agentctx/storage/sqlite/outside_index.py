@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentctx.embedding_providers.base import Vectors
-from agentctx.sqlite.driver import Connection
+from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection
 from agentctx.storage.records import Job
 from agentctx.vector_stores.outside import ChunkVector
 
@@ -56,9 +56,10 @@ class OutsideIndex:
     def count(self, conn: Connection) -> int:
         return int(conn.execute(f"SELECT COUNT(*) FROM ({_STORED})", (self.space,)).fetchone()[0])  # noqa: S608 - constant
 
-    def chunk_ids(self, conn: Connection) -> list[int]:
-        """Every chunk whose present vector is stored."""
-        return [row[0] for row in conn.execute(_STORED, (self.space,))]
+    def chunk_ids(self, conn: Connection, first: int = FIRST_ID, last: int = LAST_ID) -> list[int]:
+        """Every chunk from `first` to `last` whose present vector is stored."""
+        rows = conn.execute(f"{_STORED} AND chunk BETWEEN ? AND ?", (self.space, first, last))
+        return [row[0] for row in rows]
 
     def faults(self, conn: Connection, dimension: int) -> list[str]:  # noqa: ARG002 - what an index has
         """None here: the vectors themselves are looked at out there."""

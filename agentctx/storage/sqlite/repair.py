@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from agentctx.sqlite.driver import Connection
+from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection
 from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite import spaces, word_index
 
@@ -69,7 +69,8 @@ def remove_orphan_chunks(conn: Connection, limit: int = ROWS_A_STEP) -> int:
 
 def orphan_words(conn: Connection) -> int:
     """Chunks that are gone but still have words. Without their text only a rebuilt index forgets them."""
-    return len(word_index.indexed(conn) - {row[0] for row in conn.execute("SELECT id FROM chunks")})
+    chunks = {row[0] for row in conn.execute("SELECT id FROM chunks")}
+    return len(word_index.indexed(conn, FIRST_ID, LAST_ID) - chunks)
 
 
 def add_words(conn: Connection, after: int, limit: int = CHUNKS_A_STEP) -> WordStep:

@@ -9,11 +9,11 @@ from itertools import chain, count
 from pathlib import Path
 
 from agentctx.errors import InvalidInput, StorageFailed
-from agentctx.sqlite.copy import copy_database, sync_folder
+from agentctx.sqlite.copy import copy_database, copy_file, sync_folder
 from agentctx.sqlite.driver import Error, open_connection, translated
 from agentctx.sqlite.migrate import load_migrations
 from agentctx.storage.backups import Backup, compact_time
-from agentctx.storage.sqlite.backup import read_backup
+from agentctx.storage.sqlite.backup import is_one_file, read_backup
 from agentctx.storage.sqlite.scrub import damaged_entries
 
 _SIDE_FILES = ("-wal", "-shm", "-journal")
@@ -50,7 +50,7 @@ def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = 
     kept = aside if database.exists() else None
     if not dry_run:
         fresh = database.with_name(f"{database.name}.restoring")
-        _copy(source, fresh)
+        _copy(source, fresh, backup.digest)
         if kept is not None:
             _forget_second_names(database)
         try:
@@ -102,7 +102,14 @@ def _forget_second_names(database: Path) -> None:
             other.unlink()
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy(source: Path, target: Path, digest: str) -> None:
+    try:
+        is_whole = is_one_file(source)
+    except OSError as error:
+        raise StorageFailed(f"cannot read {source}: {error.strerror or error}") from error
+    if is_whole:
+        copy_file(source, target, digest=digest)
+        return
     with closing(open_connection(source, readonly=True)) as connection:
         copy_database(connection, target)
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from agentctx.embedding_providers.base import Vectors
-from agentctx.sqlite.driver import Connection
+from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection
 from agentctx.storage.records import VectorHit
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.vector_copy import Numbers, StoredVector
@@ -204,9 +204,9 @@ class SpaceIndex:
         """How many vectors there are."""
         return vec0.count_vectors(conn, self.table)
 
-    def chunk_ids(self, conn: Connection) -> list[int]:
-        """Every chunk that has a vector here."""
-        return vec0.stored_ids(conn, self.table)
+    def chunk_ids(self, conn: Connection, first: int = FIRST_ID, last: int = LAST_ID) -> list[int]:
+        """Every chunk from `first` to `last` that has a vector here."""
+        return vec0.stored_ids(conn, self.table, first, last)
 
     def faults(self, conn: Connection, dimension: int) -> list[str]:
         """What is wrong with the table, or else with each vector in it; reads everything."""

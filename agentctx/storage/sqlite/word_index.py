@@ -21,11 +21,12 @@ _FORMAT: Final = 4
 """The version of FTS5's file format without which a table cannot even be dropped."""
 
 
-def indexed(conn: Connection) -> set[int]:
-    """The chunks that have words; none while the index is missing."""
+def indexed(conn: Connection, first: int, last: int) -> set[int]:
+    """The chunks from `first` to `last` that have words; none while the index is missing."""
     if missing_tables(conn):
         return set()
-    return {row[0] for row in conn.execute(f"SELECT id FROM {TABLE}_docsize")}  # noqa: S608 - constant
+    rows = conn.execute(f"SELECT id FROM {TABLE}_docsize WHERE id BETWEEN ? AND ?", (first, last))  # noqa: S608 - constant
+    return {row[0] for row in rows}
 
 
 def indexed_among(conn: Connection, chunks: Sequence[int]) -> set[int]:
