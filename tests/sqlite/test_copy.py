@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -209,9 +209,12 @@ class TestKeepCopy:
         if step == "keep_copy":
             copy_pages(reader, target)
         stop.set()
-        stopped = {"copy_pages": partial(copy_pages, reader), "keep_copy": keep_copy}[step]
+        steps: dict[str, Callable[..., object]] = {
+            "copy_pages": partial(copy_pages, reader),
+            "keep_copy": keep_copy,
+        }
         with pytest.raises(StorageClosed):
-            stopped(target, pace=Pace(stop))
+            steps[step](target, pace=Pace(stop))
         assert target.read_bytes() == b"the old one"
         assert not list(tmp_path.glob("*.partial"))
 
