@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from agentctx.chunking.entry import CHUNKING_VERSION
 from agentctx.errors import StorageCorrupt
@@ -33,6 +34,17 @@ class _Slice:
 
     last: int | None
     damage: tuple[Damage, ...]
+
+
+class _Chunk(NamedTuple):
+    """A row of `chunks`."""
+
+    id: int
+    ordinal: int
+    start: int
+    end: int
+    hash: bytes
+    chunking: int
 
 
 class SqliteScrub:
@@ -95,16 +107,15 @@ class SqliteScrub:
 
 def look(conn: Connection, after: int, limit: int = ROWS_A_SLICE) -> _Slice:
     """Check the rows after `after` with their chunks and vectors."""
-    rows = conn.execute(f"{SELECT_ENTRY} WHERE e.seq > ? ORDER BY e.seq LIMIT ?", (after, limit))
-    indexes = [index for index in spaces.prepared(conn) if isinstance(index, SpaceIndex)]
-    damage: list[Damage] = []
-    last, chars, count = None, 0, 0
-    for row in rows:
-        damage += _damage_of(conn, row, indexes)
-        last, chars, count = row[0], chars + len(str(row[CONTENT])), count + 1
+    rows = []
+    chars = 0
+    for row in conn.execute(f"{SELECT_ENTRY} WHERE e.seq > ? ORDER BY e.seq LIMIT ?", (after, limit)):
+        rows.append(row)
+        chars += len(str(row[CONTENT]))
         if chars > CHARS_A_SLICE:
-            return _Slice(last, tuple(damage))
-    return _Slice(last if count == limit else None, tuple(damage))
+            break
+    is_whole = len(rows) < limit and chars <= CHARS_A_SLICE
+    return _Slice(None if is_whole else rows[-1][0], tuple(_damage_of(conn, rows)))
 
 
 def damaged_entries(conn: Connection) -> int:
@@ -131,29 +142,51 @@ def fill_missing(conn: Connection) -> None:
     _remember(conn, {_FILLED: 1})
 
 
-def _damage_of(conn: Connection, row: Any, indexes: list[SpaceIndex]) -> Iterator[Damage]:
-    entry_id = str(row[1])[:64]
-    try:
-        verified(row)
-    except StorageCorrupt:
-        yield Damage(entry_id, "entry")
-        return
-    chunks = conn.execute(
-        "SELECT id, ordinal, start_at, end_at, hash, chunking FROM chunks WHERE entry = ? ORDER BY ordinal",
-        (row[0],),
-    ).fetchall()
-    if not row[3]:
-        return  # chunks of a version that is not live are orphans, which the census counts
+def _damage_of(conn: Connection, rows: Sequence[Any]) -> Iterator[Damage]:
+    live = []
+    for row in rows:
+        try:
+            if verified(row).live:  # chunks of other versions are orphans, which the census counts
+                live.append(row)
+        except StorageCorrupt:
+            yield Damage(_id_of(row), "entry")
+    chunks = _chunks_of(conn, [row[0] for row in live])
+    for row in live:
+        yield from _chunk_damage(row, chunks[row[0]])
+    owners = {chunk.id: _id_of(row) for row in live for chunk in chunks[row[0]]}
+    for index in spaces.prepared(conn):
+        if isinstance(index, SpaceIndex):
+            for chunk_id in sorted(index.damaged(conn, list(owners))):
+                yield Damage(owners[chunk_id], "vector", index.space, chunk_id)
+
+
+def _id_of(row: Any) -> str:
+    return str(row[1])[:64]
+
+
+def _chunks_of(conn: Connection, seqs: Sequence[int]) -> dict[int, list[_Chunk]]:
+    """By entry, in their order."""
+    found: dict[int, list[_Chunk]] = {seq: [] for seq in seqs}
+    rows = conn.execute(
+        """SELECT chunks.entry, chunks.id, ordinal, start_at, end_at, hash, chunking
+           FROM json_each(?) AS wanted CROSS JOIN chunks ON chunks.entry = wanted.value
+           ORDER BY chunks.entry, ordinal""",
+        (json.dumps(list(seqs)),),
+    )
+    for entry, *chunk in rows:
+        found[entry].append(_Chunk(*chunk))
+    return found
+
+
+def _chunk_damage(row: Any, chunks: Sequence[_Chunk]) -> Iterator[Damage]:
     if not chunks:
-        yield Damage(entry_id, "chunk")
-    for place, (_, ordinal, start, end, digest, chunking) in enumerate(chunks):
-        is_whole = checksums.is_chunk(row[CONTENT], start, end, header=row[HEADER], digest=digest)
-        if ordinal != place or not is_whole or not 1 <= chunking <= CHUNKING_VERSION:
-            yield Damage(entry_id, "chunk")
-    ids = [chunk[0] for chunk in chunks]
-    for index in indexes:
-        for chunk in index.damaged(conn, ids):
-            yield Damage(entry_id, "vector", index.space, chunk)
+        yield Damage(_id_of(row), "chunk")
+    for place, chunk in enumerate(chunks):
+        is_whole = checksums.is_chunk(
+            row[CONTENT], chunk.start, chunk.end, header=row[HEADER], digest=chunk.hash
+        )
+        if chunk.ordinal != place or not is_whole or not 1 <= chunk.chunking <= CHUNKING_VERSION:
+            yield Damage(_id_of(row), "chunk")
 
 
 def _owe_again(conn: Connection, space: int, chunks: list[int], now: int) -> None:
