@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import tempfile
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -13,9 +15,13 @@ from agentctx.client import AsyncClient, Client
 from agentctx.errors import DeadlineExceeded
 from agentctx.storage.sqlite.engine import DATABASE_NAME
 
+READY_TIMEOUT_S = 120.0
 MODEL_TIMEOUT_S = 120.0
 """The very first start on a machine builds the embedded model."""
 _POLL_S = 0.05
+_SHORT_POLL_S = 0.001
+_REQUEST = b"GET /readyz HTTP/1.1\r\nHost: agentctx\r\nConnection: close\r\n\r\n"
+_READY = b"HTTP/1.1 200"
 
 
 @contextmanager
@@ -35,6 +41,28 @@ def daemon_folder(provider: str = "embedded", more: str = "", *, address: str = 
 def database_in(folder: Path) -> Path:
     """Where the daemon of this folder keeps its database."""
     return folder / "data" / DATABASE_NAME
+
+
+def start_s(folder: Path) -> float:
+    """From the start of a process to the first yes of `/readyz`; it is stopped again."""
+    started = time.perf_counter()
+    with DemoDaemon(folder) as daemon:
+        while not _is_ready(daemon.socket):
+            if time.perf_counter() - started > READY_TIMEOUT_S:
+                raise DeadlineExceeded(f"The daemon was not ready:\n{daemon.log_tail()}")
+            time.sleep(_SHORT_POLL_S)
+        return time.perf_counter() - started
+
+
+def _is_ready(path: Path) -> bool:
+    """Ask once, without the cost of a client library."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        try:
+            connection.connect(str(path))
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+        connection.sendall(_REQUEST)
+        return connection.recv(len(_READY)) == _READY
 
 
 @asynccontextmanager

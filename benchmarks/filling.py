@@ -43,7 +43,7 @@ async def fill(database: Path, provider: EmbeddingProvider, texts: TextSource, c
     storage = await SqliteStorage.open(database)
     try:
         await open_own_space(storage, provider)
-        jobs = await _save(storage, texts, count)
+        jobs = await save(storage, texts, count)
         for start in range(0, count, _AT_ONCE):
             await storage.complete(jobs[start : start + _AT_ONCE], vectors[start : start + _AT_ONCE])
     finally:
@@ -51,7 +51,8 @@ async def fill(database: Path, provider: EmbeddingProvider, texts: TextSource, c
     return vectors
 
 
-async def _save(storage: SqliteStorage, texts: TextSource, count: int) -> list[Job]:
+async def save(storage: SqliteStorage, texts: TextSource, count: int) -> list[Job]:
+    """Save `count` texts of one chunk; returns what they owe."""
     jobs: list[Job] = []
     store = MemoryStore(storage, jobs.extend, clock=wall_clock)
     for start in range(0, count, _AT_ONCE):
