@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from agentctx.chunking.base import Span
 from agentctx.errors import StorageCorrupt, VersionConflict
 from agentctx.sqlite.driver import open_connection
 from agentctx.storage.records import Saved
@@ -274,5 +275,27 @@ async def test_a_live_entry_without_its_chunks_is_named(tmp_path: Path, clock: H
     storage = await opened(tmp_path, clock)
     try:
         assert [(each.entry, each.what) for each in await storage.scrub.mend()] == [(lost.id, "chunk")]
+    finally:
+        await storage.close()
+
+
+@pytest.mark.parametrize("ordinal", [0, 1, 2])
+async def test_a_live_entry_that_lacks_a_chunk_is_named(
+    tmp_path: Path, clock: HandClock, ordinal: int
+) -> None:
+    spans = (Span(0, 6), Span(5, 10), Span(11, 16))
+    storage = await opened(tmp_path, clock)
+    whole = await storage.save(keyless("first next\nlast!\n", spans=spans), owed=False)
+    lacks = await storage.save(keyless("first next\nlast?\n", spans=spans), owed=False)
+    await storage.close()
+    spoil(
+        tmp_path,
+        "DELETE FROM chunks WHERE ordinal = ? AND entry = (SELECT seq FROM entries WHERE id = ?)",
+        ordinal,
+        lacks.id,
+    )
+    storage = await opened(tmp_path, clock)
+    try:
+        assert {each.entry for each in await storage.scrub.check_all()} == {lacks.id} != {whole.id}
     finally:
         await storage.close()

@@ -179,7 +179,7 @@ def _chunks_of(conn: Connection, seqs: Sequence[int]) -> dict[int, list[_Chunk]]
 
 
 def _chunk_damage(row: Any, chunks: Sequence[_Chunk]) -> Iterator[Damage]:
-    if not chunks:
+    if not _is_covered(row[CONTENT], chunks):
         yield Damage(_id_of(row), "chunk")
     for place, chunk in enumerate(chunks):
         is_whole = checksums.is_chunk(
@@ -187,6 +187,20 @@ def _chunk_damage(row: Any, chunks: Sequence[_Chunk]) -> Iterator[Damage]:
         )
         if chunk.ordinal != place or not is_whole or not 1 <= chunk.chunking <= CHUNKING_VERSION:
             yield Damage(_id_of(row), "chunk")
+
+
+def _is_covered(content: str, chunks: Sequence[_Chunk]) -> bool:
+    """Whether there is a chunk at all, and everything but white space is in one (`chunking.entry`)."""
+    end = 0
+    for chunk in chunks:
+        if not _is_blank(content, end, chunk.start):
+            return False
+        end = max(end, chunk.end)
+    return bool(chunks) and _is_blank(content, end, len(content))
+
+
+def _is_blank(content: str, start: int, end: int) -> bool:
+    return start >= end or content[start:end].isspace()
 
 
 def _owe_again(conn: Connection, space: int, chunks: list[int], now: int) -> None:
