@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -45,6 +48,34 @@ async def test_everything_survives_a_restart(tmp_path: Path, clock: HandClock) -
         await assert_sound(second)
     finally:
         await second.close()
+
+
+CRASHES = """
+import os, sys
+from agentctx.sqlite.driver import open_connection
+connection = open_connection(sys.argv[1])
+connection.execute("CREATE TABLE more AS SELECT zeroblob(2000000)")
+os._exit(0)
+"""
+
+
+async def test_a_start_does_not_wait_until_the_wal_of_a_crash_is_moved(
+    tmp_path: Path, clock: HandClock
+) -> None:
+    path, wal = tmp_path / "agentctx.db", tmp_path / "agentctx.db-wal"
+    storage = await SqliteStorage.open(path, clock=clock)
+    saved = await storage.save(draft(), owed=False)
+    await storage.close()
+    await asyncio.to_thread(subprocess.run, [sys.executable, "-c", CRASHES, str(path)], check=True)
+    left = wal.stat().st_size
+    assert left > 2_000_000
+    storage = await SqliteStorage.open(path, clock=clock)
+    try:
+        assert wal.stat().st_size >= left
+        assert await storage.get(saved.id) is not None
+    finally:
+        await storage.close()
+    assert not wal.exists()
 
 
 async def test_a_full_disk_fails_the_save_and_nothing_else(storage: SqliteStorage) -> None:

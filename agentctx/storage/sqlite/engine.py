@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import secrets
 import threading
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import structlog
 
 from agentctx.errors import AgentctxError, StorageFailed
 from agentctx.sqlite import connection_thread, driver, migrate
+from agentctx.sqlite.connection_thread import ConnectionThread
 from agentctx.sqlite.copy import Pace, copy_pages
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
@@ -89,16 +91,17 @@ class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, Sqlit
     async def _connect(
         path: Path, *, readers: int, clock: Clock, telemetry: Telemetry
     ) -> tuple[Writer, Readers]:
-        await asyncio.to_thread(_migrate, path, clock)
-        writer = await Writer.open(path, telemetry)
-        try:
-            await writer.run(fill_missing)
-            pool = await Readers.open(path, readers)
-            writer.recover_with(pool)
-            return writer, pool
-        except BaseException:
-            await writer.close()
-            raise
+        async with _wal_kept(path):
+            await asyncio.to_thread(_migrate, path, clock)
+            writer = await Writer.open(path, telemetry)
+            try:
+                await writer.run(fill_missing)
+                pool = await Readers.open(path, readers)
+                writer.recover_with(pool)
+                return writer, pool
+            except BaseException:
+                await writer.close()
+                raise
 
     @property
     def write_fault(self) -> StorageFailed | None:
@@ -150,6 +153,22 @@ class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, Sqlit
 
     async def secret(self) -> bytes:
         return await self._readers.run(_find_secret) or await self._writer.run(_make_secret)
+
+
+@contextlib.asynccontextmanager
+async def _wal_kept(path: Path) -> AsyncIterator[None]:
+    """Keeps each connection of the start from being the last one, which would move all of the WAL into the
+    database when it is closed, and from reading all of a WAL that a crash has left once more.
+    """
+    if not await asyncio.to_thread(path.exists):
+        yield
+        return
+    anchor = await ConnectionThread.open(path, readonly=True)
+    try:
+        await anchor.run(lambda conn: conn.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall())
+        yield
+    finally:
+        await anchor.close()
 
 
 def _migrate(path: Path, clock: Clock) -> None:
