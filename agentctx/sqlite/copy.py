@@ -143,10 +143,20 @@ def copy_file(source: Path, target: Path, *, digest: str) -> Copied:
         return _put_in_place(partial, target, digest)
 
 
+def discard_copy(target: Path) -> None:
+    """Remove what `copy_pages` wrote, if it is there. Blocks."""
+    with contextlib.suppress(OSError):  # as after a kill, a later backup removes it
+        _remove(_partial_of(target))
+
+
+def _partial_of(target: Path) -> Path:
+    return target.with_name(f"{target.name}.partial")
+
+
 @contextlib.contextmanager
 def _written_beside(target: Path, *, is_new: bool = True) -> Iterator[Path]:
     """The file that takes the target's place once it is verified; it is removed if anything fails."""
-    partial = target.with_name(f"{target.name}.partial")
+    partial = _partial_of(target)
     try:
         if is_new:
             _remove(partial)

@@ -240,15 +240,16 @@ class Writer:
         """
         self._refuse_while_faulty()
         others = self._others.paused(patience_ms / 1_000) if self._others else contextlib.nullcontext()
-        async with self._in_use, others:
+        async with self._in_use:
             if self._closed:
                 raise StorageClosed("the database is closed for writing")
             if self._copy is not None:
                 raise StorageFailed("the database is being copied and cannot be closed")
-            if not await self.checkpoint(patience_ms=patience_ms):
-                raise StorageFailed("the database is being read by another program")
-            # To its end even if the caller goes away: half of it would leave the writer without a connection.
-            return await finish(asyncio.ensure_future(self._closed_for(work)))
+            async with others:
+                if not await self.checkpoint(patience_ms=patience_ms):
+                    raise StorageFailed("the database is being read by another program")
+                # To its end even if the caller goes away: half of it would leave no connection to write with.
+                return await finish(asyncio.ensure_future(self._closed_for(work)))
 
     async def _closed_for(self, work: Callable[[Path], T]) -> T:
         await self._thread.close()

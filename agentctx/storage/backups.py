@@ -15,6 +15,8 @@ from agentctx.times import format_time
 RECORD_NAME: Final = "last-backup.json"
 """In the data folder."""
 _NAME: Final = re.compile(r"agentctx-\d{8}T\d{9}Z\.db")
+_LEFT: Final = re.compile(rf"({_NAME.pattern})\.partial(-journal)?")
+"""What a backup is until it is verified."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +101,10 @@ def compact_time(ms: int) -> str:
 def superseded(names: Iterable[str], *, keep: int, verified: str | None) -> list[str]:
     """Which files of a folder of backups may go: all but the newest `keep`, and never the last verified one.
 
-    Files with other names than `scheduled_name` gives are somebody else's and stay.
+    So may what was left of backups before that one when they were killed. Files with other names than
+    `scheduled_name` gives are somebody else's and stay.
     """
+    names = list(names)
     ours = sorted((name for name in names if _NAME.fullmatch(name)), reverse=True)
-    return [name for name in ours[keep:] if name != verified]
+    left = [name for name in names if (match := _LEFT.fullmatch(name)) and match[1] < (verified or "")]
+    return [*(name for name in ours[keep:] if name != verified), *left]

@@ -16,6 +16,7 @@ from agentctx.daemon.backup import (
 )
 from agentctx.errors import AccessDenied, InvalidInput, StorageFailed
 from agentctx.server.service import Peer
+from agentctx.sqlite.writer import Writer
 from agentctx.storage.backups import BackupRecord, read_record, scheduled_name
 from agentctx.storage.sqlite.backup import read_backup
 from agentctx.wire import BackupRequest
@@ -146,6 +147,22 @@ class TestBackup:
                 await backing_up
             assert not await asyncio.to_thread(lambda: list(tmp_path.glob("b.db*")))
             assert (await core.service.backup(BackupRequest(), ME)).entries == 1
+
+    async def test_cancelled_when_it_was_copied_just_then_leaves_nothing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        target = tmp_path / "b.db"
+        async with running_core(tmp_path / "d", None) as core:
+            await save(core, key="a", content="one")
+
+            async def copied(*_: object) -> None:
+                (tmp_path / "b.db.partial").write_text("all of it")
+                raise asyncio.CancelledError
+
+            monkeypatch.setattr(Writer, "copy", copied)
+            with pytest.raises(asyncio.CancelledError):
+                await core.service.backup(BackupRequest(file=str(target)), ME)
+            assert not await asyncio.to_thread(lambda: list(tmp_path.glob("b.db*")))
 
 
 class TestKeepBackingUp:

@@ -71,3 +71,9 @@ class TestSuperseded:
             "agentctx-20261122T05Z.db.partial",
         ]
         assert superseded(names, keep=1, verified=None) == [scheduled_name(1)]
+
+    def test_what_a_kill_left_goes_and_what_is_being_made_stays(self) -> None:
+        left = [f"{scheduled_name(1)}.partial", f"{scheduled_name(2)}.partial-journal"]
+        names = [*left, scheduled_name(3), f"{scheduled_name(4)}.partial"]
+        assert superseded(names, keep=1, verified=scheduled_name(3)) == left
+        assert superseded(names, keep=1, verified=None) == []

@@ -15,7 +15,7 @@ import structlog
 from agentctx.errors import AgentctxError, StorageFailed
 from agentctx.sqlite import connection_thread, driver, migrate
 from agentctx.sqlite.connection_thread import ConnectionThread
-from agentctx.sqlite.copy import Pace, copy_pages
+from agentctx.sqlite.copy import Pace, copy_pages, discard_copy
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import Writer
@@ -126,7 +126,11 @@ class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, Sqlit
         pace = Pace(stop, rests=True)
         async with self._one_check:
             await asyncio.to_thread(backup.check_target, target, self._path)
-            await self._writer.copy(partial(copy_pages, target=target, pace=pace), stop)
+            try:
+                await self._writer.copy(partial(copy_pages, target=target, pace=pace), stop)
+            except asyncio.CancelledError:  # also of one that was copied just then
+                await asyncio.to_thread(discard_copy, target)
+                raise
             keep = partial(backup.keep_backup, target, now=self._clock(), pace=pace)
             keeping = asyncio.ensure_future(asyncio.to_thread(keep))
             try:
