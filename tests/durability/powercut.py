@@ -18,12 +18,13 @@ from pathlib import Path
 
 from agentctx.errors import AgentctxError
 from agentctx.sqlite import driver
+from agentctx.sqlite.copy import check_pages
 from agentctx.sqlite.driver import Connection, Error, open_connection
 from agentctx.sqlite.migrate import load_migrations, migrate
 from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite import census, integrity, spaces
 from agentctx.storage.sqlite.engine import DATABASE_NAME
-from tests.durability.powercut_recording import Recording, Request, record
+from tests.durability.powercut_recording import BACKUP, FILES, Recording, Request, record
 from tests.durability.powercut_states import State, states
 from tests.durability.suite import Outcome
 
@@ -78,12 +79,14 @@ def _search(n: int, *, seed: int, folder: Path, normal: bool) -> Outcome:
     with ProcessPoolExecutor(PROCESSES, mp_context=context) as pool:
         found = list(pool.map(share, range(PROCESSES)))
     tried = sum(each.tried for each in found)
+    acks = [step for step in recording.steps if step.kind == "ack"]
     figures = {
         "different databases": sum(each.examined for each in found),
         "recorded steps": len(recording.steps),
         "recorded syncs": sum(step.kind == "sync" for step in recording.steps),
         "states with a loss": sum(each.losses for each in found),
-        "acknowledged writes": sum(step.kind == "ack" for step in recording.steps),
+        "acknowledged writes": sum(step.number in recording.requests for step in acks),
+        "acknowledged backups": sum(step.number == recording.backup for step in acks),
     }
     return Outcome(tried, tuple(line for each in found for line in each.violations), figures)
 
@@ -97,7 +100,10 @@ def _share(recording: Recording, share: int, *, n: int, seed: int) -> Searched:
         looker = Looker(Path(folder) / "cut")
         for state in _spread(recording, n, seed, share):
             tried += 1
-            lost = broken(looker.look(state.files), state.acknowledged, promises)
+            files = state.files
+            lost = broken(looker.look(files), state.acknowledged, promises)
+            if recording.backup in state.acknowledged:
+                lost += looker.look_at_backup(files.get(BACKUP, b""))
             losses += bool(lost)
             violations += [f"{state}: {line}" for line in lost]
     return Searched(tried, looker.examined, losses, tuple(violations))
@@ -122,6 +128,7 @@ class Looker:
     def __init__(self, folder: Path) -> None:
         self._path = folder / DATABASE_NAME
         self._known: dict[bytes, Seen] = {}
+        self._backups: dict[bytes, list[str]] = {}
 
     @property
     def examined(self) -> int:
@@ -131,8 +138,9 @@ class Looker:
         """What SQLite makes of the files, by its own recovery."""
         shutil.rmtree(self._path.parent, ignore_errors=True)
         self._path.parent.mkdir()
-        for name, content in files.items():
-            self._path.with_name(name).write_bytes(content)
+        for name in FILES:
+            if name in files:
+                self._path.with_name(name).write_bytes(files[name])
         try:
             with closing(driver._connect(self._path, mode="rw")) as connection:
                 connection.execute("PRAGMA synchronous=OFF")
@@ -144,9 +152,28 @@ class Looker:
         except (Error, AgentctxError) as error:
             return Seen((f"cannot be opened: {error}",), {})
 
+    def look_at_backup(self, content: bytes) -> list[str]:
+        """What is wrong with a backup that was acknowledged."""
+        digest = hashlib.blake2b(content, digest_size=16).digest()
+        if digest not in self._backups:
+            path = self._path.with_name(BACKUP)
+            path.write_bytes(content)
+            self._backups[digest] = _backup_problems(path)
+        return self._backups[digest]
+
     def _examined(self) -> Seen:
         with closing(open_connection(self._path)) as connection:
             return _look(connection)
+
+
+def _backup_problems(path: Path) -> list[str]:
+    try:
+        check_pages(path)
+        with closing(open_connection(path, readonly=True)) as connection:
+            counted = census.take(connection)
+    except (Error, AgentctxError) as error:
+        return [f"the backup cannot be used: {error}"]
+    return [] if counted.entries and not counted.violations else [f"the backup holds {counted}"]
 
 
 def _look(connection: Connection) -> Seen:

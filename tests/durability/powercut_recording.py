@@ -23,6 +23,8 @@ from tests.fixtures.schemas import unpack
 
 FILES = (DATABASE_NAME, f"{DATABASE_NAME}-wal", f"{DATABASE_NAME}-journal")
 """What a database is made of after a power cut: the index of the WAL is made anew."""
+BACKUP = "backup.db"
+BACKUP_FILES = (BACKUP, f"{BACKUP}.partial")
 OLDEST_SCHEMA = 1
 CLIENTS = 4
 READY_S = 60.0
@@ -51,10 +53,13 @@ _REPLY = re.compile(rb"HTTP/1\.1 (2\d\d).*?x-request-id: op-(\d+)\r\n", re.DOTAL
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing that happened: to a file of the database, or an acknowledgement (`number` of the request)."""
+    """One thing that happened: to a file of the database or of its backup, or an acknowledgement (`number` of
+    the request). A file that is renamed is called `to` from then on.
+    """
 
-    kind: Literal["write", "truncate", "sync", "unlink", "ack"]
+    kind: Literal["write", "truncate", "sync", "unlink", "rename", "ack"]
     file: str = ""
+    to: str = ""
     offset: int = 0
     data: bytes = b""
     number: int = 0
@@ -76,6 +81,8 @@ class Recording:
     before: dict[str, bytes]
     steps: list[Step] = field(default_factory=list)
     requests: dict[int, Request] = field(default_factory=dict)
+    backup: int = -1
+    """The number of the request for a backup."""
 
 
 def strace_is_missing() -> str:
@@ -87,15 +94,21 @@ def strace_is_missing() -> str:
 
 
 def record(folder: Path, *, seed: int, requests: int, normal: bool = False) -> Recording:
-    """Let clients work on a daemon that begins with the oldest schema and its entries. Blocks for seconds."""
+    """Let clients work on a daemon that begins with the oldest schema, and have it make a backup meanwhile.
+
+    Blocks for seconds.
+    """
     data = folder / "data"
     data.mkdir(parents=True)
     unpack(OLDEST_SCHEMA, data)
-    recording = Recording(_files(data))
+    recording = Recording(_files(data), backup=requests)
     trace = folder / "trace"
     process, log = _start(folder, trace, normal=normal)
     try:
+        backing_up = threading.Thread(target=_back_up, args=(folder / "a.sock", data / BACKUP, requests))
+        backing_up.start()
         recording.requests = _work(folder / "a.sock", seed=seed, requests=requests)
+        backing_up.join()
     finally:
         os.kill(_traced(process.pid), signal.SIGTERM)
         process.wait(READY_S)
@@ -197,6 +210,16 @@ def _send(path: Path, plan: Sequence[Request]) -> None:
     connection.close()
 
 
+def _back_up(path: Path, target: Path, number: int) -> None:
+    connection = _Connection(path)
+    headers = {"X-Request-Id": f"op-{number}", "Content-Type": "application/json"}
+    connection.request("POST", "/v1/backup", json.dumps({"file": str(target)}), headers)
+    reply = connection.getresponse()
+    body = reply.read()
+    assert reply.status < 300, body
+    connection.close()
+
+
 class _Connection(http.client.HTTPConnection):
     def __init__(self, path: Path) -> None:
         super().__init__("localhost", timeout=READY_S)
@@ -236,24 +259,28 @@ def _steps(call: str, arguments: bytes, result: int, data: Path) -> Iterator[Ste
     file = _database_file(call, arguments, data)
     if not file:
         return
-    assert call not in ("pwritev", "rename"), f"{call} on the database is not understood"
-    if call == "pwrite64":
+    assert call != "pwritev", f"{call} on the database is not understood"
+    if call == "rename":
+        _, to = (Path(_plain(name).decode()).name for name in _TEXT.findall(arguments))
+        assert (file, to) == BACKUP_FILES[::-1], "only a backup is renamed"
+        yield Step("rename", file, to)
+    elif call == "pwrite64":
         text = _TEXT.search(arguments)
         assert text is not None
         content, offset = _plain(text[1]), int(arguments.rsplit(b",", 1)[1])
         assert len(content) >= result, "strace has cut a write"
-        yield Step("write", file, offset, content[:result])
+        yield Step("write", file, offset=offset, data=content[:result])
     elif call == "ftruncate":
-        yield Step("truncate", file, int(arguments.rsplit(b",", 1)[1]))
+        yield Step("truncate", file, offset=int(arguments.rsplit(b",", 1)[1]))
     else:
         yield Step("unlink" if call.startswith("unlink") else "sync", file)
 
 
 def _database_file(call: str, arguments: bytes, data: Path) -> str:
-    """The name of the file, if it belongs to the database and outlives a power cut."""
+    """The name of the file, if it belongs to the database or its backup and outlives a power cut."""
     match = re.search(rb"<((?:\\x[0-9a-f]{2})*)>", arguments)
     path = Path(_plain((match or _TEXT.search(arguments) or [b"", b""])[1]).decode())
-    return path.name if path.name in FILES and path.parent in (data, Path()) else ""
+    return path.name if path.name in FILES + BACKUP_FILES and path.parent in (data, Path()) else ""
 
 
 def _plain(escaped: bytes) -> bytes:

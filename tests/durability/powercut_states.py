@@ -1,14 +1,14 @@
 """What a power cut can leave: files with what was synced, and any part of what was not.
 
-A sync of a file makes everything before it on that file durable; `unlink` is at once. What is not modelled:
-directory entries that are lost, and faults of the device inside what it has synced.
+A sync of a file makes everything before it on that file durable; `unlink` and `rename` are at once. What is
+not modelled: directory entries that are lost, and faults of the device inside what it has synced.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.durability.powercut_recording import Recording, Step
 
@@ -53,6 +53,9 @@ def states(recording: Recording, rng: random.Random, *, subsets: int) -> Iterato
         elif step.kind == "unlink":
             durable = {name: content for name, content in durable.items() if name != step.file}
             pending = [each for each in pending if each.file != step.file]
+        elif step.kind == "rename":
+            durable = {step.to if name == step.file else name: text for name, text in durable.items()}
+            pending = [replace(each, file=step.to) if each.file == step.file else each for each in pending]
         else:
             pending.append(step)
         for choice in choices(len(pending), subsets):
@@ -88,8 +91,8 @@ def torn(step: Step, rng: random.Random) -> Step:
         return step
     at = rng.choice(borders)
     if rng.random() < 0.5:
-        return Step("write", step.file, step.offset, step.data[:at])
-    return Step("write", step.file, step.offset + at, step.data[at:])
+        return replace(step, data=step.data[:at])
+    return replace(step, offset=step.offset + at, data=step.data[at:])
 
 
 def after(files: Mapping[str, bytes], steps: Sequence[Step]) -> dict[str, bytes]:

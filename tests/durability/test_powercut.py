@@ -31,23 +31,40 @@ def found(*steps: Step) -> list[tuple[dict[str, bytes], frozenset[int]]]:
 
 
 def test_what_is_not_synced_may_be_lost_or_kept() -> None:
-    contents = {files["db"] for files, _ in found(Step("write", "db", 0, b"a"), Step("write", "db", 3, b"b"))}
+    contents = {
+        files["db"]
+        for files, _ in found(
+            Step("write", "db", offset=0, data=b"a"), Step("write", "db", offset=3, data=b"b")
+        )
+    }
     assert contents == {b"....", b"a...", b"a..b", b"...b"}
 
 
 def test_what_is_synced_stays() -> None:
-    steps = (Step("write", "db", 0, b"a"), Step("sync", "db"), Step("ack", number=7))
+    steps = (Step("write", "db", offset=0, data=b"a"), Step("sync", "db"), Step("ack", number=7))
     assert found(*steps)[-1] == ({"db": b"a..."}, frozenset({7}))
     assert {files["db"] for files, acknowledged in found(*steps) if acknowledged} == {b"a..."}
 
 
 def test_a_sync_is_of_one_file() -> None:
-    steps = (Step("write", "db", 0, b"a"), Step("write", "wal", 0, b"w"), Step("sync", "wal"))
+    steps = (
+        Step("write", "db", offset=0, data=b"a"),
+        Step("write", "wal", offset=0, data=b"w"),
+        Step("sync", "wal"),
+    )
     assert {"db": b"....", "wal": b"w"} in [files for files, _ in found(*steps)]
 
 
+def test_what_is_renamed_takes_what_is_not_synced_along() -> None:
+    steps = (Step("write", "db", offset=0, data=b"a"), Step("rename", "db", "backup"))
+    assert {str(files) for files, _ in found(*steps)[-3:]} == {
+        str({"backup": b"...."}),
+        str({"backup": b"a..."}),
+    }
+
+
 def test_a_write_is_torn_at_a_border_of_sectors() -> None:
-    whole = Step("write", "db", 100, bytes(range(256)) * 8)
+    whole = Step("write", "db", offset=100, data=bytes(range(256)) * 8)
     for seed in range(50):
         part = torn(whole, random.Random(seed))
         assert len(part.data) < len(whole.data)
@@ -56,8 +73,8 @@ def test_a_write_is_torn_at_a_border_of_sectors() -> None:
 
 
 def test_gaps_are_zeros_and_a_truncation_cuts() -> None:
-    assert after({}, [Step("write", "db", 2, b"x")]) == {"db": b"\0\0x"}
-    assert after({"db": b"abc"}, [Step("truncate", "db", 1)]) == {"db": b"a"}
+    assert after({}, [Step("write", "db", offset=2, data=b"x")]) == {"db": b"\0\0x"}
+    assert after({"db": b"abc"}, [Step("truncate", "db", offset=1)]) == {"db": b"a"}
 
 
 PROMISES = {"k": [Request(1, "k", "one"), Request(2, "k", "two"), Request(3, "k", None)]}
