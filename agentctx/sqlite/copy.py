@@ -21,7 +21,7 @@ from agentctx.sqlite.driver import Connection, Error, open_connection, open_copy
 PAGES_A_STEP: Final = 2_000
 """Between two steps a copy can be stopped."""
 PAGES_BETWEEN_COMMITS: Final = 128
-"""A commit waits for one such step: half a millisecond."""
+"""A commit waits for one such step, which takes up to three milliseconds."""
 COMMIT_S: Final = 0.002
 """After which a copy looks again whether a transaction of its own connection has ended."""
 OCTETS_A_STEP: Final = 1024 * 1024
