@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from agentctx.errors import AgentctxError, StorageClosed, StorageFailed, StorageFull
 from agentctx.sqlite.driver import Connection, Error, open_connection, open_copy_target, translated
+from agentctx.sqlite.wipe import wipe_gaps
 
 PAGES_A_STEP: Final = 2_000
 """Between two steps a copy can be stopped."""
@@ -115,14 +116,16 @@ def copy_pages(source: Connection, target: Path, *, pace: Pace | None = None) ->
 def keep_copy(target: Path, *, pace: Pace | None = None) -> Copied:
     """Verify `TARGET.partial` and put it in the place of `target`, in one step. Blocks.
 
-    The disk must give back every byte that was written to it, and SQLite's check of all pages must be clean.
-    `Copied.digest` is that of the file. If anything fails, the file is removed and `target` stays.
+    What was deleted from the source before the copying ended leaves no trace in it. The disk must give back
+    every byte that was written to it, and SQLite's check of all pages must be clean. `Copied.digest` is that
+    of the file. If anything fails, the file is removed and `target` stays.
 
     Raises:
         StorageFull, StorageFailed, StorageClosed: as `copy_database`.
     """
     pace = pace or Pace()
     with _written_beside(target, is_new=False) as partial:
+        _wipe(partial, pace)
         digest = _digest_on_disk(partial, pace)
         check_pages(partial, pace=pace)
         return _put_in_place(partial, target, digest)
@@ -197,6 +200,14 @@ def _copy_pages(source: Connection, partial: Path, pace: Pace, pages_a_step: int
         source.backup(target, pages=pages_a_step, progress=lambda *_: pace.step(), sleep=COMMIT_S)
         # A copy brings the source's mode with it; a WAL beside a backup would only be in the way.
         target.execute("PRAGMA journal_mode=DELETE")
+
+
+def _wipe(partial: Path, pace: Pace) -> None:
+    partial.stat()  # if it is missing, that is what the error says
+    page: int | None = 1
+    while page is not None:
+        page = wipe_gaps(partial, first=page, pages=PAGES_A_STEP).next_page
+        pace.step()
 
 
 def file_digest(path: Path, *, pace: Pace | None = None) -> str:

@@ -85,12 +85,20 @@ class _Copy:
 
     work: asyncio.Future[None]
     stop: threading.Event
+    gives_way: bool
     is_ended: bool = False
+    gave_way: bool = False
 
     async def end(self) -> None:
         self.is_ended = True
         self.stop.set()
         await finish(asyncio.ensure_future(asyncio.wait([self.work])))
+
+    async def give_way(self) -> None:
+        if not self.gives_way:
+            raise StorageFailed("the database is being copied and cannot be closed")
+        self.gave_way = True
+        await self.end()
 
 
 class Writer:
@@ -189,11 +197,14 @@ class Writer:
         self._refuse_while_faulty()
         await self._thread.run(lambda connection: connection.execute("SELECT 1").fetchone())
 
-    async def copy(self, copy: Callable[[Connection], None], stop: threading.Event) -> None:
+    async def copy(
+        self, copy: Callable[[Connection], None], stop: threading.Event, *, gives_way: bool = False
+    ) -> bool:
         """Run a function beside the connection's thread that copies the database through the connection.
 
         Writes go on, and what they commit is in the copy (`copy.copy_pages`). `stop` is set when the caller
-        is cancelled and when the connection has to be closed; the function must end then.
+        is cancelled and when the connection has to be closed; the function must end then. With `gives_way`,
+        `while_closed` is such a reason, and is refused otherwise: returns False if the copy was ended for it.
 
         Raises:
             StorageFailed: the disk has failed, or another copy is being made.
@@ -208,13 +219,13 @@ class Writer:
             if self._copy is not None:
                 raise StorageFailed("the database is being copied already")
             connection = self._thread.connection
-            self._copy = _Copy(asyncio.ensure_future(asyncio.to_thread(copy, connection)), stop)
+            self._copy = _Copy(asyncio.ensure_future(asyncio.to_thread(copy, connection)), stop, gives_way)
         try:
-            await self._copied(self._copy)
+            return await self._copied(self._copy)
         finally:
             self._copy = None
 
-    async def _copied(self, copy: _Copy) -> None:
+    async def _copied(self, copy: _Copy) -> bool:
         try:
             await asyncio.wait([copy.work])
         except asyncio.CancelledError:
@@ -222,13 +233,15 @@ class Writer:
             copy.work.exception()  # looked at, so that asyncio does not report it as lost
             raise
         error = copy.work.exception()
-        if error is not None and copy.is_ended and not self._closed:
-            raise StorageFailed(
-                "the copy was ended: the disk has failed, and the database is opened anew",
-                hint="Make it again.",
-            ) from error
-        if error is not None:
+        if error is None:
+            return True
+        if not copy.is_ended or self._closed:
             raise error
+        if copy.gave_way:
+            return False
+        raise StorageFailed(
+            "the copy was ended: the disk has failed, and the database is opened anew", hint="Make it again."
+        ) from error
 
     async def while_closed(self, work: Callable[[Path], T], *, patience_ms: int) -> T:
         """Run a function in a thread while no connection of this process is open; reads and writes wait.
@@ -236,7 +249,8 @@ class Writer:
         Everything committed is in the database file then, and there is no WAL.
 
         Raises:
-            StorageFailed: somebody reads for longer than `patience_ms`, or SQLite or `work` failed.
+            StorageFailed: somebody reads for longer than `patience_ms`, a copy is made that does not give
+                way, or SQLite or `work` failed.
         """
         self._refuse_while_faulty()
         others = self._others.paused(patience_ms / 1_000) if self._others else contextlib.nullcontext()
@@ -244,7 +258,7 @@ class Writer:
             if self._closed:
                 raise StorageClosed("the database is closed for writing")
             if self._copy is not None:
-                raise StorageFailed("the database is being copied and cannot be closed")
+                await self._copy.give_way()
             async with others:
                 if not await self.checkpoint(patience_ms=patience_ms):
                     raise StorageFailed("the database is being read by another program")

@@ -13,6 +13,7 @@ import pytest
 
 from agentctx.errors import StorageClosed, StorageFailed
 from agentctx.sqlite import wipe
+from agentctx.sqlite.copy import copy_pages, file_digest, keep_copy
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.wipe import Wiped, wipe_gaps
@@ -82,6 +83,18 @@ def test_an_open_database_is_left_alone(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("fcntl.lockf", locked)
     with pytest.raises(StorageFailed, match="another program"):
         wipe_gaps(path)
+
+
+def test_a_backup_has_no_trace_of_what_was_deleted_before_it_was_kept(tmp_path: Path) -> None:
+    path, target = tmp_path / "test.db", tmp_path / "backup.db"
+    texts = churned(path, 1)
+    with closing(open_connection(path)) as source:
+        copy_pages(source, target)
+    assert left(target.with_name("backup.db.partial"), texts) > 0
+    copied = keep_copy(target)
+    assert left(target, texts) == 0
+    assert copied.digest == file_digest(target)
+    assert rows_of(target) == rows_of(path)
 
 
 async def test_reads_and_writes_wait_while_it_is_closed_and_go_on_afterwards(tmp_path: Path) -> None:

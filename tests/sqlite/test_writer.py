@@ -580,6 +580,25 @@ class TestCopy:
         await first
         await writer.while_closed(lambda _: None, patience_ms=0)
 
+    async def test_that_gives_way_is_ended_for_what_closes_the_connection(
+        self, full: Writer, tmp_path: Path
+    ) -> None:
+        begun, stop = threading.Event(), threading.Event()
+
+        def copy(connection: Connection) -> None:
+            begun.set()
+            assert stop.wait(10)
+            copy_pages(connection, tmp_path / "b.db", pace=Pace(stop))
+
+        copying = asyncio.create_task(full.copy(copy, stop, gives_way=True))
+        await asyncio.to_thread(begun.wait, 10)
+        assert await full.while_closed(lambda path: path.is_file(), patience_ms=0)
+        assert not await copying
+        assert not await asyncio.to_thread((tmp_path / "b.db.partial").exists)
+        again = Pace(threading.Event())
+        assert await full.copy(lambda c: copy_pages(c, tmp_path / "b.db", pace=again), threading.Event())
+        assert await asyncio.to_thread((tmp_path / "b.db.partial").exists)
+
     @pytest.mark.parametrize("ends", ["cancelled", "closed"])
     async def test_ends_first_when_it_is(self, path: Path, tmp_path: Path, ends: str) -> None:
         writer = await Writer.open(path)

@@ -7,18 +7,20 @@ import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from concurrent.futures import Future, wait
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
 
 from agentctx.errors import InvalidInput, SchemaTooNew, StorageFailed
-from agentctx.sqlite.copy import check_copy, file_digest
-from agentctx.sqlite.driver import open_connection
+from agentctx.sqlite.copy import Pace, check_copy, copy_pages, file_digest
+from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.sqlite.migrate import load_migrations, migrate_database, schema_version
 from agentctx.storage.backups import Backup
+from agentctx.storage.sqlite import engine
 from agentctx.storage.sqlite.backup import read_backup
-from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.engine import GIVES_WAY, SqliteStorage
 from agentctx.storage.sqlite.restore import restore_database
 from agentctx.stores.base import SaveContext
 from agentctx.stores.registry import Stores
@@ -102,6 +104,38 @@ class TestBackup:
         assert made.bytes == (tmp_path / "b.db").stat().st_size
         assert made.digest == file_digest(tmp_path / "b.db") == read_backup(tmp_path / "b.db").digest
         assert check_copy(tmp_path / "b.db") == check_copy(database)
+
+    async def test_is_begun_anew_when_something_is_forgotten_but_not_for_ever(
+        self, database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        forgotten: list[Future[bool]] = []
+        loop = asyncio.get_running_loop()
+
+        def copy(source: Connection, target: Path, *, pace: Pace) -> None:
+            """One during which somebody forgets: it goes on when it is told to stop, or that was refused."""
+            forgetting = asyncio.run_coroutine_threadsafe(forget(f"k{len(forgotten)}"), loop)
+            forgotten.append(forgetting)
+            if len(forgotten) <= GIVES_WAY:
+                assert pace._stop.wait(30)
+            else:
+                wait([forgetting], timeout=30)
+            copy_pages(source, target, pace=pace)
+
+        async def forget(key: str) -> bool:
+            await stores.delete(ids[key])
+            return await storage.tidy()
+
+        monkeypatch.setattr(engine, "copy_pages", copy)
+        async with opened(database) as (storage, stores):
+            ids = {}
+            for key in (f"k{number}" for number in range(GIVES_WAY + 2)):
+                values = {"key": key, "content": f"About {key}."}
+                ids[key] = (await stores.save("knowledge", values, SaveContext())).saved.id
+            made = await storage.backup(tmp_path / "b.db")
+            assert [each.result() for each in forgotten[:-1]] == [True] * GIVES_WAY
+            assert isinstance(forgotten[-1].exception(), StorageFailed)
+            assert made.entries == 1
+            assert await storage.tidy()
 
     def test_counts_vectors_of_any_schema(self, tmp_path: Path) -> None:
         assert read_backup(unpack(1, tmp_path)).vectors == 11

@@ -40,6 +40,8 @@ from agentctx.times import wall_clock
 log = structlog.get_logger("agentctx.storage")
 
 DATABASE_NAME = "agentctx.db"
+GIVES_WAY = 3
+"""Times that a backup is begun anew because something was forgotten."""
 
 
 class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, SqliteCare, SqliteTrust):
@@ -122,24 +124,36 @@ class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, Sqlit
         return await super().tidy()
 
     async def backup(self, target: Path) -> Backup:
-        stop = threading.Event()
-        pace = Pace(stop, rests=True)
         async with self._one_check:
             await asyncio.to_thread(backup.check_target, target, self._path)
-            try:
-                await self._writer.copy(partial(copy_pages, target=target, pace=pace), stop)
-            except asyncio.CancelledError:  # also of one that was copied just then
-                await asyncio.to_thread(discard_copy, target)
-                raise
-            keep = partial(backup.keep_backup, target, now=self._clock(), pace=pace)
-            keeping = asyncio.ensure_future(asyncio.to_thread(keep))
-            try:
-                await asyncio.wait([keeping])
-            except asyncio.CancelledError:
-                stop.set()
-                with contextlib.suppress(AgentctxError):  # the cancellation is what the caller is told
-                    await connection_thread.finish(keeping)
-                raise
+            await self._copy(target)
+            return await self._keep(target)
+
+    async def _copy(self, target: Path) -> None:
+        """Forgetting goes first: it closes the connection, and the copy is begun anew, but not for ever."""
+        is_made, attempts = False, 0
+        try:
+            while not is_made:
+                await self._tidying.wiped()
+                stop = threading.Event()
+                write = partial(copy_pages, target=target, pace=Pace(stop, rests=True))
+                is_made = await self._writer.copy(write, stop, gives_way=attempts < GIVES_WAY)
+                attempts += 1
+        except asyncio.CancelledError:  # also of one that was copied just then
+            await asyncio.to_thread(discard_copy, target)
+            raise
+
+    async def _keep(self, target: Path) -> Backup:
+        stop = threading.Event()
+        keep = partial(backup.keep_backup, target, now=self._clock(), pace=Pace(stop, rests=True))
+        keeping = asyncio.ensure_future(asyncio.to_thread(keep))
+        try:
+            await asyncio.wait([keeping])
+        except asyncio.CancelledError:
+            stop.set()
+            with contextlib.suppress(AgentctxError):  # the cancellation is what the caller is told
+                await connection_thread.finish(keeping)
+            raise
         return keeping.result()
 
     async def stats(self) -> StorageStats:

@@ -25,6 +25,7 @@ class Tidying:
     def __init__(self, writer: Writer) -> None:
         self.listeners: list[ErasureListener] = []
         self._writer = writer
+        self._wiping = asyncio.Lock()
         self._is_due = asyncio.Event()
         # A daemon that was killed may have left deleted text in the WAL.
         self._is_due.set()
@@ -45,6 +46,11 @@ class Tidying:
         """Wait until there is something to tidy up."""
         await self._is_due.wait()
 
+    async def wiped(self) -> None:
+        """Wait while the gaps are wiped, for which the database is closed again and again."""
+        async with self._wiping:
+            return
+
     async def tidy(self) -> bool:
         """Empty the WAL if anything was deleted. False: readers were in the way, or there is more by now."""
         if self._is_due.is_set():
@@ -62,6 +68,7 @@ class Tidying:
     async def _wipe(self) -> None:
         """In turns, between which the others work: nobody waits for a whole large file."""
         page: int | None = 1
-        while page is not None:
-            turn = partial(wipe_gaps, first=page)
-            page = (await self._writer.while_closed(turn, patience_ms=PATIENCE_MS)).next_page
+        async with self._wiping:
+            while page is not None:
+                turn = partial(wipe_gaps, first=page)
+                page = (await self._writer.while_closed(turn, patience_ms=PATIENCE_MS)).next_page
