@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -60,15 +61,29 @@ class Rounds:
     def _round(self) -> None:
         with self.daemon.client() as client:
             doomed = self._saved(client)
+            backing_up = threading.Thread(target=self._back_up, args=("beside.db",))
+            backing_up.start()
             for each in doomed:
                 client.forget(each.id)
+            backing_up.join()
         self.forgotten += len(doomed)
         if self.rng.random() < 0.5:
             pause(self.rng.uniform(0, 0.6))
             self.daemon.stop(signal.SIGKILL)
             self.kills += 1
             self.daemon.start(CONFIG, broken=self.broken)
-        self._look([needle for each in doomed for needle in each.needles])
+        needles = [needle for each in doomed for needle in each.needles]
+        self._look(needles)
+        kept = self._back_up("after.db").read_bytes()
+        traces = sum(needle in kept for needle in needles)
+        if traces:
+            self.violations.append(f"after {self.forgotten}: {traces} traces in a backup that was made later")
+
+    def _back_up(self, name: str) -> Path:
+        """Outside of the folder that is searched: what is backed up before it is forgotten stays there."""
+        with self.daemon.client() as client:
+            client.backup(str(self.folder / name))
+        return self.folder / name
 
     def _saved(self, client: Client) -> list[Doomed]:
         """Entries with a canary in each field, some with an older version, all with their vectors."""
