@@ -14,6 +14,7 @@ from agentctx.cli.layout import columns
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import note, put, put_json
 from agentctx.errors import NotFound, VersionConflict
+from agentctx.times import format_time, parse_time, wall_clock
 from agentctx.wire import Origin
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 Action = Literal["forget", "revert", "leave", "conflict"]
 _NO_EDIT = "it differs from its earlier version in nothing that an edit can put back"
 
+_A_CENTURY_S = 100 * 365 * 86_400
+"""A duration has nine digits."""
 EDITABLE: tuple[EditableField, ...] = (
     "category",
     "tags",
@@ -75,8 +78,6 @@ def undo(
 
     The earlier content comes back as a new version. What was forgotten stays forgotten.
     """
-    from agentctx.times import format_time, parse_time, wall_clock
-
     moment = format_time(parse_time(since, now=wall_clock()))
     report = UndoReport(moment, done=yes)
     with connect(ctx, timeout_s=TIMEOUT_S) as client:
@@ -106,13 +107,22 @@ def decide(exported: ExportedEntry, since: str) -> Step:
     return Step(action="revert", to_version=before[-1].version, **known)  # type: ignore[arg-type] # as above
 
 
-def earlier_fields(entry: EntryView, earlier: EntryView) -> EditFields:
-    """The edit that gives an entry the content of an earlier version; what that had not is taken away."""
+def earlier_fields(entry: EntryView, earlier: EntryView, *, now: int) -> EditFields:
+    """The edit that gives an entry the content of an earlier version; what that had not is taken away.
+
+    It is kept for as long again, too, unless that time, in ms, is over.
+    """
     fields: EditFields = {}
     if entry.collection != "learning":
         fields["content"] = earlier.content
-    if added := [name for name in EDITABLE if _has(entry, name) and not _has(earlier, name)]:
+    added = [name for name in EDITABLE if _has(entry, name) and not _has(earlier, name)]
+    if entry.expires and not earlier.expires:
+        added.append("ttl")
+    if added:
         fields["clear"] = added
+    left_s = (parse_time(earlier.expires, now=now) - now) // 1_000 if earlier.expires else 0
+    if left_s > 0 and entry.expires != earlier.expires:
+        fields["ttl"] = f"{left_s}s" if left_s < _A_CENTURY_S else f"{left_s // 3_600}h"
     given = {name: earlier.attributes[name] for name in EDITABLE if _has(earlier, name)}
     return {**fields, **given}  # type: ignore[typeddict-item] # names of EditFields
 
@@ -134,7 +144,7 @@ def _done(client: Client, step: Step, exported: ExportedEntry) -> Step:
             client.forget(step.id, if_version=step.version)
         elif step.action == "revert":
             earlier = next(each for each in exported.versions if each.version == step.to_version)
-            changes = earlier_fields(exported.entry, earlier)
+            changes = earlier_fields(exported.entry, earlier, now=wall_clock())
             changes["if_version"] = step.version
             if not client.edit(step.id, **changes).changed:
                 return replace(step, action="leave", to_version=None, why=_NO_EDIT)

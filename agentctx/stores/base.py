@@ -142,7 +142,7 @@ class EntryStore:
         """
         given = {name: value for name, value in changes.items() if name != "clear"}
         cleared = changes.get("clear") or ()
-        if both := [name for name in cleared if name in given]:
+        if both := [name for name in cleared if name in given or (name == "ttl" and ttl)]:
             raise InvalidInput(f"this edit both sets and clears {both[0]}", hint="Do one of them.")
         redacted, kinds = await self._redact(given, "this entry cannot be changed so")
         expires = self._expires(ttl)
@@ -154,9 +154,10 @@ class EntryStore:
                 # The text is no longer the file's: its places would be wrong.
                 values.pop("file", None)
             what = f"this {entry.collection} cannot be changed so"
-            values = without_cleared(kind, values, cleared, what=what)
+            values = without_cleared(kind, values, [name for name in cleared if name != "ttl"], what=what)
             checked = check(kind.model, values, self._limits, what=what)
-            draft = revised_draft(entry, kind, kind.compose(checked), expires=expires or entry.expires)
+            before = None if "ttl" in cleared else entry.expires
+            draft = revised_draft(entry, kind, kind.compose(checked), expires=expires or before)
             # What it says now is whose who changed it: so it counts, and so it can be revoked.
             return draft if principal is None else replace(draft, principal=principal)
 

@@ -148,7 +148,7 @@ class EditRequest:
     """The version that was read; another live one is a 409."""
     wait: Literal["embedded"] | None = None
     clear: list[EditableField] | None = None
-    """Fields to take away: `category` is the default one again, `tags` are none."""
+    """Fields to take away: `category` is the default one again, `tags` are none, without `ttl` it is kept."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Callable[[Any], Any]) -> dict[str, Any]:

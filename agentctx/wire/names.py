@@ -28,9 +28,9 @@ Quarantine = Literal["screened", "revoked"]
 """Why no answer may hold an entry: its text was flagged, or its source revoked."""
 EmbeddingState = Literal["pending", "done", "off"]
 EditableField = Literal[
-    "content", "category", "tags", "source", "trigger", "error_pattern", "diagnosis", "fix"
+    "content", "category", "tags", "source", "trigger", "error_pattern", "diagnosis", "fix", "ttl"
 ]
-"""Fields of an entry that an edit may set or take away."""
+"""What an edit may set or take away."""
 PlaceUnit = Literal["line", "page", "slide", "sheet", "cell"]
 CheckStatus = Literal["pass", "warn", "fail", "skip"]
 ReembedStage = Literal["off", "held", "building", "comparing", "ready", "kept"]

@@ -217,7 +217,7 @@ def test_undo(daemons: tuple[DaemonProcess, DaemonProcess], capsys: pytest.Captu
         ):
             client.forget(client.list(namespace="undo", limit=1).entries[0].id)
         since = client.list(namespace="undo", limit=1).entries[0].updated
-        client.save_knowledge("undo-old", "After.", namespace="undo", tags=["b"], agent="writer")
+        client.save_knowledge("undo-old", "After.", namespace="undo", tags=["b"], agent="writer", ttl="1h")
         new = client.save_knowledge("undo-new", "New.", namespace="undo", agent="writer")
         client.save_knowledge("undo-other", "Of another agent.", namespace="undo", agent="reader")
         client.forget(gone.id)
@@ -232,6 +232,7 @@ def test_undo(daemons: tuple[DaemonProcess, DaemonProcess], capsys: pytest.Captu
         assert (report["forgotten"], report["reverted"], report["conflicts"]) == (1, 1, 0)
         entry = client.get(old.id)
         assert (entry.content, entry.attributes["tags"], entry.version) == ("Before.", ["a"], 3)
+        assert entry.expires is None
         keys = {each.key for each in client.list(namespace="undo").entries}
         assert {"undo-old", "undo-other"} <= keys
         assert not keys & {"undo-new", "undo-gone"}

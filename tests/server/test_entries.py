@@ -156,7 +156,8 @@ async def test_reads_edits_forgets_and_judges_by_id() -> None:
         ({"fix": None, "content": "b"}, EditRequest(content="b", clear=["fix"])),
         ({"source": None, "clear": ["fix"]}, EditRequest(clear=["fix", "source"])),
         ({"content": "b", "clear": []}, EditRequest(content="b")),
-        ({"content": "b", "clear": None, "ttl": None, "if_version": None}, EditRequest(content="b")),
+        ({"content": "b", "clear": None, "ttl": None}, EditRequest(content="b", clear=["ttl"])),
+        ({"content": "b", "if_version": None, "wait": None}, EditRequest(content="b")),
     ],
 )
 async def test_null_in_an_edit_takes_a_field_away(body: dict[str, Any], expected: EditRequest) -> None:

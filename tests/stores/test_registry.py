@@ -64,6 +64,20 @@ async def test_an_edit_takes_optional_fields_away(stores: Stores) -> None:
     assert (await stores.get(kept)).attributes["category"] == "general"
 
 
+async def test_an_edit_sets_and_takes_away_how_long_it_is_kept(stores: Stores) -> None:
+    context = SaveContext(ttl="1h")
+    kept = (await stores.save("knowledge", {"key": "k", "content": "c"}, context)).saved.id
+    await stores.edit(kept, {"source": "s"}, ttl="2h")
+    expires = (await stores.get(kept)).expires
+    await stores.edit(kept, {"content": "d"})
+    assert (await stores.get(kept)).expires == expires is not None
+    with pytest.raises(InvalidInput, match="both sets and clears ttl"):
+        await stores.edit(kept, {"clear": ["ttl"]}, ttl="2h")
+    await stores.edit(kept, {"clear": ["ttl"]})
+    entry = await stores.get(kept)
+    assert (entry.content, entry.attributes["source"], entry.expires) == ("d", "s", None)
+
+
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
