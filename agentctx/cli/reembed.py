@@ -66,6 +66,8 @@ def reembed_line(reply: ReembedReply) -> str:
     told = [f"{_name(beside)}: {reply.stage}"]
     if reply.stage in {"building", "held"} or beside.pending:
         told.append(_progress(beside))
+    if beside.reason:
+        told.append(beside.reason)
     return ", ".join(told)
 
 
@@ -177,7 +179,7 @@ def _teller() -> Iterator[Callable[[ReembedReply], None]]:
                     bar,
                     total=space.chunks,
                     completed=max(0, space.chunks - space.pending - space.buried),
-                    description=f"{_name(space)} ({reply.stage})",
+                    description=f"{_name(space)} ({space.reason or reply.stage})",
                 )
 
         yield tell

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from agentctx.daemon.parts import Parts, PartsHolder
 from agentctx.embedding_providers.prices import shown_usd
 from agentctx.embedding_queue.lane import Lane
 from agentctx.embedding_queue.lanes import Lanes
+from agentctx.embedding_queue.space_keeper import FILLING
 from agentctx.errors import NotFound
 from agentctx.server.service import Peer
 from agentctx.storage.records import Space
@@ -84,7 +87,8 @@ async def _of_lane(lanes: Lanes, lane: Lane, chunks: int) -> ModelSpace:
 
 async def _beside(lanes: Lanes, lane: Lane | None, space: Space | None, chunks: int) -> ModelSpace | None:
     if lane is not None:
-        return await _of_lane(lanes, lane, chunks)
+        model = await _of_lane(lanes, lane, chunks)
+        return replace(model, reason=None) if model.reason == FILLING else model
     return None if space is None else _unconfigured(space, chunks)
 
 

@@ -35,6 +35,8 @@ CANARY_COSINE = 0.999
 """Below it the model behind an unchanged name is another one."""
 PROBE_BACKOFF = Backoff(base_s=1.0, max_s=60.0)
 BACKFILL_STEP = 10_000
+FILLING = "model_changed: everything is being embedded with the new model"
+"""The reason that is none to worry about."""
 
 
 Permit: TypeAlias = Callable[[Space], Awaitable[None]]
@@ -121,8 +123,11 @@ class SpaceKeeper:
 
     @property
     def reason(self) -> str | None:
-        """Why meaning takes no part in answers; None when it does."""
-        return self._reason if self._reason is not None else self._lane.status().reason
+        """Why meaning takes no part in answers; None when it does. What stops the filling comes first."""
+        status = self._lane.status()
+        if self._reason is None or (self._reason == FILLING and status.state == "degraded"):
+            return status.reason
+        return self._reason
 
     async def open(self, space: Space | None = None) -> None:
         """Open the space, so that saves owe to it, and hold the lane until the model has answered.
@@ -168,14 +173,14 @@ class SpaceKeeper:
         if space.state is SpaceState.ACTIVE:
             self._serve(space)
         else:
-            self._reason = _BUILDING
+            self._reason = FILLING
         owed = 0
         while made := await self._storage.backfill(space.id, limit=BACKFILL_STEP):
             owed += made
         log.info("space_ready", space=space.id, state=space.state, backfilled=owed)
         if space.state is SpaceState.BUILDING:
             await self._permit(space)
-            self._reason = _BUILDING
+            self._reason = FILLING
         self._lane.resume()
         self._lane.look_again()
         if space.state is not SpaceState.ACTIVE:
@@ -206,9 +211,6 @@ class SpaceKeeper:
     async def _open(self) -> Space:
         self._space = await self._storage.open_space(space_fingerprint(self.provider))
         return self._space
-
-
-_BUILDING = "model_changed: everything is being embedded with the new model"
 
 
 def space_fingerprint(provider: EmbeddingProvider) -> dict[str, str | int]:

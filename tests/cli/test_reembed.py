@@ -35,6 +35,8 @@ def test_the_status_says_who_answers_and_how_far_the_other_is() -> None:
     assert "embedded mini" in lines
     assert "80 of 100, 1 buried" in lines
     assert reembed_line(BUILDING) == "openai large: building, 80 of 100, 1 buried"
+    refused = replace(BUILDING, beside=replace(NEW, reason="provider_failed: 401"))
+    assert reembed_line(refused).endswith("1 buried, provider_failed: 401")
 
 
 def test_the_comparison_is_shown() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from agentctx.daemon.build import Core
 from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_providers.fake import FakeProvider, Fault
-from agentctx.embedding_queue.space_keeper import CANARY, SpaceKeeper
+from agentctx.embedding_queue.space_keeper import CANARY, FILLING, SpaceKeeper
 from agentctx.embedding_queue.status import QueueStatus
 from agentctx.errors import DeadlineExceeded, Disposition
 from agentctx.storage.records import SpaceState
@@ -121,12 +121,15 @@ class RecordingLane:
 
     def __init__(self) -> None:
         self.is_held = False
+        self.problem: str | None = None
+        self.resumed = asyncio.Event()
 
     def pause(self, reason: str) -> None:
         self.is_held = True
 
     def resume(self) -> None:
         self.is_held = False
+        self.resumed.set()
 
     def look_again(self) -> None: ...
 
@@ -134,8 +137,8 @@ class RecordingLane:
 
     def status(self) -> QueueStatus:
         return QueueStatus(
-            state="ok",
-            reason=None,
+            state="degraded" if self.problem else "ok",
+            reason=self.problem,
             until=None,
             queued=0,
             in_flight=0,
@@ -167,6 +170,21 @@ async def test_a_provider_that_is_down_is_probed_until_it_answers(tmp_path: Path
             await core.storage.depth()
         await keeper.served()
         assert keeper.state == "ok"
+
+
+async def test_what_stops_the_filling_is_the_reason_given(tmp_path: Path) -> None:
+    async with running_core(tmp_path, FakeProvider()) as core:
+        await save(core, key="k", content="red apple")
+        await wait_until_served(core)
+        lane, provider = RecordingLane(), FakeProvider(model="other")
+        keeper = SpaceKeeper(core.storage, provider, lane, timer=ManualTimer(), leads=lambda: False)
+        await keeper.open()
+        running = asyncio.ensure_future(keeper.run())
+        await lane.resumed.wait()
+        assert keeper.reason == FILLING
+        lane.problem = "provider_failed: 401"
+        assert keeper.reason == lane.problem
+        running.cancel()
 
 
 class SlowOnce:
