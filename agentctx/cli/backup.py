@@ -29,7 +29,7 @@ def backup(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a backup and read it back to the last row; saves go on meanwhile.
+    """Write a backup and read it back to the last byte; saves go on meanwhile.
 
     The daemon does it. Where none runs, this command does, on the data folder of the config.
     """

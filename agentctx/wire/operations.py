@@ -165,7 +165,7 @@ class BackupRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BackupReply:
-    """A backup that was written, and read back to the last row."""
+    """A backup that was written, and read back to the last byte."""
 
     file: str
     made: str
