@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from difflib import unified_diff
 from itertools import pairwise
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +14,10 @@ from agentctx.cli.entries import shown_attributes
 from agentctx.cli.layout import columns, cut, one_line, printable
 from agentctx.cli.options import AsJson, EntryId
 from agentctx.cli.output import Style, line_width, paint, put, put_json
-from agentctx.wire import EntryView
+from agentctx.wire import EntryView, VersionPage
+
+if TYPE_CHECKING:
+    from agentctx.client import Client
 
 _COLOURS: dict[str, Style] = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -26,13 +30,20 @@ def history(
 ) -> None:
     """Show the versions of an entry, newest first."""
     with connect(ctx) as client:
-        reply = client.history(entry_id)
+        versions = list(_all_versions(client, entry_id))
     if as_json:
-        put_json(reply)
+        put_json(VersionPage(versions=versions, next=None))
         return
-    lines = diff_lines(reply.versions) if diff else version_lines(reply.versions, line_width())
-    for line in lines:
+    for line in diff_lines(versions) if diff else version_lines(versions, line_width()):
         put(line)
+
+
+def _all_versions(client: Client, entry_id: str) -> Iterator[EntryView]:
+    page = client.history(entry_id)
+    yield from page.versions
+    while page.next is not None:
+        page = client.history(entry_id, cursor=page.next)
+        yield from page.versions
 
 
 def version_lines(versions: list[EntryView], limit: int | None) -> list[str]:

@@ -167,9 +167,15 @@ class AsyncClient(Session):
         """Change fields of an entry; the others stay. Raises NotFound or VersionConflict."""
         return await self._send(calls.edit(entry_id, wire.EditRequest(**changes)))
 
-    async def history(self, entry_id: str) -> wire.VersionList:
-        """All versions of an entry, newest first. Raises NotFound."""
-        return await self._send(calls.history(entry_id))
+    async def history(
+        self, entry_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> wire.VersionPage:
+        """A page of an entry's versions, newest first; pass its `next` as `cursor` for the following one.
+
+        Raises:
+            NotFound.
+        """
+        return await self._send(calls.history(entry_id, limit, cursor))
 
     async def forget(
         self, entry_id: str, if_version: int | None = None, *, with_copies: bool = False

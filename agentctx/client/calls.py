@@ -107,8 +107,9 @@ def edit(entry_id: str, request: wire.EditRequest) -> Call[wire.SaveResult]:
     return Call("PATCH", _entry(entry_id), read, body, _JSON, takes_s=takes_s)
 
 
-def history(entry_id: str) -> Call[wire.VersionList]:
-    return Call("GET", f"{_entry(entry_id)}/versions", _reader(wire.VersionList), repeatable=True)
+def history(entry_id: str, limit: int | None, cursor: str | None) -> Call[wire.VersionPage]:
+    path = f"{_entry(entry_id)}/versions{_query({'limit': limit, 'cursor': cursor})}"
+    return Call("GET", path, _reader(wire.VersionPage), repeatable=True)
 
 
 def forget(entry_id: str, if_version: int | None, with_copies: bool = False) -> Call[wire.ForgetReply]:

@@ -159,9 +159,15 @@ class Client(Session):
         """Change fields of an entry; the others stay. Raises NotFound or VersionConflict."""
         return self._send(calls.edit(entry_id, wire.EditRequest(**changes)))
 
-    def history(self, entry_id: str) -> wire.VersionList:
-        """All versions of an entry, newest first. Raises NotFound."""
-        return self._send(calls.history(entry_id))
+    def history(
+        self, entry_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> wire.VersionPage:
+        """A page of an entry's versions, newest first; pass its `next` as `cursor` for the following one.
+
+        Raises:
+            NotFound.
+        """
+        return self._send(calls.history(entry_id, limit, cursor))
 
     def forget(
         self, entry_id: str, if_version: int | None = None, *, with_copies: bool = False

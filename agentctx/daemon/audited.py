@@ -38,7 +38,7 @@ from agentctx.wire import (
     RevokeRequest,
     SearchReply,
     SearchRequest,
-    VersionList,
+    VersionPage,
 )
 
 MOST_IDS = 20
@@ -67,8 +67,10 @@ class Audited(Entries, Injections, Operations, Backups, Transfer, Reembed, Revok
         self._note_found(peer, "list", wanted.namespace, [entry.id for entry in found.entries])
         return found
 
-    async def versions(self, entry_id: str, peer: Peer) -> VersionList:
-        found = await super().versions(entry_id, peer)
+    async def versions(
+        self, entry_id: str, peer: Peer, *, limit: int, cursor: str | None = None
+    ) -> VersionPage:
+        found = await super().versions(entry_id, peer, limit=limit, cursor=cursor)
         namespace = next((each.namespace for each in found.versions), None)
         self._parts.audit.note_read(
             peer, "versions", namespace=namespace, subject=entry_id, versions=len(found.versions)

@@ -24,7 +24,7 @@ from agentctx.wire import (
     OutcomeRequest,
     SaveRequest,
     SaveResult,
-    VersionList,
+    VersionPage,
 )
 
 _ENVELOPE = frozenset(
@@ -83,8 +83,16 @@ class Entries(PartsHolder):
         )
         return EntryPage(entries=await self._views(entries), next=None if after is None else str(after))
 
-    async def versions(self, entry_id: str, peer: Peer) -> VersionList:  # noqa: ARG002
-        return VersionList(versions=await self._views(await self._parts.stores.history(entry_id)))
+    async def versions(
+        self,
+        entry_id: str,
+        peer: Peer,  # noqa: ARG002
+        *,
+        limit: int,
+        cursor: str | None = None,
+    ) -> VersionPage:
+        found, after = await self._parts.stores.history(entry_id, limit=limit, before=_position(cursor))
+        return VersionPage(versions=await self._views(found), next=None if after is None else str(after))
 
     async def outcome(self, entry_id: str, request: OutcomeRequest, peer: Peer) -> SaveResult:
         with self._parts.telemetry.editing() as editing:

@@ -26,7 +26,7 @@ from agentctx.wire import (
     SaveManyRequest,
     SaveRequest,
     SaveResult,
-    VersionList,
+    VersionPage,
 )
 
 DEFAULT_PAGE = 50
@@ -140,9 +140,15 @@ class EntryRoutes:
             entry_id, request_peer(request), if_version=if_version, with_copies=with_copies
         )
 
-    async def versions(self, request: Request, entry_id: str) -> VersionList:
-        """List all versions of an entry, newest first."""
-        return await self._service.versions(entry_id, request_peer(request))
+    async def versions(
+        self,
+        request: Request,
+        entry_id: str,
+        limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = DEFAULT_PAGE,
+        cursor: str | None = None,
+    ) -> VersionPage:
+        """List the versions of an entry, newest first, in pages."""
+        return await self._service.versions(entry_id, request_peer(request), limit=limit, cursor=cursor)
 
     async def outcome(
         self, request: Request, entry_id: str, body: Annotated[OutcomeRequest, Body()]

@@ -46,7 +46,7 @@ from agentctx.wire import (
     SearchReply,
     SearchRequest,
     StatusReply,
-    VersionList,
+    VersionPage,
 )
 
 NamespaceLookup = Callable[[str], Awaitable[str | None]]
@@ -117,10 +117,12 @@ class GuardedService:
         async with self._turns.turn(peer.uid, peer.pid):
             return await self._service.get(entry_id, peer, version=version)
 
-    async def versions(self, entry_id: str, peer: Peer) -> VersionList:
+    async def versions(
+        self, entry_id: str, peer: Peer, *, limit: int, cursor: str | None = None
+    ) -> VersionPage:
         await self._require_entry("versions", peer, entry_id)
         async with self._turns.turn(peer.uid, peer.pid):
-            return await self._service.versions(entry_id, peer)
+            return await self._service.versions(entry_id, peer, limit=limit, cursor=cursor)
 
     async def edit(self, entry_id: str, request: EditRequest, peer: Peer) -> SaveResult:
         await self._require_entry("edit", peer, entry_id)

@@ -42,7 +42,7 @@ from agentctx.wire import (
     SearchReply,
     SearchRequest,
     StatusReply,
-    VersionList,
+    VersionPage,
 )
 
 
@@ -94,7 +94,9 @@ class Service(Protocol):
 
     async def list_entries(self, wanted: Listing, peer: Peer) -> EntryPage: ...
 
-    async def versions(self, entry_id: str, peer: Peer) -> VersionList: ...
+    async def versions(
+        self, entry_id: str, peer: Peer, *, limit: int, cursor: str | None = None
+    ) -> VersionPage: ...
 
     async def forget(
         self, entry_id: str, peer: Peer, *, if_version: int | None = None, with_copies: bool = False

@@ -141,7 +141,8 @@ def copy_file(source: Path, target: Path, *, digest: str) -> Copied:
     with _written_beside(target) as partial:
         with source.open("rb") as read, os.fdopen(_open_private(partial), "wb") as written:
             shutil.copyfileobj(read, written, OCTETS_A_STEP)
-        if _digest_on_disk(partial, Pace()) != digest:
+        _sync(partial, forget=True)
+        if file_digest(partial) != digest:
             raise _different(partial)
         return _put_in_place(partial, target, digest)
 

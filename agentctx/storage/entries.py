@@ -68,8 +68,13 @@ class EntryStorage(Protocol):
 
     async def find(self, namespace: str, collection: str, key: str) -> Entry | None: ...
 
-    async def history(self, entry_id: str) -> list[Entry]:
-        """All versions, newest first; empty when unknown."""
+    async def history(
+        self, entry_id: str, *, limit: int, before: int | None = None
+    ) -> tuple[list[Entry], int | None]:
+        """A page of versions, newest first, and before which version the next page begins.
+
+        Empty when unknown. It ends early as a page of `list_entries` does.
+        """
         ...
 
     async def list_entries(

@@ -247,10 +247,12 @@ class EntryStore:
             raise NotFound(f"no entry has the id {entry_id!r}{which}", hint="`agentctx list` shows the ids.")
         return entry
 
-    async def history(self, entry_id: str) -> list[Entry]:
-        """All versions, newest first. Raises `NotFound`."""
+    async def history(
+        self, entry_id: str, *, limit: int = 50, before: int | None = None
+    ) -> tuple[list[Entry], int | None]:
+        """A page of versions, newest first, and before which version the next begins. Raises `NotFound`."""
         await self.get(entry_id)
-        return await self._storage.history(entry_id)
+        return await self._storage.history(entry_id, limit=limit, before=before)
 
     async def list_entries(
         self,

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         SaveManyRequest,
         SaveRequest,
         SaveResult,
-        VersionList,
+        VersionPage,
     )
     from agentctx.wire.failures import ErrorBody, ErrorReply
     from agentctx.wire.injections import (
@@ -159,7 +159,7 @@ __all__ = [
     "StatusReply",
     "Trust",
     "Verdict",
-    "VersionList",
+    "VersionPage",
 ]
 
 # A dataclass costs a millisecond to make: a client makes those it meets.
@@ -220,7 +220,7 @@ _HOMES = {
     "SearchReply": "questions",
     "SearchRequest": "questions",
     "StatusReply": "operations",
-    "VersionList": "entries",
+    "VersionPage": "entries",
 }
 
 

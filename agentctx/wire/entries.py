@@ -202,10 +202,11 @@ class EntryPage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class VersionList:
-    """All versions of one entry, newest first."""
+class VersionPage:
+    """Versions of one entry, newest first. `next` is the cursor of the following page, null on the last."""
 
     versions: list[EntryView]
+    next: str | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 import pytest
 
 from agentctx.cli.history import diff_lines
-from agentctx.wire import VersionList
+from agentctx.wire import VersionPage
 from tests.cli.terminal import Terminal
 from tests.client.stub_daemon import ID, StubDaemon, entry
 
@@ -24,7 +24,7 @@ VERSIONS = [
 
 @pytest.fixture
 def versions(daemon: StubDaemon) -> None:
-    daemon.answer("GET", f"/v1/entries/{ID}/versions", (200, VersionList(versions=VERSIONS)))
+    daemon.answer("GET", f"/v1/entries/{ID}/versions", (200, VersionPage(versions=VERSIONS, next=None)))
 
 
 @pytest.mark.usefixtures("versions")
@@ -77,3 +77,15 @@ def test_text_that_commands_a_terminal_is_shown_as_escapes() -> None:
 
 def test_one_version_has_no_diff() -> None:
     assert diff_lines([entry(version=1)]) == ["version 1  2026-11-21T10:00:00.000Z  the first one kept"]
+
+
+def test_all_pages_are_shown(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = f"/v1/entries/{ID}/versions"
+    first, second = ([each] for each in VERSIONS)
+    pages = VersionPage(versions=first, next="12"), VersionPage(versions=second, next=None)
+    daemon.answer("GET", path, *((200, page) for page in pages))
+    assert agentctx("history", ID, "--json") == 0
+    assert [each["version"] for each in json.loads(capsys.readouterr().out)["versions"]] == [12, 11]
+    assert [seen.query for seen in daemon.seen] == [{}, {"cursor": ["12"]}]

@@ -91,7 +91,7 @@ def test_only_what_may_happen_twice_is_repeatable() -> None:
         calls.save_many([save], "k"),
         calls.get("id", None),
         calls.list_entries({}),
-        calls.history("id"),
+        calls.history("id", None, None),
         calls.search(search),
         calls.status(),
         calls.queue(),

@@ -27,7 +27,7 @@ from agentctx.wire import (
     SaveManyReply,
     SaveRequest,
     SearchReply,
-    VersionList,
+    VersionPage,
 )
 from tests.client.stub_daemon import (
     ID,
@@ -177,7 +177,7 @@ def vars_of(value: Any) -> dict[str, Any]:
 
 async def test_entries_are_read_listed_edited_and_forgotten(do: Do, daemon: StubDaemon) -> None:
     page = EntryPage(entries=[entry()], next="abc")
-    versions = VersionList(versions=[entry(), entry(version=1, live=False)])
+    versions = VersionPage(versions=[entry(), entry(version=1, live=False)], next="1")
     forgotten = ForgetReply(id=ID, versions=2)
     daemon.answer("GET", f"/v1/entries/{ID}", (200, entry()))
     daemon.answer("GET", "/v1/entries", (200, page))
@@ -188,7 +188,7 @@ async def test_entries_are_read_listed_edited_and_forgotten(do: Do, daemon: Stub
 
     assert await do("get", ID, 2) == entry()
     assert await do("list", collections=["knowledge"], limit=5, cursor="x") == page
-    assert await do("history", ID) == versions
+    assert await do("history", ID, limit=2, cursor="3") == versions
     assert await do("edit", ID, content="new", if_version=2) == save_result(version=3)
     assert await do("forget", ID, if_version=3) == forgotten
     assert await do("outcome", ID, success=False) == save_result(version=4)
@@ -196,7 +196,7 @@ async def test_entries_are_read_listed_edited_and_forgotten(do: Do, daemon: Stub
     assert [seen.query for seen in daemon.seen] == [
         {"version": ["2"]},
         {"namespace": ["team"], "collection": ["knowledge"], "limit": ["5"], "cursor": ["x"]},
-        {},
+        {"limit": ["2"], "cursor": ["3"]},
         {},
         {"if_version": ["3"]},
         {},

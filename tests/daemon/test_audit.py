@@ -30,7 +30,7 @@ async def read_everything(core: Any, entry: str, peer: Peer) -> None:
     service = core.service
     await service.get(entry, peer)
     await service.list_entries(Listing(namespace="default", limit=9), peer)
-    await service.versions(entry, peer)
+    await service.versions(entry, peer, limit=50)
     await service.search(SearchRequest(query="where is the harbour"), peer)
     reply = await service.context(ContextRequest(query="where is the harbour", position="tail"), peer)
     await service.injection(reply.injection_id, peer)

@@ -155,7 +155,7 @@ class TestBackup:
         async with running_core(tmp_path / "d", None) as core:
             await save(core, key="a", content="one")
 
-            async def copied(*_: object) -> None:
+            async def copied(*_: object, **__: object) -> None:
                 (tmp_path / "b.db.partial").write_text("all of it")
                 raise asyncio.CancelledError
 

@@ -65,7 +65,7 @@ async def used(core: Core) -> str:
     await save(core, key="k", content=older)
     entry = await save(core, key="k", content=f"The word is {canary()}.", session="s")
     await core.service.get(entry.id, ME)
-    await core.service.versions(entry.id, ME)
+    await core.service.versions(entry.id, ME, limit=50)
     await core.service.search(SearchRequest(query="which word is it"), ME)
     await core.service.context(ContextRequest(query="the word is", position="system"), ME)
     return entry.id

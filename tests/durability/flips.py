@@ -121,7 +121,8 @@ async def _seen(storage: SqliteStorage) -> Seen:
     pages = await _tried(storage.list_entries(EVERYTHING, limit=10_000))
     for entry in pages[0] if pages else []:
         seen.entries[entry.id] = repr(asdict(entry))
-        for version in await _tried(storage.history(entry.id)) or []:
+        versions, _ = await _tried(storage.history(entry.id, limit=100)) or ([], None)
+        for version in versions:
             seen.entries[f"{version.id}/{version.version}"] = repr(asdict(version))
         if one := await _tried(storage.get(entry.id)):
             seen.entries[f"{entry.id}/live"] = repr(asdict(one))

@@ -90,8 +90,8 @@ def _told(error: BaseException) -> str:
 Mutate = Callable[[], AbstractContextManager[Any]]
 
 
-def _history_without_the_live_one(*arguments: Any, **named: Any) -> list[Any]:
-    return _history(*arguments, **named)[1:]
+def _history_without_the_live_one(*arguments: Any, **named: Any) -> tuple[list[Any], None]:
+    return _history(*arguments, **named)[0][1:], None
 
 
 def _forget_the_entry_alone(conn: Any, live_seq: int, entry_id: str, **_: Any) -> int:

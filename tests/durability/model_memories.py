@@ -102,7 +102,7 @@ class CoreMemory:
         return self._run(self._core.service.get(entry_id, ME))
 
     def history(self, entry_id: str) -> list[wire.EntryView]:
-        return self._run(self._core.service.versions(entry_id, ME)).versions
+        return self._run(self._core.service.versions(entry_id, ME, limit=50)).versions
 
     def listed(self, namespace: str) -> list[wire.EntryView]:
         found: list[wire.EntryView] = []

@@ -49,7 +49,7 @@ from agentctx.wire import (
     SearchReply,
     SearchRequest,
     StatusReply,
-    VersionList,
+    VersionPage,
 )
 
 BACKUP = BackupReply(
@@ -154,9 +154,11 @@ class RecordingService:
         self._record("list", peer, wanted)
         return EntryPage(entries=[ENTRY], next=None)
 
-    async def versions(self, entry_id: str, peer: Peer) -> VersionList:
-        self._record("versions", peer, entry_id)
-        return VersionList(versions=[ENTRY])
+    async def versions(
+        self, entry_id: str, peer: Peer, *, limit: int, cursor: str | None = None
+    ) -> VersionPage:
+        self._record("versions", peer, entry_id, limit=limit, cursor=cursor)
+        return VersionPage(versions=[ENTRY], next=None)
 
     async def forget(
         self, entry_id: str, peer: Peer, *, if_version: int | None = None, with_copies: bool = False

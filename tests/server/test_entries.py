@@ -135,7 +135,7 @@ async def test_reads_edits_forgets_and_judges_by_id() -> None:
             await daemon.http.get("/v1/entries/e1?version=3"),
             await daemon.http.patch("/v1/entries/e1", json={"content": "b", "if_version": 3}),
             await daemon.http.delete("/v1/entries/e1?if_version=4&with_copies=true"),
-            await daemon.http.get("/v1/entries/e1/versions"),
+            await daemon.http.get("/v1/entries/e1/versions", params={"limit": 2, "cursor": "7"}),
             await daemon.http.post("/v1/learnings/e1/outcome", json={"success": False}),
         ]
     assert [reply.status_code for reply in replies] == [200] * 5
@@ -145,7 +145,7 @@ async def test_reads_edits_forgets_and_judges_by_id() -> None:
         ("get", ("e1",), {"version": 3}),
         ("edit", ("e1", EditRequest(content="b", if_version=3)), {}),
         ("forget", ("e1",), {"if_version": 4, "with_copies": True}),
-        ("versions", ("e1",), {}),
+        ("versions", ("e1",), {"limit": 2, "cursor": "7"}),
         ("outcome", ("e1", OutcomeRequest(success=False)), {}),
     ]
 

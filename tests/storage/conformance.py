@@ -89,7 +89,8 @@ class EntryConformance:
         clock.now += 5
         second = await save(storage, draft("on Friday"))
         assert (second.id, second.version, second.change) == (first.id, 2, Change.VERSION)
-        history = await storage.history(first.id)
+        history, following = await storage.history(first.id, limit=2)
+        assert following is None
         assert [(e.version, e.content, e.live) for e in history] == [
             (2, "on Friday", True),
             (1, "on Tuesday", False),
@@ -215,7 +216,14 @@ class EntryConformance:
     async def test_concurrent_saves_of_one_key_are_versions_in_a_row(self, storage: Storage) -> None:
         saved = await asyncio.gather(*(save(storage, draft(f"text {n}")) for n in range(40)))
         assert sorted(outcome.version for outcome in saved) == list(range(1, 41))
-        assert len(await storage.history(saved[0].id)) == 40
+        seen: list[int] = []
+        page, before = await storage.history(saved[0].id, limit=15)
+        while page:
+            seen += [entry.version for entry in page]
+            if before is None:
+                break
+            page, before = await storage.history(saved[0].id, limit=15, before=before)
+        assert seen == list(range(40, 0, -1))
         await assert_sound(storage)
 
     async def test_a_cancelled_caller_hurts_nobody(self, storage: Storage) -> None:
@@ -260,7 +268,7 @@ class EntryConformance:
         second = await save(storage, draft("on Friday"))
         assert await storage.delete(first.id) == 2
         assert await storage.get(first.id) is None
-        assert await storage.history(first.id) == []
+        assert await storage.history(first.id, limit=1) == ([], None)
         assert await found_by_words(storage, "friday tuesday") == []
         assert await storage.search_vectors(space.id, vector(1), ALL, 10) == []
         assert await embed(storage, second) == 0

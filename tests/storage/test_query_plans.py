@@ -56,6 +56,14 @@ async def test_a_page_is_read_in_its_order(
     assert not any("TEMP B-TREE" in step for step in plan)
 
 
+async def test_versions_are_read_in_their_order(storage: SqliteStorage) -> None:
+    saved = await storage.save(draft(), owed=True)
+    page = partial(entries.history, entry_id=saved.id, now=START_MS, limit=20, before=None, faults=Faults())
+    plan = await storage._readers.run(partial(plan_of, page))
+    assert any("(id=? AND version<?)" in step for step in plan)
+    assert not any("TEMP B-TREE" in step for step in plan)
+
+
 async def test_an_entry_is_forgotten_without_reading_a_table(storage: SqliteStorage) -> None:
     saved = await storage.save(draft(), owed=True)
     delete = partial(entries.delete, entry_id=saved.id, now=START_MS)

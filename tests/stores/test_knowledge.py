@@ -55,7 +55,8 @@ async def test_a_no_op_emits_nothing(store: KnowledgeStore, told: Told) -> None:
 async def test_an_existing_key_makes_a_version_and_history_is_kept(store: KnowledgeStore) -> None:
     first = await store.save("k", "one")
     await store.save("k", "two", category="definition")
-    versions = await store.history(first.saved.id)
+    versions, following = await store.history(first.saved.id)
+    assert following is None
     assert [(v.version, v.content, v.attributes["category"]) for v in versions] == [
         (2, "two", "definition"),
         (1, "one", "fact"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def keep_backup(target: Path, *, now: int, pace: Pace | None = None) -> Backup:
     return _described(target, keep_copy(target, pace=pace).digest, now)
 
 
-def read_backup(path: Path, *, pace: Pace | None = None) -> Backup:
+def read_backup(path: Path) -> Backup:
     """Verify a backup and say what it holds; `made` is when the file was written. Blocks.
 
     Raises:
@@ -54,9 +55,11 @@ def read_backup(path: Path, *, pace: Pace | None = None) -> Backup:
             f"{path} is no database of agentctx", hint="Name a file that `agentctx backup` made."
         )
     migrate.refuse_newer(version, migrate.load_migrations())
-    check_pages(path, pace=pace)
+    with ThreadPoolExecutor(1) as beside:  # neither needs the interpreter
+        digesting = beside.submit(file_digest, path)
+        check_pages(path)
     try:
-        digest, made = file_digest(path, pace=pace), path.stat().st_mtime_ns // 1_000_000
+        digest, made = digesting.result(), path.stat().st_mtime_ns // 1_000_000
     except OSError as error:
         raise StorageFailed(f"cannot read {path}: {error.strerror or error}") from error
     return _described(path, digest, made)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,8 @@ from agentctx.storage.sqlite.rows import (
     IS_PENDING,
     SELECT_ENTRY,
     SELECT_HEAD,
+    SEQ,
+    VERSION,
     is_expired,
     undamaged,
     verified,
@@ -175,22 +177,37 @@ def page(
         f"{select} WHERE {condition.sql} AND e.seq < ? ORDER BY e.seq DESC LIMIT ?",
         (*condition.parameters, MAX_ROW if before is None else before, limit + 1),
     )
+    shown, is_last = _shown(rows, limit)
+    return undamaged(shown, faults, with_content=with_content), None if is_last else shown[-1][SEQ]
+
+
+def _shown(rows: Iterable[Any], limit: int) -> tuple[list[Any], bool]:
+    """The rows of a page, and whether they are all there are."""
     shown: list[Any] = []
     chars = 0
     for row in rows:
         if len(shown) == limit or chars > MOST_PAGE_CHARS:
-            return undamaged(shown, faults, with_content=with_content), shown[-1][0]
+            return shown, False
         shown.append(row)
         chars += len(str(row[CONTENT]))
-    return undamaged(shown, faults, with_content=with_content), None
+    return shown, True
 
 
-def history(conn: Connection, entry_id: str, *, now: int, faults: Faults) -> list[Entry]:
-    """All versions, newest first, without damaged ones; none when the live one has expired."""
+def history(
+    conn: Connection, entry_id: str, *, now: int, limit: int, before: int | None, faults: Faults
+) -> tuple[list[Entry], int | None]:
+    """Up to `limit` versions, newest first, older than `before`; and before which the next page begins.
+
+    None when the live one has expired. A page ends early as `page` does, and has no damaged ones either.
+    """
     if _live_row(conn, entry_id, now) is None:
-        return []
-    rows = conn.execute(f"{SELECT_ENTRY} WHERE e.id = ? ORDER BY e.version DESC", (entry_id,))
-    return undamaged(rows, faults)
+        return [], None
+    rows = conn.execute(
+        f"{SELECT_ENTRY} WHERE e.id = ? AND e.version < ? ORDER BY e.version DESC LIMIT ?",
+        (entry_id, MAX_ROW if before is None else before, limit + 1),
+    )
+    shown, is_last = _shown(rows, limit)
+    return undamaged(shown, faults), None if is_last else shown[-1][VERSION]
 
 
 def create(

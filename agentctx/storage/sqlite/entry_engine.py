@@ -75,10 +75,11 @@ class SqliteEntries(SqliteConnections):
         )
         return None if found is None or is_expired(found[1], self._clock()) else found[1]
 
-    async def history(self, entry_id: str) -> list[Entry]:
-        return await self._readers.run(
-            partial(entries.history, entry_id=entry_id, now=self._clock(), faults=self.faults)
-        )
+    async def history(
+        self, entry_id: str, *, limit: int, before: int | None = None
+    ) -> tuple[list[Entry], int | None]:
+        page = partial(entries.history, entry_id=entry_id, limit=limit, before=before, faults=self.faults)
+        return await self._readers.run(partial(page, now=self._clock()))
 
     async def list_entries(
         self, wanted: Filter, *, limit: int, before: int | None = None, with_content: bool = True

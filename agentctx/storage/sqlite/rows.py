@@ -11,9 +11,9 @@ from agentctx.storage.records import Entry
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.checksums import Faults
 
-CONTENT, HASH, HEADER, CHUNK = 9, 19, 21, 24
-"""Where a row of `SELECT_CHUNKS` has the content, its hash, the header, and where the chunk's id, start, end
-and hash begin."""
+SEQ, VERSION, CONTENT, HASH, HEADER, CHUNK = 0, 2, 9, 19, 21, 24
+"""Where a row of `SELECT_CHUNKS` has its number, version, content and its hash, the header, and where the
+chunk's id, start, end and hash begin."""
 IS_PENDING = """EXISTS (SELECT 1 FROM jobs JOIN chunks ON chunks.id = jobs.chunk
     WHERE chunks.entry = e.seq AND jobs.space IN awaited_spaces)"""
 IS_EMBEDDING = "EXISTS (SELECT 1 FROM spaces WHERE enabled = 1)"
