@@ -11,9 +11,9 @@ from agentctx.storage.records import Entry
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.checksums import Faults
 
-SEQ, VERSION, CONTENT, HASH, HEADER, CHUNK = 0, 2, 9, 19, 21, 24
-"""Where a row of `SELECT_CHUNKS` has its number, version, content and its hash, the header, and where the
-chunk's id, start, end and hash begin."""
+SEQ, VERSION, LIVE, CONTENT, HASH, HEADER, CHUNK = 0, 2, 3, 9, 19, 21, 24
+"""Where a row of `SELECT_CHUNKS` has its number, version, state, content and its hash, the header, and where
+the chunk's id, start, end and hash begin."""
 IS_PENDING = """EXISTS (SELECT 1 FROM jobs JOIN chunks ON chunks.id = jobs.chunk
     WHERE chunks.entry = e.seq AND jobs.space IN awaited_spaces)"""
 IS_EMBEDDING = "EXISTS (SELECT 1 FROM spaces WHERE enabled = 1)"
@@ -23,6 +23,8 @@ _PROOF = "e.content_hash, e.labels, e.header, e.scope, e.checksum"
 SELECT_ENTRY = f"SELECT {_COLUMNS}, {IS_PENDING}, {IS_EMBEDDING}, {_PROOF} FROM entries e "  # noqa: S608 - constants
 SELECT_HEAD = SELECT_ENTRY.replace("e.content,", "'',")
 """Without the content, which is most of a row."""
+SELECT_ROW = f"SELECT {_COLUMNS}, 0, 0, {_PROOF} FROM entries e "  # noqa: S608 - constants
+"""Without what is still owed."""
 SELECT_CHUNKS = f"""SELECT {_COLUMNS}, 0, 0, {_PROOF},
     chunks.id, chunks.start_at, chunks.end_at, chunks.hash
     FROM json_each(?) wanted CROSS JOIN chunks ON chunks.id = wanted.value
@@ -35,8 +37,13 @@ def verified(row: Any, *, with_content: bool = True) -> Entry:
     """The entry in a row of `SELECT_ENTRY`. Raises StorageCorrupt unless it is as it was saved."""
     check_row(row)
     if with_content:
-        checksums.check_content(row[1], row[CONTENT], row[HASH])
+        check_content(row)
     return entry_of(row)
+
+
+def check_content(row: Any) -> None:
+    """Raise StorageCorrupt unless the content of a row is as it was saved."""
+    checksums.check_content(row[1], row[CONTENT], row[HASH])
 
 
 def check_row(row: Any) -> None:

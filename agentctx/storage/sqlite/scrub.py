@@ -16,7 +16,7 @@ from agentctx.sqlite.writer import Writer
 from agentctx.storage.records import Clock, Damage, ScrubState
 from agentctx.storage.sqlite import checksums, spaces
 from agentctx.storage.sqlite.checksums import Faults
-from agentctx.storage.sqlite.rows import CONTENT, HEADER, SELECT_ENTRY, verified
+from agentctx.storage.sqlite.rows import CONTENT, HEADER, LIVE, SELECT_ROW, check_content, check_row
 from agentctx.storage.sqlite.space_index import SpaceIndex
 
 ROWS_A_SLICE: Final = 500
@@ -109,7 +109,7 @@ def look(conn: Connection, after: int, limit: int = ROWS_A_SLICE) -> _Slice:
     """Check the rows after `after` with their chunks and vectors."""
     rows = []
     chars = 0
-    for row in conn.execute(f"{SELECT_ENTRY} WHERE e.seq > ? ORDER BY e.seq LIMIT ?", (after, limit)):
+    for row in conn.execute(f"{SELECT_ROW} WHERE e.seq > ? ORDER BY e.seq LIMIT ?", (after, limit)):
         rows.append(row)
         chars += len(str(row[CONTENT]))
         if chars > CHARS_A_SLICE:
@@ -146,10 +146,13 @@ def _damage_of(conn: Connection, rows: Sequence[Any]) -> Iterator[Damage]:
     live = []
     for row in rows:
         try:
-            if verified(row).live:  # chunks of other versions are orphans, which the census counts
-                live.append(row)
+            check_row(row)
+            check_content(row)
         except StorageCorrupt:
             yield Damage(_id_of(row), "entry")
+            continue
+        if row[LIVE]:  # chunks of other versions are orphans, which the census counts
+            live.append(row)
     chunks = _chunks_of(conn, [row[0] for row in live])
     for row in live:
         yield from _chunk_damage(row, chunks[row[0]])
