@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from agentctx.chunking.base import Chunker, Document, PositionAwareChunk, Span
 from agentctx.chunking.span_chunker import chunk_at
 
 logger = logging.getLogger(__name__)
+
+Placement: TypeAlias = list[Span | None]
+"""Where each piece of a text is; None for one that was not found."""
 
 _NON_BLANK = re.compile(r"\S")
 
@@ -16,9 +21,8 @@ _NON_BLANK = re.compile(r"\S")
 class ChunkerPositionAdapter:
     """A `PositionAwareChunker` around a `Chunker`.
 
-    Each chunk is looked for after the one before it; see `locate`. A chunk whose text is not in the
-    document is left out, counted in `skipped_chunks` and logged as a warning without its text. Empty
-    and blank chunks are left out without a word: there is nothing in them to find.
+    `locate` says where each chunk is. A chunk that it does not find, or that is empty, is skipped, counted
+    in `skipped_chunks` and logged as a warning without its text.
 
     `skipped_chunks` counts over the adapter's whole life, all documents together.
     """
@@ -33,16 +37,11 @@ class ChunkerPositionAdapter:
 
     def chunk_with_positions(self, document: Document) -> list[PositionAwareChunk]:
         located: list[PositionAwareChunk] = []
-        before: Span | None = None
-        for ordinal, piece in enumerate(self._chunker.chunk(document.content)):
-            if not piece or piece.isspace():
-                continue
-            found = locate(document.content, piece, before)
-            if found is None:
+        for ordinal, span in enumerate(locate(document.content, self._chunker.chunk(document.content))):
+            if span is None:
                 self._skip(document, ordinal)
-                continue
-            before = found
-            located.append(chunk_at(document, found))
+            else:
+                located.append(chunk_at(document, span))
         return located
 
     def _skip(self, document: Document, ordinal: int) -> None:
@@ -55,21 +54,47 @@ class ChunkerPositionAdapter:
         )
 
 
-def locate(content: str, piece: str, before: Span | None) -> Span | None:
-    """Where `piece` is in `content`, given where the chunk `before` it is; None if nowhere.
+def locate(content: str, pieces: Sequence[str]) -> Placement:
+    """Where each of `pieces`, in their order, is in `content`.
 
-    Directly after `before`, with at most whitespace between; else the first place that starts later
-    and ends later than `before`, which may overlap it. Never wholly inside `before`.
+    Each is looked for from the end of the one before. If that misses any, the pieces may overlap: then each
+    may also begin inside the one before, as near to its end as `_beside` finds it. The second placement
+    counts only if it finds more text, whitespace aside.
     """
-    if before is None:
-        return _span(content.find(piece), piece)
+    sequential = _placed(content, pieces, _after)
+    if None not in sequential:
+        return sequential
+    overlapping = _placed(content, pieces, _beside)
+    return max(sequential, overlapping, key=lambda placement: _characters_found(pieces, placement))
+
+
+def _placed(content: str, pieces: Sequence[str], find: Callable[[str, str, Span], int]) -> Placement:
+    placement: Placement = []
+    before = Span(0, 0)
+    for piece in pieces:
+        start = find(content, piece, before) if piece else -1
+        found = Span(start, start + len(piece)) if start >= 0 else None
+        before = found or before
+        placement.append(found)
+    return placement
+
+
+def _after(content: str, piece: str, before: Span) -> int:
+    return content.find(piece, before.end)
+
+
+def _beside(content: str, piece: str, before: Span) -> int:
+    """Directly after `before`, with at most whitespace between; else the first place that starts later
+    and ends later than `before`. A blank piece is only looked for directly after it.
+    """
     gap = _NON_BLANK.search(content, before.end)
     gap_end = gap.start() if gap else len(content)
     adjacent = content.find(piece, before.end, gap_end + len(piece))
-    if adjacent >= 0:
-        return _span(adjacent, piece)
-    return _span(content.find(piece, max(before.start + 1, before.end - len(piece) + 1)), piece)
+    if adjacent >= 0 or piece.isspace():
+        return adjacent
+    is_first = before.end == 0
+    return content.find(piece, 0 if is_first else max(before.start + 1, before.end - len(piece) + 1))
 
 
-def _span(start: int, piece: str) -> Span | None:
-    return Span(start, start + len(piece)) if start >= 0 else None
+def _characters_found(pieces: Sequence[str], placement: Placement) -> int:
+    return sum(len("".join(piece.split())) for piece, span in zip(pieces, placement, strict=True) if span)

@@ -57,7 +57,7 @@ class Layout:
 
 
 def pack(text: str, ruler: Ruler, layout: Layout, limits: Limits) -> list[Span]:
-    """The spans of the chunks of `text`, in order; none for a blank text.
+    """The spans of the chunks of `text`, in order; none for an empty text.
 
     - Their union is the whole text; starts and ends strictly increase.
     - None is heavier than `chunk_size`, but a single character that is.
@@ -67,7 +67,7 @@ def pack(text: str, ruler: Ruler, layout: Layout, limits: Limits) -> list[Span]:
       the level's share; else the last border of all, if what follows it fits a chunk; else a grapheme
       border; else any position.
     """
-    if not text or text.isspace():
+    if not text:
         return []
     cutter = _Cutter(text, ruler, layout, limits, len(text.rstrip()))
     spans = [Span(0, cutter.cut(0, 0).end)]

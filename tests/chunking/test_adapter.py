@@ -1,7 +1,8 @@
 import logging
+import re
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agentctx.chunking import ChunkerPositionAdapter, Document, RecursiveCharacterChunker, Span, spans_of
@@ -65,11 +66,27 @@ def test_skipped_chunks_add_up_over_documents() -> None:
     assert adapter.skipped_chunks == 2
 
 
-def test_blank_chunks_are_left_out_silently(caplog: pytest.LogCaptureFixture) -> None:
-    adapter = ChunkerPositionAdapter(Fixed("", "a", " \n", "b"))
-    assert spans_of(adapter.chunk_with_positions(Document("d", "a \n b"))) == [Span(0, 1), Span(4, 5)]
-    assert adapter.skipped_chunks == 0
-    assert caplog.records == []
+def test_a_blank_chunk_is_a_chunk_like_any_other() -> None:
+    assert positions("A\n\nB", "A", "\n\n", "B") == [(0, 1), (1, 3), (3, 4)]
+
+
+@pytest.mark.parametrize("missing", [" ", ""])
+def test_a_blank_or_empty_chunk_without_a_place_is_counted(
+    missing: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    adapter = ChunkerPositionAdapter(Fixed("A", missing, "B"))
+    with caplog.at_level(logging.WARNING):
+        chunks = adapter.chunk_with_positions(Document("d", "AB"))
+    assert spans_of(chunks) == [Span(0, 1), Span(1, 2)]
+    assert adapter.skipped_chunks == len(caplog.records) == 1
+
+
+def test_a_blank_chunk_takes_no_text_away_from_the_next() -> None:
+    assert positions("AB C", "A", " ", "B", "C") == [(0, 1), (1, 2), (3, 4)]
+
+
+def test_what_the_chunker_left_out_is_searched_past_not_before() -> None:
+    assert positions("abab ab", "aba", "ab") == [(0, 3), (5, 7)]
 
 
 def test_equal_chunks_get_their_own_places() -> None:
@@ -99,8 +116,7 @@ def test_a_chunk_after_a_skipped_one_is_found() -> None:
 def test_pieces_without_overlap_are_found_where_they_were_cut(text: str, size: int) -> None:
     recursive = RecursiveCharacterChunker(chunk_size=size, chunk_overlap=0)
     adapter = ChunkerPositionAdapter(recursive)
-    expected = [span for span in recursive.spans(text) if not text[span.start : span.end].isspace()]
-    assert spans_of(adapter.chunk_with_positions(Document("d", text))) == expected
+    assert spans_of(adapter.chunk_with_positions(Document("d", text))) == recursive.spans(text)
     assert adapter.skipped_chunks == 0
 
 
@@ -114,6 +130,44 @@ def test_pieces_with_overlap_are_found_where_they_were_cut(words: list[str], siz
     check_cover(text, spans_of(chunks))
 
 
+def sequential(content: str, pieces: list[str]) -> list[Span | None]:
+    """The rule of the specification, word for word."""
+    found: list[Span | None] = []
+    end = 0
+    for piece in pieces:
+        start = content.find(piece, end)
+        end = start + len(piece) if start >= 0 else end
+        found.append(Span(start, end) if start >= 0 else None)
+    return found
+
+
+@unhurried
+@given(st.text(alphabet="ab ", max_size=40), st.lists(st.tuples(st.integers(1, 6), st.booleans())))
+def test_where_a_sequential_search_finds_every_piece_its_places_count(
+    content: str, cuts: list[tuple[int, bool]]
+) -> None:
+    pieces, start = [], 0
+    for size, is_kept in cuts:
+        if is_kept and (piece := content[start : start + size]):
+            pieces.append(piece)
+        start += size
+    assert locate(content, pieces) == sequential(content, pieces)
+
+
+@unhurried
+@given(st.lists(st.sampled_from(["one", "two", "three", "a", "the"]), max_size=60), st.data())
+def test_repeated_words_do_not_mislead_where_chunks_overlap(words: list[str], data: st.DataObject) -> None:
+    content = " ".join(words)
+    size = data.draw(st.integers(12, 40))
+    recursive = RecursiveCharacterChunker(size, data.draw(st.integers(6, size - 1)))
+    spans = recursive.spans(content)
+    pieces = [content[span.start : span.end] for span in spans]
+    # A chunk that the text repeats could stand in either place.
+    assume(all(len(re.findall(f"(?={re.escape(piece)})", content)) == 1 for piece in pieces))
+    assert locate(content, pieces) == spans
+
+
 def test_locate_says_none_for_what_is_not_there() -> None:
-    assert locate("abc", "x", None) is None
-    assert locate("abc", "a", Span(0, 1)) is None
+    assert locate("abc", ["x"]) == [None]
+    assert locate("abc", ["a", "a"]) == [Span(0, 1), None]
+    assert locate("abc", []) == []

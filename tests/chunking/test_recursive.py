@@ -75,9 +75,16 @@ def test_promises_hold_for_longer_texts(text: str) -> None:
     check_promises(text, spans, 100, 30)
 
 
-@pytest.mark.parametrize("text", ["", " ", "\n\n \t\n" * 50])
-def test_a_blank_text_has_no_chunks(text: str) -> None:
-    assert RecursiveCharacterChunker(10, 0).chunk(text) == []
+def test_an_empty_text_has_no_chunks() -> None:
+    assert RecursiveCharacterChunker(10, 0).chunk("") == []
+
+
+@pytest.mark.parametrize("text", [" ", "   ", "\n\n \t\n" * 50])
+@pytest.mark.parametrize("overlap", [0, 4])
+def test_the_chunks_of_a_blank_text_cover_it_too(text: str, overlap: int) -> None:
+    pieces = RecursiveCharacterChunker(10, overlap).chunk(text)
+    assert "".join(pieces) == text
+    assert all(0 < len(piece) <= 10 for piece in pieces)
 
 
 def test_a_text_that_fits_is_one_chunk() -> None:

@@ -44,6 +44,7 @@ def test_chunker_interface__chunker_returns_text_segments() -> None:
     pieces = RecursiveCharacterChunker(chunk_size=100, chunk_overlap=0).chunk("some long text " * 40)
     assert all(pieces)
     assert "".join(pieces) == "some long text " * 40
+    assert RecursiveCharacterChunker().chunk("   ") == ["   "]
 
 
 def test_position_aware_chunker_interface() -> None:
@@ -83,17 +84,20 @@ def test_chunker_position_adapter__adapter_locates_chunks_sequentially() -> None
     adapter = ChunkerPositionAdapter(PartsChunker("AA", "BB", "CC"))
     found = adapter.chunk_with_positions(Document("d", "AABBCC"))
     assert [(chunk.start, chunk.end) for chunk in found] == [(0, 2), (2, 4), (4, 6)]
+    lossy = ChunkerPositionAdapter(PartsChunker("aba", "ab"))
+    found = lossy.chunk_with_positions(Document("d", "abab ab"))
+    assert [(chunk.start, chunk.end) for chunk in found] == [(0, 3), (5, 7)]
 
 
 def test_chunker_position_adapter__adapter_handles_non_locatable_chunks(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    adapter = ChunkerPositionAdapter(PartsChunker("a b", "c"))
+    adapter = ChunkerPositionAdapter(PartsChunker("a b", "c", "\n\n"))
     with caplog.at_level(logging.WARNING):
         found = adapter.chunk_with_positions(Document("d", "a  b c"))
     assert [chunk.content for chunk in found] == ["c"]
-    assert adapter.skipped_chunks == 1
-    assert len(caplog.records) == 1
+    assert adapter.skipped_chunks == 2
+    assert len(caplog.records) == 2
 
 
 def test_chunker_position_adapter__adapter_name_includes_wrapped_chunker_name() -> None:
