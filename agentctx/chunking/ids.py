@@ -1,4 +1,4 @@
-"""Ids of chunks made from their content alone. Equal texts share an id: storage keys chunks by its own."""
+"""Ids of chunks: by content alone, as the specification has them, and by content and place."""
 
 from __future__ import annotations
 
@@ -15,6 +15,15 @@ def generate_chunk_id(content: str) -> str:
 def generate_pa_chunk_id(content: str) -> str:
     """`pa_chunk_` and the first 12 hex digits of the SHA-256 of the UTF-8 of `content`."""
     return f"pa_chunk_{_digest(content)}"
+
+
+def chunk_id_at(document_id: str, start: int, content: str) -> str:
+    """`generate_pa_chunk_id(content)`, `_` and 12 hex digits of the place.
+
+    Equal texts at two places have two ids, so that neither replaces the other in a store. Cutting a document
+    again gives the same ids.
+    """
+    return f"{generate_pa_chunk_id(content)}_{_digest(f'{start}:{document_id}')}"
 
 
 def _digest(content: str) -> str:

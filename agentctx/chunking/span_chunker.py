@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from agentctx.chunking.base import Document, PositionAwareChunk, Span
 from agentctx.chunking.borders import Borders, separator_levels
-from agentctx.chunking.ids import generate_pa_chunk_id
+from agentctx.chunking.ids import chunk_id_at
 from agentctx.chunking.packing import Limits
 from agentctx.chunking.weights import CharacterRuler, Ruler, Weight, WeightTable
 from agentctx.errors import InvalidInput
@@ -69,7 +69,7 @@ def chunk_at(document: Document, span: Span) -> PositionAwareChunk:
     """The chunk of `document` at `span`, with its metadata."""
     content = document.content[span.start : span.end]
     return PositionAwareChunk(
-        id=generate_pa_chunk_id(content),
+        id=chunk_id_at(document.id, span.start, content),
         content=content,
         doc_id=document.id,
         start=span.start,

@@ -21,7 +21,7 @@ MAX_K = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorRecord:
-    """A vector of a chunk: `(collection, chunk.id)` is its identity."""
+    """A vector of a chunk, which `upsert` and `delete` find by `(collection, chunk.id)`."""
 
     chunk: PositionAwareChunk
     embedding: Vector
@@ -47,7 +47,7 @@ class VectorStore(Protocol):
     def name(self) -> str: ...
 
     async def upsert(self, records: Sequence[VectorRecord]) -> None:
-        """Store the records; one with a known `(collection, chunk.id)` replaces the one before."""
+        """Store the records; each replaces every stored one with its `(collection, chunk.id)`."""
         ...
 
     async def add(
@@ -57,7 +57,11 @@ class VectorStore(Protocol):
         *,
         collection: str = DEFAULT_COLLECTION,
     ) -> None:
-        """`upsert` for chunks and vectors in two lists of one length. What is stored already stays."""
+        """Append a record for each chunk and its vector: two lists of one length.
+
+        Nothing is replaced, whatever the ids: equal chunks are stored as often as they are added, and what is
+        stored already stays.
+        """
         ...
 
     async def search(
@@ -72,7 +76,7 @@ class VectorStore(Protocol):
         ...
 
     async def delete(self, collection: str, ids: Sequence[str]) -> None:
-        """Remove by chunk id; unknown ids are ignored."""
+        """Remove every record with one of these chunk ids; unknown ids are ignored."""
         ...
 
     async def clear(self, collection: str | None = None) -> None:

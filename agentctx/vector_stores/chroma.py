@@ -22,8 +22,10 @@ from agentctx.vector_stores.chroma_rows import (
     MAX_REQUEST_BYTES,
     ChromaRow,
     RowVanishing,
+    appended,
     batches_of,
     filter_of,
+    filter_of_added,
     require_unicode,
     row_id,
     row_of,
@@ -51,9 +53,9 @@ class ChromaVectorStore:
     over all is one query, `clear` is one call, and names may be any text, which Chroma's may not.
 
     Chroma's index is approximate: in a large store a search may miss a record for one a little farther. Equal
-    distances are in order of collection and chunk id. Calls run in threads, may run at once and never block
-    the event loop. An `upsert` too large for one request is several: if one fails, those before it stay, and
-    the same call completes it.
+    distances are in order of collection, chunk id and place. Calls run in threads, may run at once and never
+    block the event loop. An `upsert` or `add` too large for one request is several: if one fails, what came
+    before it stays. The same `upsert` completes it; the same `add` would store that part a second time.
     """
 
     name = "chroma"
@@ -63,7 +65,7 @@ class ChromaVectorStore:
     ) -> None:
         self.dimension = dimension
         self._client = client
-        self._chroma_collection = chroma_collection
+        self._chroma_collection = chroma_client.collection_name(chroma_collection)
         self._owns_client = owns_client
         self._chromadb: ModuleType = chroma_client.import_chromadb()
         self._writing = threading.Lock()
@@ -96,7 +98,8 @@ class ChromaVectorStore:
             ssl: whether the server at `host` speaks TLS.
             headers: sent to the server with every request, such as `{"x-chroma-token": …}`.
             client: one of Chroma's blocking clients, which stays open when the store is closed.
-            chroma_collection: the name of the collection in Chroma that holds everything of this store.
+            chroma_collection: the collection in Chroma that holds everything of this store; any text. What
+                Chroma does not take as a name gets another there, by `chroma_client.collection_name`.
             dimension: length of the vectors; None is that of what is stored, or of the first record.
 
         Raises:
@@ -139,7 +142,7 @@ class ChromaVectorStore:
         *,
         collection: str = DEFAULT_COLLECTION,
     ) -> None:
-        await self.upsert(records_of(chunks, embeddings, collection))
+        await asyncio.to_thread(self._add, records_of(chunks, embeddings, collection))
 
     async def search(
         self,
@@ -207,17 +210,30 @@ class ChromaVectorStore:
 
     def _upsert(self, records: Sequence[VectorRecord]) -> None:
         with self._writing:
-            dimension = self.dimension
-            newest: dict[str, ChromaRow] = {}
-            for record in records:
-                vector = unit_vector(record.embedding, dimension)
-                dimension = vector.size
-                row = row_of(record.collection, record.chunk, vector)
-                # Chroma refuses an id twice in one call; the last record is the one that stays.
-                newest[row.id] = row
-            for batch in batches_of(newest.values(), max_rows=self._max_rows, max_bytes=MAX_REQUEST_BYTES):
-                self._on_collection(partial(_put, batch))
-                self.dimension = dimension
+            # Chroma refuses an id twice in one call; the last record is the one that stays.
+            newest = {row.id: row for row in self._rows_of(records)}
+            self._put_all(list(newest.values()), _replace)
+
+    def _add(self, records: Sequence[VectorRecord]) -> None:
+        with self._writing:
+            self._put_all([appended(row) for row in self._rows_of(records)], _put)
+
+    def _rows_of(self, records: Sequence[VectorRecord]) -> list[ChromaRow]:
+        """The rows of the records, whose vectors must be of one length."""
+        dimension = self.dimension
+        rows = []
+        for record in records:
+            vector = unit_vector(record.embedding, dimension)
+            dimension = vector.size
+            rows.append(row_of(record.collection, record.chunk, vector))
+        return rows
+
+    def _put_all(
+        self, rows: Sequence[ChromaRow], put: Callable[[Sequence[ChromaRow], Collection], None]
+    ) -> None:
+        for batch in batches_of(rows, max_rows=self._max_rows, max_bytes=MAX_REQUEST_BYTES):
+            self._on_collection(partial(put, batch))
+            self.dimension = batch[0].embedding.size
 
     def _delete(self, rows: Sequence[str]) -> None:
         with self._writing:
@@ -264,6 +280,12 @@ def _same(client: ClientAPI) -> ClientAPI:
 
 def _remove(rows: Sequence[str], collection: Collection) -> None:
     collection.delete(ids=list(rows))
+    collection.delete(where=filter_of_added(rows))
+
+
+def _replace(rows: Sequence[ChromaRow], collection: Collection) -> None:
+    _put(rows, collection)
+    collection.delete(where=filter_of_added([row.id for row in rows]))
 
 
 def _put(rows: Sequence[ChromaRow], collection: Collection) -> None:

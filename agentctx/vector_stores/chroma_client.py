@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
 INSTALL_HINT = 'Install it with: pip install "agentctx-daemon[chroma]"'
 
 DEFAULT_TIMEOUT_S = 60.0
+
+_NAME = re.compile(r"(?!.*\.\.)[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]")
+_ADDRESS = re.compile(r"\d+(\.\d+){3}", re.ASCII)
+_UNSAFE = re.compile(r"[^a-zA-Z0-9]+")
+_READABLE_CHARACTERS = 24
 
 _SEARCH_EFFORT = {"space": "cosine", "ef_construction": 200, "ef_search": 200}
 """Chroma's own index, asked to look at twice as many neighbours as by default."""
@@ -121,6 +128,19 @@ def require_blocking_client(client: object) -> None:
         )
 
 
+def collection_name(wanted: str) -> str:
+    """The name in Chroma: `wanted` itself where Chroma takes it, else one made of it.
+
+    Chroma takes 3 to 512 of `a-z A-Z 0-9 . _ -`, with a letter or digit at both ends, no two dots in a row,
+    and no IP address. What it does not take gets a checksum in its name, so that no two texts share one.
+    """
+    if _NAME.fullmatch(wanted) and not _ADDRESS.fullmatch(wanted):
+        return wanted
+    digest = hashlib.sha256(wanted.encode("utf-8", "surrogatepass")).hexdigest()
+    readable = _UNSAFE.sub("-", wanted)[:_READABLE_CHARACTERS].strip("-")
+    return f"{readable}-{digest[:32]}" if readable else f"agentctx-{digest[:32]}"
+
+
 def open_collection(client: ClientAPI, name: str) -> Collection:
     """Chroma's collection of this name, made if it is not there.
 
@@ -172,7 +192,7 @@ def _translated(errors: Any, error: Exception) -> AgentctxError:
     match error:
         case errors.InvalidArgumentError() | errors.InvalidDimensionException():
             return InvalidInput(
-                "Chroma refused the vectors",
+                "Chroma refused the request",
                 hint="Most often they have another length than those stored in its collection.",
             )
         case errors.BatchSizeExceededError() | errors.QuotaError():

@@ -5,14 +5,18 @@ whole metadata as JSON under `metadata`, which is what is read back, and under `
 for each scalar in it, which is what `where` looks for. A list, because Chroma merges the keys of a replaced
 record with the old ones and would go on finding it by values it no longer has; texts, because Chroma knows
 no null.
+
+Chroma keeps one record for each of its own ids. That of an upserted record is its collection and chunk id; an
+added one has a random text beside them, and the plain pair under `added_as`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from agentctx.chunking.base import PositionAwareChunk
@@ -26,6 +30,7 @@ MAX_REQUEST_BYTES: Final = 8 * 2**20
 _ANY_RECORD: Final = "*"
 """A term of every record: Chroma takes no empty list."""
 _LONGEST_TERM: Final = 256
+_TOKEN_BYTES: Final = 16
 _BYTES_PER_NUMBER: Final = 24
 _BYTES_PER_CHARACTER: Final = 6
 
@@ -42,7 +47,7 @@ class ChromaRow:
     @property
     def request_bytes(self) -> int:
         """About what it adds to a request, never less."""
-        texts = len(self.id) + len(self.document) + len(self.metadata["metadata"])
+        texts = 2 * len(self.id) + len(self.document) + len(self.metadata["metadata"])
         terms = sum(map(len, self.metadata["terms"]))
         return _BYTES_PER_NUMBER * self.embedding.size + _BYTES_PER_CHARACTER * (texts + terms)
 
@@ -50,6 +55,18 @@ class ChromaRow:
 def row_id(collection: str, chunk_id: str) -> str:
     """The identity as one text: never empty, and different for different pairs."""
     return json.dumps([collection, chunk_id], ensure_ascii=False)
+
+
+def appended(row: ChromaRow) -> ChromaRow:
+    """The row with an id of its own, which leaves every other of its collection and chunk id in place."""
+    collection, chunk_id = json.loads(row.id)
+    own_id = json.dumps([collection, chunk_id, secrets.token_hex(_TOKEN_BYTES)], ensure_ascii=False)
+    return replace(row, id=own_id, metadata={**row.metadata, "added_as": row.id})
+
+
+def filter_of_added(row_ids: Sequence[str]) -> dict[str, Any]:
+    """Chroma's `where` for the appended rows with the collection and chunk id of these row ids."""
+    return {"added_as": {"$in": list(row_ids)}}
 
 
 def row_of(collection: str, chunk: PositionAwareChunk, vector: Vector) -> ChromaRow:
@@ -89,7 +106,7 @@ def hit_of(
         StorageFailed: the row was not written by this store.
     """
     try:
-        collection, chunk_id = json.loads(stored_id)
+        collection, chunk_id, *_ = json.loads(stored_id)
         if not metadata:
             raise RowVanishing("the Chroma collection is being deleted", hint="Ask again.")
         row = dict(metadata)

@@ -21,7 +21,7 @@ _MAX_RANKED: Final = 4 * MAX_K
 
 
 def nearest(query: Vector, k: int, condition: Condition, collection: Collection) -> list[VectorHit]:
-    """The `k` nearest, equal distances by collection and chunk id.
+    """The `k` nearest, equal distances by collection, chunk id and place.
 
     Chroma's index walks a graph, and parts of it may be out of reach, most often among equal vectors: an
     answer that is short although more records fit is replaced by an exact one. One that ends among equal
@@ -75,5 +75,5 @@ def distances_of(query: Vector, embeddings: Sequence[Any] | None) -> NDArray[np.
     return (1.0 - products).astype(np.float32)
 
 
-def _rank(hit: VectorHit) -> tuple[float, str, str]:
-    return hit.distance, hit.collection, hit.id
+def _rank(hit: VectorHit) -> tuple[float, str, str, str, int]:
+    return hit.distance, hit.collection, hit.id, hit.doc_id, hit.start

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -37,15 +38,15 @@ class InMemoryVectorStore:
     def __init__(self, *, dimension: int | None = None) -> None:
         self.dimension = dimension
         self._lock = threading.Lock()
-        self._rows: dict[tuple[str, str], int] = {}
-        """Row of each record, by collection and chunk id."""
+        self._rows: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
+        """Rows of the records, by collection and chunk id."""
         self._chunks: list[tuple[str, PositionAwareChunk]] = []
         """Collection and chunk of each row."""
         self._matrix: Vector = np.empty((0, 0), dtype=np.float32)
         """Unit vectors `(capacity, dimension)`; only the first `len(_chunks)` rows are in use."""
 
     async def upsert(self, records: Sequence[VectorRecord]) -> None:
-        await asyncio.to_thread(self._upsert, records)
+        await asyncio.to_thread(self._store, records, replaces=True)
 
     async def add(
         self,
@@ -54,7 +55,7 @@ class InMemoryVectorStore:
         *,
         collection: str = DEFAULT_COLLECTION,
     ) -> None:
-        await self.upsert(records_of(chunks, embeddings, collection))
+        await asyncio.to_thread(self._store, records_of(chunks, embeddings, collection), replaces=False)
 
     async def search(
         self,
@@ -73,7 +74,7 @@ class InMemoryVectorStore:
     async def clear(self, collection: str | None = None) -> None:
         await asyncio.to_thread(self._clear, collection)
 
-    def _upsert(self, records: Sequence[VectorRecord]) -> None:
+    def _store(self, records: Sequence[VectorRecord], *, replaces: bool) -> None:
         with self._lock:
             dimension, vectors = self.dimension, []
             for record in records:
@@ -81,14 +82,15 @@ class InMemoryVectorStore:
                 dimension = vectors[0].size
             self.dimension = dimension
             for record, vector in zip(records, vectors, strict=True):
-                self._put(record, vector)
+                if replaces:
+                    self._remove([(record.collection, record.chunk.id)])
+                self._append(record, vector)
 
-    def _put(self, record: VectorRecord, vector: Vector) -> None:
-        row = self._rows.setdefault((record.collection, record.chunk.id), len(self._chunks))
-        if row == len(self._chunks):
-            self._chunks.append((record.collection, record.chunk))
-            self._grow(vector.size)
-        self._chunks[row] = (record.collection, record.chunk)
+    def _append(self, record: VectorRecord, vector: Vector) -> None:
+        row = len(self._chunks)
+        self._rows[record.collection, record.chunk.id].add(row)
+        self._chunks.append((record.collection, record.chunk))
+        self._grow(vector.size)
         self._matrix[row] = vector
 
     def _grow(self, dimension: int) -> None:
@@ -109,8 +111,8 @@ class InMemoryVectorStore:
 
     def _remove(self, keys: Iterable[tuple[str, str]]) -> None:
         for key in keys:
-            row = self._rows.pop(key, None)
-            if row is not None:
+            # The highest row first, so that the gaps are filled with rows of other keys.
+            for row in sorted(self._rows.pop(key, ()), reverse=True):
                 self._fill_gap(row)
 
     def _fill_gap(self, row: int) -> None:
@@ -119,7 +121,9 @@ class InMemoryVectorStore:
             collection, chunk = self._chunks[last]
             self._chunks[row] = (collection, chunk)
             self._matrix[row] = self._matrix[last]
-            self._rows[collection, chunk.id] = row
+            rows = self._rows[collection, chunk.id]
+            rows.remove(last)
+            rows.add(row)
         self._chunks.pop()
 
     def _search(self, query: Vector, k: int, collection: str | None, where: Where) -> list[VectorHit]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
@@ -29,7 +30,7 @@ from agentctx.vector_stores.base import DEFAULT_COLLECTION, DEFAULT_K, VectorHit
 DEFAULT_READERS: Final = 2
 
 _VECTORS: Final = "vector_embeddings"
-_TABLES: Final = (
+_SCHEMA: Final = (
     "CREATE TABLE vector_store (dimension INTEGER NOT NULL CHECK (dimension > 0)) STRICT",
     """
     CREATE TABLE vector_records (
@@ -40,10 +41,10 @@ _TABLES: Final = (
         first INTEGER NOT NULL,
         past INTEGER NOT NULL,
         content TEXT NOT NULL,
-        metadata TEXT NOT NULL CHECK (json_type(metadata) = 'object'),
-        UNIQUE (collection, chunk_id)
+        metadata TEXT NOT NULL CHECK (json_type(metadata) = 'object')
     ) STRICT
     """,
+    "CREATE INDEX vector_records_by_chunk ON vector_records (collection, chunk_id)",
 )
 _FIND: Final = "SELECT id FROM vector_records WHERE collection = ? AND chunk_id = ?"
 _INSERT: Final = """
@@ -122,12 +123,8 @@ class SqliteVecStore:
                 await self._writer.close()
 
     async def upsert(self, records: Sequence[VectorRecord]) -> None:
-        vectors = [unit_vector(record.embedding, self.dimension).tobytes() for record in records]
-        # Within one call, too, the last record of an identity is the one that stays.
-        newest = {
-            (record.collection, record.chunk.id): (record.chunk, vector)
-            for record, vector in zip(records, vectors, strict=True)
-        }
+        # Within one call, too, the last record of an id is the one that stays.
+        newest = {(record.collection, record.chunk.id): record for record in self._checked(records)}
         with _storable_text():
             await self._writer.run(partial(_replace, records=newest))
 
@@ -138,7 +135,9 @@ class SqliteVecStore:
         *,
         collection: str = DEFAULT_COLLECTION,
     ) -> None:
-        await self.upsert(records_of(chunks, embeddings, collection))
+        records = self._checked(records_of(chunks, embeddings, collection))
+        with _storable_text():
+            await self._writer.run(partial(_append, records=records))
 
     async def search(
         self,
@@ -167,6 +166,12 @@ class SqliteVecStore:
         with _storable_text():
             await self._writer.run(partial(_remove_collection, collection=collection))
 
+    def _checked(self, records: Sequence[VectorRecord]) -> list[VectorRecord]:
+        """The records with unit vectors of this store's length."""
+        return [
+            replace(record, embedding=unit_vector(record.embedding, self.dimension)) for record in records
+        ]
+
 
 @contextmanager
 def _storable_text() -> Iterator[None]:
@@ -180,8 +185,8 @@ def _prepare(connection: Connection, *, dimension: int) -> None:
     there = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'vector_store'").fetchone()
     if there is None:
         vec0.create_space_table(connection, _VECTORS, dimension)
-        for table in _TABLES:
-            connection.execute(table)
+        for statement in _SCHEMA:
+            connection.execute(statement)
         connection.execute("INSERT INTO vector_store (dimension) VALUES (?)", (dimension,))
         return
     (stored,) = connection.execute("SELECT dimension FROM vector_store").fetchone()
@@ -192,14 +197,16 @@ def _prepare(connection: Connection, *, dimension: int) -> None:
         )
 
 
-def _replace(
-    connection: Connection, *, records: Mapping[tuple[str, str], tuple[PositionAwareChunk, bytes]]
-) -> None:
+def _replace(connection: Connection, *, records: Mapping[tuple[str, str], VectorRecord]) -> None:
     _remove(connection, keys=list(records))
+    _append(connection, records=list(records.values()))
+
+
+def _append(connection: Connection, *, records: Sequence[VectorRecord]) -> None:
     rows = []
-    for (collection, _), (chunk, vector) in records.items():
-        cursor = connection.execute(_INSERT, _record_row(collection, chunk))
-        rows.append((int(cursor.lastrowid or 0), collection, "", "", vector))
+    for record in records:
+        cursor = connection.execute(_INSERT, _record_row(record.collection, record.chunk))
+        rows.append((int(cursor.lastrowid or 0), record.collection, "", "", record.embedding.tobytes()))
     vec0.insert_vectors(connection, _VECTORS, rows)
 
 
@@ -212,8 +219,7 @@ def _record_row(collection: str, chunk: PositionAwareChunk) -> tuple[Any, ...]:
 
 
 def _remove(connection: Connection, *, keys: Sequence[tuple[str, str]]) -> None:
-    found = (connection.execute(_FIND, key).fetchone() for key in keys)
-    _remove_ids(connection, [row[0] for row in found if row is not None])
+    _remove_ids(connection, [row_id for key in keys for (row_id,) in connection.execute(_FIND, key)])
 
 
 def _remove_collection(connection: Connection, *, collection: str) -> None:

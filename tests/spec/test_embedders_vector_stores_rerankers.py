@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agentctx.chunking import PositionAwareChunk
+from agentctx.chunking import Document, PositionAwareChunk, RecursiveCharacterChunker
 from agentctx.embedding_providers.base import Embedder
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.embedding_providers.openai_embedder import OpenAIEmbedder
@@ -97,6 +97,9 @@ async def test_vector_store_interface__add_and_search_returns_relevant_chunks() 
     store = InMemoryVectorStore()
     await store.add(CHUNKS, VECTORS)
     assert [hit.id for hit in await store.search([1, 0], k=3)] == ["a", "c", "b"]
+    repeated = RecursiveCharacterChunker(11, 0).chunk_with_positions(Document("d", "same text. " * 3))
+    await store.add(repeated, [[1, 0]] * 3)
+    assert len(await store.search([1, 0], k=100)) == len(CHUNKS) + 3
 
 
 async def test_vector_store_interface__clear_removes_all_data() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agentctx.chunking.base import PositionAwareChunk
+from agentctx.chunking import Document, PositionAwareChunk, RecursiveCharacterChunker
 from agentctx.errors import InvalidInput
 from agentctx.vector_stores.base import MAX_K, Vector, VectorHit, VectorRecord, VectorStore
 
@@ -200,6 +200,75 @@ class VectorStoreConformance:
     async def test_equal_texts_with_different_ids_are_both_kept(self, store: VectorStore) -> None:
         await store.add([chunk("a", "same"), chunk("b", "same")], [NORTH, NORTH])
         assert sorted(ids(await store.search(NORTH))) == ["a", "b"]
+
+    async def test_add_stores_every_chunk_of_a_text_that_repeats_itself(self, store: VectorStore) -> None:
+        chunker = RecursiveCharacterChunker(11, 0)
+        documents = [Document(name, "same text. " * 3) for name in ("a.md", "b.md")]
+        for document in documents:
+            chunks = chunker.chunk_with_positions(document)
+            await store.add(chunks, [NORTH] * len(chunks))
+        places = sorted((hit.doc_id, hit.start, hit.end) for hit in await store.search(NORTH, 10))
+        assert places == [(name, 11 * n, 11 * n + 11) for name in ("a.md", "b.md") for n in range(3)]
+
+    async def test_upsert_stores_every_chunk_of_a_text_that_repeats_itself(self, store: VectorStore) -> None:
+        chunks = RecursiveCharacterChunker(11, 0).chunk_with_positions(Document("a.md", "same text. " * 3))
+        embedding = np.asarray(NORTH, dtype=np.float32)
+        for _ in range(2):
+            await store.upsert([VectorRecord(chunk=each, embedding=embedding) for each in chunks])
+        assert sorted(hit.start for hit in await store.search(NORTH, 10)) == [0, 11, 22]
+
+    async def test_add_replaces_nothing_even_of_an_equal_id(self, store: VectorStore) -> None:
+        await store.upsert([record("same", NORTH, turn=0)])
+        await store.add([chunk("same", turn=1), chunk("same", turn=2)], [NORTH, EAST])
+        await store.add([chunk("same", turn=1)], [NORTH])
+        hits = await store.search(NORTH, 10)
+        assert ids(hits) == ["same"] * 4
+        assert sorted(hit.metadata["turn"] for hit in hits) == [0, 1, 1, 2]
+        assert [hit.distance for hit in hits] == pytest.approx([0, 0, 0, 1], abs=1e-6)
+
+    async def test_upsert_and_delete_reach_every_record_of_an_id(self, store: VectorStore) -> None:
+        await store.add([chunk("same", turn=number) for number in range(3)], [NORTH] * 3)
+        await store.add([chunk("same"), chunk("kept")], [NORTH] * 2, collection="other")
+        await store.upsert([record("same", SOUTH, turn=9)])
+        (hit,) = await store.search(NORTH, 10, collection="default")
+        assert hit.metadata["turn"] == 9
+        assert hit.distance == pytest.approx(2, abs=1e-6)
+        await store.add([chunk("same", turn=10)], [NORTH])
+        await store.delete("default", ["same"])
+        assert await store.search(NORTH, 10, collection="default") == []
+        assert sorted(ids(await store.search(NORTH, 10))) == ["kept", "same"]
+
+    @pytest.mark.parametrize("seed", range(3))
+    async def test_any_sequence_of_calls_leaves_what_a_list_would(
+        self, store: VectorStore, seed: int
+    ) -> None:
+        rng = np.random.default_rng(seed)
+        kept: list[tuple[str, str, int]] = []
+        for turn in range(40):
+            collection = str(rng.choice(["one", "two"]))
+            names = [str(name) for name in rng.choice(list("abcd"), rng.integers(1, 4), replace=False)]
+            action = rng.choice(
+                ["add", "add", "add", "upsert", "delete", "clear"], p=[0.2] * 4 + [0.15, 0.05]
+            )
+            if action == "add":
+                twice = [*names, names[0]]
+                await store.add(
+                    [chunk(name, turn=turn) for name in twice], [NORTH] * len(twice), collection=collection
+                )
+                kept += [(collection, name, turn) for name in twice]
+                continue
+            kept = [
+                each for each in kept if each[0] != collection or (action != "clear" and each[1] not in names)
+            ]
+            if action == "upsert":
+                await store.upsert([record(name, NORTH, collection=collection, turn=turn) for name in names])
+                kept += [(collection, name, turn) for name in names]
+            elif action == "delete":
+                await store.delete(collection, names)
+            else:
+                await store.clear(collection)
+            hits = await store.search(NORTH, 1_000)
+            assert sorted((hit.collection, hit.id, hit.metadata["turn"]) for hit in hits) == sorted(kept)
 
     async def test_within_one_upsert_the_last_of_an_id_stays(self, store: VectorStore) -> None:
         await store.upsert([record("a", NORTH, turn=1), record("b", EAST), record("a", SOUTH, turn=2)])

@@ -14,7 +14,7 @@ import pytest
 from agentctx.chunking.base import PositionAwareChunk
 from agentctx.errors import InvalidInput, StorageClosed, StorageFailed
 from agentctx.vector_stores.chroma import ChromaVectorStore
-from agentctx.vector_stores.chroma_client import close, parse_url
+from agentctx.vector_stores.chroma_client import close, collection_name, parse_url
 from agentctx.vector_stores.chroma_rows import RowVanishing, hit_of
 from tests import chroma_server
 from tests.vector_stores.conformance import (
@@ -23,6 +23,7 @@ from tests.vector_stores.conformance import (
     NORTH,
     SOUTH,
     VectorStoreConformance,
+    chunk,
     ids,
     record,
 )
@@ -102,6 +103,24 @@ class TestOpening:
         assert ids(await one.search(NORTH)) == ["a"]
         await one.aclose()
         await other.aclose()
+
+    @pytest.mark.parametrize(
+        "name", ["t1", "a", "my notes", "заметки", "a..b", "10.0.0.1", "", ".x", "x" * 513, "\ud800"]
+    )
+    async def test_any_text_names_a_chroma_collection(self, tmp_path: Path, name: str) -> None:
+        for turn in range(2):
+            store = await ChromaVectorStore.open(path=tmp_path, chroma_collection=name)
+            await store.add([chunk(f"{turn}")], [NORTH])
+            found = ids(await store.search(NORTH))
+            await store.aclose()
+        assert found == ["0", "1"]
+
+    def test_a_name_that_chroma_takes_is_its_own_and_no_two_texts_share_one(self) -> None:
+        for name in ("abc", "my.notes_1-x", "A" * 512):
+            assert collection_name(name) == name
+        others = ["t1", "t.1.", "t 1", "t-1-", "t1 ", "日本", "中国", ""]
+        assert len({collection_name(name) for name in others}) == len(others)
+        assert collection_name("my notes!").startswith("my-notes-")
 
     async def test_a_passed_client_stays_open(self, chroma_port: int) -> None:
         with own_client(chroma_port) as client:
