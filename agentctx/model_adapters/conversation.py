@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -13,7 +13,7 @@ from agentctx.model_adapters.scope import Scope
 
 MOST_CONVERSATIONS = 1_000
 MOST_BLOCKS = 256
-"""Of one conversation."""
+"""Of one conversation, turns without a relevant entry among them."""
 MOST_BYTES = 16 * 1024 * 1024
 """Of all blocks, in UTF-8."""
 MOST_FORGOTTEN = 10_000
@@ -25,10 +25,13 @@ class Conversation:
     """What was given so far. `blocks` are by the hash of the user turn they follow, oldest first."""
 
     blocks: Mapping[str, str] = field(default_factory=dict)
+    """None of them empty."""
     latest: str | None = None
     """The block given last, for a body that holds no user turn because the API keeps them."""
     ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The entries in each block, by the same hash."""
+    answered: Collection[str] = ()
+    """The user turns for which something was retrieved, also where nothing was relevant."""
 
 
 class ConversationMemory(Protocol):
@@ -41,8 +44,12 @@ class ConversationMemory(Protocol):
         """The conversation of that key; an empty one if none is known."""
         ...
 
-    def remember(self, key: str, turn: str, block: str, ids: Sequence[str] = ()) -> None:
-        """Keep the block of a user turn with the entries in it; an empty one takes it back."""
+    def remember(self, key: str, turn: str, block: str | None, ids: Sequence[str] = ()) -> None:
+        """Keep the block of a user turn with the entries in it.
+
+        An empty one says that nothing is relevant to the turn, and takes back what it had. None says that no
+        answer came: the turn keeps what it had.
+        """
         ...
 
     def forget(self, entry_ids: Sequence[str]) -> None:
@@ -82,6 +89,7 @@ def _scoped(named: str, scope: Scope) -> str:
 @dataclass(slots=True)
 class _Kept:
     blocks: OrderedDict[str, str]
+    """Of every turn that was answered; empty where nothing was relevant."""
     latest: str | None = None
     ids: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -117,17 +125,19 @@ class RecentConversations:
         self._kept.move_to_end(key)
         latest = kept.latest if turn is None else turn
         last = None if latest is None else kept.blocks.get(latest)
-        return Conversation(dict(kept.blocks), last, dict(kept.ids))
+        blocks = {name: block for name, block in kept.blocks.items() if block}
+        return Conversation(blocks, last or None, dict(kept.ids), frozenset(kept.blocks))
 
-    def remember(self, key: str, turn: str, block: str, ids: Sequence[str] = ()) -> None:
+    def remember(self, key: str, turn: str, block: str | None, ids: Sequence[str] = ()) -> None:
         key, _ = self._resolved(key)
-        if block and self._forgotten.keys().isdisjoint(ids):
+        if block is not None and self._forgotten.keys().isdisjoint(ids):
             self._keep(self._kept.setdefault(key, _Kept(OrderedDict())), turn, block, ids)
             self._kept.move_to_end(key)
             self._shrink()
         elif kept := self._kept.get(key):
-            self._drop(kept, turn)
             kept.latest = turn
+            if block is not None:
+                self._drop(kept, turn)
 
     def forget(self, entry_ids: Sequence[str]) -> None:
         self._forgotten.update(dict.fromkeys(entry_ids))

@@ -21,7 +21,7 @@ class Plan:
 
     reading: Reading
     question: str | None = None
-    """What to retrieve for; None: nothing new is wanted."""
+    """What the turn that is being answered asks; None where it asks nothing in words."""
     turn: UserTurn | None = None
     """The user turn that is being answered; None where the body has none."""
 
@@ -31,23 +31,38 @@ class Plan:
 
 
 def plan(dialect: Dialect, body: Body) -> Plan:
-    """What a call asks for. In a tool round nothing; nor where the block would have no place."""
+    """What a call asks for: nothing where the block would have no place."""
     reading = dialect.read(body)
     turn = reading.user_turns[-1] if reading.user_turns else None
-    question = None if turn is None else reading.question
+    question = None if turn is None else _question(reading, turn)
     return Plan(reading=reading, question=None if question is None else shortened(question), turn=turn)
 
 
-def texts_present(planned: Plan, position: InjectionPosition, given: Conversation) -> list[str]:
-    """What the model will read anyway, so that retrieval repeats none of it, in the order of the body.
+def to_retrieve(planned: Plan, given: Conversation) -> str | None:
+    """The question that the source is asked now.
 
-    At the tail that includes the blocks that are given again; the one of the present turn is not among them,
-    since it may be replaced.
+    None in a tool round whose question was answered before, with a block or without: that answer stands for
+    the whole turn. Where it is unknown (a restart, a conversation dropped from memory, a source that failed)
+    the tool round asks what its user turn asked.
     """
-    if position == "system":
+    is_answered = planned.reading.is_tool_round and planned.turn_hash in given.answered
+    return None if is_answered else planned.question
+
+
+def texts_present(planned: Plan, position: InjectionPosition, given: Conversation) -> list[str]:
+    """What the model reads before it answers, so that retrieval repeats none of it, in the order of the body.
+
+    What tools answered since does not count: a tool round that has to ask again gets the block of the call
+    that asked first, and so leaves the vendor's cache whole. At the tail the blocks that are given again
+    count; the one of the present turn does not, since it may be replaced.
+    """
+    if planned.turn is None:
         return planned.reading.texts
+    texts = planned.reading.texts_before_answer(planned.turn)
+    if position == "system":
+        return texts
     earlier = [block for name, block in given.blocks.items() if name != planned.turn_hash]
-    return [*planned.reading.texts, *earlier]
+    return [*texts, *earlier]
 
 
 def inject(
@@ -82,14 +97,17 @@ def shortened(question: str, most: int = MOST_QUESTION_CHARS) -> str:
     return f"{valid[:half]}{_ELLIPSIS}{valid[-half:]}"
 
 
+def _question(reading: Reading, turn: UserTurn) -> str | None:
+    return turn.question if reading.is_tool_round else reading.question
+
+
 def _current(planned: Plan, given: Conversation, new: str | None) -> str:
     """The block of the present turn; a question without an answer keeps the one it had the last time."""
     if new is not None:
         return new
     if planned.turn is None:
         return (given.latest or "") if planned.reading.is_tool_round else ""
-    answers_turn = planned.reading.is_tool_round or planned.question is not None
-    return given.blocks.get(planned.turn.hash, "") if answers_turn else ""
+    return "" if planned.question is None else given.blocks.get(planned.turn.hash, "")
 
 
 def _placed(planned: Plan, given: Conversation, new: str | None) -> Iterator[tuple[UserTurn, str]]:

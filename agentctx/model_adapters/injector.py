@@ -20,7 +20,7 @@ from agentctx.model_adapters.conversation import (
 )
 from agentctx.model_adapters.dialects.base import Dialect
 from agentctx.model_adapters.dialects.content import Body
-from agentctx.model_adapters.injection import Plan, inject, plan, texts_present
+from agentctx.model_adapters.injection import inject, plan, texts_present, to_retrieve
 from agentctx.model_adapters.scope import Scope
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.telemetry.labels import failure_code
@@ -134,10 +134,11 @@ class Injector:
         key = conversation_key(dialect, body, scope, planned.reading)
         given = Conversation() if key is None else self._conversations.recall(key)
         context, failure = None, None
-        if planned.question is not None:
+        text = to_retrieve(planned, given)
+        if text is not None:
             present = texts_present(planned, self._position, given)
             question = ContextQuestion(
-                text=planned.question,
+                text=text,
                 scope=scope,
                 position=self._position,
                 present=present,
@@ -146,11 +147,11 @@ class Injector:
             context, failure = await self._retrieved(question)
         new = None if context is None else context.block
         injected = inject(dialect, body, position=self._position, planned=planned, given=given, new=new)
-        if key is not None and planned.question is not None:
-            self._remember(key, planned, context)
+        if key is not None and text is not None and planned.turn is not None:
+            self._remember(key, planned.turn.hash, context)
         return Prepared(
             body=injected,
-            outcome=failure or _outcome(planned, new, is_changed=injected is not body),
+            outcome=failure or _outcome(text, new, is_changed=injected is not body),
             context=context,
             key=key,
             turn=planned.turn_hash,
@@ -171,14 +172,9 @@ class Injector:
         self._failures.end()
         return context, None
 
-    def _remember(self, key: str, planned: Plan, new: GivenContext | None) -> None:
-        if planned.turn is None:
-            return
-        turn = planned.turn.hash
+    def _remember(self, key: str, turn: str, new: GivenContext | None) -> None:
         if new is None:
-            # Looked up anew: what was forgotten while the source was asked must not come back.
-            given = self._conversations.recall(key)
-            self._conversations.remember(key, turn, given.blocks.get(turn, ""), given.ids.get(turn, ()))
+            self._conversations.remember(key, turn, None)
         else:
             self._conversations.remember(key, turn, new.block, new.ids)
 
@@ -195,8 +191,8 @@ def _entries_of(new: GivenContext | None, given: Conversation) -> tuple[str, ...
     return tuple(dict.fromkeys([*(new.ids if new else ()), *earlier]))
 
 
-def _outcome(planned: Plan, new: str | None, *, is_changed: bool) -> str:
-    if planned.question is None:
+def _outcome(asked: str | None, new: str | None, *, is_changed: bool) -> str:
+    if asked is None:
         return AGAIN if is_changed else NO_QUESTION
     if not new:
         return NOTHING_RELEVANT

@@ -32,6 +32,25 @@ def test_an_empty_block_takes_one_back() -> None:
     assert memory.bytes == 0
 
 
+def test_a_turn_is_answered_also_where_nothing_was_relevant() -> None:
+    memory = RecentConversations()
+    memory.remember("c", "t1", "one")
+    memory.remember("c", "t2", "")
+    memory.remember("c", "t3", None)
+    assert set(memory.recall("c").answered) == {"t1", "t2"}
+    assert memory.recall("c").latest is None
+    assert memory.recall("other").answered == ()
+
+
+def test_without_an_answer_a_turn_keeps_its_block() -> None:
+    memory = RecentConversations()
+    memory.remember("c", "t1", "one")
+    memory.remember("c", "t2", "two")
+    memory.remember("c", "t1", None)
+    assert memory.recall("c").blocks == {"t1": "one", "t2": "two"}
+    assert memory.recall("c").latest == "one"
+
+
 def test_what_was_recalled_does_not_change_afterwards() -> None:
     memory = RecentConversations()
     memory.remember("c", "t", "one")
@@ -73,6 +92,9 @@ def test_no_limit_is_ever_passed(steps: list[tuple[str, str, str]]) -> None:
     for key, turn, block in steps:
         memory.remember(key, turn, block)
         kept = [memory.recall(name).blocks for name in "abcd"]
+        answered = [memory.recall(name).answered for name in "abcd"]
+        assert sum(map(bool, answered)) <= 3
+        assert all(len(turns) <= 2 for turns in answered)
         assert sum(map(bool, kept)) <= 3
         assert all(len(blocks) <= 2 for blocks in kept)
         assert memory.bytes == sum(len(text.encode()) for blocks in kept for text in blocks.values()) <= 30
@@ -118,6 +140,7 @@ def test_no_block_with_a_forgotten_entry_is_given_again() -> None:
     memory.forget(["a", "c"])
     assert memory.recall("c").blocks == {"t2": "two"}
     assert memory.recall("c").ids == {"t2": ("b",)}
+    assert set(memory.recall("c").answered) == {"t2"}
     assert memory.recall("d").blocks == {}
     assert memory.recall("d").latest is None
     assert memory.bytes == len("two")

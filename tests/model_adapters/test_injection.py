@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from agentctx.model_adapters.conversation import Conversation
 from agentctx.model_adapters.dialects.base import Dialect
 from agentctx.model_adapters.dialects.registry import DIALECTS
-from agentctx.model_adapters.injection import MOST_QUESTION_CHARS, inject, plan, shortened, texts_present
+from agentctx.model_adapters.injection import (
+    MOST_QUESTION_CHARS,
+    inject,
+    plan,
+    shortened,
+    texts_present,
+    to_retrieve,
+)
 from tests.model_adapters.dialects.samples import FIRST, SAMPLES, SECOND, SYSTEM, Samples
 
 ONE, TWO = "block one", "block two"
@@ -88,9 +95,35 @@ def test_in_the_system_prompt_stands_the_present_block_alone(dialect: Dialect, s
 
 def test_a_tool_round_has_the_block_of_its_question_again(dialect: Dialect, samples: Samples) -> None:
     given = first_given(dialect, samples)
-    assert plan(dialect, samples.tool_round()).question is None
     assert samples.system_of(injected(dialect, samples.tool_round(), "system", given)) == [SYSTEM, ONE]
     assert samples.user_texts(injected(dialect, samples.tool_round(), "tail", given)) == [FIRST, ONE]
+
+
+def test_a_tool_round_asks_what_its_turn_asked_unless_that_was_answered(
+    dialect: Dialect, samples: Samples
+) -> None:
+    planned = plan(dialect, samples.tool_round())
+    assert planned.turn_hash == plan(dialect, samples.asked()).turn_hash
+    assert to_retrieve(planned, Conversation()) == FIRST
+    assert to_retrieve(planned, Conversation(answered={"another turn"})) == FIRST
+    assert to_retrieve(planned, Conversation(answered={planned.turn_hash or ""})) is None
+    assert to_retrieve(plan(dialect, samples.picture_alone()), Conversation()) is None
+
+
+def test_a_question_sent_again_is_asked_again(dialect: Dialect, samples: Samples) -> None:
+    planned = plan(dialect, samples.asked())
+    assert to_retrieve(planned, Conversation(answered={planned.turn_hash or ""})) == FIRST
+
+
+@pytest.mark.parametrize("position", POSITIONS)
+def test_what_tools_answered_changes_nothing_of_what_is_present(
+    dialect: Dialect, samples: Samples, position: Position
+) -> None:
+    present = [
+        texts_present(plan(dialect, body), position, Conversation())
+        for body in (samples.asked(), samples.tool_round())
+    ]
+    assert present[0] == present[1] == dialect.texts(samples.asked())
 
 
 def test_a_picture_gets_no_block_of_another_turn(dialect: Dialect, samples: Samples) -> None:

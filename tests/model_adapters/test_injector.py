@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 
 import pytest
@@ -12,7 +13,8 @@ from agentctx.model_adapters.conversation import RecentConversations
 from agentctx.model_adapters.dialects.registry import DIALECTS, find_dialect
 from agentctx.model_adapters.injector import Failures, Injector
 from agentctx.model_adapters.scope import Scope
-from tests.model_adapters.dialects.samples import FIRST, SAMPLES, SECOND
+from agentctx.wire.names import InjectionPosition
+from tests.model_adapters.dialects.samples import FIRST, RESULT, SAMPLES, SECOND
 from tests.model_adapters.sources import Answering, Failing
 
 
@@ -30,6 +32,74 @@ async def test_one_injector_serves_every_api(name: str) -> None:
     assert [question.text for question in source.asked] == [FIRST, SECOND]
     assert prepared[0].context is not None
     assert prepared[1].context is None
+
+
+@pytest.mark.parametrize("position", ["system", "tail"])
+@pytest.mark.parametrize("name", sorted(DIALECTS))
+async def test_a_fresh_injector_gives_a_tool_round_the_bytes_of_the_first_call(
+    name: str, position: InjectionPosition
+) -> None:
+    dialect, samples = DIALECTS[name], SAMPLES[name]
+    first = Injector(Answering(), position=position)
+    await first.prepare(dialect, samples.asked(), Scope())
+    seen = await first.prepare(dialect, samples.tool_round(), Scope())
+    source = Answering()
+    fresh = Injector(source, position=position)
+    rounds = [await fresh.prepare(dialect, samples.tool_round(), Scope()) for _ in range(3)]
+    assert [each.outcome for each in rounds] == ["new", "again", "again"]
+    assert all(json.dumps(each.body) == json.dumps(seen.body) for each in rounds)
+    (asked,) = source.asked
+    assert asked.text == FIRST
+    assert RESULT not in asked.present
+    later = await fresh.prepare(dialect, samples.continued(), Scope())
+    if position == "tail":
+        assert samples.user_texts(later.body)[:2] == [FIRST, f"block for {FIRST}"]
+
+
+async def test_a_conversation_that_was_dropped_from_memory_is_asked_for_again() -> None:
+    source = Answering()
+    injector = Injector(source, conversations=RecentConversations(most_conversations=1))
+    dialect, samples = DIALECTS["openai_chat"], SAMPLES["openai_chat"]
+    first = await injector.prepare(dialect, samples.asked(), Scope(conversation="one"))
+    await injector.prepare(dialect, samples.asked(), Scope(conversation="two"))
+    again = await injector.prepare(dialect, samples.tool_round(), Scope(conversation="one"))
+    assert again.outcome == "new"
+    assert samples.system_of(again.body) == samples.system_of(first.body)
+
+
+async def test_a_tool_round_of_a_turn_without_relevant_entries_asks_nothing() -> None:
+    source = Answering(lambda _: "")
+    injector = Injector(source)
+    dialect, samples = DIALECTS["openai_chat"], SAMPLES["openai_chat"]
+    bodies = [samples.asked(), samples.tool_round(), samples.tool_round()]
+    prepared = [await injector.prepare(dialect, body, Scope()) for body in bodies]
+    assert [each.outcome for each in prepared] == ["nothing_relevant", "no_question", "no_question"]
+    assert prepared[2].body is bodies[2]
+    assert len(source.asked) == 1
+
+
+async def test_a_tool_round_asks_again_after_the_source_failed() -> None:
+    conversations = RecentConversations()
+    dialect, samples = DIALECTS["openai_chat"], SAMPLES["openai_chat"]
+    failing = Injector(Failing(DaemonUnreachable("nobody is there")), conversations=conversations)
+    for body in (samples.asked(), samples.tool_round()):
+        assert (await failing.prepare(dialect, body, Scope())).outcome == "daemon_unreachable"
+    answering = Injector(Answering(), conversations=conversations)
+    prepared = [await answering.prepare(dialect, samples.tool_round(), Scope()) for _ in range(2)]
+    assert [each.outcome for each in prepared] == ["new", "again"]
+    assert prepared[0].body == prepared[1].body
+
+
+async def test_a_failure_takes_no_block_away() -> None:
+    conversations = RecentConversations()
+    dialect, samples = DIALECTS["openai_chat"], SAMPLES["openai_chat"]
+    answering = Injector(Answering(), conversations=conversations)
+    first = await answering.prepare(dialect, samples.asked(), Scope())
+    failing = Injector(Failing(DaemonUnreachable("nobody is there")), conversations=conversations)
+    assert (await failing.prepare(dialect, samples.asked(), Scope())).body == first.body
+    tools = await answering.prepare(dialect, samples.tool_round(), Scope())
+    assert tools.outcome == "again"
+    assert samples.system_of(tools.body) == samples.system_of(first.body)
 
 
 async def test_the_source_is_told_position_deadline_and_what_is_there() -> None:

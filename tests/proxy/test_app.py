@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from agentctx.fake_provider.faults import Fault
-from tests.proxy.running_proxy import HEADING, QUESTION, RunningProxy, running_proxy
+from tests.proxy.running_proxy import HEADING, MEMORY, QUESTION, RunningProxy, running_proxy
 
 OPENAI = "/openai/v1/chat/completions"
 KEY = {"authorization": "Bearer vendor-key"}
@@ -237,6 +237,25 @@ async def test_the_tail_is_replayed_in_the_next_turn(proxy: RunningProxy) -> Non
         body = {"model": "gpt-5.6", "messages": [*turns, {"role": "user", "content": "Thanks. And the key?"}]}
         await http.post(OPENAI, headers=KEY, json=body)
     assert proxy.last_body["messages"][0] == first
+
+
+async def test_a_tool_round_after_a_restart_has_the_bytes_it_had_before(tmp_path: Path) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    question = asked()["messages"]
+    tool_round = [
+        *question,
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": MEMORY},
+    ]
+    seen = []
+    for saved, messages in ((MEMORY, [question, tool_round]), ("", [tool_round])):
+        async with running_proxy(tmp_path, saved=saved) as proxy, proxy.over_socket() as http:
+            for each in messages:
+                await http.post(OPENAI, headers=KEY, json={**asked(), "messages": each})
+                seen.append(proxy.last_body["messages"])
+    assert HEADING in json.dumps(seen[0])
+    assert seen[1] == seen[2]
+    assert seen[2][0] == seen[0][0]
 
 
 async def test_namespaces_and_sessions_come_from_headers(proxy: RunningProxy) -> None:

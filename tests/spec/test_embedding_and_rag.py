@@ -285,6 +285,13 @@ async def test_req_emb_007_agent_context_injection(core: Core, provider: Recordi
     assert "> the falcon nests on the tower" in system[1]
     assert given[-1] is messages[-1]
     assert untouched is messages
+    call = {"role": "assistant", "content": None, "tool_calls": [{"id": "a"}]}
+    tools = [*messages, call, {"role": "tool", "tool_call_id": "a", "content": "seen"}]
+    fresh = ContextAwareModelAdapter(
+        FunctionModelAdapter(model), ServiceContextSource(service), deadline_s=30
+    )
+    await fresh.complete(tools)
+    assert [message["content"] for message in calls[-1] if message["role"] == "system"] == system
 
 
 # REQ-EMB-008

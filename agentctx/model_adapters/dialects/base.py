@@ -48,6 +48,8 @@ class UserTurn:
 
     index: int
     hash: str
+    question: str
+    """What it says."""
 
 
 class Reading:
@@ -63,7 +65,7 @@ class Reading:
         turn = _last_turn(self._turns)
         if turn is None or turn.role != "user" or not turn.has_text:
             return None
-        return "\n\n".join(text.strip() for text in turn.said if text.strip())
+        return _question_of(turn)
 
     @cached_property
     def is_tool_round(self) -> bool:
@@ -73,6 +75,14 @@ class Reading:
     @cached_property
     def texts(self) -> list[str]:
         return [*self._system_texts, *(text for turn in self._turns for text in (*turn.said, *turn.results))]
+
+    def texts_before_answer(self, asked: UserTurn) -> list[str]:
+        """The texts that the model reads before it begins to answer that turn.
+
+        The same in the call that asks and in every later one, whatever tools have answered since.
+        """
+        turns = _before_answer(self._turns, asked.index)
+        return [*self._system_texts, *(text for turn in turns for text in (*turn.said, *turn.results))]
 
     @cached_property
     def user_turns(self) -> list[UserTurn]:
@@ -179,7 +189,18 @@ def _user_turns(turns: Sequence[Turn]) -> Iterator[UserTurn]:
             continue
         plain = fingerprint(list(answered), _plain(turn.content))
         seen[plain] = seen.get(plain, 0) + 1
-        yield UserTurn(turn.index, f"{plain}-{seen[plain]}")
+        yield UserTurn(turn.index, f"{plain}-{seen[plain]}", _question_of(turn))
+
+
+def _before_answer(turns: Sequence[Turn], asked: int) -> Iterator[Turn]:
+    for turn in turns:
+        if turn.index > asked and (turn.role not in {"system", "user"} or turn.has_results):
+            return
+        yield turn
+
+
+def _question_of(turn: Turn) -> str:
+    return "\n\n".join(text.strip() for text in turn.said if text.strip())
 
 
 def _plain(content: Any) -> Any:
