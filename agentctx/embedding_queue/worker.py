@@ -69,7 +69,8 @@ class EmbeddingQueue:
         self._finished = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._work_task: asyncio.Task[None] | None = None
-        self._is_stopping = False
+        self._is_stopping = self._is_hurried = self._is_halted = False
+        self._capped_until = 0
         self._pause_reason: str | None = None
         self._share = 1.0
         self._rests_until = 0
@@ -132,19 +133,27 @@ class EmbeddingQueue:
         if self._work_task is not None:
             raise RuntimeError("an EmbeddingQueue runs once")
         try:
-            if not self._is_stopping:
+            if not (self._is_halted or self._finished.is_set()):
                 self._work_task = asyncio.create_task(self._work(), name="embedding queue work")
                 await self._supervise(self._work_task)
         finally:
             self._finish()
 
     async def stop(self, timeout: float | None = None) -> None:
-        """Embed what is owed and due, in normal batches, and end; with a timeout (seconds), end by then.
+        """Embed what is owed, in normal batches, and end.
 
-        What can only be tried later (provider down, lane paused) is left: it is safe in the table. Any number
-        of calls is fine, also before `start` and at the same time; the shortest timeout wins.
+        Without a timeout, nothing is left but buried jobs: it waits until a paused queue is resumed,
+        postponed jobs are due and the provider takes calls again, however long that is. It gives up when
+        waiting may be in vain: the breaker is open (the provider failed several times in a row, or refuses
+        the key or model), the cap on spending is reached, or the storage fails.
+
+        With a timeout (seconds) it ends by then, and waits for none of that: it embeds what can be sent now.
+
+        What is left is safe in the table, for the next start. Any number of calls is fine, also at the same
+        time; the shortest timeout wins. Before `start` or `run` nothing is embedded.
         """
         self._is_stopping = True
+        self._is_hurried = self._is_hurried or timeout is not None
         self._table.give_up()
         self._wake.set()
         if self._work_task is None and self._task is None:
@@ -227,6 +236,7 @@ class EmbeddingQueue:
                 alarm.cancel()
 
     def _halt(self) -> None:
+        self._is_halted = True
         if self._work_task is not None:
             self._work_task.cancel()
 
@@ -242,17 +252,25 @@ class EmbeddingQueue:
                 self._collect()
                 if batch := self._next_batch():
                     await self._send(batch)
-                elif self._is_drained():
+                elif self._is_stopping and await self._is_drained():
                     return
                 else:
                     await self._sleep()
         except GaveUp:
             log.warning("queue_stopped_early", reason=self._table.reason)
 
-    def _is_drained(self) -> bool:
+    async def _is_drained(self) -> bool:
         """Whether a stop has nothing to wait for, now that no batch can be sent."""
-        is_held = len(self._batcher) > 0 or self._pause_reason is not None
-        return self._is_stopping and (is_held or not self._intake.has_backlog)
+        if self._is_hurried:
+            is_held = len(self._batcher) > 0 or self._pause_reason is not None
+            return is_held or not self._intake.has_backlog
+        if self._breaker.is_probing or self._timer.now() < self._capped_until:
+            log.warning("queue_stopped_early", reason=self._breaker.reason)
+            return True
+        if self._intake.is_settled:
+            # What was known before counts the leases of jobs that are done by now.
+            self._intake.due = await self._table.next_due()
+        return self._intake.due is None and self._intake.is_settled
 
     async def _sleep(self) -> None:
         if self._intake.is_settled:
@@ -349,6 +367,7 @@ class EmbeddingQueue:
             self._breaker.failed(now, failure.reason, stop=verdict.stop)
         if verdict.hold_until is not None:
             self._breaker.hold(verdict.hold_until, failure.reason)
+            self._capped_until = verdict.hold_until if failure.is_ours else 0
         self._batcher.put_first(verdict.parts)
         if verdict.postpone:
             self._batcher.shrink(len(batch))

@@ -693,12 +693,85 @@ async def test_a_stop_embeds_what_waits_for_its_batch_without_waiting(
     assert len(storage.vectors) == 1
 
 
-async def test_a_stop_does_not_wait_for_postponed_jobs(
+async def test_a_stop_waits_for_postponed_jobs_unless_it_has_a_timeout(
     make_queue: MakeQueue, storage: MemoryJobs, timer: ManualTimer
 ) -> None:
     await storage.postpone(storage.save("later"), not_before=timer.now() + HOUR, error="down")
     queue = await started(make_queue(), timer)
+    await timer.run(queue.stop(timeout=60), limit_ms=0)
+    assert len(storage.pending) == 1
+    queue = await started(make_queue(), timer)
+    await timer.run(queue.stop(), limit_ms=HOUR)
+    assert len(storage.vectors) == 1
+
+
+async def test_a_stop_tries_again_after_a_transient_failure(
+    make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
+) -> None:
+    faults = [failing(), failing(Disposition.LATER, retry_after_s=600)]
+
+    def answer(batch: Sequence[str]) -> Vectors:
+        return faults.pop()(batch) if faults else good_reply(batch)
+
+    provider.answer = answer
+    queue = await started(make_queue(batch_size=4), timer)
+    queue.enqueue(storage.save(*texts(40)))
+    await timer.run(queue.stop())
+    assert faults == []
+    assert len(storage.vectors) == 40
+
+
+async def test_a_stop_right_after_the_jobs_came_embeds_them(
+    make_queue: MakeQueue, storage: MemoryJobs
+) -> None:
+    queue = make_queue(batch_size=4, capacity=8)
+    queue.start()
+    queue.enqueue(storage.save(*texts(30)))
+    async with asyncio.timeout(30):
+        await queue.stop()  # awaited as it is: a task of its own would let the queue begin first
+    assert len(storage.vectors) == 30
+
+
+@pytest.mark.parametrize("timeout", [0, 5])
+async def test_a_stop_right_after_the_start_ends_at_its_timeout(
+    make_queue: MakeQueue,
+    storage: MemoryJobs,
+    provider: ScriptedProvider,
+    timer: ManualTimer,
+    timeout: float,
+) -> None:
+    provider.gate.clear()
+    storage.save(*texts(30))
+    queue = make_queue()
+    queue.start()
+    await timer.run(queue.stop(timeout), limit_ms=round(timeout * 1_000))
+    assert len(storage.pending) == 30
+    assert storage.leased == []
+
+
+async def test_a_stop_says_why_it_gave_up(
+    make_queue: MakeQueue,
+    storage: MemoryJobs,
+    provider: ScriptedProvider,
+    timer: ManualTimer,
+    logs: list[MutableMapping[str, Any]],
+) -> None:
+    provider.answer = failing(Disposition.STOP)
+    queue = await started(make_queue(), timer)
+    queue.enqueue(storage.save("a"))
     await timer.run(queue.stop(), limit_ms=0)
+    assert len(storage.pending) == 1
+    assert [line["reason"] for line in logs if line["event"] == "queue_stopped_early"] == ["told to stop"]
+
+
+async def test_a_single_job_of_a_dead_provider_holds_no_stop_up_for_ever(
+    make_queue: MakeQueue, storage: MemoryJobs, provider: ScriptedProvider, timer: ManualTimer
+) -> None:
+    provider.answer = failing()
+    queue = await started(make_queue(breaker_failures=5), timer)
+    queue.enqueue(storage.save("a"))
+    await timer.run(queue.stop(), limit_ms=10 * 60_000)
+    assert len(provider.calls) == 5
     assert len(storage.pending) == 1
 
 
@@ -802,7 +875,7 @@ async def test_a_paused_queue_accepts_and_sends_nothing_until_it_is_resumed(
     assert queue.status().state == "ok"
 
 
-async def test_a_paused_queue_stops_at_once(
+async def test_a_paused_queue_with_a_timeout_stops_at_once(
     make_queue: MakeQueue, storage: MemoryJobs, timer: ManualTimer
 ) -> None:
     queue = make_queue()
@@ -810,8 +883,37 @@ async def test_a_paused_queue_stops_at_once(
     storage.save(*texts(5_000))
     queue.start()
     await timer.settle()
-    await timer.run(queue.stop(), limit_ms=0)
+    await timer.run(queue.stop(timeout=60), limit_ms=0)
     assert len(storage.pending) == 5_000
+
+
+async def test_a_stop_without_a_timeout_waits_for_the_end_of_a_pause(
+    make_queue: MakeQueue, storage: MemoryJobs, timer: ManualTimer
+) -> None:
+    queue = make_queue(capacity=16)
+    queue.pause("the model is being loaded")
+    storage.save(*texts(100))
+    queue.start()
+    stopping = asyncio.ensure_future(queue.stop())
+    await timer.advance(HOUR)
+    assert not stopping.done()
+    queue.resume()
+    await timer.run(stopping, limit_ms=0)
+    assert len(storage.vectors) == 100
+
+
+async def test_a_second_stop_with_a_timeout_does_not_wait_for_the_end_of_a_pause(
+    make_queue: MakeQueue, storage: MemoryJobs, timer: ManualTimer
+) -> None:
+    queue = make_queue()
+    queue.pause("the model is being loaded")
+    storage.save("a")
+    queue.start()
+    patient = asyncio.ensure_future(queue.stop())
+    await timer.settle()
+    await timer.run(queue.stop(timeout=60), limit_ms=0)
+    await timer.run(patient, limit_ms=0)
+    assert len(storage.pending) == 1
 
 
 # What others can wait for and see.

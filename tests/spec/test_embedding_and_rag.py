@@ -11,7 +11,7 @@ import pytest
 
 from agentctx import ContextAwareModelAdapter
 from agentctx.chunking import PositionAwareChunk
-from agentctx.config.embedding import EmbeddingSettings, RagSettings
+from agentctx.config.embedding import EmbeddingSettings, QueueSettings, RagSettings
 from agentctx.config.load import load_settings
 from agentctx.config.schema import Settings
 from agentctx.daemon.build import Core
@@ -19,6 +19,7 @@ from agentctx.doctor.catalog import CHECK_IDS
 from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.embedding_providers.registry import create_provider
+from agentctx.embedding_queue import EmbeddingQueue
 from agentctx.errors import UnknownProvider
 from agentctx.fake_provider.serving import running
 from agentctx.model_adapters import FunctionModelAdapter, ServiceContextSource
@@ -32,6 +33,8 @@ from agentctx.stores.memory import MemoryStore
 from agentctx.times import wall_clock
 from agentctx.vector_stores.base import VectorRecord
 from agentctx.vector_stores.sqlite_vec import SqliteVecStore
+from tests.embedding_queue.memory_jobs import MemoryJobs
+from tests.embedding_queue.scripted_provider import ScriptedProvider
 from tests.running_core import ME, embedded, running_core, save
 
 
@@ -212,6 +215,12 @@ async def test_req_emb_004_async_embedding_buffer__stop_drains(
     await stopping
     assert (await core.storage.depth()).pending == 0
     assert (await core.storage.stats()).vectors == 9
+    table = MemoryJobs()
+    queue = EmbeddingQueue(table, ScriptedProvider(), QueueSettings(), clock=wall_clock)
+    queue.start()
+    queue.enqueue(table.save("one", "two", "three"))
+    await queue.stop()
+    assert len(table.vectors) == 3
 
 
 # REQ-EMB-005
