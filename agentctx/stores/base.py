@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+import structlog
+
 from agentctx.chunking.base import Span
 from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.config.schema import LimitSettings
@@ -16,7 +18,17 @@ from agentctx.errors import InvalidInput, NotFound, SecretRefused, StorageCorrup
 from agentctx.redaction.redactor import Redactor, no_redaction
 from agentctx.screening.screener import Screener, no_screening
 from agentctx.storage.base import Storage
-from agentctx.storage.records import Clock, Draft, Entry, Filter, IdempotencyKey, Job, Revision, Saved
+from agentctx.storage.records import (
+    Change,
+    Clock,
+    Draft,
+    Entry,
+    Filter,
+    IdempotencyKey,
+    Job,
+    Revision,
+    Saved,
+)
 from agentctx.stores.bodies import Body, Kind
 from agentctx.stores.drafts import counted, defaults, header, labels, revised_draft, screened, without_cleared
 from agentctx.stores.fields import Envelope, check
@@ -24,8 +36,14 @@ from agentctx.stores.redaction import redact_fields, redact_name
 from agentctx.times import parse_duration
 from agentctx.wire import DEFAULT_NAMESPACE, Origin, Trust
 
+log = structlog.get_logger("agentctx.stores")
+
 EmbedCallback: TypeAlias = Callable[[Sequence[Job]], None]
-"""Called after the commit with the embeddings a save made owed. It must not block."""
+"""Called after the commit of every save that changed something, with the embeddings it made owed.
+
+There are none where the text stays, and where no space is open yet: opening one owes what was saved before.
+It must not block. What it raises is logged and fails no save: what is owed is in the table.
+"""
 
 INLINE_CHARS = 4_000
 """Shorter texts are redacted and cut faster than a thread is reached."""
@@ -217,7 +235,8 @@ class EntryStore:
             dry_run=dry_run,
             include_forgotten=include_forgotten,
         )
-        self._emit(saved)
+        if not dry_run:
+            self._emit(saved)
         return StoreResult(saved, kinds, draft.flags or ())
 
     async def revise(
@@ -351,8 +370,13 @@ class EntryStore:
         return self._clock() + parse_duration(ttl) if ttl else None
 
     def _emit(self, saved: Saved) -> None:
-        if self._on_saved is not None and saved.jobs:
+        if self._on_saved is None or saved.change is Change.NONE:
+            return
+        try:
             self._on_saved(saved.jobs)
+        except Exception as error:  # noqa: BLE001 - the entry is saved, whatever a callback does
+            name = type(error).__name__
+            log.error("embed_callback_failed", entry=saved.id, error=name)  # noqa: TRY400 - it may hold text
 
 
 def _distinct(*kinds: Sequence[str]) -> tuple[str, ...]:

@@ -238,6 +238,12 @@ async def test_req_emb_005_store_integration(core: Core) -> None:
     silent = await KnowledgeStore(core.storage, None, clock=clock).save("quiet", "not embedded")
     assert silent.saved.jobs == ()
 
+    def broken(_: Sequence[Job]) -> None:
+        raise RuntimeError
+
+    saved = (await KnowledgeStore(core.storage, broken, clock=clock).save("kept", "all the same")).saved
+    assert (await core.storage.get(saved.id)) is not None
+
 
 # REQ-EMB-006
 

@@ -17,8 +17,10 @@ class Told:
 
     def __init__(self) -> None:
         self.jobs: list[Job] = []
+        self.calls = 0
 
     def __call__(self, jobs: Sequence[Job]) -> None:
+        self.calls += 1
         self.jobs += jobs
 
     @property

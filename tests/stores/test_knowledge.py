@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from agentctx.config.schema import LimitSettings
 from agentctx.errors import InvalidInput, NotFound, SecretRefused, TooLarge, VersionConflict
 from agentctx.redaction.redactor import Redactor
 from agentctx.redaction.rules import load_rules
-from agentctx.storage.records import Change
+from agentctx.storage.records import Change, Job
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
 from agentctx.stores.knowledge import KnowledgeStore
 from tests.storage.conformance import assert_sound
-from tests.storage.drafts import START_MS, HandClock
+from tests.storage.drafts import FINGERPRINT, START_MS, HandClock
 from tests.stores.conftest import Told
 
 DAY_MS = 86_400_000
@@ -49,7 +52,46 @@ async def test_a_no_op_emits_nothing(store: KnowledgeStore, told: Told) -> None:
     await store.save("k", "text", tags=["a"])
     told.jobs.clear()
     result = await store.save("k", "text", tags=["a"])
-    assert (result.saved.change, told.jobs) == (Change.NONE, [])
+    assert (result.saved.change, told.jobs, told.calls) == (Change.NONE, [], 1)
+
+
+async def test_without_an_open_space_a_save_emits_the_callback_and_owes_nothing_yet(
+    tmp_path: Path, told: Told, clock: HandClock
+) -> None:
+    """REQ-EMB-005: the callback is of the save, not of the provider."""
+    storage = await SqliteStorage.open(tmp_path / "closed.db", clock=clock)
+    try:
+        await KnowledgeStore(storage, told, clock=clock).save("k", "text")
+        assert (told.calls, told.jobs) == (1, [])
+        await storage.open_space(FINGERPRINT)
+        assert (await storage.depth()).pending == 1
+    finally:
+        await storage.close()
+
+
+async def test_an_import_emits_the_callback_and_a_dry_run_does_not(store: KnowledgeStore, told: Told) -> None:
+    saved = (await store.save("k", "text")).saved
+    entry = await store.get(saved.id)
+    await store.delete(saved.id)
+    told.calls = 0
+    await store.import_entry(entry, principal=1, dry_run=True, include_forgotten=True)
+    assert told.calls == 0
+    await store.import_entry(entry, principal=1, include_forgotten=True)
+    assert told.calls == 1
+
+
+async def test_a_callback_that_raises_fails_no_save(storage: SqliteStorage, clock: HandClock) -> None:
+    def broken(jobs: Sequence[Job]) -> None:
+        raise ZeroDivisionError(jobs[0].text)
+
+    store = KnowledgeStore(storage, broken, clock=clock)
+    with capture_logs() as logs:
+        result = await store.save("k", "confidential")
+    assert (await store.get(result.saved.id)).content == "confidential"
+    assert (await storage.depth()).pending == 1
+    (line,) = [line for line in logs if line["event"] == "embed_callback_failed"]
+    assert (line["log_level"], line["error"]) == ("error", "ZeroDivisionError")
+    assert "confidential" not in repr(logs)
 
 
 async def test_an_existing_key_makes_a_version_and_history_is_kept(store: KnowledgeStore) -> None:
