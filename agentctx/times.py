@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from agentctx.errors import InvalidInput
 
 _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_DURATION = re.compile(r"(\d{1,9})([smhdw])")
+_DURATION = re.compile(r"([0-9]{1,9})([smhdw])")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MIN_MS = -62_135_596_800_000
+"""The first millisecond of the year 1, the first that RFC 3339 can write."""
 _MAX_MS = 253_402_300_799_999
 """The last millisecond of the year 9999, the last that RFC 3339 can write."""
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 def wall_clock() -> int:
@@ -39,12 +43,12 @@ def parse_time(text: str, *, now: int) -> int:
             f"{text[:40]!r} is no time", hint="Write 2026-11-21, 2026-11-21T08:00:00Z or an age like 7d."
         ) from None
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return int(aware.timestamp() * 1_000)
+    return (aware - _EPOCH) // _MILLISECOND  # in integers: seconds as a float lose a millisecond
 
 
 def format_time(ms: int) -> str:
-    """RFC 3339 in UTC with milliseconds: `2026-11-21T08:00:00.000Z`."""
-    moment = datetime.fromtimestamp(min(ms, _MAX_MS) / 1_000, UTC)
+    """RFC 3339 in UTC with milliseconds: `2026-11-21T08:00:00.000Z`; the years 1 to 9999 bound it."""
+    moment = _EPOCH + max(_MIN_MS, min(ms, _MAX_MS)) * _MILLISECOND
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

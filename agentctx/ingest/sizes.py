@@ -16,7 +16,7 @@ _UNITS = {
     "mib": 1 << 20,
     "gib": 1 << 30,
 }
-_SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*([a-z]{0,3})")
+_SIZE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([a-z]{0,3})")
 
 
 def parse_size(text: str) -> int:

@@ -12,7 +12,7 @@ def test_sizes_as_people_write_them(text: str, size: int) -> None:
     assert parse_size(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "MB", "-1", "10 apples", "1e3", "10TBs"])
+@pytest.mark.parametrize("text", ["", "MB", "-1", "10 apples", "1e3", "10TBs", "\u0663MB"])
 def test_anything_else_is_no_size(text: str) -> None:
     with pytest.raises(InvalidInput, match="no size"):
         parse_size(text)
