@@ -11,6 +11,7 @@ AgentctxError                internal
 ├── Conflict                 conflict
 │   ├── VersionConflict      version_conflict
 │   ├── Forgotten            forgotten
+│   ├── Expired              expired
 │   └── IdempotencyKeyReused idempotency_key_reused
 ├── RequestFailed            request_failed
 │   ├── RequestTimeout       request_timeout
@@ -121,6 +122,13 @@ class Forgotten(Conflict):
 
     code = "forgotten"
     default_hint = "If it is meant to come back, import it with --include-forgotten."
+
+
+class Expired(Conflict):
+    """An import would bring back what has expired."""
+
+    code = "expired"
+    default_hint = "Nothing is lost: no answer would contain it any more."
 
 
 class IdempotencyKeyReused(Conflict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, Final
 
 from agentctx import __version__
@@ -59,8 +59,7 @@ def read_entry(line: str) -> list[ImportEntry]:
     older = value.get("versions", [])
     if not isinstance(older, list):
         raise InvalidInput("versions is no list")
-    # Only the live version expires, and its history with it.
-    return [*(replace(_version(each), expires=None) for each in older), _version(value)]
+    return [*map(_version, older), _version(value)]
 
 
 def _version(value: Any) -> ImportEntry:

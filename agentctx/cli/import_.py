@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
@@ -17,7 +17,7 @@ from agentctx.cli.export_format import read_entry, read_header
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import complain, note, put, put_json
 from agentctx.cli.system_errors import hint_of
-from agentctx.errors import AgentctxError, Forgotten, InvalidInput
+from agentctx.errors import AgentctxError, Expired, Forgotten, InvalidInput
 
 if TYPE_CHECKING:
     from agentctx.client import Client
@@ -36,7 +36,8 @@ _MOST_COMPLAINTS = 20
 class ImportReport:
     """Lines read, entries that changed something, that were there already, and lines that failed.
 
-    `forgotten` are entries that were left out because somebody had them forgotten here.
+    `forgotten` are entries that were left out because somebody had them forgotten here, `expired` because
+    their time is over.
     """
 
     dry_run: bool
@@ -45,6 +46,7 @@ class ImportReport:
     imported: int = 0
     unchanged: int = 0
     forgotten: int = 0
+    expired: int = 0
     failed: int = 0
     redacted: dict[str, int] = field(default_factory=dict)
 
@@ -69,8 +71,8 @@ def import_entries(
 ) -> None:
     """Import what `agentctx export` wrote; twice is once, and a broken-off import goes on when run again.
 
-    Entries keep their ids and times. What is here and newer stays, and what was forgotten here is left out.
-    All of it gets trust `external`.
+    Entries keep their ids and times. What is here and newer stays, and what was forgotten here or has expired
+    is left out. All of it gets trust `external`.
     """
     from agentctx.ingest.progress import choose_progress
 
@@ -97,6 +99,8 @@ def report_line(report: ImportReport) -> str:
     parts = [f"{done} {report.imported:,}", f"already there {report.unchanged:,}"]
     if report.forgotten:
         parts.append(f"left out as forgotten {report.forgotten:,}")
+    if report.expired:
+        parts.append(f"left out as expired {report.expired:,}")
     if report.failed:
         parts.append(f"failed {report.failed:,}")
     if report.redacted:
@@ -145,7 +149,9 @@ def _send(client: Client, batch: list[_Line], report: ImportReport) -> None:
             for line in batch:
                 _send(client, [line], report)
         elif len(versions) > 1:
-            _note(report, batch[0], [_alone(client, version, report) for version in versions])
+            # Sent alone, each is the last one, which says when the entry expires.
+            alone = [replace(version, expires=versions[-1].expires) for version in versions]
+            _note(report, batch[0], [_alone(client, version, report) for version in alone])
         else:
             _fail(report, batch[0].number, error)
         return
@@ -167,6 +173,9 @@ def _note(report: ImportReport, line: _Line, outcomes: list[object]) -> None:
     errors = [outcome for outcome in outcomes if isinstance(outcome, AgentctxError)]
     if errors and all(isinstance(error, Forgotten) for error in errors):
         report.forgotten += 1
+        return
+    if errors and all(isinstance(error, Expired) for error in errors):
+        report.expired += 1
         return
     if errors:
         _fail(report, line.number, errors[0])

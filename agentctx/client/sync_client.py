@@ -255,7 +255,8 @@ class Client(Session):
     ) -> SaveOutcomes:
         """Save what was exported, under its ids; a result or an error for each. Twice is once.
 
-        What was forgotten there is an error (`Forgotten`), unless `include_forgotten`.
+        What was forgotten there is an error (`Forgotten`), unless `include_forgotten`; so is what has expired
+        (`Expired`).
         """
         return self._send(calls.import_entries(entries, dry_run=dry_run, include_forgotten=include_forgotten))
 

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from agentctx.daemon.parts import PartsHolder
-from agentctx.errors import AgentctxError, InvalidInput
+from agentctx.errors import AgentctxError, Expired, InvalidInput
 from agentctx.server.service import Peer
 from agentctx.server.views import entry_view, save_result
 from agentctx.storage import transfer
 from agentctx.storage.records import Change, Entry
 from agentctx.storage.trust import NOTHING_KNOWN, Provenance
-from agentctx.times import parse_time
+from agentctx.times import format_time, parse_time
 from agentctx.wire import ExportedEntry, ExportReply, ImportEntry, ImportRequest, SaveResult
 
 _ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -47,19 +47,20 @@ class Transfer(PartsHolder):
         results: dict[int, SaveResult | AgentctxError] = {}
 
         async def import_versions(numbers: Sequence[int]) -> None:
+            last = request.entries[numbers[-1]]
             for number in numbers:
-                results[number] = await self._import_one(request, number, peer)
+                results[number] = await self._import_one(request, number, peer, last)
 
         await asyncio.gather(*map(import_versions, by_id.values()))
         return [results[number] for number in range(len(request.entries))]
 
     async def _import_one(
-        self, request: ImportRequest, number: int, peer: Peer
+        self, request: ImportRequest, number: int, peer: Peer, last: ImportEntry
     ) -> SaveResult | AgentctxError:
         given = request.entries[number]
         try:
             self._parts.stores.check_collection(given.collection)
-            entry = imported_entry(given, now=self._parts.clock())
+            entry = imported_entry(given, last, now=self._parts.clock())
             result = await self._parts.stores.import_entry(
                 entry,
                 principal=peer.uid,
@@ -89,20 +90,27 @@ def exported_entry(exported: transfer.ExportedEntry, known: Provenance = NOTHING
     )
 
 
-def imported_entry(given: ImportEntry, *, now: int) -> Entry:
+def imported_entry(given: ImportEntry, last: ImportEntry, *, now: int) -> Entry:
     """The entry that a foreign line describes; what cannot be is an error, what is not believed is missing.
 
+    Its times may lie in the future: the clock of one of the two machines was wrong, and nobody knows which.
+    `last` is the last version of the same entry: that one says when all of them expire.
+
     Raises:
-        InvalidInput: no id, a time that is none, or one that lies in the future; or it has expired.
+        InvalidInput: the id or a time is malformed, or it was updated before it was created.
+        Expired: the entry has expired.
     """
     if not _ID.fullmatch(given.id):
         raise InvalidInput(f"{given.id[:40]!r} is no id of an entry")
     created, updated = parse_time(given.created, now=now), parse_time(given.updated, now=now)
-    if not 0 <= created <= updated <= now:
-        raise InvalidInput("created and updated must be in this order, and not in the future")
-    expires = None if given.expires is None else parse_time(given.expires, now=now)
-    if expires is not None and expires <= now:
-        raise InvalidInput("it has expired", hint="Nothing is lost: it would not be found any more.")
+    if updated < created:
+        raise InvalidInput(
+            f"`updated` ({format_time(updated)}) is before `created` ({format_time(created)})",
+            hint="Correct the two times, or leave the line out.",
+        )
+    if _is_over(last, now):
+        raise Expired("it has expired")
+    expires = None if given.expires is None or _is_over(given, now) else parse_time(given.expires, now=now)
     return Entry(
         id=given.id,
         version=1,
@@ -123,3 +131,7 @@ def imported_entry(given: ImportEntry, *, now: int) -> Entry:
         pending=False,
         embedded=False,
     )
+
+
+def _is_over(given: ImportEntry, now: int) -> bool:
+    return given.expires is not None and parse_time(given.expires, now=now) <= now

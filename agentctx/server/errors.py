@@ -39,6 +39,7 @@ STATUS: Mapping[str, int] = {
     "conflict": 409,
     "version_conflict": 409,
     "forgotten": 409,
+    "expired": 409,
     "idempotency_key_reused": 409,
     "too_large": 413,
     "internal": 500,

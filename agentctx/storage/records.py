@@ -78,6 +78,14 @@ class Entry:
     embedded: bool
     """Whether an enabled space exists at all."""
 
+    def next_update(self, now: int) -> int:
+        """The time of a change made now: always after the last one, also when the clock went back.
+
+        So the versions of an entry are ordered by time, none precedes its creation, and an import can tell
+        the newer of two states.
+        """
+        return max(now, self.updated + 1)
+
 
 Revision: TypeAlias = Callable[[Entry, Draft | None], Draft]
 """Builds the draft that follows a live entry. Runs inside the transaction: pure, and maybe more than once."""

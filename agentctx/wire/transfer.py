@@ -56,7 +56,8 @@ class ImportEntry:
 class ImportRequest:
     """Versions to import; those of one entry in their order. `dry_run`: only say what would be done.
 
-    What was forgotten here is refused (`forgotten`) unless `include_forgotten`.
+    What was forgotten here is refused (`forgotten`) unless `include_forgotten`; an entry whose last version
+    has expired is refused with all its versions (`expired`). Times may lie in the future.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.cli.export_format import entry_line, header_line, read_entry
+from agentctx.cli.export_format import entry_line, header_line
 from agentctx.wire import ErrorBody, ErrorReply, ExportedEntry, SaveManyReply
 from tests.client.stub_daemon import StubDaemon, entry, save_result
 
@@ -62,7 +62,31 @@ def test_bytes_that_are_no_utf8_are_refused_with_their_line(
     assert not [request for request in daemon.seen if request.path == "/v1/import"]
 
 
-def test_an_older_version_whose_time_was_over_is_no_reason_to_refuse_the_entry() -> None:
-    old = entry(version=1, expires="2020-01-01T00:00:00.000Z")
-    line = entry_line(ExportedEntry(entry=entry(version=2), versions=[old], chunks=[]))
-    assert [version.expires for version in read_entry(line)] == [None, None]
+def test_what_has_expired_is_left_out_and_is_not_a_failure(
+    agentctx: Agentctx, daemon: StubDaemon, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expired = ErrorReply(error=ErrorBody(code="expired", message="it has expired", hint=""))
+    daemon.answer("POST", "/v1/import", (200, asdict(SaveManyReply(results=[expired]))))
+    file = tmp_path / "old.jsonl"
+    file.write_text(EXPORT)
+    assert agentctx("import", str(file), "--quiet") == 0
+    out, err = capsys.readouterr()
+    assert out == "imported 0  already there 0  left out as expired 1\n"
+    assert err == ""
+
+
+def test_versions_that_are_sent_alone_expire_with_their_entry(
+    agentctx: Agentctx, daemon: StubDaemon, tmp_path: Path
+) -> None:
+    """A version alone is the last one of its request, which says when the entry expires."""
+    until = "2099-01-01T00:00:00.000Z"
+    versions = [entry(version=1, expires="2020-01-01T00:00:00.000Z"), entry(version=2, expires=until)]
+    file = tmp_path / "large.jsonl"
+    line = entry_line(ExportedEntry(entry=versions[1], versions=versions[:1], chunks=[]))
+    file.write_text(f"{header_line(history=True, vectors=False)}\n{line}\n")
+    too_large = (413, ErrorReply(error=ErrorBody(code="too_large", message="too large", hint="")))
+    saved = (200, SaveManyReply(results=[save_result()]))
+    daemon.answer("POST", "/v1/import", too_large, saved, saved)
+    assert agentctx("import", str(file), "--quiet") == 0
+    sent = [request.body["entries"] for request in daemon.seen if request.path == "/v1/import"]
+    assert [[version["expires"] for version in versions] for versions in sent[1:]] == [[until], [until]]

@@ -16,6 +16,7 @@ import hypothesis
 from hypothesis import HealthCheck, Phase
 from hypothesis.stateful import run_state_machine_as_test
 
+from agentctx.storage.records import Entry
 from agentctx.storage.sqlite import entries, idempotency
 from tests.durability.model_machine import MemoryMachine
 from tests.durability.model_memories import CoreMemory, DaemonMemory, Memory
@@ -94,6 +95,10 @@ def _history_without_the_live_one(*arguments: Any, **named: Any) -> tuple[list[A
     return _history(*arguments, **named)[0][1:], None
 
 
+def _by_the_clock(entry: Entry, now: int) -> int:
+    return now
+
+
 def _forget_the_entry_alone(conn: Any, live_seq: int, entry_id: str, **_: Any) -> int:
     """The version that was live can still be found."""
     return int(conn.execute("UPDATE entries SET live = 0 WHERE id = ?", (entry_id,)).rowcount)
@@ -103,6 +108,7 @@ _history = entries.history
 _MUTANTS: dict[str, Mutate] = {
     "a forgotten text can still be found": lambda: patch.object(entries, "_erase", _forget_the_entry_alone),
     "an edit asks for no version": lambda: patch.object(entries, "_check_version", lambda *_: None),
+    "a change is dated by a clock that went back": lambda: patch.object(Entry, "next_update", _by_the_clock),
     "history forgets": lambda: patch.object(entries, "history", _history_without_the_live_one),
     "idempotency keys are not kept": lambda: patch.object(idempotency, "remember", lambda *_: None),
 }

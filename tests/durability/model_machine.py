@@ -170,6 +170,9 @@ class MemoryMachine(RuleBasedStateMachine):
         versions = self.memory.history(known.id)
         assert [view.content for view in versions] == known.contents[::-1]
         assert [view.live for view in versions] == [True] + [False] * (known.version - 1)
+        times = [view.updated for view in versions]
+        assert times == sorted(set(times), reverse=True), "versions are not in the order of their times"
+        assert versions[0].created <= times[-1], "it was changed before it was made"
 
     @rule(pick=picks)
     def search_by_words(self, pick: int) -> None:
@@ -267,6 +270,13 @@ class MemoryMachine(RuleBasedStateMachine):
     def the_clock_is_put_back(self, minutes: int) -> None:
         """What has expired and was not removed yet is there again, and nothing else changes."""
         self._core.clock.now -= minutes * 60_000
+
+    @precondition(lambda self: self.memory.steers)
+    @rule(hours=st.sampled_from([0, 1, -1, 9_000, -9_000]))
+    def move(self, hours: int) -> None:
+        """An export goes into an empty memory on a machine whose clock is another."""
+        wrong = self._core.move(skew_ms=hours * HOUR_MS)
+        assert not wrong, wrong[0]
 
     @precondition(lambda self: self.memory.steers)
     @rule()

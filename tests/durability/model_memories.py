@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import signal
+import tempfile
 import threading
 from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager, suppress
@@ -25,6 +26,7 @@ from tests.durability.forked_daemon import ForkedDaemon
 from tests.durability.inspection import inspect_copy
 from tests.durability.kill import QUICK
 from tests.durability.provider_vectors import Judge, look
+from tests.moving import differences
 from tests.running_core import ME, running_core
 from tests.storage.drafts import HandClock
 
@@ -172,6 +174,11 @@ class CoreMemory:
 
     def sweep(self) -> None:
         self._run(self._core.storage.sweep())
+
+    def move(self, *, skew_ms: int) -> list[str]:
+        """What differs after an export was imported where the clock differs by so much."""
+        with tempfile.TemporaryDirectory(dir=self._folder) as folder:
+            return self._run(differences(self._core, Path(folder), now=self.clock() + skew_ms))
 
     @property
     def _data_dir(self) -> Path:

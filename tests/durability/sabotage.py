@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -181,6 +182,17 @@ def back_up_the_past() -> None:
     replace(backup, "keep_copy", from_the_past)
 
 
+def set_the_clock(ahead_s: int) -> Callable[[], None]:
+    """The machine's clock is wrong by so many seconds."""
+
+    def wrong() -> None:
+        seconds, nanoseconds = time.time, time.time_ns
+        replace(time, "time", lambda: seconds() + ahead_s)
+        replace(time, "time_ns", lambda: nanoseconds() + ahead_s * 1_000_000_000)
+
+    return wrong
+
+
 BROKEN: dict[str, Callable[[], None]] = {
     "acknowledge before commit": acknowledge_before_commit,
     "owe nothing": owe_nothing,
@@ -188,7 +200,11 @@ BROKEN: dict[str, Callable[[], None]] = {
     "forget half": forget_half,
 }
 
-HINDERED: dict[str, Callable[[], None]] = {"hang the provider": hang_the_provider}
+HINDERED: dict[str, Callable[[], None]] = {
+    "hang the provider": hang_the_provider,
+    "clock a year ahead": set_the_clock(365 * 86_400),
+    "clock a year behind": set_the_clock(-365 * 86_400),
+}
 CARELESS: dict[str, Callable[[], None]] = {
     "lock nothing": lock_nothing,
     "forget the queue at the end": forget_the_queue_at_the_end,

@@ -13,6 +13,7 @@ import pytest
 from agentctx import Client
 from agentctx.cli.app import run
 from agentctx.wire import EntryView
+from tests.durability.forked_daemon import ForkedDaemon
 from tests.end_to_end.daemon_process import DaemonProcess
 
 FAKE = '[embedding]\nprovider = "fake"\n'
@@ -130,7 +131,7 @@ def test_bad_lines_are_named_and_the_rest_goes_on(
         {**good, "id": "../../etc", "key": "k2"},
         {**good, "id": "01a201d0-1506-73cf-bf84-000000000003", "key": "k3", "collection": "nowhere"},
         {**good, "id": "01a201d0-1506-73cf-bf84-000000000004", "key": "k4", "content": "x" * 300_000},
-        {**good, "id": "01a201d0-1506-73cf-bf84-000000000005", "key": "k5", "updated": "2099-01-01"},
+        {**good, "id": "01a201d0-1506-73cf-bf84-000000000005", "key": "k5", "updated": "1999-01-01"},
         {
             **good,
             "id": "01a201d0-1506-73cf-bf84-000000000006",
@@ -152,6 +153,50 @@ def test_bad_lines_are_named_and_the_rest_goes_on(
         page = client.list(namespace="bad-lines")
         assert {entry.key for entry in page.entries} == {"k1", "k8"}
         assert {entry.trust for entry in page.entries} == {"external"}
+
+
+def test_what_was_saved_while_clocks_were_wrong_moves_unchanged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "x.jsonl"
+    for name in ("from", "to"):
+        (tmp_path / name).mkdir()
+    one, two = ForkedDaemon(tmp_path / "from"), ForkedDaemon(tmp_path / "to")
+    try:
+        with one.start(FAKE, broken="clock a year ahead").client() as client:
+            for key in ("edited", "left"):
+                client.save_knowledge(key, f"{key} ahead of time")
+            client.save_observation("s", "A note with a time limit.", ttl="30d")
+        one.stop()
+        with one.start(FAKE).client() as client:
+            client.save_knowledge("edited", "edited when the clock was right")
+            client.save_knowledge("gone", "It has expired there.", ttl="1h")
+            assert run(["--socket", str(one.socket), "export", str(file), "--with-history"]) == 0
+            leaving = everything(client)
+        for clock, expired in (("clock a year behind", 0), ("clock a year ahead", 1)):
+            with two.start(FAKE, broken=clock).client() as client:
+                for entry in client.list(limit=100).entries:
+                    client.forget(entry.id)
+                options = ("--include-forgotten", "--json", "--quiet")
+                capsys.readouterr()
+                assert run(["--socket", str(two.socket), "import", str(file), *options]) == 0
+                report = json.loads(capsys.readouterr().out)
+                assert (report["imported"], report["expired"], report["failed"]) == (4 - expired, expired, 0)
+                arrived = everything(client)
+            two.stop()
+            assert {entry_id: _moved(entry) for entry_id, entry in arrived.items()} == {
+                entry_id: _moved(entry)
+                for entry_id, entry in leaving.items()
+                if not (expired and entry.key == "gone")
+            }
+    finally:
+        one.end()
+        two.end()
+
+
+def _moved(entry: EntryView) -> EntryView:
+    """As it is on every machine: origin and trust become those of an import."""
+    return replace(entry, origin="import", trust="external")
 
 
 def test_what_is_newer_here_stays(daemons: tuple[DaemonProcess, DaemonProcess], tmp_path: Path) -> None:

@@ -103,3 +103,27 @@ async def test_an_import_that_is_refused_erases_nothing(storage: SqliteStorage, 
             draft("new"), entry_id=living.id, created=START_MS, updated=clock.now, owed=False
         )
     assert (await storage.census()).entries == 2
+
+
+async def test_a_newer_time_limit_is_imported(storage: SqliteStorage, clock: HandClock) -> None:
+    saved = await storage.save(draft(), owed=False)
+    until = START_MS + 60_000
+    made = await storage.import_entry(
+        draft(expires=until), entry_id=saved.id, created=START_MS, updated=START_MS + 1, owed=False
+    )
+    assert made.change is Change.ATTRIBUTES
+    entry = await storage.get(saved.id)
+    assert entry is not None
+    assert (entry.expires, entry.updated) == (until, START_MS + 1)
+
+
+async def test_changes_are_in_the_order_of_their_times_though_the_clock_goes_back(
+    storage: SqliteStorage, clock: HandClock
+) -> None:
+    saved = await storage.save(draft("one"), owed=False)
+    clock.now -= 1_000_000
+    await storage.save(draft("two"), owed=False)
+    await storage.save(draft("two", labels="deploy", attributes={"tags": []}), owed=False)
+    versions, _ = await storage.history(saved.id, limit=10)
+    assert [version.updated for version in versions] == [START_MS + 2, START_MS]
+    assert {version.created for version in versions} == {START_MS}

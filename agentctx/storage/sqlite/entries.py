@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentctx.errors import NotFound, VersionConflict
 from agentctx.sqlite.driver import Connection
@@ -31,6 +31,14 @@ from agentctx.storage.words import scope_token
 from agentctx.wire import Trust
 
 MAX_ROW = 2**63 - 1
+
+
+class Times(NamedTuple):
+    """When an entry was made, when it was changed, and when that is written."""
+
+    created: int
+    updated: int
+    now: int
 
 
 _INSERT = f"""INSERT INTO entries ({", ".join(checksums.HEAD)}, content, checksum)
@@ -62,7 +70,10 @@ def save(
         found = None
     _check_version(found[1].version if found else 0, if_version)
     if found is None:
-        saved = create(conn, draft, entry_id=uuid7(now), created=now, now=now, owed=owed, deed=deed)
+        entry_id = uuid7(now)
+        saved = create(
+            conn, draft, entry_id=entry_id, created=now, updated=now, now=now, owed=owed, deed=deed
+        )
     else:
         seq, entry = found
         draft = revision(entry, draft) if revision else draft
@@ -216,13 +227,15 @@ def create(
     *,
     entry_id: str,
     created: int,
+    updated: int,
     now: int,
     owed: bool,
     deed: audit.Deed | None = None,
 ) -> Saved:
     """Make the first version of an entry."""
     draft = provenance.judged(conn, draft, entry_id, now=now)
-    jobs = _insert_version(conn, draft, entry_id, 1, created=created, now=now, trust=draft.trust, owed=owed)
+    times = Times(created, updated, now)
+    jobs = _insert_version(conn, draft, entry_id, 1, times=times, trust=draft.trust, owed=owed)
     audit.note_change(conn, deed, draft, entry_id, 1, Change.CREATED, now=now)
     return _saved(conn, entry_id, 1, Change.CREATED, jobs, pending=bool(jobs))
 
@@ -235,9 +248,14 @@ def follow(
     *,
     now: int,
     owed: bool,
+    updated: int | None = None,
     deed: audit.Deed | None = None,
 ) -> Saved:
-    """Make of a live row what the draft says: another version, other attributes, or nothing."""
+    """Make of a live row what the draft says: another version, other attributes, or nothing.
+
+    `updated` must be later than that of `entry`; it defaults to `entry.next_update(now)`.
+    """
+    times = Times(entry.created, entry.next_update(now) if updated is None else updated, now)
     draft = provenance.judged(conn, draft, entry.id, now=now)
     trust = provenance.least_trust(entry.trust, draft.trust)
     if (draft.content, draft.session) != (entry.content, entry.session):
@@ -245,9 +263,7 @@ def follow(
         conn.execute("UPDATE entries SET live = 0 WHERE seq = ?", (seq,))
         checksums.seal(conn, seq)
         version = entry.version + 1
-        jobs = _insert_version(
-            conn, draft, entry.id, version, created=entry.created, now=now, trust=trust, owed=owed
-        )
+        jobs = _insert_version(conn, draft, entry.id, version, times=times, trust=trust, owed=owed)
         audit.note_change(conn, deed, draft, entry.id, version, Change.VERSION, now=now)
         return _saved(conn, entry.id, version, Change.VERSION, jobs, pending=bool(jobs))
     is_same = (dict(draft.attributes), draft.agent, draft.expires) == (
@@ -257,21 +273,13 @@ def follow(
     )
     if is_same and (trust == entry.trust or not draft.derived_from):
         return _saved(conn, entry.id, entry.version, Change.NONE, (), pending=entry.pending)
-    jobs = _update_attributes(conn, seq, draft, trust=trust, now=now, owed=owed)
+    jobs = _update_attributes(conn, seq, draft, times=times, trust=trust, owed=owed)
     audit.note_change(conn, deed, draft, entry.id, entry.version, Change.ATTRIBUTES, now=now)
     return _saved(conn, entry.id, entry.version, Change.ATTRIBUTES, jobs, pending=entry.pending or bool(jobs))
 
 
 def _insert_version(
-    conn: Connection,
-    draft: Draft,
-    entry_id: str,
-    version: int,
-    *,
-    created: int,
-    now: int,
-    trust: Trust,
-    owed: bool,
+    conn: Connection, draft: Draft, entry_id: str, version: int, *, times: Times, trust: Trust, owed: bool
 ) -> tuple[Job, ...]:
     scope = _scope(draft)
     head = (
@@ -291,22 +299,22 @@ def _insert_version(
         draft.origin,
         trust,
         draft.principal,
-        created,
-        now,
+        times.created,
+        times.updated,
         draft.expires,
     )
     seq = conn.execute(_INSERT, (*head, draft.content, checksums.of_head(head))).lastrowid
     assert seq is not None  # noqa: S101 - an INSERT always has one; this is for the type checker
-    return chunks.insert(conn, seq, entry_id, draft, scope, now=now, owed=owed)
+    return chunks.insert(conn, seq, entry_id, draft, scope, now=times.now, owed=owed)
 
 
 def _update_attributes(
-    conn: Connection, seq: int, draft: Draft, *, trust: Trust, now: int, owed: bool
+    conn: Connection, seq: int, draft: Draft, *, times: Times, trust: Trust, owed: bool
 ) -> tuple[Job, ...]:
-    jobs = chunks.relabel(conn, seq, draft, now=now, owed=owed)
+    jobs = chunks.relabel(conn, seq, draft, now=times.now, owed=owed)
     conn.execute(
         """UPDATE entries SET attributes = ?, agent = ?, trust = ?, updated = ?, expires = ? WHERE seq = ?""",
-        (_json(draft.attributes), draft.agent, trust, now, draft.expires, seq),
+        (_json(draft.attributes), draft.agent, trust, times.updated, draft.expires, seq),
     )
     checksums.seal(conn, seq)
     return jobs

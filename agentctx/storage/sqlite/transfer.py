@@ -10,7 +10,7 @@ from typing import Any
 from agentctx.errors import Forgotten, InvalidInput, StorageCorrupt
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import Change, Draft, Entry, Saved
-from agentctx.storage.sqlite import audit, checksums, entries
+from agentctx.storage.sqlite import audit, entries
 from agentctx.storage.sqlite.checksums import Faults
 from agentctx.storage.sqlite.rows import SELECT_ENTRY, is_expired, undamaged, verified
 from agentctx.storage.sqlite.vector_index import IN_THE_FILE
@@ -121,16 +121,12 @@ def import_entry(
         return Saved(
             id=entry.id, version=entry.version, change=change, pending=entry.pending, embedded=entry.embedded
         )
-    erased: tuple[str, ...] = ()
     if found:
-        saved = entries.follow(conn, found[0], found[1], draft, now=now, owed=owed, deed=deed)
-    else:
-        erased = _expire(conn, draft, entry_id, now)
-        saved = entries.create(conn, draft, entry_id=entry_id, created=created, now=now, owed=owed, deed=deed)
-    (seq,) = conn.execute(
-        "UPDATE entries SET updated = ? WHERE id = ? AND live = 1 RETURNING seq", (updated, saved.id)
-    ).fetchone()
-    checksums.seal(conn, seq)
+        return entries.follow(conn, *found, draft, updated=updated, now=now, owed=owed, deed=deed)
+    erased = _expire(conn, draft, entry_id, now)
+    saved = entries.create(
+        conn, draft, entry_id=entry_id, created=created, updated=updated, now=now, owed=owed, deed=deed
+    )
     return replace(saved, erased=erased)
 
 
@@ -165,7 +161,11 @@ def change_of(found: tuple[int, Entry] | None, draft: Draft, updated: int) -> Ch
         return Change.CREATED
     entry = found[1]
     is_same_text = (draft.content, draft.session) == (entry.content, entry.session)
-    is_same = is_same_text and dict(draft.attributes) == dict(entry.attributes) and draft.agent == entry.agent
+    is_same = is_same_text and (dict(draft.attributes), draft.agent, draft.expires) == (
+        dict(entry.attributes),
+        entry.agent,
+        entry.expires,
+    )
     if is_same or updated <= entry.updated:
         return Change.NONE
     return Change.ATTRIBUTES if is_same_text else Change.VERSION
