@@ -1,8 +1,10 @@
 """Which paths `.gitignore` and `.agentctxignore` leave out, decided folder by folder on the way down.
 
 That is how git does it: the last rule that matches a path decides, deeper files before shallower ones, and
-what is below an ignored folder is never looked at. pathspec translates the patterns; how rules add up is said
-here, since its own answer for a whole file of rules (`GitIgnoreSpec`) lets `*` win over a later `!*/`.
+what is below an ignored folder is never looked at.
+
+The files may be a stranger's: they are read up to a limit, and a folder with more is not ingested at all,
+since nobody can say what they would have left out.
 """
 
 from __future__ import annotations
@@ -10,57 +12,44 @@ from __future__ import annotations
 import os
 import re
 import stat
-import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import Final
 
-from pathspec.patterns.gitignore.base import GitIgnorePatternError
-from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
+from agentctx.errors import TooLarge
+from agentctx.ingest import globs
 
 GIT_FILE = ".gitignore"
 OWN_FILE = ".agentctxignore"
 IGNORE_FILES = (GIT_FILE, OWN_FILE)
 REPOSITORY = ".git"
-_CLASSES = {
-    "alnum": "a-zA-Z0-9",
-    "alpha": "a-zA-Z",
-    "digit": "0-9",
-    "lower": "a-z",
-    "upper": "A-Z",
-    "xdigit": "0-9a-fA-F",
-    "space": " \t\n\r\f\v",
-}
-"""Those that pathspec does not know by name, spelled out."""
-_CLASS = re.compile(rf"\[:({'|'.join(_CLASSES)}):\]")
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf".decode("latin-1")
 EXCLUDE_FILE = os.path.join("info", "exclude")  # noqa: PTH118 - a relative name, not a file
+MOST_BYTES: Final = 262_144
+"""Of the ignore files that hold in a folder, together."""
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf".decode("latin-1")
+_SPECIAL = re.compile(r"[*?\[\\]")
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One line of an ignore file."""
 
-    pattern: re.Pattern[str]
+    pattern: re.Pattern[str] | str
+    """The very path, where the glob has nothing special."""
     ignores: bool
     """False for a line that begins with `!`."""
     folders_only: bool
     by_name: bool
     """The pattern has no slash inside: it is about the name, in whatever folder."""
-    takes_contents: bool
-    """The pattern ends with `/**`: it is about everything below a folder, not about the folder."""
 
     def matches(self, path: str, name: str, *, is_folder: bool) -> bool:
         """Whether the rule is about this very path, relative to the folder of the ignore file."""
         if self.folders_only and not is_folder:
             return False
-        subject = _as_bytes((name if self.by_name else path) + ("/" if self.folders_only else ""))
-        match = self.pattern.search(subject)
-        if match is None:
-            return False
-        # Expressions without an anchor match anything; the others match what is below a path, too.
-        if not self.pattern.pattern.startswith("^"):
-            return True
-        return (match.end() < len(subject)) is self.takes_contents
+        subject = _as_bytes(name if self.by_name else path)
+        if isinstance(self.pattern, str):
+            return self.pattern == subject
+        return self.pattern.fullmatch(subject) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +58,8 @@ class Layer:
 
     folder: str
     rules: tuple[Rule, ...]
+    size: int
+    """Of the file, in bytes."""
     is_of_git: bool
 
     def verdict(self, path: str, name: str, *, is_folder: bool) -> bool | None:
@@ -97,20 +88,28 @@ class IgnoreRules:
     def entering(self, folder: str, names: Collection[str]) -> IgnoreRules:
         """The rules inside `folder`, which has entries of these names.
 
-        A repository begins anew: the rules of git above it are not about it.
+        A repository starts over: the rules of git above it are not about it.
+
+        Raises:
+            TooLarge: the files that hold in the folder have more than `MOST_BYTES`.
         """
         layers = list(self.layers)
+        files = [(f"{folder.rstrip('/')}/{name}", name == GIT_FILE) for name in IGNORE_FILES if name in names]
         if REPOSITORY in names:
             layers = [layer for layer in layers if not layer.is_of_git]
-            layers += _layer(folder, exclude_file(folder), is_of_git=True)
-        for name in IGNORE_FILES:
-            if name in names:
-                layers += _layer(folder, f"{folder.rstrip('/')}/{name}", is_of_git=name == GIT_FILE)
+            files.insert(0, (exclude_file(folder), True))
+        for file, is_of_git in files:
+            room = MOST_BYTES - sum(layer.size for layer in layers)
+            layers += _layer(folder, file, room, is_of_git=is_of_git)
         return replace(self, layers=tuple(layers))
 
 
 def rules_above(folder: str) -> IgnoreRules:
-    """The rules that the parents of `folder` have for it, from the root of its repository down."""
+    """The rules that the parents of `folder` have for it, from the root of its repository down.
+
+    Raises:
+        TooLarge: as `IgnoreRules.entering`.
+    """
     rules = IgnoreRules()
     for parent in _parents_in_repository(folder):
         rules = rules.entering(parent, _names_that_matter(parent))
@@ -135,29 +134,30 @@ def exclude_file(repository: str) -> str:
 
 
 def _rule(line: str) -> Rule | None:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # a bracket inside brackets
-            pattern = GitIgnoreSpecPattern(_CLASS.sub(lambda match: _CLASSES[match[1]], line))
-    except (GitIgnorePatternError, re.error):
+    if line.startswith("#"):
         return None
-    if pattern.regex is None or pattern.include is None:
-        return None
-    glob = line.removeprefix("!").rstrip()
+    text = _trimmed(line.partition("\0")[0])
+    glob = text.removeprefix("!")
     inner = glob.removesuffix("/")
-    return Rule(
-        pattern=pattern.regex,
-        ignores=pattern.include,
-        folders_only=glob.endswith("/"),
-        by_name="/" not in inner,
-        takes_contents=inner.endswith("/**"),
-    )
+    by_name = "/" not in inner
+    path = inner if by_name else inner.removeprefix("/")
+    pattern = globs.translate(path) if _SPECIAL.search(path) else path
+    return Rule(pattern, text == glob, glob != inner, by_name) if pattern else None
 
 
-def _layer(folder: str, file: str, *, is_of_git: bool) -> Iterator[Layer]:
-    rules = parse_rules(_text_of(file))
-    if rules:
-        yield Layer(folder, rules, is_of_git)
+def _trimmed(line: str) -> str:
+    """Without the spaces at its end; a backslash keeps one."""
+    end = len(line.rstrip(" "))
+    backslashes = end - len(line[:end].rstrip("\\"))
+    return line[: end + backslashes % 2]
+
+
+def _layer(folder: str, file: str, room: int, *, is_of_git: bool) -> list[Layer]:
+    text = _text_of(file)
+    if len(text) > room:
+        raise TooLarge(f"the ignore files have more than {MOST_BYTES:,} bytes")
+    rules = parse_rules(text)
+    return [Layer(folder, rules, len(text), is_of_git)] if rules else []
 
 
 def _as_bytes(path: str) -> str:
@@ -166,18 +166,24 @@ def _as_bytes(path: str) -> str:
 
 
 def _text_of(file: str) -> str:
-    """The bytes of a small file as Latin-1; empty when it cannot be read. Links and pipes are not opened."""
+    """The bytes of a file as Latin-1, as far as `MOST_BYTES` and one more; empty when it cannot be read.
+
+    Links are not followed, and nothing is waited for: a pipe may have taken the place of the file.
+    """
     try:
-        if not stat.S_ISREG(os.lstat(file).st_mode):
-            return ""
-        with open(file, "rb") as stream:  # noqa: PTH123 - paths are text here
-            return stream.read().decode("latin-1")
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as stream:  # noqa: PTH123 - a descriptor
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return ""
+            return stream.read(MOST_BYTES + 1).decode("latin-1")
     except OSError:
         return ""
 
 
 def _path_in(file: str) -> str:
-    return os.fsdecode(_text_of(file).encode("latin-1")).strip()
+    """The path that a file of git holds; "" for what is none."""
+    path = os.fsdecode(_text_of(file).encode("latin-1")).strip()
+    return "" if "\0" in path else path
 
 
 def _parents_in_repository(folder: str) -> list[str]:

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from agentctx.ingest.known import KnownFile, Labels
 from agentctx.ingest.names import MAX_SOURCE_CHARS, spell
-from agentctx.ingest.walk import Found, LeftOut, Seen, Unreadable
+from agentctx.ingest.walk import TOO_LONG, Found, LeftOut, Seen, Unreadable
 
 GONE = "gone"
 
@@ -79,7 +79,7 @@ def _by_kind(seen: Iterable[Seen]) -> tuple[dict[str, Found], dict[str, LeftOut]
     for each in seen:
         source = spell(each.path)
         if isinstance(each, Found) and len(source) > MAX_SOURCE_CHARS:
-            left_out[source] = LeftOut(each.path, f"its path is longer than {MAX_SOURCE_CHARS:,} characters")
+            left_out[source] = LeftOut(each.path, TOO_LONG)
         elif isinstance(each, Found):
             found[source] = each
         elif isinstance(each, LeftOut):

@@ -11,11 +11,13 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
+from agentctx.errors import TooLarge
 from agentctx.ingest.ignore import IgnoreRules, Rule, parse_rules, rules_above
-from agentctx.ingest.names import is_within
+from agentctx.ingest.names import MAX_SOURCE_CHARS, is_within
 
 VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".bzr", ".jj", ".pijul", "_darcs", "CVS"})
 DEFAULT_MAX_BYTES = 10_000_000
+TOO_LONG = f"its path is longer than {MAX_SOURCE_CHARS:,} characters"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +93,8 @@ def walk(root: str, selection: Selection, scopes: Collection[str] | None = None)
         root,
         selection,
         (root,) if scopes is None else scopes,
-        parse_rules("\n".join(selection.include)),
-        parse_rules("\n".join(selection.exclude)),
+        _globs(selection.include),
+        _globs(selection.exclude),
     )
     try:
         status = os.stat(root)  # noqa: PTH116 - paths are text here, they may be undecodable
@@ -102,12 +104,20 @@ def walk(root: str, selection: Selection, scopes: Collection[str] | None = None)
     if os.path.basename(root) in VERSION_CONTROL:  # noqa: PTH119 - the same
         yield LeftOut(root, "version control")
     elif stat.S_ISDIR(status.st_mode):
-        rules = rules_above(root) if selection.ignore_files else IgnoreRules()
+        try:
+            rules = rules_above(root) if selection.ignore_files else IgnoreRules()
+        except TooLarge as error:
+            yield LeftOut(root, error.message)
+            return
         task.pending.append(_Folder(root, rules, is_included=False))
         while task.pending:
             yield from _list(task, task.pending.pop())
     else:
         yield _named_file(task, status)
+
+
+def _globs(given: Sequence[str]) -> tuple[Rule, ...]:
+    return parse_rules(os.fsencode("\n".join(given)).decode("latin-1"))
 
 
 def folder_identity(path: str) -> tuple[int, int] | None:
@@ -147,7 +157,11 @@ def _list(task: _Walk, folder: _Folder) -> Iterator[Seen]:
         return
     if task.selection.ignore_files:
         names = {entry.name for entry in entries}
-        folder = folder._replace(rules=folder.rules.entering(folder.path, names))
+        try:
+            folder = folder._replace(rules=folder.rules.entering(folder.path, names))
+        except TooLarge as error:
+            yield LeftOut(folder.path, error.message)
+            return
     below: list[_Folder] = []
     for entry in entries:
         if not _concerns(entry.path, task.scopes):
@@ -172,6 +186,8 @@ def _entry(task: _Walk, entry: os.DirEntry[str], folder: _Folder) -> Seen | _Fol
     relative = _relative(task, entry)
     is_included = folder.is_included or _is_ruled(task.include, relative, entry.name, is_folder=is_folder)
     if is_folder:
+        if len(entry.path) >= MAX_SOURCE_CHARS:
+            return LeftOut(entry.path, TOO_LONG)
         return _Folder(entry.path, folder.rules, is_included)
     if task.include and not is_included:
         return LeftOut(entry.path, "not included")

@@ -1,6 +1,7 @@
 """Against git itself: what `git check-ignore` says of a tree is what the walk must do."""
 
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentctx.ingest.ignore import IgnoreRules, rules_above
+from agentctx.errors import TooLarge
+from agentctx.ingest.ignore import MOST_BYTES, IgnoreRules, Layer, parse_rules, rules_above
 
 GIT = {
     **{name: value for name, value in os.environ.items() if not name.startswith("GIT_")},
@@ -151,6 +153,89 @@ def test_any_tree_with_any_rules_is_as_git_says(files: list[str], rules: list[tu
         assert_as_git_says(root)
 
 
+ATOMS = st.sampled_from(
+    [
+        *(
+            "a",
+            "b",
+            "ab",
+            "é",
+            "-",
+            " ",
+            "\\ ",
+            "#",
+            "!",
+            "{",
+            "$",
+            "?",
+            "/",
+            "/",
+            "*",
+            "**/",
+            "/**",
+            "/**/",
+            "***",
+        ),
+        *(
+            "[ab]",
+            "[!a]",
+            "[^b]",
+            "[a-c]",
+            "[]a]",
+            "[]-a]",
+            "[a-]",
+            "[--0]",
+            "[a/b]",
+            "[\\]]",
+            "[a-\\c]",
+            "[é]",
+        ),
+        *(
+            "[[:alpha:]]",
+            "[![:punct:]]",
+            "[[:space:]b]",
+            "[[:]",
+            "[[:none:]]",
+            "[z-a]",
+            "[a",
+            "\\a",
+            "\\*",
+            "\\",
+        ),
+    ]
+)
+GLOBS = st.lists(ATOMS, min_size=1, max_size=6).map("".join)
+NAME_CHARS = st.text(alphabet="ab-] #!é*\\$", min_size=1, max_size=3)
+PATHS = st.lists(NAME_CHARS, min_size=1, max_size=4).map("/".join)
+_OF_OLD_GITS = re.compile(r"[^/*\]][*]{2,}/")
+"""Gits before 2.53 take `a**/b` for `a` and then `**/b`, unlike what they document."""
+
+
+@given(
+    st.lists(GLOBS.filter(lambda glob: not _OF_OLD_GITS.search(glob)), min_size=1, max_size=4),
+    st.sets(PATHS, min_size=20),
+)
+@settings(max_examples=100)
+def test_any_glob_is_to_any_path_what_it_is_to_git(globs: list[str], paths: set[str]) -> None:
+    text = "\n".join(globs)
+    with tempfile.TemporaryDirectory() as folder:
+        git(Path(folder), "init", "-q")
+        plant(Path(folder), {".gitignore": text})
+        asked = "".join(f"{path}\0" for path in paths)
+        said = git(Path(folder), "check-ignore", "-z", "--no-index", "--stdin", stdin=asked)
+    rules = parse_rules(os.fsencode(text).decode("latin-1"))
+    layer = Layer("/", rules, len(text), is_of_git=True)
+    assert {path for path in paths if _is_ignored(IgnoreRules((layer,)), path)} == {*said.split("\0")} - {""}
+
+
+def _is_ignored(rules: IgnoreRules, path: str) -> bool:
+    """Whether the path, a file, or a folder on the way to it is."""
+    return any(
+        rules.ignores(f"/{part}", part.rpartition("/")[2], is_folder=part != path)
+        for part in _beginnings(path)
+    )
+
+
 def _beginnings(file: str) -> list[str]:
     parts = file.split("/")
     return ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
@@ -211,4 +296,21 @@ def test_ignore_files_that_are_no_files_are_not_opened(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / ".gitignore").symlink_to(tmp_path / "rules")
     plant(tmp_path, {"rules": "*\n", "sub/a": ""})
+    assert not any(ignored for _, ignored in ours(str(tmp_path)))
+
+
+def test_ignore_files_are_read_up_to_a_limit_that_all_share(tmp_path: Path) -> None:
+    line = "a-name-that-does-not-occur\n"
+    half = line * (MOST_BYTES // 2 // len(line) + 1)
+    plant(tmp_path, {"one/.gitignore": half, "one/two/.gitignore": half, "three/.gitignore": half * 3})
+    rules = IgnoreRules().entering(str(tmp_path / "one"), {".gitignore"})
+    with pytest.raises(TooLarge):
+        rules.entering(str(tmp_path / "one" / "two"), {".gitignore"})
+    with pytest.raises(TooLarge):
+        IgnoreRules().entering(str(tmp_path / "three"), {".gitignore"})
+
+
+@pytest.mark.parametrize("pointer", ["gitdir: a\0b", "gitdir: " + "x/" * 5_000, "\udcff", "gitdir: /dev"])
+def test_a_git_file_that_leads_nowhere_has_no_rules(tmp_path: Path, pointer: str) -> None:
+    plant(tmp_path, {".git": pointer, "a": ""})
     assert not any(ignored for _, ignored in ours(str(tmp_path)))

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.ingest.walk import Found, LeftOut, Selection, Unreadable, walk
+from agentctx.ingest.ignore import MOST_BYTES
+from agentctx.ingest.names import MAX_SOURCE_CHARS
+from agentctx.ingest.walk import TOO_LONG, Found, LeftOut, Selection, Unreadable, walk
 
 
 def plant(root: Path, *names: str, text: str = "text\n") -> None:
@@ -150,3 +152,28 @@ def test_scopes_narrow_the_walk_and_the_rules_on_the_way_still_hold(tmp_path: Pa
     assert seen(tmp_path, ["a/b"]) == {"a/b/c.md": "found", "a/b/d.log": "ignored"}
     assert seen(tmp_path, ["a/e.md", "gone"]) == {"a/e.md": "found"}
     assert seen(tmp_path, ["build/g.md"]) == {"build": "ignored"}
+
+
+def test_a_folder_with_more_rules_than_are_read_is_left_out_whole(tmp_path: Path) -> None:
+    plant(tmp_path, "a.md", "sub/b.md", "sub/deep/c.md")
+    (tmp_path / "sub" / ".gitignore").write_text("x\n" * MOST_BYTES)
+    outcome = seen(tmp_path)
+    assert outcome["a.md"] == "found"
+    assert "ignore files" in outcome["sub"]
+    assert not {"sub/b.md", "sub/deep/c.md"} & outcome.keys()
+    assert "ignore files" in seen(tmp_path / "sub" / "deep" / "..")["."]
+
+
+def test_globs_are_compared_byte_by_byte_beyond_ascii(tmp_path: Path) -> None:
+    plant(tmp_path, "Größe.md", "Grüße.md")
+    assert seen(tmp_path, include=("Größe*",)) == {"Größe.md": "found", "Grüße.md": "not included"}
+
+
+def test_folders_deeper_than_a_source_may_be_are_not_entered(tmp_path: Path) -> None:
+    folder, depth = tmp_path, 0
+    while len(str(folder)) < MAX_SOURCE_CHARS:
+        folder, depth = folder / ("d" * 200), depth + 1
+    folder.mkdir(parents=True)
+    ((path, reason),) = seen(tmp_path).items()
+    assert path.count("/") == depth - 1
+    assert reason == TOO_LONG
