@@ -18,11 +18,17 @@ from agentctx.config.schema import ProxySettings, Settings
 from agentctx.daemon.capture import Capture
 from agentctx.daemon.service import DaemonService
 from agentctx.errors import ConfigInvalid
-from agentctx.model_adapters.context_source import ContextQuestion, GivenContext
+from agentctx.model_adapters.context_source import (
+    MOST_PRESENT_BYTES,
+    ContextQuestion,
+    GivenContext,
+    latest,
+)
 from agentctx.model_adapters.conversation import ConversationMemory, RecentConversations
 from agentctx.model_adapters.injector import Failures, Injector
 from agentctx.proxy.access import NamespaceAccess, TokenAccess, read_token, token_file
 from agentctx.proxy.app import PREFIX, Proxy, nobody_listens
+from agentctx.proxy.bodies import Bodies
 from agentctx.proxy.upstream import Upstreams
 from agentctx.server.service import Peer, Service
 from agentctx.telemetry.base import Telemetry
@@ -35,10 +41,12 @@ _MOST_PEERS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class ServiceContextSource:
-    """What the daemon answers this peer."""
+    """What the daemon answers this peer. Of a long conversation it is given the latest texts."""
 
     service: Service
     peer: Peer
+    most_present: int = MOST_PRESENT_BYTES
+    """Bytes of them; no more than the characters that the daemon compares with."""
 
     async def context(self, question: ContextQuestion, /) -> GivenContext:
         reply = await self.service.context(
@@ -47,7 +55,7 @@ class ServiceContextSource:
                 namespace=question.scope.namespace or DEFAULT_NAMESPACE,
                 session=question.scope.session,
                 position=question.position,
-                present=list(question.present),
+                present=latest(question.present, self.most_present),
             ),
             self.peer,
         )
@@ -72,8 +80,9 @@ class Injectors:
 
     def of(self, peer: Peer) -> Injector:
         """For one call of this peer."""
+        most_present = min(MOST_PRESENT_BYTES, self._settings.limits.max_present_chars)
         return Injector(
-            ServiceContextSource(self._service, peer),
+            ServiceContextSource(self._service, peer, most_present),
             position=self._settings.proxy.position,
             deadline_s=self._settings.injection.deadline_ms / 1_000,
             conversations=self._memory(peer.uid),
@@ -122,6 +131,7 @@ async def open_proxy(
         read_timeout_s=proxy.read_timeout_s,
         use_environment_proxies=proxy.use_environment_proxies,
     )
+    bodies = Bodies(deadline_s=settings.injection.deadline_ms / 1_000)
     injectors = Injectors(guarded, settings, telemetry)
     core.tell_erased(injectors.forget)
     access.tell_changed(injectors.forget_users)
@@ -132,6 +142,7 @@ async def open_proxy(
 
     app = Proxy(
         upstreams,
+        bodies,
         injectors.of if settings.embedding.rag.enabled else None,
         keys=_keys(proxy),
         listen=capture.listen if proxy.capture else nobody_listens,
@@ -140,6 +151,7 @@ async def open_proxy(
         yield NamespaceAccess(app, require=require, default=DEFAULT_NAMESPACE)
     finally:
         await upstreams.aclose()
+        await bodies.aclose()
         await capture.aclose()
 
 

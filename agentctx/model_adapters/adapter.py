@@ -12,6 +12,7 @@ from agentctx.model_adapters.base import ModelAdapter, ModelRequest
 from agentctx.model_adapters.context_source import ContextSource
 from agentctx.model_adapters.conversation import ConversationMemory
 from agentctx.model_adapters.dialects.base import Dialect
+from agentctx.model_adapters.dialects.content import Body
 from agentctx.model_adapters.dialects.registry import find_dialect
 from agentctx.model_adapters.injector import DEADLINE_S, Injector, Prepared
 from agentctx.model_adapters.scope import NO_HEADERS, Scope, scope_of
@@ -22,7 +23,7 @@ from agentctx.wire.names import InjectionPosition
 @dataclass(frozen=True, slots=True)
 class _Call:
     request: ModelRequest
-    prepared: Prepared
+    prepared: Prepared[Body]
     scope: Scope
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from agentctx.model_adapters.dialects.base import Dialect, Reading
+from agentctx.model_adapters.dialects.base import Dialect
 from agentctx.model_adapters.dialects.content import Body
 from agentctx.model_adapters.scope import Scope
 
@@ -61,17 +61,15 @@ class ConversationMemory(Protocol):
         ...
 
 
-def conversation_key(
-    dialect: Dialect, body: Body, scope: Scope, reading: Reading | None = None
-) -> str | None:
+def conversation_key(named: str | None, scope: Scope) -> str | None:
     """Under which key a call's blocks are kept; None if the body has no conversation.
 
     What names the conversation is, in this order: a session (argument or header), the client's own session,
-    the API's own state, the first messages. Namespace and agent are always part of it, so that no block ever
-    crosses a namespace.
+    and `named`, by what the body holds: the API's own state, or the first messages. Namespace and agent are
+    always part of it, so that no block ever crosses a namespace.
     """
-    named = f"session:{scope.conversation}" if scope.conversation else dialect.conversation_key(body, reading)
-    return None if named is None else _scoped(named, scope)
+    name = f"session:{scope.conversation}" if scope.conversation else named
+    return None if name is None else _scoped(name, scope)
 
 
 def reply_key(dialect: Dialect, body: Body, scope: Scope, reply: object) -> str | None:

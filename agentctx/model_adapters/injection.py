@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agentctx.model_adapters.conversation import Conversation
@@ -30,6 +30,22 @@ class Plan:
         return None if self.turn is None else self.turn.hash
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a body asks for, without the body."""
+
+    question: str | None = None
+    """What to retrieve for; None: nothing new is wanted."""
+    turn: str | None = None
+    """The hash of the user turn that is being answered; None where the body has none."""
+    is_tool_round: bool = False
+    """Whether the call continues a turn whose question was asked before: a tool has answered."""
+    conversation: str | None = None
+    """Which conversation it belongs to, by what it holds; None for a body without turns."""
+    texts: Sequence[str] = ()
+    """What the model reads before it answers, or the last of it; empty where nothing is asked."""
+
+
 def plan(dialect: Dialect, body: Body) -> Plan:
     """What a call asks for: nothing where the block would have no place."""
     reading = dialect.read(body)
@@ -38,31 +54,37 @@ def plan(dialect: Dialect, body: Body) -> Plan:
     return Plan(reading=reading, question=None if question is None else shortened(question), turn=turn)
 
 
-def to_retrieve(planned: Plan, given: Conversation) -> str | None:
+def asked_of(dialect: Dialect, body: Body, planned: Plan) -> Asked:
+    """What the body asks for, as its plan says."""
+    return Asked(
+        question=planned.question,
+        turn=planned.turn_hash,
+        is_tool_round=planned.reading.is_tool_round,
+        conversation=dialect.conversation_key(body, planned.reading),
+        texts=() if planned.question is None else _texts_before_answer(planned),
+    )
+
+
+def to_retrieve(asked: Asked, given: Conversation) -> str | None:
     """The question that the source is asked now.
 
     None in a tool round whose question was answered before, with a block or without: that answer stands for
     the whole turn. Where it is unknown (a restart, a conversation dropped from memory, a source that failed)
     the tool round asks what its user turn asked.
     """
-    is_answered = planned.reading.is_tool_round and planned.turn_hash in given.answered
-    return None if is_answered else planned.question
+    return None if asked.is_tool_round and asked.turn in given.answered else asked.question
 
 
-def texts_present(planned: Plan, position: InjectionPosition, given: Conversation) -> list[str]:
+def texts_present(asked: Asked, position: InjectionPosition, given: Conversation) -> Sequence[str]:
     """What the model reads before it answers, so that retrieval repeats none of it, in the order of the body.
 
-    What tools answered since does not count: a tool round that has to ask again gets the block of the call
-    that asked first, and so leaves the vendor's cache whole. At the tail the blocks that are given again
-    count; the one of the present turn does not, since it may be replaced.
+    At the tail the blocks that are given again count; the one of the present turn does not, since it may be
+    replaced.
     """
-    if planned.turn is None:
-        return planned.reading.texts
-    texts = planned.reading.texts_before_answer(planned.turn)
     if position == "system":
-        return texts
-    earlier = [block for name, block in given.blocks.items() if name != planned.turn_hash]
-    return [*texts, *earlier]
+        return asked.texts
+    earlier = [block for name, block in given.blocks.items() if name != asked.turn]
+    return [*asked.texts, *earlier]
 
 
 def inject(
@@ -95,6 +117,15 @@ def shortened(question: str, most: int = MOST_QUESTION_CHARS) -> str:
         return valid
     half = (most - len(_ELLIPSIS)) // 2
     return f"{valid[:half]}{_ELLIPSIS}{valid[-half:]}"
+
+
+def _texts_before_answer(planned: Plan) -> list[str]:
+    """What tools answered since does not count: a tool round that has to ask again gets the block of the call
+    that asked first, and so leaves the vendor's cache whole.
+    """
+    if planned.turn is None:
+        return planned.reading.texts
+    return planned.reading.texts_before_answer(planned.turn)
 
 
 def _question(reading: Reading, turn: UserTurn) -> str | None:

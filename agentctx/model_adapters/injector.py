@@ -7,9 +7,10 @@ import logging
 from collections import Counter
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from agentctx.errors import AgentctxError, DeadlineExceeded
+from agentctx.model_adapters.call import ModelCall, ParsedCall
 from agentctx.model_adapters.context_source import ContextQuestion, ContextSource, GivenContext
 from agentctx.model_adapters.conversation import (
     Conversation,
@@ -20,13 +21,15 @@ from agentctx.model_adapters.conversation import (
 )
 from agentctx.model_adapters.dialects.base import Dialect
 from agentctx.model_adapters.dialects.content import Body
-from agentctx.model_adapters.injection import inject, plan, texts_present, to_retrieve
+from agentctx.model_adapters.injection import texts_present, to_retrieve
 from agentctx.model_adapters.scope import Scope
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.telemetry.labels import failure_code
 from agentctx.wire.names import InjectionPosition
 
 DEADLINE_S = 0.3
+
+B = TypeVar("B")
 
 NEW = "new"
 """A block was retrieved for this call."""
@@ -42,10 +45,10 @@ NO_PLACE = "no_place"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class Prepared(Generic[B]):
     """A call that can go out."""
 
-    body: Body
+    body: B
     """The very object that came in when nothing was injected."""
     outcome: str
     """`new`, `again`, or why this call's question has no block: a constant above, or an error code."""
@@ -104,17 +107,21 @@ class Injector:
         self.outcomes: Counter[str] = Counter()
         """How many calls ended with each outcome."""
 
-    async def prepare(self, dialect: Dialect, body: Body, scope: Scope) -> Prepared:
+    async def prepare(self, dialect: Dialect, body: Body, scope: Scope) -> Prepared[Body]:
+        """As `prepare_call`, for a body that is parsed already."""
+        return await self.prepare_call(ParsedCall(dialect, body), scope)
+
+    async def prepare_call(self, call: ModelCall[B], scope: Scope) -> Prepared[B]:
         """The call with its context. Raises nothing but the caller's own cancellation."""
         try:
-            prepared = await self._given(dialect, body, scope)
+            prepared = await self._given(call, scope)
         except Exception as error:  # noqa: BLE001 - not even a bug of ours fails an LLM call
             self._failures.tell(error)
-            prepared = Prepared(body=body, outcome=failure_code(error))
+            prepared = Prepared(body=call.body, outcome=failure_code(error))
         self._tell(prepared.outcome)
         return prepared
 
-    def replied(self, dialect: Dialect, prepared: Prepared, scope: Scope, reply: Any) -> bool:
+    def replied(self, dialect: Dialect, prepared: Prepared[Body], scope: Scope, reply: Any) -> bool:
         """Note the reply of a call, or an event of its stream; True as soon as there is no more to note."""
         if prepared.key is None:
             return True
@@ -127,34 +134,33 @@ class Injector:
             return True
         return key is not None
 
-    async def _given(self, dialect: Dialect, body: Body, scope: Scope) -> Prepared:
+    async def _given(self, call: ModelCall[B], scope: Scope) -> Prepared[B]:
         if scope.is_off:
-            return Prepared(body=body, outcome=OFF)
-        planned = plan(dialect, body)
-        key = conversation_key(dialect, body, scope, planned.reading)
+            return Prepared(body=call.body, outcome=OFF)
+        asked = await call.read()
+        key = conversation_key(asked.conversation, scope)
         given = Conversation() if key is None else self._conversations.recall(key)
         context, failure = None, None
-        text = to_retrieve(planned, given)
+        text = to_retrieve(asked, given)
         if text is not None:
-            present = texts_present(planned, self._position, given)
             question = ContextQuestion(
                 text=text,
                 scope=scope,
                 position=self._position,
-                present=present,
+                present=texts_present(asked, self._position, given),
                 deadline_s=self._deadline_s,
             )
             context, failure = await self._retrieved(question)
         new = None if context is None else context.block
-        injected = inject(dialect, body, position=self._position, planned=planned, given=given, new=new)
-        if key is not None and text is not None and planned.turn is not None:
-            self._remember(key, planned.turn.hash, context)
+        injected = await call.inject(self._position, given, new)
+        if key is not None and text is not None and asked.turn is not None:
+            self._remember(key, asked.turn, context)
         return Prepared(
             body=injected,
-            outcome=failure or _outcome(text, new, is_changed=injected is not body),
+            outcome=failure or _outcome(text, new, is_changed=injected is not call.body),
             context=context,
             key=key,
-            turn=planned.turn_hash,
+            turn=asked.turn,
             ids=_entries_of(context, given),
         )
 

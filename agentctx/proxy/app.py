@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-import structlog
 from starlette.types import Receive, Scope, Send
 
 from agentctx.errors import NotFound, UpstreamFailed
@@ -15,15 +14,14 @@ from agentctx.model_adapters.dialects.base import Dialect
 from agentctx.model_adapters.injector import Injector, Prepared
 from agentctx.model_adapters.scope import Scope as CallScope
 from agentctx.model_adapters.scope import scope_of
-from agentctx.proxy.body import readable_body, written_body
+from agentctx.proxy.bodies import Bodies
+from agentctx.proxy.body import is_encoded
 from agentctx.proxy.headers import INJECTION_HEADER, readable, returned
 from agentctx.proxy.upstream import UpstreamRequest, Upstreams
 from agentctx.proxy.vendors import VENDORS, Headers, Vendor
 
 if TYPE_CHECKING:
     import httpx
-
-_log = structlog.get_logger("agentctx.proxy")
 
 PREFIX = "/proxy/"
 
@@ -47,7 +45,7 @@ class Exchange:
     peer: Any
     scope: CallScope
     dialect: Dialect
-    prepared: Prepared
+    prepared: Prepared[bytes]
     status: int
     headers: Mapping[str, str]
     """Of the reply, names in lower case."""
@@ -69,7 +67,7 @@ class _Call:
     request: UpstreamRequest
     scope: CallScope
     dialect: Dialect | None = None
-    prepared: Prepared | None = None
+    prepared: Prepared[bytes] | None = None
 
 
 class Proxy:
@@ -81,6 +79,7 @@ class Proxy:
 
     Args:
         upstreams: the way to the vendors.
+        bodies: where the bodies of calls are read.
         injector_of: the injector for the peer of a connection; None switches injection off.
         keys: the operator's keys by vendor, for requests that bring none.
         listen: is asked for a listener to each reply of a call that could take context.
@@ -89,12 +88,14 @@ class Proxy:
     def __init__(
         self,
         upstreams: Upstreams,
+        bodies: Bodies,
         injector_of: Callable[[Any], Injector] | None,
         *,
         keys: Mapping[str, str] | None = None,
         listen: Listening = nobody_listens,
     ) -> None:
         self._upstreams = upstreams
+        self._bodies = bodies
         self._injector_of = injector_of
         self._keys = dict(keys or {})
         self._listen = listen
@@ -118,22 +119,15 @@ class Proxy:
         return [*headers, vendor.key_line(key)] if key and not vendor.has_key(headers) else headers
 
     async def _prepared(self, vendor: Vendor, request: UpstreamRequest, headers: Headers, peer: Any) -> _Call:
-        call_scope = scope_of(readable(headers))
+        call = _Call(vendor=vendor, request=request, scope=scope_of(readable(headers)))
         path = request.target.partition(b"?")[0].decode("latin-1")
         dialect = vendor.dialect_of(request.method, path)
-        body = None if dialect is None else readable_body(request.body, headers)
-        call = _Call(vendor=vendor, request=request, scope=call_scope)
-        if dialect is None or body is None or self._injector_of is None:
+        if dialect is None or self._injector_of is None or is_encoded(headers):
             return call
-        prepared = await self._injector_of(peer).prepare(dialect, body, call_scope)
-        outgoing = request.body if prepared.body is body else _written(prepared.body, request.body)
-        return _Call(
-            vendor=vendor,
-            request=_with_body(request, outgoing),
-            scope=call_scope,
-            dialect=dialect,
-            prepared=prepared,
-        )
+        async with self._bodies.call(dialect, request.body) as body:
+            prepared = await self._injector_of(peer).prepare_call(body, call.scope)
+        outgoing = replace(request, body=prepared.body)
+        return replace(call, request=outgoing, dialect=dialect, prepared=prepared)
 
     async def _pass_on(self, call: _Call, peer: Any, send: Send) -> None:
         async with self._upstreams.send(call.request) as reply:
@@ -203,25 +197,7 @@ async def _read(receive: Receive) -> bytes:
             return b"".join(parts)
 
 
-def _written(body: Mapping[str, Any], original: bytes) -> bytes:
-    try:
-        return written_body(body)
-    except ValueError as error:
-        _log.warning("context_left_out", reason="body", error=str(error))
-        return original
-
-
-def _with_body(request: UpstreamRequest, body: bytes) -> UpstreamRequest:
-    return UpstreamRequest(
-        vendor=request.vendor,
-        method=request.method,
-        target=request.target,
-        headers=request.headers,
-        body=body,
-    )
-
-
-def _receipt_line(prepared: Prepared | None) -> list[tuple[bytes, bytes]]:
+def _receipt_line(prepared: Prepared[bytes] | None) -> list[tuple[bytes, bytes]]:
     injection_id = prepared.context.injection_id if prepared and prepared.context else None
     return [(INJECTION_HEADER.lower().encode(), injection_id.encode())] if injection_id else []
 

@@ -1,40 +1,98 @@
-"""Bodies of requests: bytes to a mapping and back. What cannot be read is not touched. Pure."""
+"""Bodies of requests: bytes in, bytes with blocks out. Pure, so that it runs in any process."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
+from agentctx.errors import InvalidInput, TooLarge
+from agentctx.model_adapters.call import ParsedCall
+from agentctx.model_adapters.conversation import Conversation
+from agentctx.model_adapters.dialects.base import Dialect
+from agentctx.model_adapters.injection import Asked
 from agentctx.proxy.vendors import Headers
 from agentctx.wire.json_values import holds_too_many
+from agentctx.wire.names import InjectionPosition
+
+MAX_VALUES: Final = 200_000
+"""In a body that takes context: 20,000 messages of 10 values are more than any model reads, and take some
+100 MB once they are parsed.
+"""
 
 
-def readable_body(data: bytes, headers: Headers) -> Mapping[str, Any] | None:
-    """The JSON object of a request in UTF-8; None for anything else, a compressed one included, and for one
-    of so many values that reading it would hold up everybody else.
+class JsonBody:
+    """The body of one request in UTF-8. `asked` comes before `with_blocks`."""
+
+    def __init__(self, dialect: Dialect, data: bytes) -> None:
+        self._dialect = dialect
+        self._data = data
+        self._call: ParsedCall | None = None
+
+    def asked(self) -> Asked:
+        """What it asks for.
+
+        Raises:
+            InvalidInput: it is not a JSON object.
+            TooLarge: it holds more than `MAX_VALUES` values.
+        """
+        self._call = ParsedCall(self._dialect, parsed_body(self._data))
+        return self._call.asked()
+
+    def with_blocks(self, position: InjectionPosition, given: Conversation, new: str | None) -> bytes:
+        """The body with its blocks; the very bytes that came in where none is put into it.
+
+        Raises:
+            InvalidInput: it holds what JSON cannot, such as a number beyond a double.
+        """
+        call = self._call or ParsedCall(self._dialect, parsed_body(self._data))
+        changed = call.with_blocks(position, given, new)
+        return self._data if changed is call.body else written_body(changed)
+
+
+def is_encoded(headers: Headers) -> bool:
+    """Whether the body is compressed, so that it is passed on unread."""
+    return any(
+        name == b"content-encoding" and value.strip().lower() != b"identity" for name, value in headers
+    )
+
+
+def parsed_body(data: bytes) -> Mapping[str, Any]:
+    """The JSON object that the bytes are.
+
+    Raises:
+        InvalidInput: they are not one.
+        TooLarge: it holds more than `MAX_VALUES` values.
     """
-    if any(name == b"content-encoding" and value.strip().lower() != b"identity" for name, value in headers):
-        return None
     try:
         text = data.decode()
-        body = None if holds_too_many(text) else json.loads(text)
+        if holds_too_many(text, MAX_VALUES):
+            raise TooLarge(f"The request body holds more than {MAX_VALUES} values.")
+        body = json.loads(text)
     except (ValueError, RecursionError):
-        return None
-    return body if isinstance(body, dict) else None
+        raise _unreadable() from None
+    if not isinstance(body, dict):
+        raise _unreadable()
+    return body
 
 
 def written_body(body: Mapping[str, Any]) -> bytes:
     """JSON in UTF-8, every value as it was; half a surrogate pair stays an escape.
 
     Raises:
-        ValueError: it holds what JSON cannot, such as a number beyond a double.
+        InvalidInput: it holds what JSON cannot, such as a number beyond a double.
     """
     try:
         return _dumped(body, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         return _dumped(body, ensure_ascii=True).encode()
+    except ValueError:
+        raise InvalidInput("The request body holds a number that JSON cannot.") from None
 
 
 def _dumped(body: Mapping[str, Any], *, ensure_ascii: bool) -> str:
     return json.dumps(body, ensure_ascii=ensure_ascii, allow_nan=False, separators=(",", ":"))
+
+
+def _unreadable() -> InvalidInput:
+    return InvalidInput("The request body is not a JSON object in UTF-8.")

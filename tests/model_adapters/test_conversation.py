@@ -6,12 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.model_adapters.conversation import RecentConversations, conversation_key, reply_key
+from agentctx.model_adapters.dialects.base import Dialect
+from agentctx.model_adapters.dialects.content import Body
 from agentctx.model_adapters.dialects.registry import find_dialect
 from agentctx.model_adapters.scope import Scope
 
 CHAT = find_dialect("openai_chat")
 RESPONSES = find_dialect("openai_responses")
 BODY = {"messages": [{"role": "user", "content": "hi"}]}
+
+
+def key_of(dialect: Dialect, body: Body, scope: Scope) -> str | None:
+    return conversation_key(dialect.conversation_key(body), scope)
 
 
 def test_blocks_come_back_in_the_order_they_were_given() -> None:
@@ -111,18 +117,18 @@ def test_links_are_bounded_too() -> None:
 
 def test_the_session_goes_before_what_the_body_says() -> None:
     chained = {"previous_response_id": "r", "input": "hi"}
-    by_session = conversation_key(RESPONSES, chained, Scope(conversation="s"))
-    assert by_session == conversation_key(RESPONSES, {"input": "ho"}, Scope(conversation="s"))
-    assert by_session != conversation_key(RESPONSES, chained, Scope())
+    by_session = key_of(RESPONSES, chained, Scope(conversation="s"))
+    assert by_session == key_of(RESPONSES, {"input": "ho"}, Scope(conversation="s"))
+    assert by_session != key_of(RESPONSES, chained, Scope())
 
 
 def test_namespaces_and_agents_never_share_a_conversation() -> None:
     scopes = [Scope(), Scope(namespace="n"), Scope(agent="n"), Scope(namespace="n", agent="n")]
-    assert len({conversation_key(CHAT, BODY, scope) for scope in scopes}) == 4
+    assert len({key_of(CHAT, BODY, scope) for scope in scopes}) == 4
 
 
 def test_a_body_that_cannot_be_read_has_no_conversation() -> None:
-    assert conversation_key(CHAT, {}, Scope()) is None
+    assert key_of(CHAT, {}, Scope()) is None
 
 
 def test_only_state_of_the_api_goes_on_by_replies() -> None:

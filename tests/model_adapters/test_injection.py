@@ -14,6 +14,8 @@ from agentctx.model_adapters.dialects.base import Dialect
 from agentctx.model_adapters.dialects.registry import DIALECTS
 from agentctx.model_adapters.injection import (
     MOST_QUESTION_CHARS,
+    Asked,
+    asked_of,
     inject,
     plan,
     shortened,
@@ -99,20 +101,24 @@ def test_a_tool_round_has_the_block_of_its_question_again(dialect: Dialect, samp
     assert samples.user_texts(injected(dialect, samples.tool_round(), "tail", given)) == [FIRST, ONE]
 
 
+def asked_by(dialect: Dialect, body: dict[str, Any]) -> Asked:
+    return asked_of(dialect, body, plan(dialect, body))
+
+
 def test_a_tool_round_asks_what_its_turn_asked_unless_that_was_answered(
     dialect: Dialect, samples: Samples
 ) -> None:
-    planned = plan(dialect, samples.tool_round())
-    assert planned.turn_hash == plan(dialect, samples.asked()).turn_hash
-    assert to_retrieve(planned, Conversation()) == FIRST
-    assert to_retrieve(planned, Conversation(answered={"another turn"})) == FIRST
-    assert to_retrieve(planned, Conversation(answered={planned.turn_hash or ""})) is None
-    assert to_retrieve(plan(dialect, samples.picture_alone()), Conversation()) is None
+    asked = asked_by(dialect, samples.tool_round())
+    assert asked.turn == asked_by(dialect, samples.asked()).turn
+    assert to_retrieve(asked, Conversation()) == FIRST
+    assert to_retrieve(asked, Conversation(answered={"another turn"})) == FIRST
+    assert to_retrieve(asked, Conversation(answered={asked.turn or ""})) is None
+    assert to_retrieve(asked_by(dialect, samples.picture_alone()), Conversation()) is None
 
 
 def test_a_question_sent_again_is_asked_again(dialect: Dialect, samples: Samples) -> None:
-    planned = plan(dialect, samples.asked())
-    assert to_retrieve(planned, Conversation(answered={planned.turn_hash or ""})) == FIRST
+    asked = asked_by(dialect, samples.asked())
+    assert to_retrieve(asked, Conversation(answered={asked.turn or ""})) == FIRST
 
 
 @pytest.mark.parametrize("position", POSITIONS)
@@ -120,7 +126,7 @@ def test_what_tools_answered_changes_nothing_of_what_is_present(
     dialect: Dialect, samples: Samples, position: Position
 ) -> None:
     present = [
-        texts_present(plan(dialect, body), position, Conversation())
+        texts_present(asked_by(dialect, body), position, Conversation())
         for body in (samples.asked(), samples.tool_round())
     ]
     assert present[0] == present[1] == dialect.texts(samples.asked())
@@ -153,9 +159,10 @@ def test_a_tool_round_whose_question_the_api_keeps_has_the_block_given_last() ->
 
 def test_blocks_that_are_given_again_are_present(dialect: Dialect, samples: Samples) -> None:
     given, body = first_given(dialect, samples), samples.continued()
-    assert texts_present(plan(dialect, body), "tail", given) == [*dialect.texts(body), ONE]
-    assert texts_present(plan(dialect, body), "system", given) == dialect.texts(body)
-    assert ONE not in texts_present(plan(dialect, samples.asked()), "tail", given)
+    texts, asked = dialect.texts(body), asked_by(dialect, body)
+    assert texts_present(asked, "tail", given) == [*texts, ONE]
+    assert texts_present(asked, "system", given) == texts
+    assert ONE not in texts_present(asked_by(dialect, samples.asked()), "tail", given)
 
 
 @given(st.text(max_size=30), st.integers(10, 20))

@@ -229,6 +229,31 @@ async def test_a_picture_fits_through_and_a_save_does_not(proxy: RunningProxy) -
     assert refused.status_code == 413
 
 
+async def test_a_large_body_gets_its_context_and_is_not_parsed_in_the_daemon(
+    proxy: RunningProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[bytes] = []
+    monkeypatch.setattr("agentctx.proxy.body.parsed_body", parsed.append)
+    turns = [{"role": role, "content": "x" * 40_000} for role in ("user", "assistant")] * 10
+    async with proxy.over_socket() as http:
+        reply = await http.post(
+            OPENAI, headers=KEY, json={"model": "m", "messages": [*turns, *asked()["messages"]]}
+        )
+    assert reply.status_code == 200
+    assert HEADING in proxy.last.body.decode()
+    assert proxy.last_body["messages"][:20] == turns
+    assert parsed == []
+
+
+async def test_a_conversation_longer_than_is_compared_gets_its_context(tmp_path: Path) -> None:
+    turns = [{"role": role, "content": "x" * 100} for role in ("user", "assistant")] * 10
+    body = {"model": "m", "messages": [*turns, *asked()["messages"]]}
+    async with running_proxy(tmp_path, limits={"max_present_chars": 500}) as proxy:
+        async with proxy.over_socket() as http:
+            await http.post(OPENAI, headers=KEY, json=body)
+        assert HEADING in proxy.last.body.decode()
+
+
 async def test_the_tail_is_replayed_in_the_next_turn(proxy: RunningProxy) -> None:
     async with proxy.over_socket() as http:
         await http.post(OPENAI, headers=KEY, json=asked())

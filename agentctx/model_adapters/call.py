@@ -1,0 +1,56 @@
+"""One LLM call as the injector sees it: what its body asks for, and the body with its blocks. No I/O."""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeVar
+
+from agentctx.model_adapters.conversation import Conversation
+from agentctx.model_adapters.dialects.base import Dialect
+from agentctx.model_adapters.dialects.content import Body
+from agentctx.model_adapters.injection import Asked, Plan, asked_of, inject, plan
+from agentctx.wire.names import InjectionPosition
+
+B_co = TypeVar("B_co", covariant=True)
+
+
+class ModelCall(Protocol[B_co]):
+    """A call whose body is parsed wherever that holds up nobody. `read` comes before `inject`.
+
+    Both may raise anything: the call then goes out as it came.
+    """
+
+    @property
+    def body(self) -> B_co:
+        """As it came."""
+        ...
+
+    async def read(self) -> Asked: ...
+
+    async def inject(self, position: InjectionPosition, given: Conversation, new: str | None) -> B_co:
+        """The body with its blocks; the very object that came in where none is put into it."""
+        ...
+
+
+class ParsedCall:
+    """A `ModelCall` on a body that is parsed already."""
+
+    def __init__(self, dialect: Dialect, body: Body) -> None:
+        self._dialect = dialect
+        self._plan: Plan | None = None
+        self.body = body
+
+    async def read(self) -> Asked:
+        return self.asked()
+
+    async def inject(self, position: InjectionPosition, given: Conversation, new: str | None) -> Body:
+        return self.with_blocks(position, given, new)
+
+    def asked(self) -> Asked:
+        """`read`, for those who need not wait."""
+        planned = self._plan = plan(self._dialect, self.body)
+        return asked_of(self._dialect, self.body, planned)
+
+    def with_blocks(self, position: InjectionPosition, given: Conversation, new: str | None) -> Body:
+        """`inject`, for those who need not wait."""
+        planned = self._plan or plan(self._dialect, self.body)
+        return inject(self._dialect, self.body, position=position, planned=planned, given=given, new=new)

@@ -1,0 +1,228 @@
+"""Where bodies are read: small ones here, large ones in another process, so that nobody waits for them.
+
+Parsing a large body is one call that keeps every thread of this process waiting until it returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from agentctx.errors import DeadlineExceeded, InvalidInput, TooLarge, Unavailable
+from agentctx.model_adapters.call import ModelCall
+from agentctx.model_adapters.conversation import Conversation
+from agentctx.model_adapters.dialects.base import Dialect
+from agentctx.model_adapters.injection import Asked
+from agentctx.proxy.body import JsonBody
+from agentctx.proxy.body_process import LENGTHS, Head, packed_head
+from agentctx.wire.names import InjectionPosition
+
+MOST_BYTES_HERE: Final = 64 * 1024
+"""Of a body that the event loop reads: at most some 10 ms, whatever is in it."""
+MOST_PROCESSES: Final = 2
+IDLE_S: Final = 30.0
+"""After that long without a large body a process ends, and gives its memory back."""
+
+_MODULE: Final = "agentctx.proxy.body_process"
+_PACKAGE_ROOT: Final = Path(__file__).parents[2]
+_MIB: Final = 1024 * 1024
+_REFUSALS: Final = {kind.code: kind for kind in (InvalidInput, TooLarge)}
+
+
+class Bodies:
+    """Makes a call of each body. `aclose` ends the processes.
+
+    Args:
+        deadline_s: how long each of the two steps of a large body may take, plus as much for each MiB of it.
+            A body that takes longer goes out as it came.
+        most_bytes_here: a larger body is read in another process.
+        most_processes: how many there are at most; further bodies wait for one, within their deadline.
+    """
+
+    def __init__(
+        self,
+        *,
+        deadline_s: float,
+        most_bytes_here: int = MOST_BYTES_HERE,
+        most_processes: int = MOST_PROCESSES,
+    ) -> None:
+        self._deadline_s = deadline_s
+        self._most_bytes_here = most_bytes_here
+        self._free = asyncio.Semaphore(most_processes)
+        self._processes: set[_Process] = set()
+        self._idle: dict[_Process, asyncio.TimerHandle] = {}
+
+    @asynccontextmanager
+    async def call(self, dialect: Dialect, body: bytes) -> AsyncIterator[ModelCall[bytes]]:
+        """The call with this body, which is read when the caller says so."""
+        if len(body) <= self._most_bytes_here:
+            yield _CallHere(dialect, body)
+            return
+        call = _CallElsewhere(self, dialect, body, self._deadline_s * (1 + len(body) / _MIB))
+        try:
+            yield call
+        finally:
+            call.close()
+
+    async def aclose(self) -> None:
+        """End every process; idempotent."""
+        for timer in self._idle.values():
+            timer.cancel()
+        self._idle.clear()
+        processes, self._processes = self._processes, set()
+        for process in processes:
+            process.kill()
+            await process.wait()
+
+    async def take(self) -> _Process:
+        """A process for one body; `give_back` it.
+
+        Raises:
+            Unavailable: none could be started.
+        """
+        await self._free.acquire()
+        try:
+            return self._take_idle() or await self._start()
+        except BaseException:
+            self._free.release()
+            raise
+
+    def _take_idle(self) -> _Process | None:
+        while self._idle:
+            process, timer = self._idle.popitem()
+            timer.cancel()
+            if process.is_running:
+                return process
+        return None
+
+    async def _start(self) -> _Process:
+        self._processes = {process for process in self._processes if process.is_running}
+        try:
+            process = _Process(await _started())
+        except OSError as error:
+            raise Unavailable(f"No process could be started to read a body ({error.strerror}).") from error
+        self._processes.add(process)
+        return process
+
+    def give_back(self, process: _Process) -> None:
+        """One that has answered waits for the next body; one that has not is of no more use."""
+        self._free.release()
+        if process.has_answered:
+            self._idle[process] = asyncio.get_running_loop().call_later(IDLE_S, self._end, process)
+        else:
+            process.kill()
+
+    def _end(self, process: _Process) -> None:
+        del self._idle[process]
+        process.kill()
+
+
+class _CallHere:
+    def __init__(self, dialect: Dialect, body: bytes) -> None:
+        self._json = JsonBody(dialect, body)
+        self.body = body
+
+    async def read(self) -> Asked:
+        return self._json.asked()
+
+    async def inject(self, position: InjectionPosition, given: Conversation, new: str | None) -> bytes:
+        return self._json.with_blocks(position, given, new)
+
+
+class _CallElsewhere:
+    def __init__(self, bodies: Bodies, dialect: Dialect, body: bytes, deadline_s: float) -> None:
+        self._bodies = bodies
+        self._dialect = dialect
+        self._deadline_s = deadline_s
+        self._process: _Process | None = None
+        self.body = body
+
+    async def read(self) -> Asked:
+        async with self._deadline():
+            self._process = await self._bodies.take()
+            answer, _ = await self._process.ask({"dialect": self._dialect.name}, self.body)
+        return Asked(**answer["asked"])
+
+    async def inject(self, position: InjectionPosition, given: Conversation, new: str | None) -> bytes:
+        if self._process is None or not (new or given.blocks):
+            return self.body
+        async with self._deadline():
+            head = {"position": position, "blocks": given.blocks, "latest": given.latest, "new": new}
+            answer, changed = await self._process.ask(head)
+        return self.body if "unchanged" in answer else changed
+
+    def close(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            self._bodies.give_back(process)
+
+    @asynccontextmanager
+    async def _deadline(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                yield
+        except TimeoutError:
+            raise DeadlineExceeded(f"The request body was not read within {self._deadline_s:g} s.") from None
+
+
+class _Process:
+    """One process and the pipes to it."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self.has_answered = True
+        """Whether it waits for the next message."""
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.returncode is None
+
+    async def ask(self, head: Head, body: bytes = b"") -> tuple[dict[str, Any], bytes]:
+        """The head and the body of its answer.
+
+        Raises:
+            InvalidInput, TooLarge: the body cannot be read.
+            Unavailable: the process has ended.
+        """
+        self.has_answered = False
+        try:
+            answer, changed = await self._exchanged(head, body)
+        except (OSError, EOFError) as error:
+            raise Unavailable("The process that reads large request bodies has ended.") from error
+        self.has_answered = True
+        if "code" in answer:
+            raise _REFUSALS[answer["code"]](answer["message"])
+        return answer, changed
+
+    async def _exchanged(self, head: Head, body: bytes) -> tuple[dict[str, Any], bytes]:
+        sink, source = self._process.stdin, self._process.stdout
+        assert sink is not None  # noqa: S101 - it was started with pipes; for the type checker
+        assert source is not None  # noqa: S101
+        sink.write(packed_head(head, body))
+        sink.write(body)
+        await sink.drain()
+        head_size, body_size = LENGTHS.unpack(await source.readexactly(LENGTHS.size))
+        answer = json.loads(await source.readexactly(head_size))
+        return answer, await source.readexactly(body_size)
+
+    def kill(self) -> None:
+        if self.is_running:
+            self._process.kill()
+
+    async def wait(self) -> None:
+        await self._process.wait()
+
+
+async def _started() -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", _MODULE),
+        # `-m` looks in the working directory first: it must be where this very package is.
+        cwd=_PACKAGE_ROOT,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )

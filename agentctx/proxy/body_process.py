@@ -1,0 +1,81 @@
+"""The process that reads large bodies: messages over its standard input and output, one body at a time.
+
+    {"dialect": …} + body                                  ──►  {"asked": …}
+    {"position": …, "blocks": …, "latest": …, "new": …}    ──►  {} + body, or {"unchanged": true}
+
+A body that cannot be read is answered `{"code": …, "message": …}`. Anything else that goes wrong ends the
+process with a traceback. It ends when its input does, so it never outlives the daemon.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import struct
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any, BinaryIO, Final, TypeAlias
+
+from agentctx.errors import InvalidInput
+from agentctx.model_adapters.context_source import MOST_PRESENT_BYTES, latest
+from agentctx.model_adapters.conversation import Conversation
+from agentctx.model_adapters.dialects.registry import find_dialect
+from agentctx.proxy.body import JsonBody
+
+LENGTHS: Final = struct.Struct(">II")
+"""In front of a message: the bytes of its head and of its body."""
+
+Head: TypeAlias = Mapping[str, Any]
+
+
+def packed_head(head: Head, body: bytes) -> bytes:
+    """The message up to its body."""
+    # In ASCII: half a surrogate pair, which a text of a body may hold, passes as an escape.
+    written = json.dumps(head).encode()
+    return LENGTHS.pack(len(written), len(body)) + written
+
+
+class Answering:
+    """Answers messages in turn; holds the body that the last one was about."""
+
+    def __init__(self) -> None:
+        self._body = b""
+        self._call: JsonBody | None = None
+
+    def answer(self, head: Head, body: bytes) -> tuple[Head, bytes]:
+        """The head and the body of the answer."""
+        try:
+            return self._asked(head, body) if "dialect" in head else self._with_blocks(head)
+        except InvalidInput as error:
+            return {"code": error.code, "message": error.message}, b""
+
+    def _asked(self, head: Head, body: bytes) -> tuple[Head, bytes]:
+        self._body, self._call = body, JsonBody(find_dialect(head["dialect"]), body)
+        asked = self._call.asked()
+        return {"asked": asdict(replace(asked, texts=latest(asked.texts, MOST_PRESENT_BYTES)))}, b""
+
+    def _with_blocks(self, head: Head) -> tuple[Head, bytes]:
+        if self._call is None:
+            raise InvalidInput("There is no body to put blocks into.")
+        given = Conversation(head["blocks"], head["latest"])
+        changed = self._call.with_blocks(head["position"], given, head["new"])
+        unchanged = changed is self._body
+        self._body, self._call = b"", None
+        return ({"unchanged": True}, b"") if unchanged else ({}, changed)
+
+
+def main(source: BinaryIO, sink: BinaryIO) -> None:
+    """Answer until the input ends."""
+    answering = Answering()
+    while prefix := source.read(LENGTHS.size):
+        head_size, body_size = LENGTHS.unpack(prefix)
+        head, body = answering.answer(json.loads(source.read(head_size)), source.read(body_size))
+        sink.write(packed_head(head, body))
+        sink.write(body)
+        sink.flush()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the daemon's whole group
+    main(sys.stdin.buffer, sys.stdout.buffer)

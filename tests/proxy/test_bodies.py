@@ -1,0 +1,156 @@
+"""Small bodies are read here, large ones in another process, with the same result."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from agentctx.errors import DeadlineExceeded, InvalidInput, TooLarge, Unavailable
+from agentctx.model_adapters.call import ModelCall
+from agentctx.model_adapters.context_source import MOST_PRESENT_BYTES
+from agentctx.model_adapters.conversation import Conversation
+from agentctx.model_adapters.dialects.registry import DIALECTS, find_dialect
+from agentctx.model_adapters.injection import Asked
+from agentctx.proxy import bodies as module
+from agentctx.proxy.bodies import Bodies
+from agentctx.proxy.body import MAX_VALUES, JsonBody
+from tests.model_adapters.dialects.samples import SAMPLES
+
+CHAT = find_dialect("openai_chat")
+ASKED = json.dumps(SAMPLES["openai_chat"].asked()).encode()
+NOTHING_GIVEN = Conversation()
+
+
+@pytest.fixture
+async def elsewhere() -> AsyncIterator[Bodies]:
+    """Reads every body in another process."""
+    bodies = Bodies(deadline_s=60, most_bytes_here=-1)
+    yield bodies
+    await bodies.aclose()
+
+
+async def exchanged(call: ModelCall[bytes], given: Conversation, new: str | None) -> tuple[Asked, bytes]:
+    asked = await call.read()
+    return asked, await call.inject("tail", given, new)
+
+
+@pytest.mark.parametrize("name", sorted(DIALECTS))
+async def test_another_process_reads_and_writes_the_same(name: str, elsewhere: Bodies) -> None:
+    here, dialect, samples = Bodies(deadline_s=60), DIALECTS[name], SAMPLES[name]
+    for body in (samples.asked(), samples.tool_round(), samples.continued()):
+        data = json.dumps(body).encode()
+        turns = dialect.user_turns(body)
+        given = Conversation({turn.hash: f"block {turn.index}" for turn in turns[:1]}, "block 0")
+        async with here.call(dialect, data) as one, elsewhere.call(dialect, data) as other:
+            expected, changed = await exchanged(one, given, "new \ud83d é")
+            asked, changed_elsewhere = await exchanged(other, given, "new \ud83d é")
+        assert asked == replace(expected, texts=list(expected.texts))
+        assert changed_elsewhere == changed
+
+
+async def test_the_very_same_bytes_go_out_where_nothing_is_put_in(elsewhere: Bodies) -> None:
+    gemini = json.dumps({**SAMPLES["gemini"].asked(), "cachedContent": "c"}).encode()
+    async with elsewhere.call(CHAT, ASKED) as call:
+        await call.read()
+        assert await call.inject("tail", NOTHING_GIVEN, "") is ASKED
+    async with elsewhere.call(find_dialect("gemini"), gemini) as call:
+        await call.read()
+        assert await call.inject("system", NOTHING_GIVEN, "a block without a place") is gemini
+
+
+async def test_no_body_over_the_limit_is_parsed_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed_here: list[int] = []
+
+    class Counted(JsonBody):
+        def asked(self) -> Asked:
+            parsed_here.append(len(self._data))
+            return super().asked()
+
+    monkeypatch.setattr(module, "JsonBody", Counted)
+    bodies = Bodies(deadline_s=60)
+    try:
+        for size in (module.MOST_BYTES_HERE, module.MOST_BYTES_HERE + 1):
+            padded = ASKED + b" " * (size - len(ASKED))
+            async with bodies.call(CHAT, padded) as call:
+                asked, changed = await exchanged(call, NOTHING_GIVEN, "a block")
+            assert asked.question
+            assert b"a block" in changed
+    finally:
+        await bodies.aclose()
+    assert parsed_here == [module.MOST_BYTES_HERE]
+
+
+async def test_a_body_that_cannot_be_read_leaves_the_process_for_the_next(elsewhere: Bodies) -> None:
+    too_many = json.dumps({"messages": [0] * (MAX_VALUES + 1)}).encode()
+    for data, error in ((b"nonsense", InvalidInput), (too_many, TooLarge)):
+        async with elsewhere.call(CHAT, data) as call:
+            with pytest.raises(error):
+                await call.read()
+    async with elsewhere.call(CHAT, ASKED) as call:
+        assert (await call.read()).question
+    assert len(elsewhere._processes) == 1
+
+
+async def test_only_the_last_texts_of_a_long_conversation_come_back(elsewhere: Bodies) -> None:
+    texts = [f"{number} " + "a" * 100_000 for number in range(10)]
+    body = {"messages": [{"role": "user", "content": text} for text in texts]}
+    async with elsewhere.call(CHAT, json.dumps(body).encode()) as call:
+        asked = await call.read()
+    assert asked.texts == texts[-len(asked.texts) :]
+    assert sum(map(len, asked.texts)) <= MOST_PRESENT_BYTES
+
+
+async def test_a_process_that_ends_fails_its_call_and_no_other(elsewhere: Bodies) -> None:
+    async with elsewhere.call(CHAT, ASKED) as call:
+        await call.read()
+        (process,) = elsewhere._processes
+        process.kill()
+        with pytest.raises(Unavailable):
+            await call.inject("tail", NOTHING_GIVEN, "a block")
+    async with elsewhere.call(CHAT, ASKED) as call:
+        assert (await call.read()).question
+
+
+async def test_an_idle_process_that_has_ended_is_not_used_again(elsewhere: Bodies) -> None:
+    async with elsewhere.call(CHAT, ASKED) as call:
+        await call.read()
+    (process,) = elsewhere._processes
+    process.kill()
+    await process.wait()
+    async with elsewhere.call(CHAT, ASKED) as call:
+        assert (await call.read()).question
+
+
+async def test_a_body_that_takes_too_long_is_given_up_with_its_process() -> None:
+    bodies = Bodies(deadline_s=0, most_bytes_here=-1)
+    async with bodies.call(CHAT, ASKED) as call:
+        with pytest.raises(DeadlineExceeded):
+            await call.read()
+    assert not bodies._idle
+    await bodies.aclose()
+
+
+async def test_further_bodies_wait_for_a_process() -> None:
+    bodies = Bodies(deadline_s=60, most_bytes_here=-1, most_processes=1)
+    async with bodies.call(CHAT, ASKED) as first, bodies.call(CHAT, ASKED) as second:
+        await first.read()
+        waiting = asyncio.create_task(second.read())
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(waiting), 0.05)
+        await first.inject("tail", NOTHING_GIVEN, "a block")
+        first.close()  # type: ignore[attr-defined] # what the end of its block does
+        assert (await waiting).question
+    assert len(bodies._processes) == 1
+    await bodies.aclose()
+
+
+async def test_no_process_outlives_the_bodies(elsewhere: Bodies) -> None:
+    async with elsewhere.call(CHAT, ASKED) as call:
+        await call.read()
+    (process,) = elsewhere._processes
+    await elsewhere.aclose()
+    assert not process.is_running
