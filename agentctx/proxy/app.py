@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from starlette.types import Receive, Scope, Send
+import structlog
+from starlette.types import Message, Receive, Scope, Send
 
-from agentctx.errors import NotFound, UpstreamFailed
+from agentctx.errors import NotFound, RequestFailed, UpstreamFailed
 from agentctx.model_adapters.dialects.base import Dialect
 from agentctx.model_adapters.injector import Injector, Prepared
 from agentctx.model_adapters.scope import Scope as CallScope
@@ -17,11 +19,11 @@ from agentctx.model_adapters.scope import scope_of
 from agentctx.proxy.bodies import Bodies
 from agentctx.proxy.body import is_encoded
 from agentctx.proxy.headers import INJECTION_HEADER, readable, returned
+from agentctx.proxy.refusals import BAD_GATEWAY, refusal
 from agentctx.proxy.upstream import UpstreamRequest, Upstreams
 from agentctx.proxy.vendors import VENDORS, Headers, Vendor
 
-if TYPE_CHECKING:
-    import httpx
+_log = structlog.get_logger("agentctx.proxy")
 
 PREFIX = "/proxy/"
 
@@ -112,7 +114,14 @@ class Proxy:
         )
         peer = scope.get("state", {}).get("peer")
         call = await self._prepared(vendor, request, scope["headers"], peer)
-        await _until_disconnected(self._pass_on(call, peer, send), receive)
+        reply = _Reply(send)
+        try:
+            await _until_disconnected(self._pass_on(call, peer, reply.send), receive)
+        except UpstreamFailed as error:
+            _log.warning("upstream_failed", vendor=vendor.name, reason=error.message)
+            if reply.has_started:
+                raise  # the status is out already: a reply that breaks off has to break off here too
+            await reply.refuse(refusal(vendor.name, error))
 
     def _with_key(self, vendor: Vendor, headers: Headers) -> Headers:
         key = self._keys.get(vendor.name)
@@ -131,24 +140,26 @@ class Proxy:
 
     async def _pass_on(self, call: _Call, peer: Any, send: Send) -> None:
         async with self._upstreams.send(call.request) as reply:
-            listener = self._listener(call, peer, reply)
-            await send(
-                {
-                    "type": "http.response.start",
-                    "status": reply.status_code,
-                    "headers": [*returned(reply.headers.raw), *_receipt_line(call.prepared)],
-                }
-            )
+            headers = returned(reply.status_code, reply.headers.raw)
+            listener = self._listener(call, peer, reply.status_code, readable(headers))
+            head = [*headers, *_receipt_line(call.prepared)]
+            await send({"type": "http.response.start", "status": reply.status_code, "headers": head})
             is_whole = False
             try:
-                await _pass_body(reply, listener, send, vendor=call.vendor.name)
+                async with aclosing(self._upstreams.pieces(call.vendor.name, reply)) as pieces:
+                    async for data in pieces:
+                        if listener is not None:
+                            listener.heard(data)
+                        await send({"type": "http.response.body", "body": data, "more_body": True})
                 is_whole = True
             finally:
                 if listener is not None:
                     listener.ended(is_whole=is_whole)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    def _listener(self, call: _Call, peer: Any, reply: httpx.Response) -> ReplyListener | None:
+    def _listener(
+        self, call: _Call, peer: Any, status: int, headers: Mapping[str, str]
+    ) -> ReplyListener | None:
         if call.dialect is None or call.prepared is None:
             return None
         return self._listen(
@@ -157,10 +168,27 @@ class Proxy:
                 scope=call.scope,
                 dialect=call.dialect,
                 prepared=call.prepared,
-                status=reply.status_code,
-                headers=readable(returned(reply.headers.raw)),
+                status=status,
+                headers=headers,
             )
         )
+
+
+class _Reply:
+    """What the client gets."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.has_started = False
+
+    async def send(self, message: Message) -> None:
+        self.has_started = True
+        await self._send(message)
+
+    async def refuse(self, body: bytes) -> None:
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        await self.send({"type": "http.response.start", "status": BAD_GATEWAY, "headers": headers})
+        await self.send({"type": "http.response.body", "body": body})
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +219,7 @@ async def _read(receive: Receive) -> bytes:
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise UpstreamFailed("the client went away before its request was complete")
+            raise RequestFailed("The connection closed before the request was complete.")
         parts.append(message.get("body", b""))
         if not message.get("more_body", False):
             return b"".join(parts)
@@ -200,21 +228,6 @@ async def _read(receive: Receive) -> bytes:
 def _receipt_line(prepared: Prepared[bytes] | None) -> list[tuple[bytes, bytes]]:
     injection_id = prepared.context.injection_id if prepared and prepared.context else None
     return [(INJECTION_HEADER.lower().encode(), injection_id.encode())] if injection_id else []
-
-
-async def _pass_body(
-    reply: httpx.Response, listener: ReplyListener | None, send: Send, *, vendor: str
-) -> None:
-    import httpx
-
-    try:
-        async for data in reply.aiter_raw():
-            if listener is not None:
-                listener.heard(data)
-            await send({"type": "http.response.body", "body": data, "more_body": True})
-    except httpx.HTTPError as error:
-        # The status is out already: an answer that breaks off is passed on as one that breaks off.
-        raise UpstreamFailed(f"{vendor} broke off its answer ({type(error).__name__})") from None
 
 
 async def _until_disconnected(work: Any, receive: Receive) -> None:

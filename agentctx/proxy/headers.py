@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
+from agentctx.errors import UpstreamFailed
 from agentctx.proxy.vendors import Headers
 
 INJECTION_HEADER: Final = "X-Agentctx-Injection"
@@ -26,6 +28,10 @@ _HOP_BY_HOP: Final = frozenset(
 )
 _OF_THE_REQUEST: Final = frozenset({b"host", b"content-length", b"expect"})
 """Said anew for the vendor."""
+_FIRST_STATUS: Final = 200
+_LAST_STATUS: Final = 599
+_WITHOUT_BODY: Final = frozenset({204, 304})
+_CONTROL: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def forwarded(headers: Headers) -> list[tuple[bytes, bytes]]:
@@ -34,13 +40,23 @@ def forwarded(headers: Headers) -> list[tuple[bytes, bytes]]:
     return [(name, value) for name, value in headers if name not in dropped and not name.startswith(_OURS)]
 
 
-def returned(headers: Headers) -> list[tuple[bytes, bytes]]:
+def returned(status: int, headers: Headers) -> list[tuple[bytes, bytes]]:
     """The headers of a reply that the client gets: all but the connection's.
 
-    The length stays: the bytes of the reply are passed on as they are, compressed or not.
+    The length stays, since the bytes of the reply are passed on as they are, compressed or not; but not where
+    it is not the length of what follows: beside chunks, and in a reply that has no body.
+
+    Raises:
+        UpstreamFailed: HTTP does not allow such a status or such a header.
     """
+    if not _FIRST_STATUS <= status <= _LAST_STATUS:
+        raise UpstreamFailed(f"The vendor sent the status {status}, which HTTP does not have.")
     lowered = [(name.lower(), value) for name, value in headers]
+    if bad := next((name for name, value in lowered if _CONTROL.search(value)), None):
+        raise UpstreamFailed(f"The vendor sent a control character in the header {bad.decode('latin-1')}.")
     dropped = _HOP_BY_HOP | _named_by_connection(lowered)
+    if status in _WITHOUT_BODY or any(name == b"transfer-encoding" for name, _ in lowered):
+        dropped |= {b"content-length"}
     return [(name, value) for name, value in lowered if name not in dropped and not name.startswith(_OURS)]
 
 

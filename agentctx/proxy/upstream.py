@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import unquote_to_bytes
+
+import structlog
 
 from agentctx.errors import InvalidInput, UpstreamFailed
 from agentctx.proxy.headers import forwarded
@@ -15,8 +18,13 @@ from agentctx.proxy.vendors import Headers
 if TYPE_CHECKING:
     import httpx
 
+_log = structlog.get_logger("agentctx.proxy")
+
 MAX_CONNECTIONS: Final = 512
 _KEEP_ALIVE_S: Final = 30.0
+_AGAIN: Final = "Send the request again; if it goes on, the fault is at the vendor or at a proxy before it."
+_TO_PARSER: Final = ("_stream", "_httpcore_stream", "_stream", "_connection", "_h11_state")
+"""From the stream of a reply of httpx to the parser of its connection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +61,7 @@ class Upstreams:
         self._read_timeout_s = read_timeout_s
         self._use_environment_proxies = use_environment_proxies
         self._client: httpx.AsyncClient | None = None
+        self._opening = asyncio.Lock()
 
     async def aclose(self) -> None:
         """Close every connection; idempotent."""
@@ -66,11 +75,11 @@ class Upstreams:
 
         Raises:
             InvalidInput: the vendor is switched off, or the path leaves its place.
-            UpstreamFailed: nobody answers there.
+            UpstreamFailed: nobody answers there, or not in HTTP.
         """
+        client = await self._opened()
         import httpx
 
-        client = self._client = self._client or self._open()
         outgoing = httpx.Request(
             request.method,
             self._address(request),
@@ -81,11 +90,29 @@ class Upstreams:
         try:
             reply = await client.send(outgoing, stream=True)
         except httpx.HTTPError as error:
-            raise _unreachable(request.vendor, error) from None
+            raise _failed(request.vendor, error) from None
         try:
             yield reply
+            if _has_surplus(reply):
+                _log.warning("upstream_sent_too_much", vendor=request.vendor, status=reply.status_code)
+                await reply.extensions["network_stream"].aclose()
         finally:
             await reply.aclose()
+
+    async def pieces(self, vendor: str, reply: httpx.Response) -> AsyncGenerator[bytes, None]:
+        """The body of a reply, as it came.
+
+        Raises:
+            UpstreamFailed: it breaks off.
+        """
+        import httpx
+
+        try:
+            # Not `aiter_raw`, which gives the connection back before `send` has looked at it.
+            async for piece in cast("AsyncIterable[bytes]", reply.stream):
+                yield piece
+        except httpx.HTTPError as error:
+            raise _failed(vendor, error) from None
 
     def _address(self, request: UpstreamRequest) -> httpx.URL:
         import httpx
@@ -107,6 +134,13 @@ class Upstreams:
             "write": self._read_timeout_s,
             "pool": self._connect_timeout_s,
         }
+
+    async def _opened(self) -> httpx.AsyncClient:
+        async with self._opening:
+            if self._client is None:
+                # In a thread: the import and the certificates take a tenth of a second.
+                self._client = await asyncio.to_thread(self._open)
+            return self._client
 
     def _open(self) -> httpx.AsyncClient:
         import httpx
@@ -133,9 +167,25 @@ def require_inside(target: bytes) -> None:
         raise InvalidInput("the path leaves the vendor's address", hint="Send the vendor's own path.")
 
 
-def _unreachable(vendor: str, error: Any) -> UpstreamFailed:
-    # httpx says in its own text what it could not reach, never a header.
+def _has_surplus(reply: httpx.Response) -> bool:
+    """Whether the vendor sent more than its reply: the next reply on this connection would begin with that.
+
+    Nothing public says so. Where a version of the client keeps it elsewhere, the connection is not trusted.
+    """
+    found: Any = reply.stream
+    for name in _TO_PARSER:
+        found = getattr(found, name, None)
+    return found is None or bool(found.trailing_data[0])
+
+
+def _failed(vendor: str, error: Any) -> UpstreamFailed:
+    import httpx
+
+    if isinstance(error, httpx.RemoteProtocolError):
+        # Behind a colon it quotes the vendor's bytes.
+        reason = str(error).partition(":")[0].rstrip(".")
+        return UpstreamFailed(f"{vendor} did not send a whole reply in valid HTTP ({reason}).", hint=_AGAIN)
     return UpstreamFailed(
-        f"{vendor} does not answer ({type(error).__name__})",
-        hint=f"Is proxy.{vendor}_url right, and the network up? The request can be sent again.",
+        f"{vendor} does not answer ({type(error).__name__}).",
+        hint=f"Check proxy.{vendor}_url and the network, then send the request again.",
     )

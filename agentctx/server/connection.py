@@ -89,6 +89,8 @@ def largest_body(url: bytes, settings: ServerSettings) -> int:
 class PeerProtocol(HttpToolsProtocol):
     """uvicorn's protocol with the peer's credentials in every request's state (`peer`) and with limits.
 
+    `cut` in that state ends a reply that cannot be completed.
+
     Over a limit or a deadline the peer gets the error body if no reply has begun, and the connection closes.
     """
 
@@ -119,7 +121,7 @@ class PeerProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn
         super().connection_made(transport)
         peer = peer_of(transport.get_extra_info("socket"))
-        self.app_state = {**self.app_state, "peer": peer}
+        self.app_state = {**self.app_state, "peer": peer, "cut": self.cut}
         try:
             if self.quotas is not None and peer is not None:
                 self._counted_uid = peer.uid
@@ -313,6 +315,11 @@ class PeerProtocol(HttpToolsProtocol):
             if cycle is not None and not cycle.response_complete:
                 cycle.disconnected = True
                 cycle.message_event.set()
+
+    def cut(self) -> None:
+        """Close when what was written has been sent: the peer sees that its reply is not whole."""
+        self._disconnect_requests()
+        self._close()
 
     def abort(self) -> None:
         """Close at once, whatever is under way."""

@@ -80,6 +80,8 @@ class RequestContext:
             check_target(scope)
             await self._app(scope, receive, reply.send)
         except AgentctxError as error:
+            if reply.started:
+                _cut(scope)
             await reply.fail(error, scope, receive)
         except asyncio.CancelledError:
             await reply.fail(
@@ -116,6 +118,13 @@ class _Reply:
     async def fail(self, error: AgentctxError, scope: Scope, receive: Receive) -> None:
         if not self.started:
             await error_response(error)(scope, receive, self.send)
+
+
+def _cut(scope: Scope) -> None:
+    """Have the peer see that its reply breaks off."""
+    cut = scope.get("state", {}).get("cut")
+    if cut is not None:
+        cut()
 
 
 def check_target(scope: MutableMapping[str, Any]) -> None:

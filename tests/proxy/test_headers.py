@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from agentctx.errors import UpstreamFailed
 from agentctx.proxy.headers import forwarded, returned
 
 FORWARDED = [
@@ -53,8 +56,29 @@ def test_replies_keep_all_but_the_connections_headers() -> None:
         (b"set-cookie", b"b=2"),
     ]
     sent = [(name.title(), value) for name, value in kept]
-    assert returned([*sent, (b"Connection", b"close"), (b"Transfer-Encoding", b"chunked")]) == kept
+    assert returned(200, [*sent, (b"Connection", b"close"), (b"Keep-Alive", b"5")]) == kept
+
+
+@pytest.mark.parametrize(
+    ("status", "more"), [(200, [(b"Transfer-Encoding", b"chunked")]), (204, []), (304, [])]
+)
+def test_a_length_that_is_not_that_of_the_body_is_dropped(
+    status: int, more: list[tuple[bytes, bytes]]
+) -> None:
+    assert returned(status, [(b"Content-Length", b"5"), *more]) == []
+
+
+@pytest.mark.parametrize("status", [100, 101, 199, 600, 999])
+def test_a_status_that_http_does_not_have_is_refused(status: int) -> None:
+    with pytest.raises(UpstreamFailed, match=str(status)):
+        returned(status, [])
+
+
+@pytest.mark.parametrize("value", [b"a\x01", b"a\x7f", b"a\x00b", b"a\rb"])
+def test_control_characters_are_refused(value: bytes) -> None:
+    with pytest.raises(UpstreamFailed, match="header x"):
+        returned(200, [(b"X", value)])
 
 
 def test_a_vendor_cannot_speak_in_our_name() -> None:
-    assert returned([(b"X-Agentctx-Injection", b"forged")]) == []
+    assert returned(200, [(b"X-Agentctx-Injection", b"forged")]) == []
