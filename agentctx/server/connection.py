@@ -9,28 +9,45 @@ What the peer is sending:
 
 A connection starts in HEAD: silence at its beginning ends like half a head. A deadline runs only while the
 peer is the one we wait for, never while a reply is being made.
+
+Requests of one connection are answered in their order. While `MAX_WAITING` of them wait, nothing more is
+parsed or read: the kernel slows down a peer that sends more. A peer that shuts down its sending side gets the
+replies to what it sent whole.
+
+Of uvicorn this uses more than is documented, so it is pinned to a minor version: of the protocol
+`_start_asgi_task`, `_unset_keepalive_if_required`, `parser`, `pipeline`, `cycle`, `flow`, `app_state`,
+`timeout_keep_alive_task` and `on_response_complete`; of a cycle `response_started`, `response_complete`,
+`disconnected`, `keep_alive` and `message_event`.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable
 from enum import Enum, auto
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import httptools
 from uvicorn.config import Config
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from agentctx.access.quotas import Quotas
 from agentctx.config.schema import ServerSettings
-from agentctx.errors import AgentctxError, InvalidInput, RateLimited, RequestTimeout, TooLarge
-from agentctx.server.errors import STATUS, error_json, retry_after
-from agentctx.server.peer import peer_of
-from agentctx.server.request_context import new_request_id
-from agentctx.wire import REQUEST_ID_HEADER
+from agentctx.errors import AgentctxError, InvalidInput, RateLimited
+from agentctx.server.peer import has_hung_up, peer_of
+from agentctx.server.request_limits import (
+    announced_body,
+    body_too_large,
+    check_head,
+    cut_off,
+    head_too_large,
+    largest_body,
+    reason,
+    refusal,
+    too_slow,
+)
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application
@@ -39,16 +56,15 @@ LINGER_S = 1.0
 """How long a closing connection may take to read what was written to it."""
 
 MAX_WAITING = 8
-"""Requests of one connection that wait while another is served. One read can hold thousands of heads."""
+"""Requests of one connection that wait while another is served, give or take those of one piece."""
 
-_VERSIONS = frozenset({"1.0", "1.1"})
+_CHUNKED_PIECE = 4 * 1024
+"""Bytes of a chunked body that are parsed at once: requests may follow it in them."""
+
+_BLANK_LINE = b"\r\n\r\n"
 
 _FRAMING = 2
 """Bytes on the wire per byte of the largest body: chunks and trailers are bytes as well."""
-
-
-class HeadTooLarge(TooLarge):
-    """The request line and the headers are over `max_header_bytes`."""
 
 
 class _Phase(Enum):
@@ -57,33 +73,34 @@ class _Phase(Enum):
     IDLE = auto()
 
 
+def piece_end(data: bytes, start: int, body_left: int | None) -> int:
+    """Where to stop parsing what begins at `start`, so that no more than two requests end in it.
+
+    `body_left` is how many bytes of a body are to come: 0 before and in a head, None in a chunked body.
+    """
+    if body_left is None:
+        return min(len(data), start + _CHUNKED_PIECE)
+    if body_left:
+        return min(len(data), start + body_left)
+    found = data.find(_BLANK_LINE, start)
+    return len(data) if found < 0 else found + len(_BLANK_LINE)
+
+
 def protocol_class(settings: ServerSettings, quotas: Quotas | None = None) -> type[PeerProtocol]:
     """The class for `uvicorn.Config(http=…)`, with these limits. `quotas` bounds the connections."""
     return type("LimitedPeerProtocol", (PeerProtocol,), {"settings": settings, "quotas": quotas})
 
 
-def check_head(
-    url: bytes, headers: Sequence[tuple[bytes, bytes]], http_version: str, settings: ServerSettings
-) -> None:
-    """Raises `HeadTooLarge`, `TooLarge` for the announced body, or `InvalidInput` for another version of HTTP
-    or the wrong number of Host headers. Names are in lower case; two conflicting lengths are the parser's to
-    refuse.
-    """
-    if http_version not in _VERSIONS:  # the parser takes a request line without one for HTTP/0.9
-        raise InvalidInput("Only HTTP/1.1 is spoken here.", hint="Use an HTTP client library, or curl.")
-    if len(url) + sum(len(name) + len(value) + 4 for name, value in headers) > settings.max_header_bytes:
-        raise _head_too_large(settings)
-    hosts = sum(name == b"host" for name, _ in headers)
-    if hosts > 1 or (hosts == 0 and http_version != "1.0"):
-        raise InvalidInput("The request needs exactly one Host header.", hint="Any name will do.")
-    length = next((value for name, value in headers if name == b"content-length"), b"0")
-    if int(length) > (most := largest_body(url, settings)):
-        raise _body_too_large(most)
+class _Flow(FlowControl):
+    """Reads nothing while `is_full` says so, whatever a handler asks for."""
 
+    def __init__(self, transport: asyncio.Transport, is_full: Callable[[], bool]) -> None:
+        super().__init__(transport)
+        self._is_full = is_full
 
-def largest_body(url: bytes, settings: ServerSettings) -> int:
-    """Bytes of the largest body a request to this target may have: prompts hold pictures."""
-    return settings.max_proxy_body_bytes if url.startswith(b"/proxy/") else settings.max_body_bytes
+    def resume_reading(self) -> None:
+        if not self._is_full():
+            super().resume_reading()
 
 
 class PeerProtocol(HttpToolsProtocol):
@@ -112,6 +129,10 @@ class PeerProtocol(HttpToolsProtocol):
         self._body_bytes = 0
         self._deadline: asyncio.TimerHandle | None = None
         self._drain_deadline: asyncio.TimerHandle | None = None
+        self._unparsed = b""
+        self._body_length: int | None = 0
+        """Of the body that comes now; None if it is chunked."""
+        self._has_peer_ended = False
         self._refusal: bytes | None = None
         self._running: RequestResponseCycle | None = None
         self._counted_uid: int | None = None
@@ -120,6 +141,7 @@ class PeerProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn
         super().connection_made(transport)
+        self.flow = _Flow(transport, lambda: bool(self._unparsed))
         peer = peer_of(transport.get_extra_info("socket"))
         self.app_state = {**self.app_state, "peer": peer, "cut": self.cut}
         try:
@@ -144,19 +166,16 @@ class PeerProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._refusal is not None:
             return  # read and thrown away, so that the peer gets to our reply
-        self._unset_keepalive_if_required()
-        if self._phase is _Phase.IDLE:
-            self._enter(_Phase.HEAD)
-        self._phase_bytes += len(data)
-        try:
-            self.parser.feed_data(data)
-            self._check_phase_bytes()
-        except AgentctxError as error:
-            self._refuse(error)
-        except httptools.HttpParserError as error:
-            self._refuse(_reason(error))
-        else:
-            self._watch()
+        self._unparsed += data
+        self._parse()
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn always closes
+        """Whether the connection stays open for replies that are owed."""
+        if has_hung_up(self.transport.get_extra_info("socket")):
+            return False
+        self._has_peer_ended = True
+        self._end_after_replies()
+        return not self.transport.is_closing() and (self._is_answering() or bool(self.pipeline))
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -168,7 +187,51 @@ class PeerProtocol(HttpToolsProtocol):
             self._drain_deadline.cancel()
             self._drain_deadline = None
 
-    # The parser's callbacks. What they raise ends in `data_received`.
+    # Parsing, a piece at a time.
+
+    def _parse(self) -> None:
+        """Parse what has come, as far as there is room for requests."""
+        data, self._unparsed, start = self._unparsed, b"", 0
+        while start < len(data) and self._refusal is None and len(self.pipeline) < MAX_WAITING:
+            end = piece_end(data, start, self._body_left())
+            self._parse_piece(data[start:end])
+            start = end
+        if self._refusal is None and start < len(data):
+            self._unparsed = data[start:]
+            self.flow.pause_reading()
+        elif self._has_peer_ended:
+            self._end_after_replies()
+
+    def _parse_piece(self, data: bytes) -> None:
+        self._unset_keepalive_if_required()
+        if self._phase is _Phase.IDLE:
+            self._enter(_Phase.HEAD)
+        self._phase_bytes += len(data)
+        try:
+            self.parser.feed_data(data)
+            self._check_phase_bytes()
+        except AgentctxError as error:
+            self._refuse(error)
+        except httptools.HttpParserError as error:
+            self._refuse(reason(error))
+        else:
+            self._watch()
+
+    def _body_left(self) -> int | None:
+        if self._phase is not _Phase.BODY:
+            return 0
+        return None if self._body_length is None else self._body_length - self._body_bytes
+
+    def _end_after_replies(self) -> None:
+        """The peer sends no more: the reply to its last whole request is the last one."""
+        if self._unparsed or self._refusal is not None:
+            return
+        if self._phase is _Phase.BODY:
+            self._refuse(cut_off())
+        elif self._is_answering() or self.pipeline:
+            self.cycle.keep_alive = False
+
+    # The parser's callbacks. What they raise ends in `_parse_piece`.
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -183,18 +246,14 @@ class PeerProtocol(HttpToolsProtocol):
         check_head(self.url, self.headers, self.parser.get_http_version(), self.settings)
         if self.parser.should_upgrade():
             raise InvalidInput("Only HTTP/1.1 is spoken here.", hint="Send no Upgrade header.")
-        if len(self.pipeline) >= MAX_WAITING:
-            raise InvalidInput(
-                f"More than {MAX_WAITING} requests wait for their replies.", hint="Read replies as they come."
-            )
         self._enter(_Phase.BODY)
-        self._body_bytes = 0
+        self._body_bytes, self._body_length = 0, announced_body(self.headers)
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         self._body_bytes += len(body)
         if self._body_bytes > (most := largest_body(self.url, self.settings)):
-            raise _body_too_large(most)
+            raise body_too_large(most)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -215,6 +274,8 @@ class PeerProtocol(HttpToolsProtocol):
             if not self._is_answering():
                 self._send_refusal(self._refusal)
         else:
+            self._parse()
+            self.flow.resume_reading()
             if self._phase is not _Phase.IDLE:
                 self._unset_keepalive_if_required()
             self._watch()
@@ -263,26 +324,26 @@ class PeerProtocol(HttpToolsProtocol):
         if self._phase is _Phase.IDLE:
             self._close()
         elif self._phase is _Phase.HEAD:
-            self._refuse(_too_slow("head", self.settings.header_timeout_s))
+            self._refuse(too_slow("head", self.settings.header_timeout_s))
         elif self.flow.read_paused:
             self._watch()  # the handler is the slow one
         else:
-            self._refuse(_too_slow("body", self.settings.body_timeout_s))
+            self._refuse(too_slow("body", self.settings.body_timeout_s))
 
     def _check_phase_bytes(self) -> None:
         if self._phase is _Phase.HEAD and self._phase_bytes > self.settings.max_header_bytes:
-            raise _head_too_large(self.settings)
+            raise head_too_large(self.settings)
         if self._phase is _Phase.BODY:
             most = largest_body(self.url, self.settings)
             if self._phase_bytes > _FRAMING * most:
-                raise _body_too_large(most)
+                raise body_too_large(most)
 
     # Endings.
 
     def _refuse(self, error: AgentctxError) -> None:
         """Take nothing more; answer with the error when the requests before this one have their replies."""
         self._disarm()
-        self._refusal = _refusal(error)
+        self._refusal, self._unparsed = refusal(error), b""
         if self._phase is not _Phase.BODY:
             if self._is_answering():
                 return
@@ -304,6 +365,9 @@ class PeerProtocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         self.flow.resume_reading()
         self.transport.write(refusal)
+        if self._has_peer_ended:
+            self._close()
+            return
         self.transport.write_eof()
         self._deadline = self.loop.call_later(LINGER_S, self.abort)
 
@@ -331,45 +395,3 @@ class PeerProtocol(HttpToolsProtocol):
         self.transport.close()
         if self.transport.get_write_buffer_size():
             self._deadline = self.loop.call_later(LINGER_S, self.abort)
-
-
-def _refusal(error: AgentctxError) -> bytes:
-    status = HTTPStatus(431 if isinstance(error, HeadTooLarge) else STATUS[error.code])
-    request_id = new_request_id()
-    body = error_json(error, request_id)
-    head = (
-        f"HTTP/1.1 {status.value} {status.phrase}\r\n"
-        "content-type: application/json\r\n"
-        f"content-length: {len(body)}\r\n"
-        f"{REQUEST_ID_HEADER.lower()}: {request_id}\r\n"
-        + "".join(f"{name.lower()}: {value}\r\n" for name, value in retry_after(error).items())
-        + "connection: close\r\n\r\n"
-    )
-    return head.encode() + body
-
-
-def _reason(error: httptools.HttpParserError) -> AgentctxError:
-    """The parser wraps what a callback raised. Anything but ours is a head that uvicorn could not read."""
-    if isinstance(error.__context__, AgentctxError):
-        return error.__context__
-    return InvalidInput("The request is not valid HTTP/1.1.", hint="Use an HTTP client library, or curl.")
-
-
-def _head_too_large(settings: ServerSettings) -> HeadTooLarge:
-    return HeadTooLarge(
-        f"The request head is larger than {settings.max_header_bytes} bytes.",
-        hint="Send long texts in the body; the limit is server.max_header_bytes.",
-    )
-
-
-def _body_too_large(most: int) -> TooLarge:
-    return TooLarge(
-        f"The request body is larger than {most} bytes.",
-        hint="Send several requests; the limits are server.max_body_bytes and server.max_proxy_body_bytes.",
-    )
-
-
-def _too_slow(part: str, seconds: float) -> RequestTimeout:
-    return RequestTimeout(
-        f"The request {part} was not complete within {seconds:g} s.", hint="Send the request in one go."
-    )

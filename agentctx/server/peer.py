@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import struct
 import sys
@@ -31,6 +32,18 @@ def peer_of(sock: socket.socket | None) -> Peer | None:
         return _credentials(sock)
     except OSError:
         return None
+
+
+def has_hung_up(sock: socket.socket | None) -> bool:
+    """Whether a peer that has sent its last byte reads nothing more either.
+
+    Only Linux says so, and only of a Unix socket; elsewhere a peer that sends nothing more has gone.
+    """
+    if sock is None or sock.family != socket.AF_UNIX:
+        return True
+    poll = select.poll()
+    poll.register(sock.fileno(), 0)  # a hang-up is reported to those who ask for nothing
+    return bool(poll.poll(0))
 
 
 def request_peer(request: Request) -> Peer:

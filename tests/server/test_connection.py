@@ -12,7 +12,8 @@ from structlog.testing import capture_logs
 
 from agentctx.config.schema import ServerSettings
 from agentctx.errors import InvalidInput, TooLarge
-from agentctx.server.connection import MAX_WAITING, HeadTooLarge, check_head
+from agentctx.server.connection import MAX_WAITING, piece_end
+from agentctx.server.request_limits import HeadTooLarge, check_head
 from tests.server.recording import RecordingService
 from tests.server.running import TEST_TIMEOUT_S, parse_reply, read_reply, read_to_end, running
 
@@ -243,6 +244,21 @@ def test_one_host_from_1_1_on() -> None:
         check_head(b"/", [], "1.1", settings)
 
 
+@pytest.mark.parametrize(
+    ("data", "body_left", "end"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\nGET", 0, 18),
+        (b"GET / HTT", 0, 9),
+        (b"{}GET", 2, 2),
+        (b"{}", 5, 2),
+        (b"a" * 10_000, None, 4_096),
+    ],
+)
+def test_a_piece_ends_where_a_request_may_end(data: bytes, body_left: int | None, end: int) -> None:
+    assert piece_end(data, 0, body_left) == end
+    assert piece_end(b"xx" + data, 2, body_left) == end + 2
+
+
 # Deadlines.
 
 
@@ -428,16 +444,113 @@ async def test_requests_in_a_row_are_answered_in_order() -> None:
     assert [call[1][0][0].key for call in daemon.service.calls] == ["0", "1", "2", "3", "4"]
 
 
-async def test_only_so_many_requests_wait_at_a_time() -> None:
+PIPELINES = {
+    "without bodies": GET * 499 + LAST_GET,
+    "with a length": post(SEARCH, more=b"") * 499 + post(SEARCH),
+    "in chunks": chunked(SEARCH).replace(b"Connection: close\r\n", b"") * 499 + chunked(SEARCH),
+    "mixed": (GET + post(SEARCH, more=b"") + chunked(SEARCH).replace(b"Connection: close\r\n", b"")) * 166
+    + GET
+    + LAST_GET,
+}
+
+
+@pytest.mark.parametrize("requests", PIPELINES.values(), ids=PIPELINES)
+async def test_500_requests_in_one_go_are_all_answered(requests: bytes) -> None:
+    async with running() as daemon:
+        raw = await daemon.exchange(requests)
+    assert raw.count(b"HTTP/1.1 200 OK") == 500
+    assert len(daemon.service.calls) == requests.count(b"POST")
+
+
+async def test_many_requests_are_answered_in_order() -> None:
+    saves = [
+        post(b'{"collection":"knowledge","key":"%d"}' % i, path=b"/v1/entries", more=b"") for i in range(100)
+    ]
+    async with running() as daemon:
+        raw = await daemon.exchange(b"".join(saves) + LAST_GET)
+    assert raw.endswith(b'{"status":"ok"}')
+    assert [call[1][0][0].key for call in daemon.service.calls] == [str(i) for i in range(100)]
+
+
+@pytest.mark.parametrize("one", [post(SEARCH, more=b""), GET], ids=["with bodies", "without"])
+async def test_only_so_many_requests_wait_and_the_peer_with_the_rest(one: bytes) -> None:
+    service = RecordingService(gate=asyncio.Event())
+    assert service.gate is not None
+    async with running(service) as daemon, daemon.connection() as (_, writer):
+        writer.write(post(SEARCH, more=b"") + one * 100_000)
+        await service.searching.wait()
+        await daemon.is_healthy()
+        assert writer.transport.get_write_buffer_size(), "what there is no room for is left to the kernel"
+        assert max(len(each.pipeline) for each in daemon.server._server._connections()) <= MAX_WAITING + 1
+        writer.transport.abort()
+        service.gate.set()
+    assert len(service.calls) <= MAX_WAITING + 2
+
+
+# A peer that sends no more.
+
+
+HALVES = {
+    "one": (post(SEARCH, more=b""), 1),
+    "three": (post(SEARCH, more=b"") * 3, 3),
+    "more than may wait": (post(SEARCH, more=b"") * 50, 50),
+    "in chunks": (chunked(SEARCH).replace(b"Connection: close\r\n", b""), 1),
+    "and the beginning of another": (post(SEARCH, more=b"") + b"GET /hea", 1),
+}
+
+
+@pytest.mark.parametrize("name", HALVES)
+async def test_a_client_that_half_closes_gets_its_answers(name: str) -> None:
+    requests, count = HALVES[name]
     service = RecordingService(gate=asyncio.Event())
     assert service.gate is not None
     async with running(service) as daemon, daemon.connection() as (reader, writer):
-        writer.write(post(SEARCH, more=b"") * 1_000)
+        writer.write(requests)
+        writer.write_eof()
         await service.searching.wait()
+        await daemon.is_healthy()  # the end has been read by now
         service.gate.set()
         raw = await read_to_end(reader)
-    assert raw.count(b"HTTP/1.1 200 OK") == len(service.calls) == 1 + MAX_WAITING
-    assert raw.count(b"HTTP/1.1 400 Bad Request") == 1
+    assert raw.count(b"HTTP/1.1 200 OK") == count == len(service.calls)
+    assert raw.count(b"HTTP/1.1") == count
+
+
+@pytest.mark.parametrize("before", [0, 2])
+async def test_half_a_body_and_no_more_is_400(before: int) -> None:
+    async with running() as daemon, daemon.connection() as (reader, writer):
+        writer.write(post(SEARCH, more=b"") * before + post(SEARCH)[:-1])
+        writer.write_eof()
+        for _ in range(before):
+            assert (await read_reply(reader)).status == 200
+        reply = parse_reply(await read_to_end(reader))
+    assert (reply.status, reply.code) == (400, "invalid_input")
+    assert len(daemon.service.calls) == before
+
+
+@pytest.mark.parametrize("sent", [b"", GET, GET[:-2]], ids=["silence", "a whole request", "half a head"])
+async def test_a_half_closed_connection_with_nothing_owed_is_closed(sent: bytes) -> None:
+    async with running() as daemon, daemon.connection() as (reader, writer):
+        writer.write(sent)
+        if sent == GET:
+            await read_reply(reader)
+        writer.write_eof()
+        assert await read_to_end(reader) == b""
+
+
+async def test_a_peer_that_has_gone_is_not_taken_for_one_that_listens() -> None:
+    left = asyncio.Event()
+
+    async def app(_: Scope, receive: Receive, send: Send) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        left.set()
+
+    async with running(asgi=app) as daemon:
+        async with daemon.connection() as (_, writer):
+            writer.write(GET)
+            await writer.drain()
+        async with asyncio.timeout(TEST_TIMEOUT_S):
+            await left.wait()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,99 @@
+"""The limits of a request's head and body, and the replies to what is over them. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from http import HTTPStatus
+
+import httptools
+
+from agentctx.config.schema import ServerSettings
+from agentctx.errors import AgentctxError, InvalidInput, RequestTimeout, TooLarge
+from agentctx.server.errors import STATUS, error_json, retry_after
+from agentctx.server.request_context import new_request_id
+from agentctx.wire import REQUEST_ID_HEADER
+
+_VERSIONS = frozenset({"1.0", "1.1"})
+
+
+class HeadTooLarge(TooLarge):
+    """The request line and the headers are over `max_header_bytes`."""
+
+
+def check_head(
+    url: bytes, headers: Sequence[tuple[bytes, bytes]], http_version: str, settings: ServerSettings
+) -> None:
+    """Raises `HeadTooLarge`, `TooLarge` for the announced body, or `InvalidInput` for another version of HTTP
+    or the wrong number of Host headers. Names are in lower case; two conflicting lengths are the parser's to
+    refuse.
+    """
+    if http_version not in _VERSIONS:  # the parser takes a request line without one for HTTP/0.9
+        raise InvalidInput("Only HTTP/1.1 is spoken here.", hint="Use an HTTP client library, or curl.")
+    if len(url) + sum(len(name) + len(value) + 4 for name, value in headers) > settings.max_header_bytes:
+        raise head_too_large(settings)
+    hosts = sum(name == b"host" for name, _ in headers)
+    if hosts > 1 or (hosts == 0 and http_version != "1.0"):
+        raise InvalidInput("The request needs exactly one Host header.", hint="Any name will do.")
+    if (announced_body(headers) or 0) > (most := largest_body(url, settings)):
+        raise body_too_large(most)
+
+
+def announced_body(headers: Sequence[tuple[bytes, bytes]]) -> int | None:
+    """Bytes of the body that a head announces; None if it comes in chunks."""
+    if any(name == b"transfer-encoding" for name, _ in headers):
+        return None
+    return int(next((value for name, value in headers if name == b"content-length"), b"0"))
+
+
+def largest_body(url: bytes, settings: ServerSettings) -> int:
+    """Bytes of the largest body a request to this target may have: prompts hold pictures."""
+    return settings.max_proxy_body_bytes if url.startswith(b"/proxy/") else settings.max_body_bytes
+
+
+def refusal(error: AgentctxError) -> bytes:
+    """The whole reply, after which the connection closes."""
+    status = HTTPStatus(431 if isinstance(error, HeadTooLarge) else STATUS[error.code])
+    request_id = new_request_id()
+    body = error_json(error, request_id)
+    head = (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\n"
+        "content-type: application/json\r\n"
+        f"content-length: {len(body)}\r\n"
+        f"{REQUEST_ID_HEADER.lower()}: {request_id}\r\n"
+        + "".join(f"{name.lower()}: {value}\r\n" for name, value in retry_after(error).items())
+        + "connection: close\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def reason(error: httptools.HttpParserError) -> AgentctxError:
+    """The parser wraps what a callback raised. Anything but ours is a head that uvicorn could not read."""
+    if isinstance(error.__context__, AgentctxError):
+        return error.__context__
+    return InvalidInput("The request is not valid HTTP/1.1.", hint="Use an HTTP client library, or curl.")
+
+
+def cut_off() -> InvalidInput:
+    return InvalidInput(
+        "The request ended before its body did.", hint="Send as many bytes as Content-Length says."
+    )
+
+
+def head_too_large(settings: ServerSettings) -> HeadTooLarge:
+    return HeadTooLarge(
+        f"The request head is larger than {settings.max_header_bytes} bytes.",
+        hint="Send long texts in the body; the limit is server.max_header_bytes.",
+    )
+
+
+def body_too_large(most: int) -> TooLarge:
+    return TooLarge(
+        f"The request body is larger than {most} bytes.",
+        hint="Send several requests; the limits are server.max_body_bytes and server.max_proxy_body_bytes.",
+    )
+
+
+def too_slow(part: str, seconds: float) -> RequestTimeout:
+    return RequestTimeout(
+        f"The request {part} was not complete within {seconds:g} s.", hint="Send the request in one go."
+    )
