@@ -149,7 +149,10 @@ def _on_loopback(proxy: ASGIApp, settings: Settings, places: Places, telemetry: 
     guarded = on_loopback(proxy, settings.proxy, places.data_dir)
     listening = bind_loopback(settings.proxy.tcp_port)
     log.info("proxy_on_loopback", port=settings.proxy.tcp_port)
-    return HttpServer(RequestContext(guarded, telemetry), [listening], settings.server)
+    # Nothing but the proxy is served here, whatever a path begins with.
+    most = settings.server.max_proxy_body_bytes
+    limits = settings.server.model_copy(update={"max_body_bytes": most})
+    return HttpServer(RequestContext(guarded, telemetry), [listening], limits)
 
 
 class _State:

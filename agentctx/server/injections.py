@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Body, FastAPI, Query, Request
+from starlette.convertors import StringConvertor, register_url_convertor
 
 from agentctx.server.errors import documented
 from agentctx.server.peer import request_peer
@@ -13,6 +14,15 @@ from agentctx.wire import API_PREFIX, ExplainReply, ExplainRequest, InjectionLis
 
 DEFAULT_LIST = 20
 MAX_LIST = 1_000
+
+
+class _ReceiptId(StringConvertor):
+    """Any name but that of the path beside it, which has methods of its own."""
+
+    regex = "(?!explain$)[^/]+"
+
+
+register_url_convertor("receipt_id", _ReceiptId())
 
 
 class InjectionRoutes:
@@ -26,7 +36,7 @@ class InjectionRoutes:
         app.add_api_route(path, self.injections, methods=["GET"], responses=documented())
         app.add_api_route(f"{path}/explain", self.explain, methods=["POST"], responses=documented(504))
         app.add_api_route(
-            f"{path}/{{injection_id}}", self.injection, methods=["GET"], responses=documented(404)
+            f"{path}/{{injection_id:receipt_id}}", self.injection, methods=["GET"], responses=documented(404)
         )
 
     async def injections(

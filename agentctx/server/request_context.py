@@ -16,11 +16,14 @@ from agentctx import __version__
 from agentctx.errors import AgentctxError, InvalidInput, Unavailable
 from agentctx.server.errors import INTERNAL, STOPPING_HINT, error_response
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
-from agentctx.wire import REQUEST_ID_HEADER, VERSION_HEADER
+from agentctx.wire import API_PREFIX, IDEMPOTENCY_HEADER, REQUEST_ID_HEADER, VERSION_HEADER
 
 _SANE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _ID_NAME = REQUEST_ID_HEADER.lower().encode()
 _VERSION_LINE = (VERSION_HEADER.lower().encode(), __version__.encode())
+
+_IDEMPOTENCY_NAME = IDEMPOTENCY_HEADER.lower().encode()
+_OUR_HEADERS = b"x-agentctx-"
 
 _UNTOLD = frozenset({"/healthz", "/readyz", "/metrics"})
 """Requests of machines that watch. They would be most of what is told, and they must cost nothing."""
@@ -78,6 +81,7 @@ class RequestContext:
     async def _answer(self, scope: Scope, receive: Receive, reply: _Reply) -> None:
         try:
             check_target(scope)
+            check_single_headers(scope)
             await self._app(scope, receive, reply.send)
         except AgentctxError as error:
             if reply.started:
@@ -135,6 +139,22 @@ def check_target(scope: MutableMapping[str, Any]) -> None:
         decoded = unquote_to_bytes(part)
         if b"\0" in decoded or not _is_utf8(decoded):
             raise InvalidInput("The path or the query is not valid text.", hint="Percent-encode it as UTF-8.")
+
+
+def check_single_headers(scope: MutableMapping[str, Any]) -> None:
+    """Raises `InvalidInput` if a header of ours is given twice: which of the two counts is not ours to guess.
+
+    An Idempotency-Key counts on our own routes; a vendor has its own.
+    """
+    is_ours = scope["path"].startswith(API_PREFIX)
+    seen: set[bytes] = set()
+    for name, _ in scope["headers"]:
+        if name.startswith(_OUR_HEADERS) or (is_ours and name == _IDEMPOTENCY_NAME):
+            if name in seen:
+                raise InvalidInput(
+                    f"The header {name.decode('latin-1').title()} is given twice.", hint="Send it once."
+                )
+            seen.add(name)
 
 
 def route_template(scope: MutableMapping[str, Any]) -> str:

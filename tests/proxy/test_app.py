@@ -229,6 +229,23 @@ async def test_a_picture_fits_through_and_a_save_does_not(proxy: RunningProxy) -
     assert refused.status_code == 413
 
 
+async def test_a_picture_fits_through_the_port_wherever_the_token_is(proxy: RunningProxy) -> None:
+    body = asked()
+    body["messages"][0]["content"] += "A" * 3_000_000
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{proxy.port}", trust_env=False) as http:
+        reply = await http.post(f"/t/{proxy.token}/proxy{OPENAI}", headers=KEY, json=body)
+    assert reply.status_code == 200, reply.text
+
+
+async def test_a_vendors_own_idempotency_keys_are_its_own_business(proxy: RunningProxy) -> None:
+    twice = [("authorization", "Bearer k"), ("idempotency-key", "a"), ("idempotency-key", "b")]
+    async with proxy.over_socket() as http:
+        assert (await http.post(OPENAI, headers=twice, json=asked())).status_code == 200
+        namespaces = [*twice, ("X-Agentctx-Namespace", "default"), ("X-Agentctx-Namespace", "team")]
+        refused = await http.post(OPENAI, headers=namespaces, json=asked())
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "invalid_input")
+
+
 async def test_a_large_body_gets_its_context_and_is_not_parsed_in_the_daemon(
     proxy: RunningProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

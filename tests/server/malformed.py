@@ -105,6 +105,9 @@ def _headers() -> Iterator[tuple[str, bytes]]:
         "a second Host": b"Host: b",
         "a second Host, alike": b"Host: a",
         "a second Host in other letters": b"hOsT: b",
+        "two Idempotency-Keys": b"Idempotency-Key: a\r\nIdempotency-Key: b\r\nConnection: close",
+        "two Idempotency-Keys, alike": b"Idempotency-Key: a\r\nidempotency-key: a\r\nConnection: close",
+        "two sessions": b"X-Agentctx-Session: a\r\nX-Agentctx-Session: b\r\nConnection: close",
         "Upgrade": b"Connection: Upgrade\r\nUpgrade: h2c",
         "a WebSocket": b"Connection: Upgrade\r\nUpgrade: websocket",
     }

@@ -110,6 +110,11 @@ async def test_an_unknown_path_is_404(path: str) -> None:
         ("DELETE", "/v1/status", "GET"),
         ("OPTIONS", "/v1/search", "POST"),
         ("TRACE", "/v1/queue", "GET"),
+        ("GET", "/v1/injections/explain", "POST"),
+        ("OPTIONS", "/v1/injections/explain", "POST"),
+        ("OPTIONS", "/v1/injections/i1", "GET"),
+        ("OPTIONS", "/v1/injections/explained", "GET"),
+        ("OPTIONS", "/v1/entries", "GET, POST"),
     ],
 )
 async def test_a_wrong_method_is_405_and_says_which_are_right(method: str, path: str, allowed: str) -> None:

@@ -153,6 +153,21 @@ async def test_a_body_is_asked_for_when_the_client_waits() -> None:
         assert (await read_reply(reader)).status == 200
 
 
+TWICE = ["Idempotency-Key", "X-Agentctx-Session", "X-Agentctx-Namespace", "X-Agentctx-Inject"]
+
+
+@pytest.mark.parametrize("second", ["same", "other"])
+@pytest.mark.parametrize("name", TWICE)
+async def test_a_header_of_ours_is_given_once(name: str, second: str) -> None:
+    lines = f"{name}: same\r\n{name.lower()}: {second}\r\nConnection: close\r\n".encode()
+    save = post(b'{"collection":"knowledge","key":"k"}', path=b"/v1/entries", more=lines)
+    async with running() as daemon:
+        reply = parse_reply(await daemon.exchange(save))
+    assert (reply.status, reply.code) == (400, "invalid_input")
+    assert f"{name} is given twice" in reply.body["error"]["message"]
+    assert daemon.service.calls == []
+
+
 # Sizes.
 
 
