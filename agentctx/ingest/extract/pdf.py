@@ -13,8 +13,9 @@ from agentctx.ingest.extract.documents_extra import documents_library
 if TYPE_CHECKING:
     from pypdf import PageObject, PdfReader
 
-_BLANK_LINES = re.compile(r"[^\S\n]*\n(?:[^\S\n]*\n)+")
-_TRAILING = re.compile(r"[^\S\n]+$", re.MULTILINE)
+# The lookbehind and `++` keep it linear: a run of spaces is looked at from its beginning only.
+_TRAILING = re.compile(r"(?<![^\S\n])[^\S\n]++$", re.MULTILINE)
+_BLANK_LINES = re.compile(r"\n{3,}")
 
 # pypdf reports every oddity of a file; without a handler they would be printed to stderr.
 logging.getLogger("pypdf").addHandler(logging.NullHandler())

@@ -115,3 +115,17 @@ def test_a_pdf_with_aes_is_refused_without_what_opens_it() -> None:
         extract_pdf(data, Limits())
     assert refused.value.refusal == Refusal.ENCRYPTED
     assert "AES" not in refused.value.message or "pypdf[crypto]" in refused.value.hint
+
+
+def test_spaces_without_end_do_not_hold_up_a_page() -> None:
+    """In a child that is killed: what looks for the end of a run from each of its spaces does not end."""
+    spaces = " " * 300_000
+    content = f"BT /F1 1 Tf 0 9 Td (a{spaces}b) Tj 0 -2 Td (c{spaces}) Tj ET".encode()
+    program = (
+        "import sys; from pathlib import PurePath; from agentctx.ingest.extract import extract\n"
+        "print(extract(PurePath('a.pdf'), sys.stdin.buffer.read()).text)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], input=one_page(content), capture_output=True, check=True, timeout=60
+    )
+    assert done.stdout.decode() == f"a{spaces}b\nc\n"
