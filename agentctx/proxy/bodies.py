@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -24,6 +25,8 @@ from agentctx.wire.names import InjectionPosition
 
 MOST_BYTES_HERE: Final = 64 * 1024
 """Of a body that the event loop reads: at most some 10 ms, whatever is in it."""
+S_PER_MIB: Final = 1.0
+"""Ten times what an idle machine needs, so that a busy one still gives the call its context."""
 MOST_PROCESSES: Final = 2
 IDLE_S: Final = 30.0
 """After that long without a large body a process ends, and gives its memory back."""
@@ -38,8 +41,8 @@ class Bodies:
     """Makes a call of each body. `aclose` ends the processes.
 
     Args:
-        deadline_s: how long each of the two steps of a large body may take, plus as much for each MiB of it.
-            A body that takes longer goes out as it came.
+        deadline_s: how long each of the two steps of a large body may take, plus `s_per_mib` for each MiB it
+            has begun. A body that takes longer goes out as it came.
         most_bytes_here: a larger body is read in another process.
         most_processes: how many there are at most; further bodies wait for one, within their deadline.
     """
@@ -48,10 +51,12 @@ class Bodies:
         self,
         *,
         deadline_s: float,
+        s_per_mib: float = S_PER_MIB,
         most_bytes_here: int = MOST_BYTES_HERE,
         most_processes: int = MOST_PROCESSES,
     ) -> None:
         self._deadline_s = deadline_s
+        self._s_per_mib = s_per_mib
         self._most_bytes_here = most_bytes_here
         self._free = asyncio.Semaphore(most_processes)
         self._processes: set[_Process] = set()
@@ -63,7 +68,8 @@ class Bodies:
         if len(body) <= self._most_bytes_here:
             yield _CallHere(dialect, body)
             return
-        call = _CallElsewhere(self, dialect, body, self._deadline_s * (1 + len(body) / _MIB))
+        deadline_s = self._deadline_s + self._s_per_mib * math.ceil(len(body) / _MIB)
+        call = _CallElsewhere(self, dialect, body, deadline_s)
         try:
             yield call
         finally:

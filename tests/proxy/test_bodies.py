@@ -126,7 +126,7 @@ async def test_an_idle_process_that_has_ended_is_not_used_again(elsewhere: Bodie
 
 
 async def test_a_body_that_takes_too_long_is_given_up_with_its_process() -> None:
-    bodies = Bodies(deadline_s=0, most_bytes_here=-1)
+    bodies = Bodies(deadline_s=0, s_per_mib=0, most_bytes_here=-1)
     async with bodies.call(CHAT, ASKED) as call:
         with pytest.raises(DeadlineExceeded):
             await call.read()
