@@ -68,6 +68,13 @@ def request(dice: random.Random, number: int) -> tuple[str, str, dict[str, Any] 
     )
 
 
+def gives_one_of_ours_twice(sent: list[tuple[bytes, bytes]]) -> bool:
+    return any(
+        count > 1 and name.startswith(b"x-agentctx-")
+        for name, count in Counter(name for name, _ in sent).items()
+    )
+
+
 async def status_of(
     app: ASGIApp, method: str, target: str, body: Any, sent: list[tuple[bytes, bytes]]
 ) -> int:
@@ -121,7 +128,7 @@ async def test_nothing_in_a_request_changes_who_sent_it(tmp_path: Path) -> None:
             sent = headers(dice)
             status = await status_of(app, method, path, body, sent)
             statuses[status] += 1
-            if status not in possible:
+            if status not in ({400} if gives_one_of_ours_twice(sent) else possible):
                 unexpected.append((status, method, path, body, sent))
         found = await core.storage._readers.run(principals)
     print(f"{REQUESTS:,} spoofed requests, seed {SEED}: {dict(statuses)}, {len(unexpected)} unexpected")  # noqa: T201 - the figure
