@@ -59,7 +59,10 @@ class AgentctxError(Exception):
 
 
 class InvalidInput(AgentctxError):
-    """The request cannot mean anything as it is; nothing was stored."""
+    """The request cannot mean anything as it is; nothing was stored.
+
+    Not a `ValueError`: pydantic turns one that a validator raises into an error of its own, without the code.
+    """
 
     code = "invalid_input"
 
