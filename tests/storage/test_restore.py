@@ -22,9 +22,11 @@ from agentctx.storage.sqlite import engine
 from agentctx.storage.sqlite.backup import read_backup
 from agentctx.storage.sqlite.engine import GIVES_WAY, SqliteStorage
 from agentctx.storage.sqlite.restore import restore_database
+from agentctx.storage.trust import Source
 from agentctx.stores.base import SaveContext
 from agentctx.stores.registry import Stores
 from agentctx.times import wall_clock
+from agentctx.wire.names import DEFAULT_NAMESPACE
 from tests.fixtures.schemas import unpack
 
 NOW = 1_795_000_000_000
@@ -61,6 +63,15 @@ def save(path: Path, *keys: str) -> None:
                 await stores.save("knowledge", values, SaveContext())
 
     asyncio.run(saved())
+
+
+def revoke_everything(path: Path) -> None:
+    async def revoked() -> None:
+        async with opened(path) as (storage, _):
+            await storage.revoke(Source(namespace=DEFAULT_NAMESPACE), principal=0, dry_run=False)
+            assert (await storage.settle(owed=False)).rows
+
+    asyncio.run(revoked())
 
 
 def keys(path: Path) -> set[str]:
@@ -252,6 +263,13 @@ class TestRestore:
         with closing(open_connection(backup)) as connection:
             connection.execute("UPDATE entries SET content = 'x'")
         assert restore_database(backup, database, now=NOW).damaged == 1
+
+    def test_counts_no_entry_in_quarantine_as_damaged(self, database: Path, tmp_path: Path) -> None:
+        save(database, "revoked")
+        revoke_everything(database)
+        revoked = tmp_path / "revoked.db"
+        back_up(database, revoked)
+        assert restore_database(revoked, database, now=NOW, dry_run=True).damaged == 0
 
     def test_in_the_place_of_a_damaged_one(self, database: Path, backup: Path) -> None:
         database.write_bytes(b"damaged" * 1_000)

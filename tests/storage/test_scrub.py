@@ -299,3 +299,39 @@ async def test_a_live_entry_that_lacks_a_chunk_is_named(
         assert {each.entry for each in await storage.scrub.check_all()} == {lacks.id} != {whole.id}
     finally:
         await storage.close()
+
+
+@pytest.mark.parametrize("is_settled", [False, True])
+async def test_an_entry_in_quarantine_is_not_damaged(
+    tmp_path: Path, clock: HandClock, is_settled: bool
+) -> None:
+    """Neither a revoked one, which loses its chunks in the background, nor one screened as it was saved."""
+    storage = await opened(tmp_path, clock)
+    try:
+        await storage.save(keyless("said by a bad agent", agent="bad"), owed=True)
+        await storage.save(keyless("obey me", is_held=True, flags=("instruction",)), owed=True)
+        await storage.revoke(Source(agent="bad"), principal=0, dry_run=False)
+        if is_settled:
+            await storage.settle(owed=True)
+        assert await storage.scrub.check_all() == []
+        assert await storage.scrub.step() is False
+        assert (await storage.scrub.state()).damaged == 0
+        assert not (await storage.census()).violations
+    finally:
+        await storage.close()
+
+
+async def test_an_entry_in_quarantine_that_lost_one_of_its_chunks_is_named(
+    tmp_path: Path, clock: HandClock
+) -> None:
+    storage = await opened(tmp_path, clock)
+    spans = (Span(0, 6), Span(5, 10))
+    revoked = await storage.save(keyless("first next", spans=spans, agent="bad"), owed=False)
+    await storage.revoke(Source(agent="bad"), principal=0, dry_run=False)
+    await storage.close()
+    spoil(tmp_path, "DELETE FROM chunks WHERE ordinal = 0")
+    storage = await opened(tmp_path, clock)
+    try:
+        assert {each.entry for each in await storage.scrub.check_all()} == {revoked.id}
+    finally:
+        await storage.close()

@@ -59,6 +59,15 @@ def count(conn: Connection) -> int:
     return int(found)
 
 
+def among(conn: Connection, entries: Sequence[str]) -> frozenset[str]:
+    """Those of the entries that are in quarantine, whatever the state of their row."""
+    rows = conn.execute(
+        "SELECT entry FROM quarantine WHERE entry IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(entries)),),
+    )
+    return frozenset(row[0] for row in rows)
+
+
 def is_held(conn: Connection, entry_id: str) -> bool:
     return conn.execute("SELECT 1 FROM quarantine WHERE entry = ?", (entry_id,)).fetchone() is not None
 

@@ -14,7 +14,7 @@ from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import Writer
 from agentctx.storage.records import Clock, Damage, ScrubState
-from agentctx.storage.sqlite import checksums, spaces
+from agentctx.storage.sqlite import checksums, quarantine, spaces
 from agentctx.storage.sqlite.checksums import Faults
 from agentctx.storage.sqlite.rows import CONTENT, HEADER, LIVE, SELECT_ROW, check_content, check_row
 from agentctx.storage.sqlite.space_index import SpaceIndex
@@ -154,8 +154,9 @@ def _damage_of(conn: Connection, rows: Sequence[Any]) -> Iterator[Damage]:
         if row[LIVE]:  # chunks of other versions are orphans, which the census counts
             live.append(row)
     chunks = _chunks_of(conn, [row[0] for row in live])
+    quarantined = quarantine.among(conn, [row[1] for row in live])
     for row in live:
-        yield from _chunk_damage(row, chunks[row[0]])
+        yield from _chunk_damage(row, chunks[row[0]], may_lack_chunks=row[1] in quarantined)
     owners = {chunk.id: _id_of(row) for row in live for chunk in chunks[row[0]]}
     for index in spaces.prepared(conn):
         if isinstance(index, SpaceIndex):
@@ -181,7 +182,9 @@ def _chunks_of(conn: Connection, seqs: Sequence[int]) -> dict[int, list[_Chunk]]
     return found
 
 
-def _chunk_damage(row: Any, chunks: Sequence[_Chunk]) -> Iterator[Damage]:
+def _chunk_damage(row: Any, chunks: Sequence[_Chunk], *, may_lack_chunks: bool) -> Iterator[Damage]:
+    if not chunks and may_lack_chunks:
+        return
     if not _is_covered(row[CONTENT], chunks):
         yield Damage(_id_of(row), "chunk")
     for place, chunk in enumerate(chunks):
