@@ -123,7 +123,8 @@ def _reason_to_leave(path: Path) -> str | None:
     if not path.exists():
         return "nothing is saved yet"
     try:
-        schema = judge_schema(check_schema(path))
+        schema = check_schema(path)
     except StorageFailed:
         return None  # opening says what is wrong with it
-    return f"not opened: {schema.message}" if schema.is_trouble else None
+    finding = judge_schema(schema)
+    return f"not opened: {finding.message}" if finding.is_trouble and not schema.is_misrecorded else None

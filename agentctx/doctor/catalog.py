@@ -38,6 +38,7 @@ INNER_GROUPS: tuple[Group, ...] = (
             "database.vectors",
             "database.invariant",
             "database.scrub",
+            "database.bookkeeping",
             "database.audit",
             "database.slots",
             "database.wal",

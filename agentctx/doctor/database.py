@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentctx.doctor.audit import audit_check
+from agentctx.doctor.bookkeeping import bookkeeping_check
 from agentctx.doctor.check import SCAN_S, Check, Finding, blocking, failed, passed, skipped, warned
 from agentctx.doctor.scrub import LookAgain, scrub_check
 from agentctx.doctor.slots import slots_check
 from agentctx.doctor.wording import counted, listed, size
 from agentctx.sqlite.migrate import SchemaState, check_schema
 from agentctx.storage.base import Storage
-from agentctx.storage.records import Census, SpaceFault
+from agentctx.storage.records import Census, Clock, SpaceFault
 
 MUCH_WAL = 64 * 1024 * 1024
 """To so much the writer cuts the WAL when it is empty: more is there while something keeps it from that."""
@@ -33,7 +34,7 @@ class Opened:
     """Whether the daemon itself has it open, and its queue works on it."""
 
 
-def database_checks(opened: Opened, look_again: LookAgain) -> list[Check]:
+def database_checks(opened: Opened, look_again: LookAgain, clock: Clock) -> list[Check]:
     async def opens() -> Finding:
         return opened.opening
 
@@ -43,7 +44,7 @@ def database_checks(opened: Opened, look_again: LookAgain) -> list[Check]:
     ]
     if opened.storage is None:
         return [*checks, *(skipping(check, opened.reason) for check in _IN_THE_STORAGE)]
-    return [*checks, *_storage_checks(opened.storage, look_again)]
+    return [*checks, *_storage_checks(opened.storage, look_again, clock)]
 
 
 def skipping(check: str, reason: str) -> Check:
@@ -61,13 +62,14 @@ _IN_THE_STORAGE = (
     "database.vectors",
     "database.invariant",
     "database.scrub",
+    "database.bookkeeping",
     "database.audit",
     "database.slots",
     "database.wal",
 )
 
 
-def _storage_checks(storage: Storage, look_again: LookAgain) -> list[Check]:
+def _storage_checks(storage: Storage, look_again: LookAgain, clock: Clock) -> list[Check]:
     async def integrity() -> Finding:
         return judge_integrity(await storage.check_integrity())
 
@@ -91,6 +93,7 @@ def _storage_checks(storage: Storage, look_again: LookAgain) -> list[Check]:
         ),
         Check(id="database.invariant", run=invariant, fix=_make_whole(storage, look_again), timeout_s=SCAN_S),
         scrub_check(storage, look_again),
+        bookkeeping_check(storage, clock),
         audit_check(storage),
         slots_check(storage),
         Check(id="database.wal", run=wal),
@@ -105,10 +108,15 @@ def _look_at_schema(path: Path) -> Finding:
 
 def judge_schema(schema: SchemaState) -> Finding:
     applied, known = max(schema.applied, default=0), max(schema.known, default=0)
-    if applied > known:
+    if applied > known and not schema.is_misrecorded:
         return failed(
             f"the database has schema version {applied}, this agentctx knows up to {known}",
             hint="Install the newer agentctx again, or restore a backup made with this version.",
+        )
+    if schema.is_misrecorded:
+        return warned(
+            "the record of the migrations is damaged; the schema itself is as it should be",
+            hint="Start the daemon, which writes the record again. Check the disk.",
         )
     if schema.changed:
         return failed(

@@ -42,7 +42,7 @@ def inner_checks(inside: Inside) -> list[Check]:
     """All of `catalog.INNER_IDS`."""
     probe = Probe(inside.embedding)
     return [
-        *database_checks(inside.opened, inside.look_again),
+        *database_checks(inside.opened, inside.look_again, inside.clock),
         *running_checks(inside.running),
         backup_check(inside.opened.path.parent, inside.settings.backup, inside.clock),
         *queue_checks(

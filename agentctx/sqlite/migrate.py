@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 from agentctx.errors import SchemaTooNew, StorageFailed
 from agentctx.sqlite.copy import copy_database
 from agentctx.sqlite.driver import Connection, Error, complete_statement, open_connection, translated
+from agentctx.sqlite.schema import Schema, stored_schema
 
 Clock: TypeAlias = Callable[[], int]
 """Milliseconds since the epoch."""
@@ -61,6 +62,8 @@ class SchemaState:
     """Versions of the program's."""
     changed: tuple[str, ...]
     """Files of applied migrations that are not the ones that were applied."""
+    is_misrecorded: bool = False
+    """Whether only the record of the migrations is damaged: the schema itself is one that they make."""
 
 
 def wall_clock_ms() -> int:
@@ -115,12 +118,17 @@ def check_schema(path: str | Path, migrations: Sequence[Migration] | None = None
         StorageFailed: the file is no database or cannot be read, or the program's migrations are missing.
     """
     migrations = load_migrations() if migrations is None else migrations
-    applied = _applied(path)
-    return SchemaState(
-        applied=tuple(sorted(applied)),
-        known=tuple(migration.version for migration in migrations),
-        changed=tuple(migration.file_name for migration in _changed(applied, migrations)),
-    )
+    known = tuple(migration.version for migration in migrations)
+    if not Path(path).exists():
+        return SchemaState(applied=(), known=known, changed=())
+    with closing(open_connection(path, readonly=True)) as connection:
+        applied = _read_ledger(connection)
+        return SchemaState(
+            applied=tuple(sorted(applied)),
+            known=known,
+            changed=tuple(migration.file_name for migration in _changed(applied, migrations)),
+            is_misrecorded=_really_applied(connection, applied, migrations) is not None,
+        )
 
 
 def _applied(path: str | Path) -> dict[int, str]:
@@ -128,6 +136,59 @@ def _applied(path: str | Path) -> dict[int, str]:
         return {}
     with closing(open_connection(path, readonly=True)) as connection:
         return _read_ledger(connection)
+
+
+def mend_ledger(
+    path: str | Path, migrations: Sequence[Migration] | None = None, *, clock: Clock = wall_clock_ms
+) -> bool:
+    """Write the record of migrations again where it is damaged and the schema is one of theirs. Blocks.
+
+    Returns whether it did. The record of a newer program, or of another schema, stays as it is.
+
+    Raises:
+        StorageFailed: the file is no database, or cannot be read or written.
+    """
+    migrations = load_migrations() if migrations is None else migrations
+    if not check_schema(path, migrations).is_misrecorded:
+        return False
+    now = clock()
+    with closing(open_connection(path)) as connection:
+        applied = _really_applied(connection, _read_ledger(connection), migrations)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("DELETE FROM schema_migrations")
+            for migration in applied or ():
+                _record(connection, migration, now)
+            connection.execute("COMMIT")
+        except Error as error:
+            raise translated(error, "the record of migrations cannot be written") from error
+    return True
+
+
+def intended_schema(migrations: Sequence[Migration]) -> Schema:
+    """The schema that the migrations make."""
+    with closing(Connection(":memory:", isolation_level=None)) as connection:
+        migrate(connection, migrations)
+        return stored_schema(connection)
+
+
+def _really_applied(
+    connection: Connection, recorded: Mapping[int, str], migrations: Sequence[Migration]
+) -> Sequence[Migration] | None:
+    """The migrations whose schema the database has, where their record is damaged; None where it is sound.
+
+    A sound record has the versions 1, 2, 3 … without gaps, also one that a newer program wrote.
+    """
+    known = {migration.version for migration in migrations}
+    is_newer = known < recorded.keys()
+    has_gaps = bool(recorded) and set(recorded) != set(range(1, len(recorded) + 1))
+    if is_newer or not (has_gaps or _changed(recorded, migrations)):
+        return None
+    stored = stored_schema(connection)
+    for count in range(len(migrations), 0, -1):
+        if stored == intended_schema(migrations[:count]):
+            return migrations[:count]
+    return None
 
 
 def migrate_database(
@@ -230,15 +291,19 @@ def _apply(connection: Connection, migration: Migration, now: int) -> None:
         connection.execute(_LEDGER)
         for statement in split_statements(migration.sql):
             connection.execute(statement)
-        connection.execute(
-            "INSERT INTO schema_migrations (version, name, checksum, applied) VALUES (?, ?, ?, ?)",
-            (migration.version, migration.name, migration.checksum, now),
-        )
+        _record(connection, migration, now)
         connection.execute("COMMIT")
     except Error as error:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise translated(error, f"{migration.file_name} failed and was rolled back") from error
+
+
+def _record(connection: Connection, migration: Migration, now: int) -> None:
+    connection.execute(
+        "INSERT INTO schema_migrations (version, name, checksum, applied) VALUES (?, ?, ?, ?)",
+        (migration.version, migration.name, migration.checksum, now),
+    )
 
 
 def split_statements(sql: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from agentctx.storage.bookkeeping import Bookkeeping
 from agentctx.storage.records import Census, Damage, ScrubState, SpaceFault
 
 
@@ -28,6 +29,14 @@ class StorageCare(Protocol):
 
     async def check_vectors(self) -> list[SpaceFault]:
         """What is wrong with the vectors of each prepared space, each of them read."""
+        ...
+
+    async def check_bookkeeping(self) -> Bookkeeping:
+        """Which rows cannot be read of those that are not the memory itself, and which a start mended."""
+        ...
+
+    async def forget_set_aside(self) -> int:
+        """Remove the damaged values that a start has set aside; returns how many."""
         ...
 
     async def census(self) -> Census:

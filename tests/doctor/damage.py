@@ -2,13 +2,66 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from agentctx.sqlite.driver import Connection, open_connection
+from agentctx.sqlite.driver import Connection, Error, hardening, open_connection
 from agentctx.storage.sqlite import checksums
 from agentctx.vector_stores import vec0
+
+BOOKKEEPING = (
+    *("schema_migrations", "installation", "spaces", "jobs", "idempotency", "outside_vectors", "injections"),
+    *("scrub", "derivations", "flags", "revocations", "quarantine", "audit", "forgotten", "vector_checksums"),
+    "sqlite_sequence",
+)
+"""Every table that is neither the memory itself nor an index of it."""
+SPOILT = {
+    "bytes": "x'ff00fe80'",
+    "no UTF-8": "CAST(x'c3ff80ee' AS TEXT)",
+    "null": "NULL",
+    "text": "'nonsense'",
+    "empty": "''",
+    "list": "'[1,{}]'",
+    "number": "-7",
+    "huge number": "9223372036854775807",
+    "fraction": "1.5e300",
+    "long": "CAST(zeroblob(300000) AS TEXT)",
+}
+"""What damage makes of a value, as SQL."""
+
+
+def columns_of(database: Path, table: str) -> list[str]:
+    with closing(open_connection(database, readonly=True)) as connection:
+        return [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+
+
+def spoil(database: Path, table: str, column: str, value: str, where: str = "TRUE") -> bool:
+    """Put a value into a column that its table would refuse, as a damaged page has it.
+
+    Returns False where SQLite could not even read such a row, as with a row id that is no number.
+    """
+    with closing(open_connection(database, readonly=True)) as connection:
+        (sql,) = connection.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)).fetchone()
+    loose = re.sub(r"(?<!IS) NOT NULL", "", re.sub(r"\)\s*STRICT\s*,?", ")", sql))
+    _set_schema(database, table, loose)
+    try:
+        with closing(open_connection(database)) as connection:
+            connection.execute("PRAGMA ignore_check_constraints = 1")
+            connection.execute("PRAGMA foreign_keys = 0")
+            connection.execute(f"UPDATE OR REPLACE {table} SET {column} = {value} WHERE {where}")  # noqa: S608
+    except Error:
+        return False
+    finally:
+        _set_schema(database, table, sql)
+    return True
+
+
+def _set_schema(database: Path, table: str, sql: str) -> None:
+    with closing(open_connection(database)) as connection, hardening.undefended(connection):
+        connection.execute("PRAGMA writable_schema = 1")
+        connection.execute("UPDATE sqlite_schema SET sql = ? WHERE name = ?", (sql, table))
 
 
 def damaged(database: Path, how: Callable[[Connection], object]) -> None:

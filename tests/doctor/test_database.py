@@ -83,7 +83,7 @@ def test_a_wal_that_is_not_emptied_is_warned_of() -> None:
 async def test_without_a_storage_everything_in_it_is_skipped_with_the_reason(tmp_path: Path) -> None:
     path = tmp_path / "agentctx.db"
     opened = Opened(path=path, storage=None, opening=skipped("not there"), reason="not there")
-    results = await run_checks(database_checks(opened, lambda: None), fix=True)
+    results = await run_checks(database_checks(opened, lambda: None, lambda: 0), fix=True)
     assert {result.status for result in results} == {"skip"}
     assert {result.message for result in results} == {"not there", "nothing is saved yet"}
     assert not path.exists()

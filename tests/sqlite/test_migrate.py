@@ -16,6 +16,7 @@ from agentctx.sqlite.migrate import (
     SchemaState,
     check_schema,
     load_migrations,
+    mend_ledger,
     migrate,
     migrate_database,
     schema_version,
@@ -24,6 +25,8 @@ from agentctx.sqlite.migrate import (
 
 FIRST = Migration(1, "first", "CREATE TABLE a (x);\nINSERT INTO a VALUES (1);\n")
 SECOND = Migration(2, "second", "CREATE TABLE b (x); -- done")
+OTHER = Migration(2, "other", "CREATE TABLE b (y);")
+NOTED = Migration(2, "noted", "CREATE TABLE b (x); -- with another checksum")
 BROKEN = Migration(
     2, "broken", "CREATE TABLE b (x); INSERT INTO a VALUES (2); INSERT INTO missing VALUES (1);"
 )
@@ -135,6 +138,47 @@ class TestSchemaVersion:
             schema_version(path)
 
 
+class TestMendLedger:
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            "UPDATE schema_migrations SET checksum = 'x' WHERE version = 1",
+            "UPDATE schema_migrations SET version = 9000000000 WHERE version = 2",
+            "UPDATE schema_migrations SET version = -7 WHERE version = 1",
+            "DELETE FROM schema_migrations WHERE version = 1",
+        ],
+    )
+    @pytest.mark.parametrize(
+        "program", [[FIRST, SECOND], [FIRST, SECOND, Migration(3, "third", "CREATE TABLE c (x);")]]
+    )
+    def test_a_damaged_record_is_written_again_as_the_schema_says(
+        self, path: Path, connection: Connection, damage: str, program: list[Migration]
+    ) -> None:
+        migrate(connection, [FIRST, SECOND], clock=lambda: 7)
+        connection.execute(damage)
+        assert mend_ledger(path, program)
+        state = check_schema(path, program)
+        assert (state.applied, state.changed, state.is_misrecorded) == ((1, 2), (), False)
+        assert not mend_ledger(path, program)
+
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            "INSERT INTO schema_migrations VALUES (3, 'newer', 'x', 0)",
+            "UPDATE schema_migrations SET checksum = 'x' WHERE version = 1; DROP TABLE a",
+        ],
+    )
+    def test_the_record_of_a_newer_program_or_another_schema_stays(
+        self, path: Path, connection: Connection, damage: str
+    ) -> None:
+        migrate(connection, [FIRST, SECOND])
+        for statement in split_statements(damage):
+            connection.execute(statement)
+        before = connection.execute("SELECT * FROM schema_migrations").fetchall()
+        assert not mend_ledger(path, [FIRST, SECOND])
+        assert connection.execute("SELECT * FROM schema_migrations").fetchall() == before
+
+
 class TestCheckSchema:
     def test_nothing_is_applied_where_no_database_is_and_none_is_made(self, path: Path) -> None:
         assert check_schema(path, [FIRST, SECOND]) == SchemaState((), (1, 2), ())
@@ -146,9 +190,10 @@ class TestCheckSchema:
             ([FIRST, SECOND], SchemaState((1, 2), (1, 2), ())),
             ([FIRST], SchemaState((1, 2), (1,), ())),
             ([FIRST, SECOND, Migration(3, "third", "")], SchemaState((1, 2), (1, 2, 3), ())),
-            ([FIRST, BROKEN], SchemaState((1, 2), (1, 2), ("0002_broken.sql",))),
+            ([FIRST, OTHER], SchemaState((1, 2), (1, 2), ("0002_other.sql",))),
+            ([FIRST, NOTED], SchemaState((1, 2), (1, 2), ("0002_noted.sql",), is_misrecorded=True)),
         ],
-        ids=["same", "newer", "older", "changed"],
+        ids=["same", "newer", "older", "changed", "misrecorded"],
     )
     def test_compares_and_writes_nothing(
         self, path: Path, program: list[Migration], expected: SchemaState

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +11,9 @@ from typing import Any, Final
 from agentctx.sqlite.driver import Connection
 from agentctx.storage import audit as trail
 from agentctx.storage.audit import PRUNE, AuditQuery, AuditRow, Head, Verdict
+from agentctx.storage.bookkeeping import MendedRows
 from agentctx.storage.records import Change, Draft
+from agentctx.storage.sqlite import installation
 
 FORGET: Final = "forget"
 """Somebody asked for it."""
@@ -20,7 +21,10 @@ EXPIRE: Final = "expire"
 """Its time was over."""
 SAVE: Final = "save"
 IMPORT: Final = "import"
+DAMAGE: Final = "damage"
+"""Rows that are not the memory itself could not be read, and were mended or removed."""
 
+DAMAGE_SHOWN: Final = 20
 PRUNE_ROWS: Final = 5_000
 """Most rows that are removed in one transaction."""
 PRUNE_LEAST: Final = 1_000
@@ -30,8 +34,6 @@ MS_PER_DAY: Final = 86_400_000
 _COLUMNS: Final = ", ".join(AuditRow._fields)
 _INSERT: Final = f"INSERT INTO audit ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"  # noqa: S608 - constants
 _SELECT: Final = f"SELECT {_COLUMNS} FROM audit"  # noqa: S608 - constants
-_SECRET, _HEAD, _CONFIG = "secret", "audit_head", "audit_config"
-_NUMBER_BYTES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +78,9 @@ def record(
     row = chained(head)
     if not conn.execute(_INSERT, row).rowcount:
         # Somebody has added rows by hand: that must be found, but nobody be kept from saving.
-        row = chained(Head(_last_seq(conn), head.hash))
+        row = chained(Head(installation.last_row(conn), head.hash))
         conn.execute(_INSERT, row)
-    _remember(conn, _HEAD, _packed(Head(row.seq, row.hash)))
+    installation.remember(conn, installation.AUDIT_HEAD, installation.packed(Head(row.seq, row.hash)))
 
 
 def is_chained(conn: Connection) -> bool:
@@ -133,13 +135,13 @@ def note_config(
     now: int,
 ) -> None:
     """Record which settings have another digest than the last time."""
-    row = conn.execute("SELECT value FROM installation WHERE name = ?", (_CONFIG,)).fetchone()
-    known = json.loads(row[0]) if row else None
+    value = installation.find(conn, installation.AUDIT_CONFIG)
+    known = None if value is None else json.loads(value)
     changed = changed_keys(known, digests) if known is not None else []
     if only_changes and not changed:
         return
     record(conn, kind, principal=None, now=now, detail={**detail, "changed": changed})
-    _remember(conn, _CONFIG, trail.encode_detail(digests).encode())
+    installation.remember(conn, installation.AUDIT_CONFIG, trail.encode_detail(digests).encode())
 
 
 def changed_keys(known: Mapping[str, str], digests: Mapping[str, str]) -> list[str]:
@@ -161,10 +163,24 @@ def page(conn: Connection, wanted: AuditQuery) -> list[AuditRow]:
 
 def verify(conn: Connection, noted: Head | None = None) -> Verdict:
     """Follow the whole chain. Blocks for as long as it takes to read it."""
-    known = _known(conn)
-    head = _unpacked(known[_HEAD]) if _HEAD in known else None
+    secret = installation.find(conn, installation.SECRET) or b""
     rows = map(_row, conn.execute(f"{_SELECT} ORDER BY seq"))
-    return trail.verify(rows, secret=known.get(_SECRET, b""), head=head, noted=noted)
+    return trail.verify(rows, secret=secret, head=_head(conn), noted=noted)
+
+
+def damage_known(conn: Connection) -> list[MendedRows]:
+    """What was mended at earlier starts, newest first, as far as the trail still knows and can be read."""
+    rows = conn.execute(f"{_SELECT} WHERE kind = ? ORDER BY seq DESC LIMIT ?", (DAMAGE, DAMAGE_SHOWN))
+    known = (_mended(_row(row)) for row in rows)
+    return [mended for mended in known if mended is not None]
+
+
+def _mended(row: AuditRow) -> MendedRows | None:
+    try:
+        detail = json.loads(row.detail)
+        return MendedRows(int(row.at), str(detail["table"]), int(detail["rows"]))
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return None
 
 
 def prune(conn: Connection, *, before: int, keep: int, now: int) -> int:
@@ -198,18 +214,13 @@ def _last_beyond(conn: Connection, head: Head, before: int, keep: int) -> int:
 
 def _state(conn: Connection) -> tuple[bytes, Head]:
     """The secret and the end of the chain; both are made when they are missing."""
-    known = _known(conn)
-    secret = known.get(_SECRET)
-    if secret is None:
-        secret = secrets.token_bytes(32)
-        _remember(conn, _SECRET, secret)
-    if _HEAD in known:
-        return secret, _unpacked(known[_HEAD])
-    return secret, _begin(conn, secret)
+    secret, head = installation.secret(conn), _head(conn)
+    return secret, _begin(conn, secret) if head is None else head
 
 
-def _last_seq(conn: Connection) -> int:
-    return int(conn.execute("SELECT COALESCE(MAX(seq), 0) FROM audit").fetchone()[0])
+def _head(conn: Connection) -> Head | None:
+    value = installation.find(conn, installation.AUDIT_HEAD)
+    return None if value is None else installation.unpacked(value)
 
 
 def _begin(conn: Connection, secret: bytes) -> Head:
@@ -223,27 +234,6 @@ def _begin(conn: Connection, secret: bytes) -> Head:
             (row.previous_hash, head.hash, row.seq),
         )
     return head
-
-
-def _known(conn: Connection) -> dict[str, bytes]:
-    rows = conn.execute("SELECT name, value FROM installation WHERE name IN ('secret', 'audit_head')")
-    return {name: bytes(value) for name, value in rows}
-
-
-def _remember(conn: Connection, name: str, value: bytes) -> None:
-    conn.execute(
-        """INSERT INTO installation (name, value) VALUES (?, ?)
-           ON CONFLICT DO UPDATE SET value = excluded.value""",
-        (name, value),
-    )
-
-
-def _packed(head: Head) -> bytes:
-    return head.seq.to_bytes(_NUMBER_BYTES) + head.hash
-
-
-def _unpacked(value: bytes) -> Head:
-    return Head(int.from_bytes(value[:_NUMBER_BYTES]), value[_NUMBER_BYTES:])
 
 
 def _row(stored: Any) -> AuditRow:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
+from agentctx.storage.bookkeeping import Bookkeeping
 from agentctx.storage.entries import ErasureListener
 from agentctx.storage.records import Census, SpaceFault
-from agentctx.storage.sqlite import census, integrity, repair, spaces, word_index
+from agentctx.storage.sqlite import bookkeeping, census, installation, integrity, repair, spaces, word_index
 from agentctx.storage.sqlite.connections import SqliteConnections
 
 
@@ -21,6 +22,12 @@ class SqliteCare(SqliteConnections):
 
     async def check_vectors(self) -> list[SpaceFault]:
         return await self._check(integrity.check_vectors)
+
+    async def check_bookkeeping(self) -> Bookkeeping:
+        return await self._check(bookkeeping.look)
+
+    async def forget_set_aside(self) -> int:
+        return await self._writer.run(installation.forget_set_aside)
 
     async def census(self) -> Census:
         async with self._one_check:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import secrets
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -20,8 +19,9 @@ from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import Writer
 from agentctx.storage.backups import Backup
+from agentctx.storage.bookkeeping import DamagedRows
 from agentctx.storage.records import Clock, StorageStats
-from agentctx.storage.sqlite import backup, spaces
+from agentctx.storage.sqlite import backup, bookkeeping, installation, spaces
 from agentctx.storage.sqlite.care_engine import SqliteCare
 from agentctx.storage.sqlite.entry_engine import SqliteEntries
 from agentctx.storage.sqlite.injections import SqliteInjections
@@ -94,9 +94,11 @@ class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, Sqlit
         path: Path, *, readers: int, clock: Clock, telemetry: Telemetry
     ) -> tuple[Writer, Readers]:
         async with _wal_kept(path):
-            await asyncio.to_thread(_migrate, path, clock)
+            is_ledger_mended = await asyncio.to_thread(_migrate, path, clock)
             writer = await Writer.open(path, telemetry)
             try:
+                mend = partial(bookkeeping.mend, now=clock(), is_ledger_mended=is_ledger_mended)
+                _log_damage(await writer.run(mend))
                 await writer.run(fill_missing)
                 pool = await Readers.open(path, readers)
                 writer.recover_with(pool)
@@ -170,7 +172,8 @@ class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, Sqlit
         )
 
     async def secret(self) -> bytes:
-        return await self._readers.run(_find_secret) or await self._writer.run(_make_secret)
+        found = await self._readers.run(partial(installation.find, name=installation.SECRET))
+        return await self._writer.run(installation.secret) if found is None else found
 
 
 @contextlib.asynccontextmanager
@@ -189,12 +192,26 @@ async def _wal_kept(path: Path) -> AsyncIterator[None]:
         await anchor.close()
 
 
-def _migrate(path: Path, clock: Clock) -> None:
+def _migrate(path: Path, clock: Clock) -> bool:
+    """Returns whether the record of the migrations was damaged and was written again."""
+    is_ledger_mended = migrate.mend_ledger(path, clock=clock)
     before = migrate.schema_version(path)
     applied = migrate.migrate_database(path, clock=clock)
     if before and applied:
         backup = migrate.backup_before_migration(path, before)
         log.info("migrated", schema=applied[-1], before=before, backup=str(backup))
+    return is_ledger_mended
+
+
+def _log_damage(found: Sequence[DamagedRows]) -> None:
+    for damaged in found:
+        log.error(
+            "bookkeeping_damaged",
+            table=damaged.table,
+            rows=damaged.rows,
+            reason=f"{damaged.table}: {damaged.loss}",
+            hint="What was saved is not affected. Check the disk, and run `agentctx doctor`.",
+        )
 
 
 def _counts(conn: Connection) -> tuple[dict[str, int], int, int]:
@@ -205,19 +222,6 @@ def _counts(conn: Connection) -> tuple[dict[str, int], int, int]:
     awaited = spaces.awaited_ids(conn)
     vectors = sum(index.count(conn) for index in spaces.prepared(conn) if index.space in awaited)
     return entries_by_collection, chunks, vectors
-
-
-def _find_secret(conn: Connection) -> bytes:
-    row = conn.execute("SELECT value FROM installation WHERE name = 'secret'").fetchone()
-    return bytes(row[0]) if row else b""
-
-
-def _make_secret(conn: Connection) -> bytes:
-    conn.execute(
-        "INSERT INTO installation (name, value) VALUES ('secret', ?) ON CONFLICT DO NOTHING",
-        (secrets.token_bytes(32),),
-    )
-    return _find_secret(conn)
 
 
 def _size(path: Path) -> int:

@@ -6,13 +6,12 @@ Every function runs in a read transaction and changes nothing. What it says neve
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Final
 
 from agentctx.sqlite.driver import Connection, Error
-from agentctx.sqlite.migrate import load_migrations, migrate
+from agentctx.sqlite.migrate import intended_schema, load_migrations
+from agentctx.sqlite.schema import Schema, schema_problems, stored_schema
 from agentctx.storage.records import SpaceFault, SpaceState
 from agentctx.storage.sqlite import spaces, word_index
 from agentctx.storage.sqlite.vector_index import VectorIndex, index_of
@@ -22,12 +21,6 @@ _DAMAGE: Final = ("SQLITE_CORRUPT", "SQLITE_ERROR", "SQLITE_NOTADB")
 """What SQLite says when it cannot make sense of what it reads. Anything else is no finding."""
 _OF_WORDS: Final = ("fts5:", "malformed inverted index", "unable to validate the inverted index")
 """How a line begins that is about FTS5, which `check_words` looks at more closely."""
-
-# The tables of the index of words are FTS5's, of whichever version, and made again by a repair.
-_INTENDED: Final = """
-SELECT name, CAST(sql AS BLOB) FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT GLOB 'chunk_fts*'
-"""
-_SQL_WORD: Final = re.compile(rb"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|\w+|\S", re.DOTALL)
 
 
 def check_database(conn: Connection) -> list[str]:
@@ -80,27 +73,12 @@ def _reference_problems(conn: Connection) -> Iterator[str]:
 
 def _schema_problems(conn: Connection) -> Iterator[str]:
     """SQLite takes the text of its schema as it stands: a changed constraint refuses what should be saved."""
-    rows = conn.execute("SELECT name, CAST(sql AS BLOB) FROM sqlite_schema WHERE sql IS NOT NULL")
-    stored = {name: schema_words(text) for name, text in rows}
-    for name, words in _intended_schema().items():
-        if name not in stored:
-            yield f"{name} is missing"
-        elif stored[name] != words:
-            yield f"the schema of {name} is not as it was made"
+    yield from schema_problems(stored_schema(conn), _intended_schema())
 
 
 @functools.cache
-def _intended_schema() -> dict[str, tuple[bytes, ...]]:
-    with closing(Connection(":memory:", isolation_level=None)) as conn:
-        migrate(conn, load_migrations())
-        rows = conn.execute(_INTENDED).fetchall()
-        return {name: schema_words(text) for name, text in rows}
-
-
-def schema_words(sql: bytes) -> tuple[bytes, ...]:
-    """What counts of a schema's text: no comments, spaces or quotes around names, and no upper case."""
-    words = [word for word in _SQL_WORD.findall(sql) if not word.startswith((b"--", b"/*")) and word != b'"']
-    return tuple(word if word.startswith(b"'") else word.lower() for word in words)
+def _intended_schema() -> Schema:
+    return intended_schema(load_migrations())
 
 
 def _word_problems(conn: Connection) -> Iterator[str]:

@@ -63,10 +63,11 @@ class SqliteScrub:
     async def step(self) -> bool:
         now = self._clock()
         state = await self._readers.run(_numbers)
-        if state.get(_CURSOR, 0) == 0 and now - state.get(_BEGAN, 0) < PASS_EVERY_MS:
-            return False
         cursor = state.get(_CURSOR, 0)
-        began = state[_BEGAN] if cursor else now
+        # A clock that was set back must not put a pass off for longer than that.
+        if cursor == 0 and 0 <= now - state.get(_BEGAN, 0) < PASS_EVERY_MS:
+            return False
+        began = state.get(_BEGAN, now) if cursor else now
         before = state.get(_DAMAGED, 0) if cursor else 0
         found = await self._look(cursor)
         after = {_BEGAN: began, _DAMAGED: before + len(found.damage), _CURSOR: found.last or 0}

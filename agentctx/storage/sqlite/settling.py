@@ -42,7 +42,8 @@ def _withdraw(conn: Connection, entry_id: str) -> None:
 
 
 def _is_erased(conn: Connection, entry_id: str, revocation: int, *, now: int) -> bool:
-    (principal,) = conn.execute("SELECT principal FROM revocations WHERE id = ?", (revocation,)).fetchone()
+    row = conn.execute("SELECT principal FROM revocations WHERE id = ?", (revocation,)).fetchone()
+    principal = None if row is None else row[0]
     try:
         entries.delete(conn, entry_id, now=now, principal=principal)
     except NotFound:

@@ -1,0 +1,59 @@
+"""Can the rows be read that are not the memory itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agentctx.doctor.check import SCAN_S, Check, Finding, failed, passed, warned
+from agentctx.doctor.wording import counted, listed
+from agentctx.storage.base import Storage
+from agentctx.storage.bookkeeping import Bookkeeping
+from agentctx.storage.records import Clock
+from agentctx.times import format_time
+
+RECENT_MS = 7 * 86_400_000
+"""What a start mended is shown for so long."""
+_DISK = "What was saved is not affected. Check the disk and the memory of the machine, and make a backup."
+_SECURITY = (
+    "Find out whether somebody wrote to the database file: the audit trail of before cannot be verified. "
+    "Keep a copy of the file, then run `agentctx doctor --fix`, which lets go of the damaged values."
+)
+
+
+def bookkeeping_check(storage: Storage, clock: Clock) -> Check:
+    async def run() -> Finding:
+        return judge_bookkeeping(await storage.check_bookkeeping(), now=clock())
+
+    async def fix() -> str:
+        return f"let go of {counted(await storage.forget_set_aside(), 'damaged value')}"
+
+    return Check(id="database.bookkeeping", run=run, fix=fix, timeout_s=SCAN_S)
+
+
+def judge_bookkeeping(found: Bookkeeping, *, now: int) -> Finding:
+    if found.damaged:
+        rows = sum(damaged.rows for damaged in found.damaged)
+        return failed(
+            f"{counted(rows, 'bookkeeping row')} cannot be read",
+            detail=_named(f"{each.table}: {each.loss}" for each in found.damaged),
+            hint=f"Restart the daemon, which mends or removes what it needs. {_DISK}",
+        )
+    if found.set_aside:
+        return warned(
+            "the secret of the installation, or the end of the audit trail, was damaged and set aside",
+            detail=_named(found.set_aside),
+            hint=_SECURITY,
+            fixable=True,
+        )
+    recent = [each for each in found.mended if now - each.at < RECENT_MS]
+    if recent:
+        return warned(
+            f"a start had to mend bookkeeping rows, last on {format_time(recent[0].at)}",
+            detail=_named(f"{each.table}: {counted(each.rows, 'row')}" for each in recent),
+            hint=_DISK,
+        )
+    return passed("every bookkeeping row can be read")
+
+
+def _named(parts: Iterable[str]) -> str:
+    return listed(dict.fromkeys(parts), separator="; ")

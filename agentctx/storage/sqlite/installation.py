@@ -1,0 +1,142 @@
+"""What is made once for an installation: its secret, and where its audit trail ends.
+
+Every function runs inside the caller's transaction.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from typing import Final
+
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.audit import HASH_BYTES, Head
+from agentctx.storage.bookkeeping import DamagedRows
+
+SECRET: Final = "secret"  # noqa: S105 - the name of a row
+AUDIT_HEAD: Final = "audit_head"
+AUDIT_CONFIG: Final = "audit_config"
+SECRET_BYTES: Final = 32
+SET_ASIDE: Final = "damaged "
+"""How the name of a value begins that was damaged and could not be replaced unseen."""
+
+_NUMBER_BYTES: Final = 8
+_LAST_SEQ: Final = 2**62
+_NOWHERE: Final = bytes(HASH_BYTES)
+"""A hash that no row has, so that the trail shows where it was broken."""
+_TABLE: Final = "installation"
+_LOSSES: Final = {
+    SECRET: "the secret of the installation is another one now: no earlier row of the audit trail can be "
+    "verified any more",
+    AUDIT_HEAD: "rows may be missing at the end of the audit trail, which cannot be told any more",
+    AUDIT_CONFIG: "which settings changed before this start is not known",
+}
+
+
+def secret(conn: Connection) -> bytes:
+    """The secret of the installation; made when there is none. One that is damaged is set aside."""
+    found = find(conn, SECRET)
+    if found is None:
+        _set_aside(conn, SECRET)
+        found = _make_secret(conn)
+    return found
+
+
+def find(conn: Connection, name: str) -> bytes | None:
+    """A value; None when there is none, or none that can be read."""
+    row = conn.execute("SELECT value FROM installation WHERE name = ?", (name,)).fetchone()
+    return row[0] if row is not None and _is_sound(name, row[0]) else None
+
+
+def remember(conn: Connection, name: str, value: bytes) -> None:
+    conn.execute(
+        """INSERT INTO installation (name, value) VALUES (?, ?)
+           ON CONFLICT DO UPDATE SET value = excluded.value""",
+        (name, value),
+    )
+
+
+def packed(head: Head) -> bytes:
+    return head.seq.to_bytes(_NUMBER_BYTES) + head.hash
+
+
+def unpacked(value: bytes) -> Head:
+    return Head(int.from_bytes(value[:_NUMBER_BYTES]), value[_NUMBER_BYTES:])
+
+
+def check(conn: Connection) -> list[DamagedRows]:
+    """Values that are damaged, or missing although they were there."""
+    return [DamagedRows(_TABLE, 1, _LOSSES[name]) for name in _damaged(conn)]
+
+
+def mend(conn: Connection) -> list[DamagedRows]:
+    """Replace what is damaged. A damaged secret or end of the trail is set aside, not thrown away."""
+    damaged = _damaged(conn)
+    for name in damaged:
+        _set_aside(conn, name)
+    if SECRET in damaged:
+        _make_secret(conn)
+    if AUDIT_HEAD in damaged:
+        remember(conn, AUDIT_HEAD, packed(Head(last_row(conn), _NOWHERE)))
+    return [DamagedRows(_TABLE, 1, _LOSSES[name]) for name in damaged]
+
+
+def set_aside(conn: Connection) -> list[str]:
+    """Names of the values that were damaged and are kept."""
+    rows = conn.execute("SELECT name FROM installation WHERE name GLOB ? ORDER BY name", (f"{SET_ASIDE}*",))
+    return [row[0] for row in rows]
+
+
+def forget_set_aside(conn: Connection) -> int:
+    """Let go of them; returns how many there were."""
+    return int(conn.execute("DELETE FROM installation WHERE name GLOB ?", (f"{SET_ASIDE}*",)).rowcount)
+
+
+def _damaged(conn: Connection) -> list[str]:
+    rows = conn.execute("SELECT name, value FROM installation WHERE name IN (?, ?, ?)", tuple(_LOSSES))
+    values = dict(rows.fetchall())
+    damaged = [name for name, value in values.items() if not _is_sound(name, value)]
+    if last_row(conn, "AND hash IS NOT NULL"):
+        damaged += [name for name in (SECRET, AUDIT_HEAD) if name not in values]
+    return damaged
+
+
+def _is_sound(name: str, value: object) -> bool:
+    if not isinstance(value, bytes):
+        return False
+    if name == SECRET:
+        return len(value) == SECRET_BYTES
+    if name == AUDIT_HEAD:
+        return len(value) == _NUMBER_BYTES + HASH_BYTES and unpacked(value).seq < _LAST_SEQ
+    return name != AUDIT_CONFIG or _is_object(value)
+
+
+def _is_object(value: bytes) -> bool:
+    try:
+        return isinstance(json.loads(value), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _set_aside(conn: Connection, name: str) -> None:
+    if name != AUDIT_CONFIG:
+        conn.execute(
+            """INSERT OR IGNORE INTO installation (name, value)
+               SELECT ? || (SELECT COUNT(*) FROM installation) || ' ' || name,
+                      CAST(COALESCE(value, '') AS BLOB)
+               FROM installation WHERE name = ?""",
+            (SET_ASIDE, name),
+        )
+    conn.execute("DELETE FROM installation WHERE name = ?", (name,))
+
+
+def _make_secret(conn: Connection) -> bytes:
+    made = secrets.token_bytes(SECRET_BYTES)
+    remember(conn, SECRET, made)
+    return made
+
+
+def last_row(conn: Connection, condition: str = "") -> int:
+    """The last number of a row of the audit trail; a damaged one that no row can follow does not count."""
+    sql = f"SELECT COALESCE(MAX(seq), 0) FROM audit WHERE seq < {_LAST_SEQ} {condition}"  # noqa: S608 - constants
+    return int(conn.execute(sql).fetchone()[0])
