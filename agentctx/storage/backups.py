@@ -42,7 +42,10 @@ class Backup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupRecord:
-    """How the last backups went. `failed` is when one failed after the last verified one, `problem` why."""
+    """How the last backups went. `failed` is when one failed after the last verified one, `problem` why.
+
+    A failure to write a file that somebody named is not kept: whoever named it was told.
+    """
 
     last: Backup | None = None
     failed: int | None = None

@@ -15,7 +15,7 @@ from agentctx.daemon.backup import (
     remove_superseded,
 )
 from agentctx.errors import AccessDenied, InvalidInput, StorageFailed
-from agentctx.server.service import Peer
+from agentctx.server.service import Examination, Peer
 from agentctx.sqlite.writer import Writer
 from agentctx.storage.backups import BackupRecord, read_record, scheduled_name
 from agentctx.storage.sqlite.backup import read_backup
@@ -110,13 +110,25 @@ class TestBackup:
                 await core.service.backup(BackupRequest(file=str(tmp_path / "b.db")), other)
             assert (await core.service.backup(BackupRequest(), other)).entries == 0
 
-    async def test_a_wrong_file_is_no_failed_backup_but_a_full_disk_is(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("wrong", ["relative", "missing"])
+    async def test_a_mistyped_file_is_no_failed_backup(self, tmp_path: Path, wrong: str) -> None:
+        file = "relative" if wrong == "relative" else str(tmp_path / "missing" / "b.db")
         async with running_core(tmp_path / "d", None) as core:
-            with pytest.raises(InvalidInput):
-                await core.service.backup(BackupRequest(file="relative"), ME)
+            with pytest.raises((InvalidInput, StorageFailed)):
+                await core.service.backup(BackupRequest(file=file), ME)
             assert read_record(tmp_path / "d") == BackupRecord()
+            assert "agentctx_backup_failing 0.0" in (await core.service.metrics()).decode()
+            (check,) = (await core.service.doctor(Examination(only=("backup.age",)), ME)).checks
+            assert check.status == "skip"
+
+    async def test_a_folder_of_backups_that_cannot_be_written_is_a_failed_backup(
+        self, tmp_path: Path
+    ) -> None:
+        (tmp_path / "file").write_text("no folder")
+        backup = {"folder": str(tmp_path / "file" / "backups")}
+        async with running_core(tmp_path / "d", None, backup=backup) as core:
             with pytest.raises(StorageFailed):
-                await core.service.backup(BackupRequest(file=str(tmp_path / "missing" / "b.db")), ME)
+                await core.service.backup(BackupRequest(), ME)
             record = read_record(tmp_path / "d")
             assert record.failed
             assert "cannot" in record.problem
