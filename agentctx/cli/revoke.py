@@ -9,7 +9,7 @@ import typer
 from agentctx.cli.connection import connect
 from agentctx.cli.options import AsJson, EntryId
 from agentctx.cli.output import note, put, put_json
-from agentctx.wire import Origin, RevokeReply, Trust
+from agentctx.wire import Origin, ReleaseReply, RevokeReply, Trust
 
 if TYPE_CHECKING:
     from agentctx.client.options import RevokeOptions
@@ -102,4 +102,16 @@ def _undo(ctx: typer.Context, revocation: int, *, as_json: bool) -> None:
     if as_json:
         put_json(reply)
     else:
-        put(f"released  {reply.released:,}")
+        put(undone(reply))
+        for other in reply.revocations:
+            note(f"agentctx revoke --undo {other} takes that one back")
+
+
+def undone(reply: ReleaseReply) -> str:
+    """One line about a revocation that was taken back."""
+    released = f"released  {reply.released:,}"
+    if not reply.still_held:
+        return released
+    others = ", ".join(f"revocation {other}" for other in reply.revocations)
+    reason = f"by {others}" if others else "since they were flagged"
+    return f"{released}  {reply.still_held:,} stay in quarantine, {reason}"

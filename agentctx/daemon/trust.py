@@ -100,9 +100,11 @@ class Revoking(PartsHolder):
         )
 
     async def undo_revocation(self, revocation_id: int, peer: Peer) -> ReleaseReply:  # noqa: ARG002
-        released = await self._parts.storage.undo_revocation(revocation_id)
+        undone = await self._parts.storage.undo_revocation(revocation_id)
         self._parts.settler.ask()
-        return ReleaseReply(released=released)
+        return ReleaseReply(
+            released=undone.released, still_held=undone.still_held, revocations=list(undone.revocations)
+        )
 
     async def release(self, entry_id: str, peer: Peer) -> ReleaseReply:  # noqa: ARG002
         if not await self._parts.storage.release(entry_id):

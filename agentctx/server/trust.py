@@ -41,7 +41,7 @@ class TrustRoutes:
     async def undo_revocation(
         self, request: Request, revocation_id: Annotated[int, Path(ge=1, le=2**63 - 1)]
     ) -> ReleaseReply:
-        """Undo a revocation: what it held back comes into answers again, but what is flagged as well."""
+        """Undo a revocation: what it alone held back comes into answers again."""
         return await self._service.undo_revocation(revocation_id, request_peer(request))
 
     async def release(self, request: Request, entry_id: str) -> ReleaseReply:

@@ -63,6 +63,18 @@ class Revoked:
 
 
 @dataclass(frozen=True, slots=True)
+class Undone:
+    """What undoing a revocation released, and what stays in quarantine for another reason.
+
+    `revocations` are the others that hold back some of what stays; the rest of it was flagged.
+    """
+
+    released: int
+    still_held: int = 0
+    revocations: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Settled:
     """What a step did: rows looked at, entries erased, and the embeddings that are owed again."""
 
@@ -93,8 +105,8 @@ class TrustStorage(Protocol):
         """Let an entry be found again, whatever held it back; False when nothing did."""
         ...
 
-    async def undo_revocation(self, revocation_id: int) -> int:
-        """Release what a revocation holds back, but what is flagged beside; returns how many it held.
+    async def undo_revocation(self, revocation_id: int) -> Undone:
+        """Release what a revocation alone holds back.
 
         Raises:
             NotFound: no such revocation.

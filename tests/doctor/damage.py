@@ -13,7 +13,17 @@ from agentctx.vector_stores import vec0
 
 BOOKKEEPING = (
     *("schema_migrations", "installation", "spaces", "jobs", "idempotency", "outside_vectors", "injections"),
-    *("scrub", "derivations", "flags", "revocations", "quarantine", "audit", "forgotten", "vector_checksums"),
+    *(
+        "scrub",
+        "derivations",
+        "flags",
+        "revocations",
+        "revoked",
+        "quarantine",
+        "audit",
+        "forgotten",
+        "vector_checksums",
+    ),
     "sqlite_sequence",
 )
 """Every table that is neither the memory itself nor an index of it."""

@@ -10,7 +10,7 @@ import pytest
 
 from agentctx.storage.sqlite import search
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.storage.trust import Source
+from agentctx.storage.trust import Source, Undone
 from tests.storage.conformance import embed, found_by_words, save, serving_space
 from tests.storage.drafts import ALL, keyless, vector
 
@@ -99,8 +99,57 @@ async def test_it_all_comes_back_when_it_is_undone(machine: Machine) -> None:
     revoked = await machine.storage.revoke(BAD, principal=0, dry_run=False)
     await machine.storage.settle(owed=True)
     assert revoked.revocation is not None
-    assert await machine.storage.undo_revocation(revoked.revocation) == 2
+    assert await machine.storage.undo_revocation(revoked.revocation) == Undone(released=2)
     await machine.storage.settle(owed=True)
     assert len(await found_by_words(machine.storage, "whale")) == 4
     assert await machine.storage.quarantined() == 0
     assert (await machine.storage.census()).violations == 0
+
+
+@SETTLED
+async def test_what_two_revocations_hold_back_comes_back_when_both_are_undone(
+    machine: Machine, is_settled: bool
+) -> None:
+    await machine.revoke(is_settled=is_settled)
+    await machine.revoke(is_settled=is_settled)
+    assert await machine.storage.undo_revocation(1) == Undone(released=0, still_held=2, revocations=(2,))
+    await machine.storage.settle(owed=True)
+    assert sorted(await found_by_words(machine.storage, "whale")) == sorted(machine.open)
+    known = await machine.storage.provenance(machine.held)
+    assert {each.revocation for each in known.values()} == {2}
+    assert await machine.storage.undo_revocation(2) == Undone(released=2)
+    await machine.storage.settle(owed=True)
+    assert sorted(await found_by_words(machine.storage, "whale")) == sorted(machine.held + machine.open)
+
+
+async def test_what_is_revoked_again_before_it_was_back_is_held_by_the_new_revocation(
+    machine: Machine,
+) -> None:
+    await machine.revoke(is_settled=True)
+    await machine.storage.undo_revocation(1)
+    await machine.revoke(is_settled=False)
+    assert await machine.storage.undo_revocation(1) == Undone(released=0)
+    assert await machine.storage.quarantined() == 2
+    assert await machine.storage.undo_revocation(2) == Undone(released=2)
+
+
+async def test_what_is_made_of_an_entry_that_two_revocations_hold_back_is_held_by_both(
+    machine: Machine,
+) -> None:
+    await machine.revoke(is_settled=True)
+    await machine.revoke(is_settled=True)
+    made = await save(machine.storage, keyless("made of a whale", derived_from=(machine.held[0],)))
+    undone = await machine.storage.undo_revocation(1)
+    assert (undone.released, undone.still_held) == (0, 3)
+    assert made.id in await machine.storage.provenance([made.id])
+    assert (await machine.storage.undo_revocation(2)).released == 3
+
+
+async def test_a_release_by_hand_lets_go_of_every_revocation(machine: Machine) -> None:
+    await machine.revoke(is_settled=True)
+    await machine.revoke(is_settled=True)
+    assert await machine.storage.release(machine.held[0])
+    await machine.storage.settle(owed=True)
+    assert await machine.storage.quarantined() == 1
+    assert (await machine.storage.undo_revocation(1)).still_held == 1
+    assert (await machine.storage.undo_revocation(2)).released == 1

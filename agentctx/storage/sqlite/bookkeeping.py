@@ -143,6 +143,12 @@ _QUARANTINE: Final = _rule(
         WHERE COALESCE({{sound}}, 0) = 0""",  # noqa: S608 - constants
     ),
 )
+_REVOKED: Final = _rule(
+    "revoked",
+    f"{_text('entry')} AND {_REVOCATION}",
+    "an entry comes back when the other revocations are undone that hold it back",
+    ("DELETE FROM revoked WHERE COALESCE({sound}, 0) = 0",),
+)
 _JOBS: Final = _rule(
     "jobs",
     f"""{_id("id")} AND {_whole("chunk", "space", "attempts", "not_before", "leased_until", "created")}
@@ -232,7 +238,18 @@ _SEQUENCE: Final = _rule(
     ),
 )
 _RULES: Final = (
-    *(_SPACES, _QUARANTINE, _REVOCATIONS, _JOBS, _SCRUB, _IDEMPOTENCY, _FORGOTTEN, _DERIVATIONS, _FLAGS),
+    *(
+        _SPACES,
+        _QUARANTINE,
+        _REVOKED,
+        _REVOCATIONS,
+        _JOBS,
+        _SCRUB,
+        _IDEMPOTENCY,
+        _FORGOTTEN,
+        _DERIVATIONS,
+        _FLAGS,
+    ),
     *(_OUTSIDE, _RECEIPTS, _CHECKSUMS, _SEQUENCE),
 )
 """In the order in which they are mended: a row may depend on one of a table before."""

@@ -15,9 +15,11 @@ from agentctx.sqlite.driver import Connection
 NOT_HELD: Final = "NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = e.id)"
 
 _ROWS: Final = """INSERT INTO quarantine (entry, screened, revocation, state, since)"""
+# The reasons of an entry that was released a moment ago count no more.
 _OR_ANOTHER_REASON: Final = """ON CONFLICT (entry) DO UPDATE SET
-      screened = max(screened, excluded.screened),
-      revocation = coalesce(revocation, excluded.revocation),
+      screened = CASE state WHEN 'returning' THEN excluded.screened ELSE max(screened, excluded.screened) END,
+      revocation = CASE state WHEN 'returning' THEN excluded.revocation
+                              ELSE coalesce(revocation, excluded.revocation) END,
       state = CASE state WHEN 'returning' THEN 'held' ELSE state END"""
 _HOLD: Final = f"{_ROWS} VALUES (?, ?, ?, 'held', ?) {_OR_ANOTHER_REASON}"
 _HOLD_REACHED: Final = f"""{_ROWS} SELECT entry, 0, ?, 'held', ? FROM temp.reached WHERE TRUE ORDER BY entry
@@ -27,21 +29,29 @@ _HOLD_REACHED: Final = f"""{_ROWS} SELECT entry, 0, ?, 'held', ? FROM temp.reach
 def hold(conn: Connection, entry_id: str, *, screened: bool, revocation: int | None, now: int) -> None:
     """Put an entry into quarantine, or give it another reason to be there."""
     conn.execute(_HOLD, (entry_id, int(screened), revocation, now))
+    if revocation is not None:
+        conn.execute(
+            "INSERT OR IGNORE INTO revoked (entry, revocation) VALUES (?, ?)", (entry_id, revocation)
+        )
 
 
 def hold_reached(conn: Connection, *, revocation: int, now: int) -> None:
     """Put those of `temp.reached` (`revocation.py`) into quarantine, in one statement."""
     conn.execute(_HOLD_REACHED, (revocation, now))
+    conn.execute(
+        "INSERT OR IGNORE INTO revoked (entry, revocation) SELECT entry, ? FROM temp.reached", (revocation,)
+    )
 
 
 def inherit(conn: Connection, entry_id: str, namespace: str, sources: Sequence[str], *, now: int) -> None:
-    """What is made of something in quarantine is there too, for the same reason.
+    """What is made of something in quarantine is there too, for the same reasons.
 
     A source outside the namespace counts as unknown: else the answer would tell that it is in quarantine.
     """
     rows = conn.execute(
-        """SELECT screened, revocation FROM quarantine
-           WHERE entry IN (SELECT value FROM json_each(?)) AND state <> 'returning'
+        """SELECT DISTINCT screened, coalesce(revoked.revocation, quarantine.revocation)
+           FROM quarantine LEFT JOIN revoked ON revoked.entry = quarantine.entry
+           WHERE quarantine.entry IN (SELECT value FROM json_each(?)) AND state <> 'returning'
              AND EXISTS (SELECT 1 FROM entries e
                          WHERE e.id = quarantine.entry AND e.live = 1 AND e.namespace = ?)""",
         (json.dumps(list(sources)), namespace),
@@ -84,8 +94,10 @@ def indexed_chunks(conn: Connection, namespace: str, most: int) -> frozenset[int
 
 
 def release(conn: Connection, entry_id: str) -> bool:
-    """Let an entry come back; False when it is not in quarantine, or is being forgotten."""
+    """Let an entry come back, whatever holds it; False when nothing does, or it is being forgotten."""
     changed = conn.execute(
         "UPDATE quarantine SET state = 'returning' WHERE entry = ? AND state <> 'forgetting'", (entry_id,)
     )
+    if changed.rowcount:
+        conn.execute("DELETE FROM revoked WHERE entry = ?", (entry_id,))
     return bool(changed.rowcount)

@@ -15,7 +15,7 @@ from agentctx.errors import NotFound
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.sqlite import quarantine
 from agentctx.storage.sqlite.filters import ATTRIBUTES, Condition
-from agentctx.storage.trust import Revoked, Source
+from agentctx.storage.trust import Revoked, Source, Undone
 
 _EQUAL: Final = ("namespace", "agent", "session", "principal", "origin", "trust")
 
@@ -26,6 +26,13 @@ _REACHED: Final = """CREATE TEMP TABLE reached (
 _MADE_OF: Final = """INSERT OR IGNORE INTO temp.reached
     SELECT derivations.entry, :steps + 1 FROM temp.reached AS made
     CROSS JOIN derivations ON derivations.source = made.entry WHERE made.steps = :steps"""
+_STOP_HOLDING: Final = """DELETE FROM revoked WHERE revocation = ?
+    AND entry NOT IN (SELECT entry FROM quarantine WHERE state = 'forgetting')"""
+_HELD_BY_ANOTHER: Final = """UPDATE quarantine
+    SET revocation = (SELECT MIN(revoked.revocation) FROM revoked WHERE revoked.entry = quarantine.entry)
+    WHERE revocation = ? AND state IN ('held', 'withdrawn')
+      AND (screened = 1 OR EXISTS (SELECT 1 FROM revoked WHERE revoked.entry = quarantine.entry))
+    RETURNING revocation"""
 _COUNTS: Final = """SELECT COALESCE(SUM(steps = 0), 0), COALESCE(SUM(steps > 0), 0),
       (SELECT COUNT(*) FROM temp.reached AS held
        CROSS JOIN quarantine ON quarantine.entry = held.entry AND quarantine.state <> 'returning')
@@ -55,36 +62,36 @@ def revoke(conn: Connection, source: Source, *, principal: int, now: int) -> tup
     return replace(counted, revocation=revocation), held
 
 
-def held_by(conn: Connection, revocation: int) -> list[str]:
-    """Ids of the entries that it holds. Raises `NotFound` when there is no such revocation."""
-    if conn.execute("SELECT 1 FROM revocations WHERE id = ?", (revocation,)).fetchone() is None:
-        raise NotFound(
-            f"there is no revocation {revocation}", hint="`agentctx get ID` names that of an entry."
-        )
-    rows = conn.execute("SELECT entry FROM quarantine WHERE revocation = ?", (revocation,))
-    return [row[0] for row in rows]
-
-
-def undo(conn: Connection, revocation: int) -> int:
-    """Release what it holds, but what is flagged as well; returns how many it held."""
-    count = len(held_by(conn, revocation))
-    conn.execute(
-        """UPDATE quarantine SET revocation = NULL
-           WHERE revocation = ? AND screened = 1 AND state <> 'forgetting'""",
+def undo(conn: Connection, revocation: int) -> Undone:
+    """Release what nothing else holds back. Raises `NotFound` when there is no such revocation."""
+    _require(conn, revocation)
+    conn.execute(_STOP_HOLDING, (revocation,))
+    left = conn.execute(_HELD_BY_ANOTHER, (revocation,)).fetchall()
+    released = conn.execute(
+        "UPDATE quarantine SET state = 'returning' WHERE revocation = ? AND state IN ('held', 'withdrawn')",
         (revocation,),
     )
-    conn.execute(
-        "UPDATE quarantine SET state = 'returning' WHERE revocation = ? AND state <> 'forgetting'",
-        (revocation,),
-    )
-    return count
+    others = sorted({other for (other,) in left if other is not None})
+    return Undone(int(released.rowcount), len(left), tuple(others))
 
 
 def forget(conn: Connection, revocation: int) -> int:
-    """Have all that it holds erased; returns how many."""
-    count = len(held_by(conn, revocation))
-    conn.execute("UPDATE quarantine SET state = 'forgetting' WHERE revocation = ?", (revocation,))
-    return count
+    """Have all that it holds erased; returns how many. Raises `NotFound`."""
+    _require(conn, revocation)
+    forgetting = conn.execute(
+        """UPDATE quarantine SET state = 'forgetting', revocation = :revocation
+           WHERE entry IN (SELECT entry FROM revoked WHERE revocation = :revocation)""",
+        {"revocation": revocation},
+    )
+    return int(forgetting.rowcount)
+
+
+def _require(conn: Connection, revocation: int) -> None:
+    if conn.execute("SELECT 1 FROM revocations WHERE id = ?", (revocation,)).fetchone() is None:
+        raise NotFound(
+            f"There is no revocation {revocation}.",
+            hint="`agentctx get ID` names the revocation of an entry.",
+        )
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from functools import partial
 
 from agentctx.storage.sqlite import provenance, quarantine, revocation, settling
 from agentctx.storage.sqlite.connections import CHECK_TIMEOUT_S, SqliteConnections
-from agentctx.storage.trust import Provenance, Revoked, Settled, Source
+from agentctx.storage.trust import Provenance, Revoked, Settled, Source, Undone
 
 
 class SqliteTrust(SqliteConnections):
@@ -35,7 +35,7 @@ class SqliteTrust(SqliteConnections):
     async def release(self, entry: str) -> bool:
         return await self._writer.run(partial(quarantine.release, entry_id=entry))
 
-    async def undo_revocation(self, revocation_id: int) -> int:
+    async def undo_revocation(self, revocation_id: int) -> Undone:
         return await self._writer.run(partial(revocation.undo, revocation=revocation_id))
 
     async def forget_revoked(self, revocation_id: int) -> int:
