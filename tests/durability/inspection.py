@@ -21,13 +21,15 @@ class Inspection:
     """One look at a database that nobody else has open."""
 
     stored: dict[str, Version]
+    """Also what is in quarantine."""
+    quarantined: frozenset[str]
     problems: tuple[str, ...]
     census: Census
     depth: QueueDepth
 
     def violations(self, ledgers: Iterable[Ledger]) -> list[str]:
         """What is wrong, by itself and by what was acknowledged."""
-        return [*self.problems, *broken_promises(ledgers, self.stored)]
+        return [*self.problems, *broken_promises(ledgers, self.stored, self.quarantined)]
 
 
 def inspect(data_dir: Path) -> Inspection:
@@ -48,6 +50,8 @@ def inspect_copy(data_dir: Path, copy: Path) -> Inspection:
 async def _inspect(path: Path) -> Inspection:
     storage = await SqliteStorage.open(path, readers=1)
     try:
+        while (await storage.settle(owed=True)).rows:
+            pass
         census = await storage.census()
         problems = [f"integrity: {line}" for line in await storage.check_integrity()]
         if words := await storage.check_words():
@@ -55,11 +59,31 @@ async def _inspect(path: Path) -> Inspection:
         problems += [
             f"vectors of space {fault.space}: {fault.problem}" for fault in await storage.check_vectors()
         ]
+        problems += [f"damaged: {each.what} of {each.entry}" for each in await storage.scrub.check_all()]
+        problems += [f"bookkeeping: {each}" for each in (await storage.check_bookkeeping()).damaged]
+        problems += [f"audit: {fault.problem}" for fault in (await storage.audit.verify()).listed]
         if census.violations:
             problems.append(f"census: {census}")
-        return Inspection(await _entries(storage), tuple(problems), census, await storage.depth())
+        stored = await _entries(storage)
+        known = await storage.provenance(list(stored))
+        quarantined = frozenset(entry for entry, each in known.items() if each.quarantined)
+        problems += await _shown(storage, quarantined)
+        return Inspection(stored, quarantined, tuple(problems), census, await storage.depth())
     finally:
         await storage.close()
+
+
+async def _shown(storage: SqliteStorage, quarantined: frozenset[str]) -> list[str]:
+    """What an answer could hold of what is in quarantine."""
+    before: int | None = None
+    shown: set[str] = set()
+    while True:
+        page, before = await storage.list_entries(
+            Filter(namespace=DEFAULT_NAMESPACE), limit=PAGE, before=before
+        )
+        shown |= quarantined & {entry.id for entry in page}
+        if before is None:
+            return [f"in quarantine, and shown: {entry}" for entry in sorted(shown)]
 
 
 async def _entries(storage: SqliteStorage) -> dict[str, Version]:
@@ -67,7 +91,7 @@ async def _entries(storage: SqliteStorage) -> dict[str, Version]:
     before: int | None = None
     while True:
         page, before = await storage.list_entries(
-            Filter(namespace=DEFAULT_NAMESPACE), limit=PAGE, before=before
+            Filter(namespace=DEFAULT_NAMESPACE, with_quarantined=True), limit=PAGE, before=before
         )
         found |= {entry.id: Version(entry.version, entry.content) for entry in page}
         if before is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -25,6 +25,8 @@ class Attempt:
     """The entry that it changes."""
     becomes: str | None = None
     """The new content of `entry`; None: it goes away."""
+    moves: frozenset[str] = frozenset()
+    """Entries that it takes into quarantine, or out of it."""
 
 
 @dataclass
@@ -33,6 +35,8 @@ class Ledger:
 
     live: dict[str, Version] = field(default_factory=dict)
     forgotten: set[str] = field(default_factory=set)
+    quarantined: set[str] = field(default_factory=set)
+    """Those of the live ones that no answer may hold."""
     open: Attempt | None = None
 
     def created(self, entry_id: str, version: int, content: str) -> None:
@@ -43,6 +47,7 @@ class Ledger:
 
     def forgot(self, entry_id: str) -> None:
         del self.live[entry_id]
+        self.quarantined.discard(entry_id)
         self.forgotten.add(entry_id)
 
     def allowed(self, entry_id: str) -> set[Version | None]:
@@ -55,10 +60,13 @@ class Ledger:
         return allowed
 
 
-def broken_promises(ledgers: Iterable[Ledger], stored: Mapping[str, Version]) -> list[str]:
+def broken_promises(
+    ledgers: Iterable[Ledger], stored: Mapping[str, Version], quarantined: Collection[str] = ()
+) -> list[str]:
     """What the stored entries (by id) lack, or have too much, by what was acknowledged."""
     ledgers = list(ledgers)
     broken = [problem for ledger in ledgers for problem in _of_one(ledger, stored)]
+    broken += [problem for ledger in ledgers for problem in _misplaced(ledger, stored, quarantined)]
     known = {entry_id for ledger in ledgers for entry_id in ledger.live}
     known |= {entry_id for ledger in ledgers for entry_id in ledger.forgotten}
     unanswered = {content for ledger in ledgers if ledger.open for content in ledger.open.creates}
@@ -69,6 +77,17 @@ def broken_promises(ledgers: Iterable[Ledger], stored: Mapping[str, Version]) ->
         elif count > 1:
             broken.append(f"saved {count} times: {content[:40]!r}")
     return broken
+
+
+def _misplaced(ledger: Ledger, stored: Mapping[str, Version], quarantined: Collection[str]) -> Iterator[str]:
+    moving = ledger.open.moves if ledger.open else frozenset[str]()
+    moved = {entry_id in quarantined for entry_id in moving & stored.keys()}
+    if len(moved) > 1:
+        yield f"only a part of a source was moved: {sorted(moving)}"
+    for entry_id in (ledger.live.keys() & stored.keys()) - moving:
+        if (entry_id in ledger.quarantined) != (entry_id in quarantined):
+            where = "out of" if entry_id in ledger.quarantined else "in"
+            yield f"{where} quarantine: {entry_id}"
 
 
 def _of_one(ledger: Ledger, stored: Mapping[str, Version]) -> list[str]:

@@ -23,6 +23,8 @@ GONE = (DaemonUnreachable, Unavailable, StorageClosed)
 """What a writer sees of a daemon that dies, stops or starts. Anything else breaks a promise."""
 MOST_LIVE = 40
 """Entries of a writer before it rather forgets."""
+SESSIONS = 4
+"""Of a writer; each may be revoked, and again."""
 _WORDS = ("amber", "basalt", "cedar", "delta", "ember", "fjord", "granite", "harbor", "indigo", "kelp")
 
 
@@ -54,6 +56,10 @@ class Writer:
         self._path = path
         self._made = 0
         self._resend: Callable[[Client], None] | None = None
+        self._revocations: dict[int, frozenset[str]] = {}
+        self._known_revocations: set[int | None] = set()
+        """Also those that were undone, which an entry may still name until it is back in the indexes."""
+        self._sessions: dict[str, str] = {}
 
     def work(self, acknowledged: Acknowledged, stop: threading.Event) -> None:
         """Write until the daemon is gone or `stop` is set. Notes what breaks a promise."""
@@ -88,6 +94,10 @@ class Writer:
             self._save(client, hang_up=chance < 0.08)
         elif has_room and chance < 0.6:
             self._save_many(client)
+        elif chance < 0.63:
+            self._revoke(client, some)
+        elif chance < 0.66 and self._revocations:
+            self._undo(client, self._rng.choice(sorted(self._revocations)))
         elif chance < 0.8:
             self._edit(client, some)
         else:
@@ -102,13 +112,13 @@ class Writer:
         return f"w{self._number} n{self._made} " + " ".join(self._rng.choices(_WORDS, k=count))
 
     def _save(self, client: Client, *, hang_up: bool) -> None:
-        text, key = self._text(), self._key()
-        request = wire.SaveRequest(collection="observation", session=f"s{self._number}", content=text)
+        text, key, session = self._text(), self._key(), self._session()
+        request = wire.SaveRequest(collection="observation", session=session, content=text)
         call = calls.save(request, key)
 
         def send(client: Client) -> None:
             saved = client._send(call)
-            self.ledger.created(saved.id, saved.version, text)
+            self._created(saved, session, text)
 
         self._begin(Attempt(creates=(text,)), send)
         if hang_up:
@@ -117,10 +127,9 @@ class Writer:
         self._answered()
 
     def _save_many(self, client: Client) -> None:
-        texts = [self._text() for _ in range(self._rng.randint(2, 6))]
+        texts, session = [self._text() for _ in range(self._rng.randint(2, 6))], self._session()
         requests = [
-            wire.SaveRequest(collection="reflection", session=f"s{self._number}", content=text)
-            for text in texts
+            wire.SaveRequest(collection="reflection", session=session, content=text) for text in texts
         ]
         call = calls.save_many(requests, self._key())
 
@@ -129,7 +138,7 @@ class Writer:
             for text, result in zip(texts, results, strict=True):
                 if isinstance(result, AgentctxError):
                     raise result
-                self.ledger.created(result.id, result.version, text)
+                self._created(result, session, text)
 
         self._begin(Attempt(creates=tuple(texts)), send)
         send(client)
@@ -159,6 +168,53 @@ class Writer:
         client.forget(entry_id)
         self.ledger.forgot(entry_id)
         self._answered()
+
+    def _revoke(self, client: Client, some: str) -> None:
+        """All of a session, with entries in it that were revoked before."""
+        session = self._sessions[some]
+        covered = frozenset(entry for entry in self.ledger.live if self._sessions[entry] == session)
+        moves = covered - self.ledger.quarantined
+
+        def look(client: Client) -> None:
+            known = {client.get(entry).revocation for entry in moves}
+            for revocation in known - self._known_revocations - {None}:
+                self._revoked(int(revocation or 0), covered)
+
+        if not moves:  # without an answer nothing would tell whether it was done
+            return
+        self._begin(Attempt(moves=moves), look)
+        revocation = client.revoke(session=session).revocation
+        if revocation is None:
+            self.violations.append(f"{len(covered)} entries of {session} were not revoked")
+        else:
+            self._revoked(revocation, covered)
+        self._answered()
+
+    def _undo(self, client: Client, revocation: int) -> None:
+        def send(client: Client) -> None:
+            client.undo_revocation(revocation)
+            self.ledger.quarantined -= self._only_held_by(revocation)
+            del self._revocations[revocation]
+
+        self._begin(Attempt(moves=self._only_held_by(revocation)), send)
+        send(client)
+        self._answered()
+
+    def _only_held_by(self, revocation: int) -> frozenset[str]:
+        others = (entries for other, entries in self._revocations.items() if other != revocation)
+        return self._revocations[revocation].difference(*others) & self.ledger.live.keys()
+
+    def _revoked(self, revocation: int, entries: frozenset[str]) -> None:
+        self._revocations[revocation] = entries
+        self._known_revocations.add(revocation)
+        self.ledger.quarantined |= entries
+
+    def _session(self) -> str:
+        return f"s{self._number}-{self._rng.randrange(SESSIONS)}"
+
+    def _created(self, saved: wire.SaveResult, session: str, text: str) -> None:
+        self._sessions[saved.id] = session
+        self.ledger.created(saved.id, saved.version, text)
 
     def _begin(self, attempt: Attempt, resend: Callable[[Client], None]) -> None:
         self.ledger.open, self._resend = attempt, resend
