@@ -31,6 +31,8 @@ ALONE_S = 0.5
 """Saves without a backup are counted that long, for comparison."""
 ENOUGH = 100
 """Saves before the first backup of a daemon."""
+BAD_EVERY = 10
+"""Each tenth save is of an agent that is revoked later."""
 TEXT = " It is as long as a note of an agent." * 8
 
 
@@ -39,6 +41,8 @@ class Savers:
 
     def __init__(self, socket: Path, life: int) -> None:
         self.acknowledged: dict[str, str] = {}
+        self.bad: set[str] = set()
+        """Those of an agent that is revoked before each backup."""
         self.sent: set[str] = set()
         self.problems: list[str] = []
         self._socket = socket
@@ -64,7 +68,11 @@ class Savers:
                 while not self._stop.is_set():
                     text = f"life {self._life} saver {number} note {at}.{TEXT}"
                     self.sent.add(text)
-                    self.acknowledged[client.save_observation(f"s{number}", text).id] = text
+                    agent = "bad" if at % BAD_EVERY == 0 else "good"
+                    saved = client.save_observation(f"s{number}", text, agent=agent)
+                    self.acknowledged[saved.id] = text
+                    if agent == "bad":
+                        self.bad.add(saved.id)
                     at += 1
                     if len(self.acknowledged) >= ENOUGH:
                         self._enough.set()
@@ -109,6 +117,8 @@ class Rounds:
         self.acknowledged: dict[str, str] = {}
         self.sent: set[str] = set()
         self.promised: dict[str, str] = {}
+        self.revoked: set[str] = set()
+        self.promised_revoked: set[str] = set()
         self.life = 0
         self.took_s = 0.02
 
@@ -140,13 +150,21 @@ class Rounds:
         self.sent |= savers.sent
         self.violations += savers.problems
 
+    def _revoke(self, savers: Savers) -> None:
+        """What was saved before is in quarantine in every backup that begins from now on."""
+        bad = set(savers.bad)
+        with self.daemon.client() as client:
+            client.revoke(agent="bad")
+        self.revoked |= bad
+
     def _back_up(self, savers: Savers) -> None:
+        self._revoke(savers)
         before = self.acknowledged | dict(savers.acknowledged)
         with self._counted(savers, self.beside), self.daemon.client() as client:
             began = time.monotonic()
             client.backup(str(self.file))
             self.took_s = time.monotonic() - began
-        self.promised = before
+        self.promised, self.promised_revoked = before, set(self.revoked)
         self.backups += 1
 
     def _break_off(self, savers: Savers) -> None:
@@ -160,7 +178,7 @@ class Rounds:
         thread.join()
         self.kills += 1
         if finished:
-            self.promised = before
+            self.promised, self.promised_revoked = before, set(self.revoked)
 
     def _back_up_until_it_dies(self, finished: list[str]) -> None:
         try:
@@ -195,6 +213,8 @@ class Rounds:
         self.violations += [f"{where}: {problem}" for problem in found.problems]
         texts = {entry_id: stored.content for entry_id, stored in found.stored.items()}
         self.violations += [f"{where}: {line}" for line in differences(self.promised, texts)]
+        free = sorted(self.promised_revoked - found.quarantined)
+        self.violations += [f"{where}: revoked, and not in quarantine: {entry}" for entry in free]
         unknown = set(texts.values()) - self.sent - savers.sent
         self.violations += [f"{where}: nobody saved {text[:40]!r}" for text in sorted(unknown)]
         self.compared += len(self.promised)

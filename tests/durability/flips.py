@@ -25,12 +25,14 @@ from agentctx.sqlite.schema import schema_words
 from agentctx.storage.records import Draft, Filter
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
+from agentctx.storage.trust import Source
 from agentctx.vector_stores import vec0
 from tests.durability.suite import Outcome
 
 ENTRIES = 60
 DIMENSION = 32
-EVERYTHING = Filter(namespace="n")
+EVERYTHING = Filter(namespace="n", with_quarantined=True)
+REVOKED = Source(agent="bad")
 CLOSE = 1e-4
 """Distances that differ by less are the same."""
 LEAST_FOUND = 0.99
@@ -85,17 +87,21 @@ async def _make(path: Path, seed: int) -> Seen:
         for number in range(ENTRIES):
             length = rng.randint(5, 120)
             words = " ".join(f"{rng.choice('abcdefgh')}{rng.randrange(10**6)}" for _ in range(length))
-            saved = await storage.save(_draft(number, words), owed=True)
+            saved = await storage.save(
+                _draft(number, words, agent="bad" if number % 6 == 1 else "me"), owed=True
+            )
             if number % 5 == 0:
                 saved = await storage.save(_draft(number, f"again {words}"), owed=True)
             given = vectors.normal(size=(len(saved.jobs), DIMENSION)).astype(np.float32)
             await storage.complete(saved.jobs, given / np.linalg.norm(given, axis=1, keepdims=True))
+        await storage.revoke(REVOKED, principal=7, dry_run=False)
+        await storage.settle(owed=True, limit=ENTRIES // 12)  # others are still in the indexes
         return await _seen(storage)
     finally:
         await storage.close()
 
 
-def _draft(number: int, content: str) -> Draft:
+def _draft(number: int, content: str, agent: str = "me") -> Draft:
     half = len(content) // 2
     return Draft(
         namespace="n",
@@ -108,7 +114,7 @@ def _draft(number: int, content: str) -> Draft:
         header=f"[key-{number}]",
         key=f"key-{number}",
         session="",
-        agent="me",
+        agent=agent,
         origin="agent",
         trust="agent",
         principal=7,
@@ -156,6 +162,7 @@ async def _examined(path: Path, true: Seen) -> tuple[list[str], bool]:
             storage.check_words,
             storage.check_vectors,
             lambda: _audit_faults(storage),
+            lambda: _bookkeeping_faults(storage),
         ]
         for check in checks:
             try:
@@ -173,6 +180,11 @@ async def _examined(path: Path, true: Seen) -> tuple[list[str], bool]:
 
 async def _audit_faults(storage: SqliteStorage) -> int:
     return (await storage.audit.verify()).faults
+
+
+async def _bookkeeping_faults(storage: SqliteStorage) -> int:
+    found = await storage.check_bookkeeping()
+    return len(found.damaged) + len(found.mended)
 
 
 def _dump(path: Path) -> object:
@@ -257,6 +269,7 @@ class Flips:
         true = make(self.folder, self.seed)
         source = self.folder / DATABASE_NAME
         original, content = _dump(source), source.read_bytes()
+        self._examine_whole(source, true)
         for number in range(n):
             at = rng.choice([match.start() for match in re.finditer(only, content)]) if only else None
             flipped = _tried_flip(source, self.folder / "copy", true, original, rng, at)
@@ -264,6 +277,14 @@ class Flips:
             self.live += flipped.is_live
             self.found += flipped.is_live and flipped.is_found
             self.violations += [f"flip {number} served {what}" for what in flipped.served[:3]]
+
+    def _examine_whole(self, source: Path, true: Seen) -> None:
+        """Where nothing was flipped, nothing may be found: entries in quarantine are not damaged."""
+        copy = self.folder / "whole.db"
+        shutil.copyfile(source, copy)
+        served, is_found = asyncio.run(_examined(copy, true))
+        if served or is_found:
+            self.violations.append(f"damage is found where there is none: {served}")
 
     @property
     def share(self) -> float:
