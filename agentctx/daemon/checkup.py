@@ -24,7 +24,7 @@ from agentctx.daemon.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.doctor.catalog import CHECK_IDS, INNER_IDS
 from agentctx.doctor.check import Check, Finding
 from agentctx.doctor.config_file import config_checks, facts_of
-from agentctx.doctor.contact import Contact, contact_checks
+from agentctx.doctor.contact import NOT_OURS, Contact, contact_checks
 from agentctx.doctor.data_folder import data_folder_checks
 from agentctx.doctor.database import skipping
 from agentctx.doctor.disk import disk_checks
@@ -33,7 +33,7 @@ from agentctx.doctor.program import program_checks
 from agentctx.doctor.report import report
 from agentctx.doctor.runner import chosen, run_checks
 from agentctx.doctor.socket_file import look_at_socket, socket_checks
-from agentctx.errors import AgentctxError, AlreadyRunning, ConfigInvalid, DaemonUnreachable
+from agentctx.errors import AccessDenied, AgentctxError, AlreadyRunning, ConfigInvalid, DaemonUnreachable
 from agentctx.storage.sqlite.engine import DATABASE_NAME
 from agentctx.times import wall_clock
 from agentctx.wire import CheckResult, DoctorReply
@@ -79,7 +79,7 @@ async def examine(checkup: Checkup) -> DoctorReply:
     loaded = _load(checkup)
     async with AsyncClient(loaded.socket, timeout_s=CONTACT_S, start_timeout_s=0) as client:
         contact = await _contact(client, checkup.data_dir)
-        data_dir = _data_dir(contact, loaded)
+        data_dir = _data_dir(checkup, contact, loaded)
         results = await _run(checkup, _first_checks(checkup, loaded, contact, data_dir))
         with ExitStack() as held:
             if contact.status is None and data_dir is not None:
@@ -135,6 +135,8 @@ async def _contact(client: AsyncClient, data_dir: Path | None) -> Contact:
     socket = str(client.socket)
     try:
         status = await client.status()
+    except AccessDenied as error:
+        return Contact(socket=socket, refusal=error, has_grant=await _has_grant(client))
     except AgentctxError as error:
         return Contact(socket=socket, refusal=error)
     theirs = Path(status.database.path).parent
@@ -144,12 +146,26 @@ async def _contact(client: AsyncClient, data_dir: Path | None) -> Contact:
     return Contact(socket=socket, refusal=refusal)
 
 
+async def _has_grant(client: AsyncClient) -> bool:
+    """Whether the daemon answers what everybody with a grant may ask."""
+    try:
+        await client.injections(limit=1)
+    except AgentctxError:
+        return False
+    return True
+
+
 def _is_same_folder(one: Path, other: Path) -> bool:
     return one.resolve() == other.resolve()
 
 
-def _data_dir(contact: Contact, loaded: _Loaded) -> Path | None:
-    """The folder of the daemon that answers, which may have been started with other settings than ours."""
+def _data_dir(checkup: Checkup, contact: Contact, loaded: _Loaded) -> Path | None:
+    """The folder of the daemon that answers, which may have been started with other settings than ours.
+
+    That of a daemon which only others may examine is not known, and ours has nothing to do with it.
+    """
+    if contact.is_denied:
+        return checkup.data_dir
     return loaded.data_dir if contact.status is None else Path(contact.status.database.path).parent
 
 
@@ -157,10 +173,15 @@ def _first_checks(checkup: Checkup, loaded: _Loaded, contact: Contact, data_dir:
     """What needs no lock. Permissions are among it: with them repaired, the rest may succeed."""
     checks = [*program_checks(), *config_checks(facts_of(loaded.file or checkup.config, loaded.problem))]
     if data_dir is None:
-        return [*checks, *(skipping(check, _NO_CONFIG) for check in _OF_FILES)]
+        return [*checks, *(skipping(check, _no_folder(contact)) for check in _OF_FILES)]
     owner = look_at_socket(loaded.socket) if contact.status is not None else None
     uid = owner.uid if owner else None
     return [*checks, *data_folder_checks(data_dir, daemon_uid=uid), *disk_checks(data_dir)]
+
+
+def _no_folder(contact: Contact) -> str:
+    """Why no data folder can be looked at."""
+    return NOT_OURS if contact.is_denied else _NO_CONFIG
 
 
 _OF_FILES = tuple(check for check in CHECK_IDS if check.startswith("files."))
@@ -192,7 +213,7 @@ def _second_checks(loaded: _Loaded, contact: Contact, data_dir: Path | None) -> 
     is_systemds = data_dir is not None and _is_activated(data_dir, loaded.socket)
     mode = None if is_systemds else int(loaded.usable.server.socket_mode, 8)
     last_start = (
-        skipping("daemon.last_start", _NO_CONFIG)
+        skipping("daemon.last_start", _no_folder(contact))
         if data_dir is None
         else last_start_check(data_dir, is_running=contact.is_running, now=wall_clock())
     )
@@ -229,7 +250,7 @@ async def _inner(
     if contact.status is not None:
         return await _by_daemon(client, wanted, checkup)
     if data_dir is None:
-        return await run_checks([skipping(check, _NO_CONFIG) for check in wanted])
+        return await run_checks([skipping(check, _no_folder(contact)) for check in wanted])
     unknown = () if loaded.settings else tuple(check for check in wanted if _needs_settings(check))
     results = await examine_alone(
         loaded.usable,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agentctx.doctor.check import Check, Finding, failed, passed, skipped, warned
-from agentctx.errors import AgentctxError, AlreadyRunning, DaemonUnreachable
+from agentctx.errors import AccessDenied, AgentctxError, AlreadyRunning, DaemonUnreachable
 from agentctx.wire import StatusReply
 
+NOT_OURS = "only admins of the daemon may examine this"
 _START = (
     "Start it with `agentctx serve`. If it listens elsewhere, name its socket with --socket or in "
     "AGENTCTX_SOCKET."
@@ -24,13 +25,20 @@ class Contact:
     """Why there is no status."""
     lock_refusal: AgentctxError | None = None
     """Why the lock could not be taken; None when it was, or was not tried."""
+    has_grant: bool = False
+    """Whether a daemon that let us not have its status lets us do something else."""
     other_socket: str = ""
     """Where the daemon that holds the lock said it listens, if that is another socket."""
 
     @property
+    def is_denied(self) -> bool:
+        """Whether a daemon answers that only others may examine."""
+        return isinstance(self.refusal, AccessDenied)
+
+    @property
     def is_running(self) -> bool:
         """Whether a daemon is there, answering or not."""
-        return self.status is not None or isinstance(self.lock_refusal, AlreadyRunning)
+        return self.status is not None or self.is_denied or isinstance(self.lock_refusal, AlreadyRunning)
 
 
 def contact_checks(contact: Contact, *, version: str) -> list[Check]:
@@ -40,7 +48,7 @@ def contact_checks(contact: Contact, *, version: str) -> list[Check]:
         return judge_answer(contact)
 
     async def same_version() -> Finding:
-        return judge_version(contact.status, version)
+        return skipped(NOT_OURS) if contact.is_denied else judge_version(contact.status, version)
 
     return [Check(id="daemon.answers", run=answers), Check(id="daemon.version", run=same_version)]
 
@@ -48,12 +56,23 @@ def contact_checks(contact: Contact, *, version: str) -> list[Check]:
 def judge_answer(contact: Contact) -> Finding:
     if contact.status is not None:
         return passed(f"pid {contact.status.pid} answers on {contact.socket}")
+    if contact.is_denied:
+        return _judge_grant(contact)
     refusal = contact.refusal or DaemonUnreachable(f"No daemon answers on {contact.socket}.")
     if isinstance(contact.lock_refusal, AlreadyRunning):
         return _silent(contact, contact.lock_refusal, refusal)
     if isinstance(refusal, DaemonUnreachable) and not isinstance(refusal.__cause__, PermissionError):
         return warned("no daemon runs", detail=refusal.message, hint=_START)
     return failed(refusal.message, hint=refusal.hint)
+
+
+def _judge_grant(contact: Contact) -> Finding:
+    if contact.has_grant:
+        return passed(f"a daemon answers on {contact.socket}; you may use it")
+    return failed(
+        f"a daemon answers on {contact.socket}, but this user has no grant",
+        hint="Ask whoever runs it for a grant in [access] of its configuration.",
+    )
 
 
 def _silent(contact: Contact, owner: AlreadyRunning, refusal: AgentctxError) -> Finding:

@@ -94,6 +94,8 @@ def judge_socket(path: Path, facts: SocketFacts | None, *, wanted_mode: int | No
         )
     if wanted_mode is None:
         return passed(f"{path}, mode {facts.mode:04o}, made by systemd: agentctx.socket says who may connect")
+    if not is_ours and not _fault_of_mode(facts.mode):
+        return passed(f"{path}, mode {facts.mode:04o}: its owner decides who may connect")
     return _judge_mode(path, facts.mode, wanted_mode, is_ours=is_ours)
 
 

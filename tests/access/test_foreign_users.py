@@ -56,6 +56,24 @@ except PermissionError:
 """Becomes another user once everything is imported: who may not read the interpreter's folder."""
 
 
+EXAMINE = """
+import asyncio, encodings.idna, json, os, pathlib, sys
+uid, path, home = json.loads(sys.argv[1])
+from agentctx.daemon.checkup import Checkup, examine
+import agentctx.client, agentctx.cli.doctor
+os.setgroups([])
+os.setresgid(uid, uid, uid)
+os.setresuid(uid, uid, uid)
+for name in [name for name in os.environ if name.startswith(("AGENTCTX_", "XDG_"))]:
+    del os.environ[name]
+os.environ["HOME"] = home
+os.chdir("/")
+reply = asyncio.run(examine(Checkup(socket=pathlib.Path(path))))
+code = agentctx.cli.doctor.exit_code(reply.summary, strict=True)
+print(json.dumps([code, {each.id: [each.status, each.message] for each in reply.checks}]))
+"""
+
+
 class Machine:
     """A daemon whose socket everybody may connect to: what is asked is what it lets them do."""
 
@@ -81,6 +99,22 @@ class Machine:
         assert done.returncode == 0, done.stderr
         status, text, answered = json.loads(done.stdout)
         return status, json.loads(text), {name.lower(): value for name, value in answered.items()}
+
+    def doctor(self, uid: int) -> tuple[int, dict[str, list[str]]]:
+        """The exit code of `agentctx doctor --strict` as another user runs it, and what it says by check."""
+        home = self.daemon.data_dir.parent / f"home-{uid}"
+        home.mkdir()
+        os.chown(home, uid, uid)
+        request = json.dumps([uid, str(self.daemon.socket), str(home)])
+        os.chown(self.daemon.socket, 0, uid)
+        self.daemon.socket.chmod(0o660)
+        done = subprocess.run(
+            [sys.executable, "-c", EXAMINE, request], check=False, capture_output=True, text=True, timeout=60
+        )
+        self.daemon.socket.chmod(0o666)
+        assert done.returncode == 0, done.stderr
+        code, checks = json.loads(done.stdout)
+        return code, checks
 
 
 @pytest.fixture(scope="module")
@@ -160,3 +194,34 @@ def test_by_default_nobody_else_can_connect_at_all() -> None:
             assert Machine(daemon).ask(STRANGER, "GET", "/healthz")[0] == 0
         finally:
             daemon.end()
+
+
+def test_doctor_tells_a_user_with_a_grant_that_all_is_well_and_what_it_may_not_examine(
+    machine: Machine,
+) -> None:
+    code, checks = machine.doctor(WRITER)
+    assert code == 0, checks
+    assert checks["daemon.answers"][0] == "pass"
+    assert "you may use it" in checks["daemon.answers"][1]
+    assert checks["socket.file"][0] == "pass"
+    skipped = {check: message for check, (status, message) in checks.items() if status == "skip"}
+    assert skipped.pop("config.secrets") == "there is no config file"
+    assert set(skipped.values()) == {"only admins of the daemon may examine this"}
+    assert skipped.keys() >= {
+        "daemon.version",
+        "files.folder",
+        "daemon.last_start",
+        "database.opens",
+        "queue.backlog",
+    }
+
+
+def test_doctor_tells_a_stranger_that_a_grant_is_missing_and_not_that_no_daemon_runs(
+    machine: Machine,
+) -> None:
+    code, checks = machine.doctor(STRANGER)
+    assert (code, checks["daemon.answers"][0]) == (1, "fail")
+    assert "has no grant" in checks["daemon.answers"][1]
+    assert {check for check, (status, _) in checks.items() if status in {"warn", "fail"}} == {
+        "daemon.answers"
+    }

@@ -41,6 +41,12 @@ def test_the_mode_of_a_socket_that_systemd_made_is_not_judged(mode: int) -> None
     assert "made by systemd" in finding.message
 
 
+@pytest.mark.parametrize(("me", "status"), [(ME, "pass"), (0, "warn"), (OTHER, "warn")])
+def test_who_may_connect_to_another_users_socket_is_that_users_affair(me: int, status: str) -> None:
+    finding = judge_socket(PATH, SocketFacts(0o660, OTHER, "listening"), wanted_mode=0o600, me=me)
+    assert finding.status == status
+
+
 async def look(path: Path, *, wanted: int = 0o600, fix: bool = False) -> CheckResult:
     def remove() -> str:
         path.unlink()
