@@ -58,10 +58,22 @@ class StorageCare(Protocol):
         ...
 
     async def rebuild_words(self) -> int:
-        """Make the index of words anew from the live chunks; returns their number.
+        """Build the index of words from the live chunks; returns how many it holds.
 
-        Questions by words find only a part until it is done. Broken off, it leaves chunks without words,
-        which the census counts.
+        The present index answers until the new one is whole and takes its place in one transaction. Broken
+        off, also by a crash, the rebuild is resumed by `resume_words`.
+        """
+        ...
+
+    async def resume_words(self) -> int | None:
+        """Finish a rebuild that was broken off, as `rebuild_words`; None when there was none."""
+        ...
+
+    @property
+    def words_shortfall(self) -> str | None:
+        """What keyword search may miss at present, for people; None while the index of words is whole.
+
+        As of the start, of the last census and of each rebuild.
         """
         ...
 

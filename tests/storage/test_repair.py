@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from agentctx.errors import StorageFailed
 from agentctx.sqlite.driver import Error, OperationalError, open_connection
 from agentctx.storage.records import Saved
-from agentctx.storage.sqlite import census, integrity, repair, tidying, word_index
+from agentctx.storage.sqlite import census, integrity, repair, tidying, word_index, word_rebuild
 from agentctx.storage.sqlite.engine import SqliteStorage
 from tests.storage.drafts import ALL, HandClock, draft, keyless
 from tests.storage.repair_conformance import (
@@ -147,9 +148,10 @@ async def test_words_that_only_seeks_miss_are_noticed(
 async def test_the_index_is_made_anew_as_the_migrations_make_it(
     tmp_path: Path, storage: SqliteStorage
 ) -> None:
-    def schema() -> list[tuple[str, str]]:
+    def schema() -> list[object]:
         with closing(open_connection(tmp_path / "agentctx.db", readonly=True)) as conn:
-            tables = conn.execute("SELECT name, sql FROM sqlite_schema WHERE name LIKE 'chunk_fts%'")
+            rows = conn.execute("SELECT name, sql FROM sqlite_schema WHERE name LIKE 'chunk_fts%'")
+            tables = [(name, re.sub(r"""["'](chunk_fts\w*)["']""", r"\1", sql)) for name, sql in rows]
             config = conn.execute("SELECT k, v FROM chunk_fts_config")
             return sorted([*tables, *config], key=str)
 
@@ -163,7 +165,7 @@ async def test_saves_edits_and_deletes_go_on_while_words_are_rebuilt(
 ) -> None:
     saved = await filled(storage)
     numbered = [await storage.save(draft(f"numbered {n}", key=f"k{n}"), owed=True) for n in range(40)]
-    monkeypatch.setattr(repair.add_words, "__defaults__", (1,))
+    monkeypatch.setattr(word_rebuild.add_words, "__defaults__", (1,))
 
     async def use() -> list[Saved]:
         made = [await storage.save(keyless(f"made meanwhile {n}"), owed=True) for n in range(5)]
@@ -179,6 +181,79 @@ async def test_saves_edits_and_deletes_go_on_while_words_are_rebuilt(
     await assert_healthy(storage)
     await assert_everything_is_found(storage, [*saved, *numbered[:20], *numbered[25:30], *made])
     assert len(await storage.search_words("new", ALL, 50)) == 4
+
+
+async def test_a_rebuild_that_was_broken_off_loses_no_word_and_is_resumed(
+    tmp_path: Path, storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = await filled(storage)
+    monkeypatch.setattr(word_rebuild.add_words, "__defaults__", (1,))
+    await _break_off_a_rebuild(storage)
+    await assert_everything_is_found(storage, saved)
+    assert "is being rebuilt" in (storage.words_shortfall or "")
+    await storage.close()
+
+    reopened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=HandClock())
+    try:
+        assert "is being rebuilt" in (reopened.words_shortfall or "")
+        await reopened.delete(saved[1].id)
+        saved[2] = await reopened.save(keyless("said after the restart"), owed=True)
+        assert await reopened.resume_words() == 6
+        assert await reopened.resume_words() is None
+        assert reopened.words_shortfall is None
+        await embed_owed(reopened)
+        await assert_healthy(reopened)
+        await assert_everything_is_found(reopened, [saved[0], *saved[2:]])
+    finally:
+        await reopened.close()
+
+
+async def _break_off_a_rebuild(storage: SqliteStorage) -> None:
+    """As a kill does: after the first chunk is in the new index."""
+    await storage._writer.run(word_rebuild.begin)
+    await storage._writer.run(partial(word_rebuild.add_words, after=0, now=1))
+    await storage.look_at_words()
+
+
+async def test_what_is_forgotten_during_a_rebuild_is_in_neither_index(
+    tmp_path: Path, storage: SqliteStorage
+) -> None:
+    canary = "774411996633885522"
+    secret = await storage.save(keyless(f"the canary {canary}"), owed=False)
+    await filled(storage)
+    await storage._writer.run(word_rebuild.begin)
+    await storage._writer.run(partial(word_rebuild.add_words, after=0, now=1))
+    await storage.delete(secret.id)
+    assert await storage.tidy()
+    await storage.close()
+    assert canary.encode() not in (tmp_path / "agentctx.db").read_bytes()
+
+
+async def test_missing_words_are_named_until_they_are_there_again(
+    storage: SqliteStorage, saboteur: SqliteSaboteur
+) -> None:
+    saved = await filled(storage)
+    saboteur.forget_words(saved[1].jobs[0].chunk)
+    await storage.census()
+    before = storage.words_shortfall
+    assert before == "words: keyword search misses 1 of 6 chunks, run `agentctx doctor --fix`"
+    await storage.rebuild_words()
+    assert storage.words_shortfall != before
+    await assert_healthy(storage)
+
+
+async def test_a_rebuild_cuts_an_entry_again_whose_chunk_is_damaged(
+    storage: SqliteStorage, saboteur: SqliteSaboteur
+) -> None:
+    saved = await filled(storage)
+    saboteur.run("UPDATE chunks SET end_at = 9 WHERE entry = 2 AND ordinal = 0")
+    saboteur.run("UPDATE entries SET content = 'tampered' WHERE seq = 3")
+    await storage.rebuild_words()
+    await embed_owed(storage)
+    await assert_healthy(storage)
+    assert [hit.entry for hit in await storage.search_words(TEXTS[0], ALL, 1)] == [saved[0].id]
+    assert {damage.entry for damage in await storage.scrub.check_all()} == {saved[1].id}
+    await assert_everything_is_found(storage, saved[2:])
 
 
 @pytest.mark.parametrize("damage", VECTOR_DAMAGE.values(), ids=VECTOR_DAMAGE.keys())

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
+from agentctx.errors import StorageFailed
+from agentctx.sqlite.driver import FIRST_ID
 from agentctx.storage.bookkeeping import Bookkeeping
 from agentctx.storage.entries import ErasureListener
 from agentctx.storage.records import Census, SpaceFault
-from agentctx.storage.sqlite import bookkeeping, census, installation, integrity, repair, spaces, word_index
+from agentctx.storage.sqlite import bookkeeping, census, installation, integrity, repair, spaces, word_rebuild
 from agentctx.storage.sqlite.connections import SqliteConnections
 
 
@@ -35,6 +37,7 @@ class SqliteCare(SqliteConnections):
             while following is not None:
                 more, following = await self._readers.run(partial(census.take_slice, first=following))
                 counted += more
+            await self.look_at_words()
         return counted
 
     async def remove_orphans(self) -> int:
@@ -55,11 +58,41 @@ class SqliteCare(SqliteConnections):
         return sum([await self._repeat(partial(step, space_id=space)) for space in enabled])
 
     async def rebuild_words(self) -> int:
-        await self._removing(word_index.make_empty)
-        last = added = 0
-        while (step := await self._writer.run(partial(repair.add_words, after=last))).added:
-            last, added = step.last, added + step.added
-        return added
+        async with self._rebuilding:
+            await self._removing(word_rebuild.begin)
+            return await self._finish_words()
+
+    async def resume_words(self) -> int | None:
+        async with self._rebuilding:
+            if not (await self._readers.run(word_rebuild.count)).is_rebuilt:
+                return None
+            return await self._finish_words()
+
+    async def _finish_words(self) -> int:
+        try:
+            await self.look_at_words()
+            last: int | None = FIRST_ID
+            while last is not None:
+                last = await self._add_words(last)
+            return await self._removing(partial(word_rebuild.finish, now=self._clock()))
+        finally:
+            await self.look_at_words()
+
+    async def _add_words(self, after: int) -> int | None:
+        step = await self._writer.run(partial(word_rebuild.add_words, after=after, now=self._clock()))
+        for entry in step.damaged:
+            self.faults.note("entry", entry)
+        return step.last if step.looked_at else None
+
+    async def look_at_words(self) -> None:
+        """Find out what keyword search misses."""
+        try:
+            self.words_shortfall = word_rebuild.shortfall(await self._readers.run(word_rebuild.count))
+        except StorageFailed:
+            self.words_shortfall = (
+                "words: the index of words cannot be read, keyword search misses entries or fails, "
+                "run `agentctx doctor --fix`"
+            )
 
     async def rebuild_vectors(self, space: int) -> int:
         return await self._removing(partial(repair.remake_vectors, space_id=space, now=self._clock()))

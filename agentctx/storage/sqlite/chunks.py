@@ -130,13 +130,7 @@ def _rows(conn: Connection, seq: int, content: str) -> list[_Row]:
 
 
 def _forget_words(conn: Connection, rows: Sequence[_Row], labels: str, scope: str) -> None:
-    # FTS5 subtracts what it is told to, also what is not there: that would spoil the index for good.
-    indexed = word_index.indexed_among(conn, [row.id for row in rows])
-    conn.executemany(
-        """INSERT INTO chunk_fts (chunk_fts, rowid, text, labels, terms, scope)
-           VALUES ('delete', ?, ?, ?, ?, ?)""",
-        [(row.id, row.text, labels, row.terms, scope) for row in rows if row.id in indexed],
-    )
+    word_index.remove(conn, [(row.id, row.text, labels, row.terms, scope) for row in rows])
 
 
 def _forget_vectors(conn: Connection, chunk_ids: Sequence[int]) -> None:

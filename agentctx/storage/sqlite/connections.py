@@ -40,6 +40,8 @@ class SqliteConnections:
         self._clock = clock
         self._idempotency_ms = idempotency_hours * MS_PER_HOUR
         self._one_check = asyncio.Lock()
+        self._rebuilding = asyncio.Lock()
+        self.words_shortfall: str | None = None
         self._tidying = Tidying(writer)
         self.audit = SqliteAudit(writer, readers, clock)
         self._copies = VectorCopies(readers, memory_mb * MEBIBYTE)

@@ -87,7 +87,11 @@ class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, Sqlit
             StorageFailed: it is no database, or an applied migration was changed.
         """
         writer, pool = await cls._connect(path, readers=readers, clock=clock, telemetry=telemetry)
-        return cls(path, writer, pool, clock=clock, idempotency_hours=idempotency_hours, memory_mb=memory_mb)
+        storage = cls(
+            path, writer, pool, clock=clock, idempotency_hours=idempotency_hours, memory_mb=memory_mb
+        )
+        await storage.look_at_words()
+        return storage
 
     @staticmethod
     async def _connect(

@@ -81,7 +81,9 @@ class OutsideVectorStorage(SqliteStorage):
     ) -> Self:
         """As `SqliteStorage.open`, and take over `outside`. It need not answer yet."""
         writer, pool = await cls._connect(path, readers=readers, clock=clock, telemetry=telemetry)
-        return cls(path, writer, pool, clock=clock, idempotency_hours=idempotency_hours, outside=outside)
+        storage = cls(path, writer, pool, clock=clock, idempotency_hours=idempotency_hours, outside=outside)
+        await storage.look_at_words()
+        return storage
 
     async def close(self) -> None:
         self._remover.cancel()

@@ -6,9 +6,7 @@ takes anything from a live entry. Steps that return a count are repeated until i
 
 from __future__ import annotations
 
-from itertools import groupby
-from operator import itemgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection
 from agentctx.storage.records import SpaceState
@@ -16,24 +14,15 @@ from agentctx.storage.sqlite import spaces, word_index
 
 VECTORS_A_STEP: Final = 10_000
 ROWS_A_STEP: Final = 10_000
-CHUNKS_A_STEP: Final = 250
-"""Words of so many chunks are written in about 50 ms, for which saves wait."""
 
 _NOT_LIVE: Final = "NOT EXISTS (SELECT 1 FROM entries WHERE entries.seq = chunks.entry AND entries.live = 1)"
 # The cross join keeps the order of the chunks, which a planner left alone would sort for.
-_LIVE_CHUNKS: Final = "chunks CROSS JOIN entries ON entries.seq = chunks.entry AND entries.live = 1"
-
-
-class WordStep(NamedTuple):
-    """What `add_words` did: up to which chunk, and how many got words."""
-
-    last: int
-    added: int
+LIVE_CHUNKS: Final = "chunks CROSS JOIN entries ON entries.seq = chunks.entry AND entries.live = 1"
 
 
 def remove_orphan_vectors(conn: Connection, limit: int = VECTORS_A_STEP) -> int:
     """Remove vectors whose chunk is not live. A damaged table is left alone: it has to be rebuilt."""
-    live = {row[0] for row in conn.execute(f"SELECT chunks.id FROM {_LIVE_CHUNKS}")}  # noqa: S608 - constant
+    live = {row[0] for row in conn.execute(f"SELECT chunks.id FROM {LIVE_CHUNKS}")}  # noqa: S608 - constant
     removed = 0
     for index in spaces.prepared(conn):
         orphans = [chunk for chunk in index.chunk_ids(conn) if chunk not in live][: limit - removed]
@@ -49,7 +38,7 @@ def remove_orphan_jobs(conn: Connection, limit: int = ROWS_A_STEP) -> int:
     return int(
         conn.execute(
             f"""DELETE FROM jobs WHERE id IN (
-                  SELECT id FROM jobs WHERE chunk NOT IN (SELECT chunks.id FROM {_LIVE_CHUNKS})
+                  SELECT id FROM jobs WHERE chunk NOT IN (SELECT chunks.id FROM {LIVE_CHUNKS})
                     OR space NOT IN (SELECT id FROM spaces WHERE enabled = 1) LIMIT ?)""",  # noqa: S608 - constant
             (limit,),
         ).rowcount
@@ -71,26 +60,6 @@ def orphan_words(conn: Connection) -> int:
     """Chunks that are gone but still have words. Without their text only a rebuilt index forgets them."""
     chunks = {row[0] for row in conn.execute("SELECT id FROM chunks")}
     return len(word_index.indexed(conn, FIRST_ID, LAST_ID) - chunks)
-
-
-def add_words(conn: Connection, after: int, limit: int = CHUNKS_A_STEP) -> WordStep:
-    """Write the words of up to `limit` live chunks with a higher id than `after` that have none.
-
-    The slices are cut here, one entry at a time: slicing in SQL is quadratic in the length of the content.
-    """
-    rows = conn.execute(
-        f"""SELECT chunks.entry, chunks.id, start_at, end_at, terms FROM {_LIVE_CHUNKS}
-            WHERE chunks.id > ? AND chunks.id NOT IN (SELECT id FROM {word_index.TABLE}_docsize)
-            ORDER BY chunks.id LIMIT ?""",  # noqa: S608 - constants
-        (after, limit),
-    ).fetchall()
-    for seq, chunks in groupby(rows, key=itemgetter(0)):
-        content, labels, scope = conn.execute(
-            "SELECT content, labels, scope FROM entries WHERE seq = ?", (seq,)
-        ).fetchone()
-        words = [(chunk, content[start:end], labels, terms, scope) for _, chunk, start, end, terms in chunks]
-        word_index.insert(conn, words)
-    return WordStep(rows[-1][1] if rows else after, len(rows))
 
 
 def remake_vectors(conn: Connection, space_id: int, *, now: int) -> int:
@@ -116,7 +85,7 @@ def _owe_all(conn: Connection, space_id: int, *, now: int) -> int:
     return int(
         conn.execute(
             f"""INSERT INTO jobs (chunk, space, hash, state, attempts, not_before, leased_until, created)
-                SELECT chunks.id, ?, chunks.hash, 'pending', 0, 0, 0, ? FROM {_LIVE_CHUNKS}
+                SELECT chunks.id, ?, chunks.hash, 'pending', 0, 0, 0, ? FROM {LIVE_CHUNKS}
                 WHERE TRUE ON CONFLICT (chunk, space) DO NOTHING""",  # noqa: S608 - constant
             (space_id, now),
         ).rowcount

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.errors import NotFound, StorageCorrupt
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.records import Draft, Job
-from agentctx.storage.sqlite import chunks, entries
+from agentctx.storage.records import Job
+from agentctx.storage.sqlite import chunks, entries, recut
 from agentctx.storage.trust import Settled
 
 
@@ -59,21 +58,4 @@ def _put_back(conn: Connection, entry_id: str, *, now: int, owed: bool) -> Seque
         return ()
     if found is None or conn.execute("SELECT 1 FROM chunks WHERE entry = ?", (found[0],)).fetchone():
         return ()
-    seq, entry = found
-    labels, header, scope = conn.execute(
-        "SELECT labels, header, scope FROM entries WHERE seq = ?", (seq,)
-    ).fetchone()
-    draft = Draft(
-        namespace=entry.namespace,
-        collection=entry.collection,
-        content=entry.content,
-        spans=tuple(chunk_entry(entry.content, source=entry.attributes.get("source"))),
-        chunking=CHUNKING_VERSION,
-        attributes=entry.attributes,
-        labels=labels,
-        header=header,
-        origin=entry.origin,
-        trust=entry.trust,
-        principal=entry.principal,
-    )
-    return chunks.insert(conn, seq, entry.id, draft, scope, now=now, owed=owed)
+    return recut.cut_again(conn, *found, now=now, owed=owed)

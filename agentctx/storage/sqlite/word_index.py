@@ -1,21 +1,36 @@
-"""The FTS index of chunks as a whole: which chunks are in it, whether it is sound, making it anew."""
+"""The FTS index of chunks: writing it, which chunks are in it, whether it is sound.
+
+While it is rebuilt (`word_rebuild`), there are two: `TABLE` answers, and `NEXT` takes its place once it holds
+every chunk. Whatever changes words writes to both.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from agentctx.sqlite.driver import Connection, hardening
 
+WordRow: TypeAlias = tuple[int, str, str, str, str]
+"""Chunk, text, labels, terms, scope."""
+
 TABLE: Final = "chunk_fts"
-SHADOWS: Final = tuple(f"{TABLE}_{part}" for part in ("data", "idx", "docsize", "config"))
+NEXT: Final = "chunk_fts_next"
+"""Exists for as long as a rebuild lasts, also across a restart."""
+_PARTS: Final = ("data", "idx", "docsize", "config")
+SHADOWS: Final = tuple(f"{TABLE}_{part}" for part in _PARTS)
 """The tables in which FTS5 keeps the index."""
 
 _COLUMNS: Final = """text, labels, terms, scope,
   content = '{content}', content_rowid = 'id', tokenize = 'porter unicode61'"""
-_DEFINITION: Final = f"CREATE VIRTUAL TABLE {TABLE} USING fts5(\n  {_COLUMNS.format(content='chunk_text')}\n)"
+_CREATE: Final = f"CREATE VIRTUAL TABLE {{table}} USING fts5(\n  {_COLUMNS.format(content='chunk_text')}\n)"
 """As the migrations make it."""
+_INSERT: Final = "INSERT INTO {table} (rowid, text, labels, terms, scope) VALUES (?, ?, ?, ?, ?)"
+_REMOVE: Final = """INSERT INTO {table} ({table}, rowid, text, labels, terms, scope)
+VALUES ('delete', ?, ?, ?, ?, ?)"""
+_DROP: Final = "DROP TABLE {table}"
+_AMONG: Final = "SELECT id FROM {table}_docsize WHERE id IN (SELECT value FROM json_each(?))"
 _SETTINGS: Final = {"rank": "bm25(1.0, 1.0, 1.0, 0.0)", "secure-delete": 1}
 _FORMAT: Final = 4
 """The version of FTS5's file format without which a table cannot even be dropped."""
@@ -29,27 +44,36 @@ def indexed(conn: Connection, first: int, last: int) -> set[int]:
     return {row[0] for row in rows}
 
 
-def indexed_among(conn: Connection, chunks: Sequence[int]) -> set[int]:
-    """Those of the chunks that have words."""
-    rows = conn.execute(
-        f"SELECT id FROM {TABLE}_docsize WHERE id IN (SELECT value FROM json_each(?))",  # noqa: S608 - constant
-        (json.dumps(list(chunks)),),
-    )
-    return {row[0] for row in rows}
+def insert(conn: Connection, rows: Iterable[WordRow]) -> None:
+    """Add chunks that have no words yet."""
+    added = list(rows)
+    for table in _written(conn):
+        insert_into(conn, table, added)
 
 
-def insert(conn: Connection, rows: Iterable[tuple[int, str, str, str, str]]) -> None:
-    """Add chunks that have no words yet: chunk, text, labels, terms, scope."""
-    conn.executemany(
-        f"INSERT INTO {TABLE} (rowid, text, labels, terms, scope) VALUES (?, ?, ?, ?, ?)",  # noqa: S608 - constant
-        rows,
-    )
+def insert_into(conn: Connection, table: str, rows: Iterable[WordRow]) -> None:
+    """Add chunks to one of the two indexes."""
+    conn.executemany(_INSERT.format(table=table), rows)
 
 
-def missing_tables(conn: Connection) -> list[str]:
-    """Which of the tables of the index are not there."""
-    present = {row[0] for row in conn.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-    return [name for name in (TABLE, *SHADOWS) if name not in present]
+def remove(conn: Connection, rows: Sequence[WordRow]) -> None:
+    """Remove the words of chunks, given as they were added. Chunks without words are ignored."""
+    for table in _written(conn):
+        # FTS5 subtracts what it is given, also what is not there: that would spoil the index for good.
+        ids = json.dumps([row[0] for row in rows])
+        indexed = {row[0] for row in conn.execute(_AMONG.format(table=table), (ids,))}
+        conn.executemany(_REMOVE.format(table=table), [row for row in rows if row[0] in indexed])
+
+
+def missing_tables(conn: Connection, table: str = TABLE) -> list[str]:
+    """Which of the tables of an index are not there."""
+    present = _tables(conn)
+    return [name for name in (table, *_shadows(table)) if name not in present]
+
+
+def is_rebuilt(conn: Connection) -> bool:
+    """Whether a rebuild has begun and not ended."""
+    return NEXT in _tables(conn)
 
 
 def lost_settings(conn: Connection) -> list[str]:
@@ -90,20 +114,44 @@ def unreachable_terms(conn: Connection) -> int:
     return int(row[0])
 
 
-def make_empty(conn: Connection) -> None:
-    """Put an empty index in the place of whatever is left of the old one."""
+def create(conn: Connection, table: str) -> None:
+    """Make an empty index with the settings that it needs."""
+    conn.execute(_CREATE.format(table=table))
+    sql = f"INSERT INTO {table} ({table}, rank) VALUES (?, ?)"  # noqa: S608 - one of two constants
+    conn.executemany(sql, _SETTINGS.items())
+
+
+def drop(conn: Connection, table: str) -> None:
+    """Remove an index, or whatever is left of it."""
     with hardening.undefended(conn):
-        _drop(conn)
-    conn.execute(_DEFINITION)
-    conn.executemany(f"INSERT INTO {TABLE} ({TABLE}, rank) VALUES (?, ?)", _SETTINGS.items())  # noqa: S608 - constant
+        if table in _tables(conn):
+            # FTS5 opens a table to drop it, and refuses one without its settings.
+            config = f"{table}_config"
+            conn.execute(f"CREATE TABLE IF NOT EXISTS {config} (k PRIMARY KEY, v) WITHOUT ROWID")
+            conn.execute(f"INSERT OR REPLACE INTO {config} (k, v) VALUES ('version', ?)", (_FORMAT,))  # noqa: S608 - constant
+            conn.execute(_DROP.format(table=table))
+        for shadow in _shadows(table):
+            conn.execute(f"DROP TABLE IF EXISTS {shadow}")
 
 
-def _drop(conn: Connection) -> None:
-    missing = missing_tables(conn)
-    if TABLE not in missing:
-        # FTS5 opens a table to drop it, and refuses one without its settings.
-        conn.execute(f"CREATE TABLE IF NOT EXISTS {TABLE}_config (k PRIMARY KEY, v) WITHOUT ROWID")
-        conn.execute(f"INSERT OR REPLACE INTO {TABLE}_config (k, v) VALUES ('version', ?)", (_FORMAT,))  # noqa: S608 - constant
-        conn.execute(f"DROP TABLE {TABLE}")
-    for shadow in SHADOWS:
-        conn.execute(f"DROP TABLE IF EXISTS {shadow}")
+def replace_by_next(conn: Connection) -> None:
+    """Put `NEXT` in the place of `TABLE`."""
+    drop(conn, TABLE)
+    with hardening.undefended(conn):
+        conn.execute(f"ALTER TABLE {NEXT} RENAME TO {TABLE}")
+
+
+def _written(conn: Connection) -> list[str]:
+    """The indexes to which a change goes. One in parts is left to the rebuild that is under way."""
+    present = _tables(conn)
+    if NEXT not in present:
+        return [TABLE]
+    return [NEXT, TABLE] if present.issuperset({TABLE, *SHADOWS}) else [NEXT]
+
+
+def _shadows(table: str) -> tuple[str, ...]:
+    return tuple(f"{table}_{part}" for part in _PARTS)
+
+
+def _tables(conn: Connection) -> set[str]:
+    return {row[0] for row in conn.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
