@@ -166,7 +166,7 @@ class StorageFailed(AgentctxError):
 
 
 class StorageCorrupt(StorageFailed):
-    """An entry is not what was saved: its bytes were changed on the disk. It is never shown."""
+    """What is stored is not what was saved: its bytes were changed on the disk. It is never shown."""
 
     code = "storage_corrupt"
     default_hint = "Restore a backup, or forget it and save it anew; `agentctx doctor` lists what is damaged."

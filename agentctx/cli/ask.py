@@ -29,6 +29,7 @@ from agentctx.wire import DEFAULT_NAMESPACE, Passage
 
 _HEADER = ("DISTANCE", "SCORE", "COLLECTION", "SOURCE")
 _LEAST_SOURCE = 24
+_WORDS_MISSING = "words: "
 _INDENT = " " * (len("DISTANCE") + len("SCORE") + 4)
 
 
@@ -155,5 +156,7 @@ def _tell_rerank(reason: str | None) -> None:
 
 
 def _tell_degraded(reason: str | None) -> None:
-    if reason:
+    if reason and reason.startswith(_WORDS_MISSING):
+        note(f"may be incomplete: {reason.removeprefix(_WORDS_MISSING)}")
+    elif reason:
         note(f"answered by words alone: {reason}")

@@ -117,7 +117,11 @@ class Operations(PartsHolder):
 
     def degraded(self) -> Mapping[str, str]:
         keeper = self._parts.keeper
-        return {"embeddings": keeper.reason} if keeper and keeper.reason else {}
+        reasons = {
+            "embeddings": keeper.reason if keeper else None,
+            "words": self._parts.storage.words_shortfall,
+        }
+        return {name: reason for name, reason in reasons.items() if reason}
 
     def _embedded(self) -> int:
         return self._parts.queue.status().embedded if self._parts.queue else 0

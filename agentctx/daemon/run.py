@@ -41,7 +41,7 @@ from agentctx.daemon.systemd import (
     socket_path,
     take_from_environment,
 )
-from agentctx.embedding_queue.maintenance import keep_tidy, maintain
+from agentctx.embedding_queue.maintenance import keep_tidy, maintain, resume_rebuild
 from agentctx.errors import AgentctxError, ConfigInvalid, SchemaTooNew, UnknownProvider
 from agentctx.server.app import create_app
 from agentctx.server.guard import GuardedService
@@ -182,6 +182,7 @@ async def _serve(
         background = [
             tasks.create_task(_sweep(core, settings), name="maintenance"),
             tasks.create_task(keep_tidy(core.storage), name="tidying"),
+            tasks.create_task(resume_rebuild(core.storage), name="words"),
             tasks.create_task(watch_loop(core.telemetry.lagged), name="loop lag"),
             tasks.create_task(core.receipts.run(), name="receipts"),
             tasks.create_task(core.audit.run(), name="audit"),

@@ -40,6 +40,23 @@ class Scrubbed(Protocol):
     async def step(self) -> bool: ...
 
 
+class Rebuilt(Protocol):
+    """What has an index that may be half rebuilt. See `Storage`."""
+
+    async def resume_words(self) -> int | None: ...
+
+
+async def resume_rebuild(storage: Rebuilt) -> None:
+    """Finish a rebuild of the index of words that a crash has broken off, and log that it was."""
+    try:
+        indexed = await storage.resume_words()
+    except StorageFailed as error:
+        log.warning("words_not_rebuilt", code=error.code, reason=error.message)
+        return
+    if indexed is not None:
+        log.info("words_rebuilt", chunks=indexed)
+
+
 async def maintain(
     storage: Swept,
     *,

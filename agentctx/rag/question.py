@@ -49,7 +49,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The hits in the order asked for. `degraded` says why meaning had no part; None when it had.
+    """The hits in the order asked for. `degraded` says why meaning had no part, or what words miss.
 
     `rerank` says why the reranker had no part; None when it had, or when there is none to ask.
     """

@@ -12,7 +12,7 @@ import structlog
 
 from agentctx.config.embedding import RagSettings, RerankSettings
 from agentctx.embedding_providers.base import Vectors
-from agentctx.errors import DeadlineExceeded, ProviderFailed, StorageFailed
+from agentctx.errors import DeadlineExceeded, ProviderFailed, StorageCorrupt, StorageFailed
 from agentctx.rag.budget import estimate_tokens, fit
 from agentctx.rag.caps import Caps
 from agentctx.rag.duplicates import Conversation
@@ -177,7 +177,7 @@ class RAGService:
         ranked, degraded = await self._ranked(question)
         candidates, found = await self._resolved(question, ranked, is_measured=degraded is None)
         chosen, rerank = await self._chosen(question, candidates, found)
-        return _answer(question, chosen[: question.limit], found, degraded, rerank)
+        return _answer(question, chosen[: question.limit], found, self._degraded(degraded), rerank)
 
     async def _injection(self, question: Question) -> tuple[Answer, Trace]:
         """What is worth a place in an LLM call, and what became of the other candidates."""
@@ -199,16 +199,23 @@ class RAGService:
             if self._reranking and rerank is None:
                 trace.reranked(chosen)
             kept = given_places(chosen, found, rules, trace, question.limit)
+            degraded = self._degraded(degraded)
             if degraded is not None:
                 asking.ended(degradation(degraded))
         return _answer(question, kept, found, degraded, rerank), trace
+
+    def _degraded(self, without_meaning: str | None) -> str | None:
+        """Why the answer may miss something: meaning had no part, or words are missing."""
+        reasons = (without_meaning, self._storage.words_shortfall)
+        return "; ".join(reason for reason in reasons if reason) or None
 
     async def _ranked(self, question: Question) -> tuple[list[Candidate], str | None]:
         """All candidates in fused order; and why meaning had no part, if it had none."""
         words = asyncio.ensure_future(self._words(question))
         try:
             meaning, degraded = await self._meaning(question, words)
-            return self._fused(await words, meaning), degraded
+            found = await (words if degraded is not None else _readable(words))
+            return self._fused(found, meaning), degraded
         finally:
             words.cancel()
 
@@ -257,7 +264,7 @@ class RAGService:
 
     async def _measured(self, space: int, query: Vectors, words: Words) -> dict[int, float]:
         """Distances of what the words found, looked up while the vectors are searched."""
-        found = [hit.chunk for hit in await asyncio.shield(words)]
+        found = [hit.chunk for hit in await _readable(asyncio.shield(words))]
         if not found:
             return {}
         with self._telemetry.stage("distances"):
@@ -315,6 +322,15 @@ def _answer(
 ) -> Answer:
     ordered = order_by_distance(chosen) if question.order == "distance" else chosen
     return Answer(tuple(Hit(found[c.chunk], c.distance, c.score) for c in ordered), degraded, rerank)
+
+
+async def _readable(words: Words) -> list[WordHit]:
+    """What the words found; nothing where their index is damaged, of which `words_shortfall` tells."""
+    try:
+        return await words
+    except StorageCorrupt as error:
+        _log.warning("word_search_failed", code=error.code, problem=error.message)
+        return []
 
 
 def pool(limit: int) -> int:

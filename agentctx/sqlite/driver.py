@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import sqlite_vec
 
-from agentctx.errors import AgentctxError, DriverUnsuitable, StorageFailed, StorageFull
+from agentctx.errors import AgentctxError, DriverUnsuitable, StorageCorrupt, StorageFailed, StorageFull
 from agentctx.sqlite.hardening import Hardening
 
 T = TypeVar("T")
@@ -32,6 +32,7 @@ _PREFERRED: Final = ("pysqlite3", "sqlite3")
 FIRST_ID: Final = -(2**63)
 LAST_ID: Final = 2**63 - 1
 """The least and the greatest id that a row can have."""
+_CORRUPT: Final = "SQLITE_CORRUPT"
 _FULL: Final = "SQLITE_FULL"
 _NAMES: Final = {"database or disk is full": _FULL, "disk I/O error": "SQLITE_IOERR"}
 """By SQLite's own text, which is all that the driver tells of a failed `Connection.backup`."""
@@ -272,7 +273,7 @@ def _prepare(connection: Connection, *, readonly: bool) -> None:
 _HINTS: Final = {
     "SQLITE_BUSY": "Another program holds the database; stop it.",
     "SQLITE_CANTOPEN": "Check that the file exists and that its folder is writable.",
-    "SQLITE_CORRUPT": "Run `agentctx doctor`, and restore a backup if it says so.",
+    "SQLITE_CORRUPT": "Run `agentctx doctor --fix`; it names what only a backup can bring back.",
     "SQLITE_IOERR": "Check the disk.",
     "SQLITE_NOTADB": "This file is no SQLite database; name another one or restore a backup.",
     "SQLITE_PERM": "Check the owner and the mode of the file.",
@@ -281,7 +282,7 @@ _HINTS: Final = {
 
 
 def translated(error: Error, what: str = "the database could not do this") -> AgentctxError:
-    """The error to raise `from error`: StorageFull when the disk is full, else StorageFailed.
+    """The error to raise `from error`: StorageFull, StorageCorrupt where pages are damaged, or StorageFailed.
 
     Only SQLite's own name of the error is passed on: its messages can hold SQL and text of entries.
     """
@@ -289,7 +290,8 @@ def translated(error: Error, what: str = "the database could not do this") -> Ag
     if name == _FULL:
         return StorageFull("no space left for the database")
     hints = (hint for code, hint in _HINTS.items() if name == code or name.startswith(f"{code}_"))
-    return StorageFailed(f"{what} ({name})", hint=next(hints, None))
+    kind = StorageCorrupt if name.startswith(_CORRUPT) else StorageFailed
+    return kind(f"{what} ({name})", hint=next(hints, None))
 
 
 __all__ = [

@@ -16,12 +16,12 @@ NOT_ANSWERING = "provider_unavailable"
 ERROR_CODES = frozenset(
     kind.code for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AgentctxError)
 )
-DEGRADATIONS = frozenset({*ERROR_CODES, "off", "deadline", "model_changed"})
+DEGRADATIONS = frozenset({*ERROR_CODES, "off", "deadline", "model_changed", "words"})
 """What stands before the colon of a reason of our own."""
 
 
 def degradation(reason: str) -> str:
-    """The class of a reason for which meaning had no part in an answer.
+    """The class of a reason for which an answer may miss something.
 
     Reasons begin with a code and a colon, or are the words of a provider: those are all of one class.
     """

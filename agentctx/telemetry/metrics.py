@@ -86,7 +86,9 @@ SEARCH_SECONDS = _histogram(
     "stage",
 )
 DEGRADED = _counter(
-    "agentctx_degraded_answers_total", "Questions answered by words alone, by class", "reason"
+    "agentctx_degraded_answers_total",
+    "Questions answered by words alone, or without some words, by class",
+    "reason",
 )
 
 INJECTIONS = _counter(

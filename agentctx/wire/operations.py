@@ -111,7 +111,7 @@ class ActivityStatus:
     asked: int
     """Questions answered."""
     degraded: int
-    """Questions answered by words alone."""
+    """Questions answered by words alone, or without some words."""
     embedded: int
     """Vectors stored."""
     provider_failures: int

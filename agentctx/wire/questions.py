@@ -97,11 +97,11 @@ class Passage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchReply:
-    """The passages, best first in the order asked for; `degraded` says why meaning was left out."""
+    """The passages, best first in the order asked for."""
 
     results: list[Passage]
     degraded: str | None
-    """Why meaning took no part; null when it did."""
+    """Why passages may be missing: meaning took no part, or (`words: …`) keyword search is incomplete."""
     rerank: str | None = None
     """Why the configured reranker took no part; null when it did, or none is configured."""
 

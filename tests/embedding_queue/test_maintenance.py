@@ -5,8 +5,9 @@ from collections.abc import MutableMapping
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
-from agentctx.embedding_queue.maintenance import GATHERED_S, PROMISED_S, keep_tidy, maintain
+from agentctx.embedding_queue.maintenance import GATHERED_S, PROMISED_S, keep_tidy, maintain, resume_rebuild
 from agentctx.errors import StorageFailed
 
 
@@ -127,3 +128,27 @@ async def test_tidying_that_fails_is_tried_again(logs: list[MutableMapping[str, 
 async def test_a_bug_in_tidying_ends_it() -> None:
     with pytest.raises(ZeroDivisionError):
         await keep_tidy(Untidy(ZeroDivisionError()), sleep=Untidy().sleep)
+
+
+class Interrupted:
+    """A storage with a rebuild that an earlier run has left."""
+
+    def __init__(self, outcome: int | StorageFailed | None) -> None:
+        self._outcome = outcome
+
+    async def resume_words(self) -> int | None:
+        if isinstance(self._outcome, StorageFailed):
+            raise self._outcome
+        return self._outcome
+
+
+@pytest.mark.parametrize(
+    ("outcome", "logged"),
+    [(None, []), (7, ["words_rebuilt"]), (StorageFailed("the disk has failed"), ["words_not_rebuilt"])],
+)
+async def test_a_rebuild_of_words_is_resumed_and_its_outcome_logged(
+    outcome: int | StorageFailed | None, logged: list[str]
+) -> None:
+    with capture_logs() as lines:
+        await resume_rebuild(Interrupted(outcome))
+    assert [line["event"] for line in lines] == logged

@@ -18,6 +18,7 @@ from agentctx.errors import Disposition, ProviderFailed
 from agentctx.rag.question import Answer, Question
 from agentctx.rag.render import HEADING, parse
 from agentctx.rag.service import RAGService, Serving
+from agentctx.sqlite.driver import hardening
 from agentctx.storage.records import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
 from tests.running_core import embedded, running_core, save
@@ -376,3 +377,29 @@ async def test_by_distance_the_reranker_selects_and_the_distances_sort(core: Cor
     assert len(distances) == 3
     await rag.retrieve(asked("red", limit=8))
     assert reranker.read == [8, 8], "it is not asked when its choice would change nothing"
+
+
+async def test_an_answer_says_what_keyword_search_misses(core: Core) -> None:
+    saved = await save(core, key="colour", content="red green blue")
+    await embedded(core)
+    await core.storage._writer.run(
+        lambda conn: conn.execute("INSERT INTO chunk_fts (chunk_fts) VALUES ('delete-all')")
+    )
+    await core.storage.census()
+    answer = await service(core).retrieve(asked("red"))
+    assert answer.degraded == "words: keyword search misses 1 of 1 chunks, run `agentctx doctor --fix`"
+    assert [hit.chunk.entry.id for hit in answer.hits] == [saved.id]
+    await core.storage.rebuild_words()
+    assert (await service(core).retrieve(asked("red"))).degraded is None
+
+
+async def test_a_damaged_index_of_words_leaves_the_answer_to_meaning(core: Core) -> None:
+    saved = await save(core, key="colour", content="red green blue")
+    await embedded(core)
+    with hardening.undefended(core.storage._writer._thread.connection):
+        await core.storage._writer.run(
+            lambda conn: conn.execute("UPDATE chunk_fts_data SET block = zeroblob(4) WHERE id > 10")
+        )
+    answer = await service(core).retrieve(asked("red green blue"))
+    assert [hit.chunk.entry.id for hit in answer.hits] == [saved.id]
+    assert (answer.degraded or "").startswith("words: the index of words is damaged")

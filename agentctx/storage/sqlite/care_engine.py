@@ -89,10 +89,7 @@ class SqliteCare(SqliteConnections):
         try:
             self.words_shortfall = word_rebuild.shortfall(await self._readers.run(word_rebuild.count))
         except StorageFailed:
-            self.words_shortfall = (
-                "words: the index of words cannot be read, keyword search misses entries or fails, "
-                "run `agentctx doctor --fix`"
-            )
+            self.words_shortfall = word_rebuild.UNREADABLE
 
     async def rebuild_vectors(self, space: int) -> int:
         return await self._removing(partial(repair.remake_vectors, space_id=space, now=self._clock()))

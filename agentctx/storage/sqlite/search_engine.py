@@ -6,18 +6,24 @@ from collections.abc import Sequence
 from functools import partial
 
 from agentctx.embedding_providers.base import Vectors
+from agentctx.errors import StorageCorrupt
 from agentctx.storage.records import Filter, ResolvedChunk, SampledChunk, VectorHit, WordHit
 from agentctx.storage.sqlite import search
 from agentctx.storage.sqlite.connections import SqliteConnections
+from agentctx.storage.sqlite.word_rebuild import UNREADABLE
 
 
 class SqliteSearch(SqliteConnections):
     """See the protocol for each method."""
 
     async def search_words(self, question: str, wanted: Filter, limit: int) -> list[WordHit]:
-        return await self._readers.run(
-            partial(search.by_words, question=question, wanted=wanted, limit=limit, now=self._clock())
-        )
+        try:
+            return await self._readers.run(
+                partial(search.by_words, question=question, wanted=wanted, limit=limit, now=self._clock())
+            )
+        except StorageCorrupt:
+            self.words_shortfall = UNREADABLE
+            raise
 
     async def search_vectors(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[VectorHit]:
         hits = await self._readers.run(

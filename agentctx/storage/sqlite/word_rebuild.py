@@ -17,6 +17,9 @@ from agentctx.storage.sqlite.repair import LIVE_CHUNKS
 
 CHUNKS_A_STEP: Final = 250
 """Words of so many chunks are written in about 50 ms, for which saves wait."""
+UNREADABLE: Final = (
+    "words: the index of words is damaged, keyword search misses entries, run `agentctx doctor --fix`"
+)
 
 _WITHOUT_WORDS: Final = f"""
 SELECT chunks.entry, chunks.id, start_at, end_at, terms, chunks.hash FROM {LIVE_CHUNKS}
