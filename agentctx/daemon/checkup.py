@@ -247,7 +247,7 @@ async def _inner(
     wanted = tuple(check for check in INNER_IDS if check in checkup.wanted)
     if not wanted:
         return []
-    if contact.status is not None:
+    if contact.has_answered:
         return await _by_daemon(client, wanted, checkup)
     if data_dir is None:
         return await run_checks([skipping(check, _no_folder(contact)) for check in wanted])

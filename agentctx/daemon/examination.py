@@ -12,18 +12,20 @@ from agentctx.daemon.parts import Parts
 from agentctx.daemon.prover import models_in_force
 from agentctx.daemon.storage import open_storage
 from agentctx.doctor.catalog import INNER_IDS, select
-from agentctx.doctor.check import failed, passed, skipped
-from agentctx.doctor.database import Opened, judge_schema
+from agentctx.doctor.check import Finding, failed, passed, skipped, warned
+from agentctx.doctor.database import Opened, judge_schema, told_repair
 from agentctx.doctor.inner import Inside, inner_checks
 from agentctx.doctor.provider import Embedding, make_embedding
 from agentctx.doctor.report import report
 from agentctx.doctor.runner import chosen, run_checks
 from agentctx.doctor.running import Running
 from agentctx.embedding_queue.worker import EmbeddingQueue
-from agentctx.errors import AgentctxError, StorageFailed
+from agentctx.errors import AgentctxError, StorageCorrupt, StorageFailed
 from agentctx.server.service import Examination
 from agentctx.sqlite.migrate import check_schema
 from agentctx.storage.records import Clock
+from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.salvage import remake_file
 from agentctx.times import wall_clock
 from agentctx.wire import CheckResult, DoctorReply
 
@@ -90,7 +92,7 @@ async def examine_alone(
     folder = database.parent if taken is None and await asyncio.to_thread(database.parent.is_dir) else None
     embedding = make_embedding(settings.embedding, offline=offline, folder=folder, clock=clock)
     try:
-        async with _opened(database, settings, taken=taken, clock=clock) as opened:
+        async with _opened(database, settings, taken=taken, clock=clock, fix=fix) as opened:
             inside = Inside(settings=settings, opened=opened, embedding=embedding, clock=clock)
             return await run_checks(chosen(inner_checks(inside), wanted), fix=fix)
     finally:
@@ -100,22 +102,39 @@ async def examine_alone(
 
 @asynccontextmanager
 async def _opened(
-    path: Path, settings: Settings, *, taken: str | None, clock: Clock
+    path: Path, settings: Settings, *, taken: str | None, clock: Clock, fix: bool
 ) -> AsyncIterator[Opened]:
     reason = taken or await asyncio.to_thread(_reason_to_leave, path)
     if reason is not None:
         yield Opened(path=path, storage=None, opening=skipped(reason), reason=reason)
         return
     try:
-        storage = await open_storage(settings, path, clock=clock)
+        storage, opening = await _open_or_repair(settings, path, clock=clock, fix=fix)
     except AgentctxError as error:
         opening = failed(error.message, hint=error.hint)
         yield Opened(path=path, storage=None, opening=opening, reason="the database does not open")
         return
     try:
-        yield Opened(path=path, storage=storage, opening=passed(f"{path} opens"))
+        yield Opened(path=path, storage=storage, opening=opening)
     finally:
         await storage.close()
+
+
+async def _open_or_repair(
+    settings: Settings, path: Path, *, clock: Clock, fix: bool
+) -> tuple[SqliteStorage, Finding]:
+    try:
+        return await open_storage(settings, path, clock=clock), passed(f"{path} opens")
+    except StorageCorrupt:
+        if not fix:
+            raise
+    repaired = await asyncio.to_thread(remake_file, path, now=clock())
+    opening = warned(
+        f"{path} did not open and was made again from what could be read",
+        detail=told_repair(repaired),
+        hint="Look whether anything is missing; if so, restore a backup.",
+    )
+    return await open_storage(settings, path, clock=clock), opening
 
 
 def _reason_to_leave(path: Path) -> str | None:

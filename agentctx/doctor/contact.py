@@ -40,6 +40,14 @@ class Contact:
         """Whether a daemon is there, answering or not."""
         return self.status is not None or self.is_denied or isinstance(self.lock_refusal, AlreadyRunning)
 
+    @property
+    def has_answered(self) -> bool:
+        """Whether the daemon that has the data answers, be it with an error."""
+        if self.status is not None:
+            return True
+        is_answer = self.refusal is not None and bool(self.refusal.request_id)
+        return is_answer and isinstance(self.lock_refusal, AlreadyRunning) and not self.other_socket
+
 
 def contact_checks(contact: Contact, *, version: str) -> list[Check]:
     """`version` is that of this program."""
@@ -58,6 +66,11 @@ def judge_answer(contact: Contact) -> Finding:
         return passed(f"pid {contact.status.pid} answers on {contact.socket}")
     if contact.is_denied:
         return _judge_grant(contact)
+    if contact.has_answered and contact.refusal is not None:
+        return failed(
+            f"a daemon answers on {contact.socket}, but not with its status: {contact.refusal.message}",
+            hint="The checks of the database say what is wrong.",
+        )
     refusal = contact.refusal or DaemonUnreachable(f"No daemon answers on {contact.socket}.")
     if isinstance(contact.lock_refusal, AlreadyRunning):
         return _silent(contact, contact.lock_refusal, refusal)

@@ -14,12 +14,17 @@ from agentctx.doctor.slots import slots_check
 from agentctx.doctor.wording import counted, listed, size
 from agentctx.sqlite.migrate import SchemaState, check_schema
 from agentctx.storage.base import Storage
+from agentctx.storage.care import FileRepair
 from agentctx.storage.records import Census, Clock, SpaceFault
 
 MUCH_WAL = 64 * 1024 * 1024
 """To so much the writer cuts the WAL when it is empty: more is there while something keeps it from that."""
 _SHOWN = 3
-_RESTORE = "Stop the daemon, keep a copy of the damaged file and put a backup in its place."
+_NAMED = 20
+_REPAIR = (
+    "Check the disk. Then run `agentctx doctor --fix`, which makes the file again from what can be read "
+    "and names what is lost, or restore a backup."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +91,9 @@ def _storage_checks(storage: Storage, look_again: LookAgain, clock: Clock) -> li
         return judge_wal((await storage.stats()).wal_bytes)
 
     return [
-        Check(id="database.integrity", run=integrity, timeout_s=SCAN_S),
+        Check(
+            id="database.integrity", run=integrity, fix=_repair_file(storage, look_again), timeout_s=SCAN_S
+        ),
         Check(id="database.words", run=words, fix=_rebuild_words(storage), timeout_s=SCAN_S),
         Check(
             id="database.vectors", run=vectors, fix=_rebuild_vectors(storage, look_again), timeout_s=SCAN_S
@@ -137,7 +144,8 @@ def judge_integrity(problems: Sequence[str]) -> Finding:
     return failed(
         f"the file is damaged: {counted(len(problems), 'problem')}",
         detail=listed(problems, most=_SHOWN, separator="; "),
-        hint=_RESTORE,
+        hint=_REPAIR,
+        fixable=True,
     )
 
 
@@ -195,6 +203,34 @@ def judge_wal(octets: int) -> Finding:
         f"{size(octets)} of WAL: it is not being emptied",
         hint="Another program keeps a read transaction open on the database; end it, or restart the daemon.",
     )
+
+
+def told_repair(repaired: FileRepair | None) -> str:
+    """What became of the file, for people: also what only a backup can bring back."""
+    if repaired is None:
+        return "the file was sound already"
+    lost = repaired.lost_entries
+    parts = [
+        f"repaired the file: {counted(repaired.entries, 'entry', 'entries')} in it",
+        f"cut {counted(repaired.cut_again, 'entry', 'entries')} again" if repaired.cut_again else "",
+        f"lost {counted(len(lost), 'entry', 'entries')}: {listed(lost, most=_NAMED)}" if lost else "",
+        f"not all rows could be read of {', '.join(repaired.incomplete_tables)}"
+        if repaired.incomplete_tables
+        else "",
+        f"the damaged file is kept as {repaired.kept}; remove it when nothing is missing"
+        if repaired.kept
+        else "",
+    ]
+    return "; ".join(part for part in parts if part)
+
+
+def _repair_file(storage: Storage, look_again: LookAgain) -> Callable[[], Awaitable[str]]:
+    async def fix() -> str:
+        repaired = await storage.repair_file()
+        look_again()
+        return told_repair(repaired)
+
+    return fix
 
 
 def _rebuild_words(storage: Storage) -> Callable[[], Awaitable[str]]:

@@ -2,10 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
 from agentctx.storage.bookkeeping import Bookkeeping
 from agentctx.storage.records import Census, Damage, ScrubState, SpaceFault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRepair:
+    """What became of a database file that was repaired."""
+
+    entries: int
+    """Live entries that are in it."""
+    lost_entries: tuple[str, ...] = ()
+    """Ids of entries whose rows could not be read, as far as the indexes know them."""
+    incomplete_tables: tuple[str, ...] = ()
+    """Tables whose rows could not all be read and cannot be made again."""
+    cut_again: int = 0
+    """Entries whose chunks were damaged or missing."""
+    kept: str | None = None
+    """Where the damaged file is now; None when nothing was lost."""
+
+    @property
+    def is_lossy(self) -> bool:
+        return bool(self.lost_entries or self.incomplete_tables)
+
+    def kept_as(self, path: Path | None) -> FileRepair:
+        return replace(self, kept=None if path is None else str(path))
 
 
 class StorageCare(Protocol):
@@ -20,6 +45,17 @@ class StorageCare(Protocol):
 
         Raises:
             DeadlineExceeded: not done within a minute. So do the other checks.
+        """
+        ...
+
+    async def repair_file(self) -> FileRepair | None:
+        """Repair what `check_integrity` finds; None when it finds nothing.
+
+        Indexes of tables are made again. If that is not enough, the whole file is, from every row that can
+        be read: nothing is answered or saved meanwhile, for about a minute a gigabyte.
+
+        Raises:
+            StorageFull, StorageFailed: the file is what it was.
         """
         ...
 

@@ -70,9 +70,14 @@ class _Block:
     vectors: npt.NDArray[np.float32]
 
 
+def part_tables(table: str) -> list[str]:
+    """The tables in which vec0 keeps it."""
+    return [f"{table}_{part}" for part in _PARTS]
+
+
 def missing_tables(connection: Connection, table: str) -> list[str]:
     """Which of its tables are not there, the virtual one among them."""
-    names = [table, *(f"{table}_{part}" for part in _PARTS)]
+    names = [table, *part_tables(table)]
     present = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     return [name for name in names if name not in present]
 

@@ -53,6 +53,7 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (_OPENED, "agentctx/sqlite/copy.py", "file_digest"): "a backup, or a copy that nobody uses yet",
     (_OPENED, "agentctx/sqlite/migrate.py", "_read"): "scripts of migrations",
     (_OPENED, "agentctx/storage/sqlite/backup.py", "is_one_file"): "never the daemon's own database",
+    (_OPENED, f"{_DB}salvage.py", "_keep"): "the damaged database, while no connection is open",
     (_OPENED, "agentctx/storage/backups.py", "read_record"): "the record beside a backup",
     (_OPENED, "agentctx/storage/backups.py", "_write"): "the record beside a backup",
     (_OPENED, "agentctx/daemon/lock.py", "_open"): "lock files",

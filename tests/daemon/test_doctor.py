@@ -24,6 +24,7 @@ from tests.doctor import damage
 from tests.doctor.damage import damaged
 from tests.running_core import ME, embedded, running_core, save
 from tests.storage.conformance import assert_sound
+from tests.storage.test_salvage import root_of, zero
 
 TEXTS = ("red apple", "green pear", "blue plum")
 LOST = {"embedding.self_retrieval": "fail"}
@@ -277,3 +278,27 @@ async def test_another_model_in_the_config_is_told_before_the_daemon_acts_on_it(
     results = await alone(tmp_path, other)
     assert troubles(results) == {"embedding.space": "warn"}
     assert results["embedding.space"].detail == "model: bag-of-words is now other"
+
+
+async def test_a_damaged_page_is_repaired_under_the_running_daemon(core: Core, tmp_path: Path) -> None:
+    await core.storage.tidy()
+    zero(tmp_path / DATABASE_NAME, [root_of(tmp_path / DATABASE_NAME, "chunk_fts_data")])
+    before = await examined(core)
+    assert {"database.integrity", "database.words"} <= set(troubles(before))
+    assert {check.status for check in before.values()} >= {"pass"}, "what is sound is told all the same"
+    repaired = await examined(core, fix=True)
+    assert troubles(repaired) == {}
+    assert repaired["database.integrity"].fixed == "repaired the file: 3 entries in it"
+    await embedded(core)
+    assert troubles(await examined(core)) == {}
+    await assert_sound(core.storage)
+
+
+async def test_a_database_that_does_not_open_is_made_again_from_its_rows(tmp_path: Path) -> None:
+    database = await saved_alone(tmp_path)
+    zero(database, [root_of(database, "scrub")])
+    assert troubles(await alone(tmp_path)) == {"database.opens": "fail"}
+    repaired = await alone(tmp_path, fix=True)
+    assert troubles(repaired) == {"database.opens": "warn"}
+    assert repaired["database.opens"].detail == "repaired the file: 3 entries in it"
+    assert troubles(await alone(tmp_path)) == {}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from agentctx.doctor.contact import Contact, contact_checks, judge_answer, judge_version
 from agentctx.doctor.runner import run_checks
-from agentctx.errors import AlreadyRunning, ConfigInvalid, DaemonUnreachable, DeadlineExceeded
+from agentctx.errors import AlreadyRunning, ConfigInvalid, DaemonUnreachable, DeadlineExceeded, StorageCorrupt
 from tests.client.stub_daemon import status_reply
 
 GONE = DaemonUnreachable("No daemon answers on /s.")
@@ -59,3 +59,21 @@ def test_one_that_is_too_slow_is_a_failure() -> None:
 def test_a_lock_that_cannot_be_taken_is_no_daemon() -> None:
     contact = Contact(socket="/s", refusal=GONE, lock_refusal=ConfigInvalid("cannot be opened"))
     assert not contact.is_running
+
+
+async def test_an_error_is_an_answer() -> None:
+    refusal = StorageCorrupt("the database could not do this (SQLITE_CORRUPT)")
+    refusal.request_id = "r-1"
+    contact = Contact(socket="/s", refusal=refusal, lock_refusal=HELD)
+    assert contact.has_answered
+    answers, version = await run_checks(contact_checks(contact, version="1"))
+    assert (answers.status, version.status) == ("fail", "skip")
+    assert answers.message == f"a daemon answers on /s, but not with its status: {refusal.message}"
+
+
+def test_an_error_of_a_daemon_with_other_data_is_none_of_ours() -> None:
+    refusal = StorageCorrupt("damaged")
+    refusal.request_id = "r-1"
+    assert not Contact(socket="/s", refusal=refusal).has_answered
+    assert not Contact(socket="/s", refusal=refusal, lock_refusal=HELD, other_socket="/other").has_answered
+    assert not Contact(socket="/s", refusal=DeadlineExceeded("slow"), lock_refusal=HELD).has_answered

@@ -17,9 +17,11 @@ from agentctx.doctor.database import (
     judge_vectors,
     judge_wal,
     judge_words,
+    told_repair,
 )
 from agentctx.doctor.runner import run_checks
 from agentctx.sqlite.migrate import SchemaState
+from agentctx.storage.care import FileRepair
 from agentctx.storage.records import Census, SpaceFault
 
 
@@ -48,12 +50,24 @@ def test_an_older_schema_names_the_command_that_brings_it_up_to_date() -> None:
     assert "agentctx migrate" in judge_schema(SchemaState((1,), (1, 2), ())).hint
 
 
-def test_damage_of_the_file_cannot_be_repaired_and_is_told_in_part() -> None:
+def test_damage_of_the_file_can_be_repaired_and_is_told_in_part() -> None:
     finding = judge_integrity([f"page {n}" for n in range(20)])
-    assert (finding.status, finding.fixable) == ("fail", False)
+    assert (finding.status, finding.fixable) == ("fail", True)
     assert finding.detail == "page 0; page 1; page 2; and 17 more"
     assert "backup" in finding.hint
     assert judge_integrity([]).status == "pass"
+
+
+def test_a_repair_of_the_file_names_what_it_lost_and_where_the_damaged_one_is() -> None:
+    lossy = FileRepair(
+        entries=9, lost_entries=("a", "b"), incomplete_tables=("entries", "audit"), cut_again=3, kept="/d/old"
+    )
+    assert told_repair(lossy) == (
+        "repaired the file: 9 entries in it; cut 3 entries again; lost 2 entries: a, b; not all rows could "
+        "be read of entries, audit; the damaged file is kept as /d/old; remove it when nothing is missing"
+    )
+    assert told_repair(FileRepair(entries=1)) == "repaired the file: 1 entry in it"
+    assert told_repair(None) == "the file was sound already"
 
 
 def test_damage_of_an_index_can_be_repaired() -> None:

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
+from dataclasses import asdict
 from functools import partial
+from typing import Final
+
+import structlog
 
 from agentctx.errors import StorageFailed
 from agentctx.sqlite.driver import FIRST_ID
 from agentctx.storage.bookkeeping import Bookkeeping
+from agentctx.storage.care import FileRepair
 from agentctx.storage.entries import ErasureListener
 from agentctx.storage.records import Census, SpaceFault
-from agentctx.storage.sqlite import bookkeeping, census, installation, integrity, repair, spaces, word_rebuild
+from agentctx.storage.sqlite import (
+    bookkeeping,
+    census,
+    installation,
+    integrity,
+    repair,
+    salvage,
+    spaces,
+    word_rebuild,
+)
 from agentctx.storage.sqlite.connections import SqliteConnections
+
+log = structlog.get_logger("agentctx.storage")
+
+CLOSING_PATIENCE_MS: Final = 5_000
+"""For reads to end before the file is made again."""
 
 
 class SqliteCare(SqliteConnections):
@@ -18,6 +38,25 @@ class SqliteCare(SqliteConnections):
 
     async def check_integrity(self) -> list[str]:
         return await self._check(integrity.check_database)
+
+    async def repair_file(self) -> FileRepair | None:
+        problems = await self.check_integrity()
+        if problems and all(map(integrity.is_of_an_index, problems)):
+            with contextlib.suppress(StorageFailed):  # duplicates, which an index must not have
+                await self._writer.run(repair.remake_indexes)
+            if not await self.check_integrity():
+                return FileRepair(entries=(await self.census()).entries)
+        elif not problems:
+            return None
+        return await self._remake_file()
+
+    async def _remake_file(self) -> FileRepair:
+        remake = partial(salvage.remake_file, now=self._clock())
+        async with self._one_check:
+            repaired = await self._writer.while_closed(remake, patience_ms=CLOSING_PATIENCE_MS)
+        await self.look_at_words()
+        log.warning("database_remade", **asdict(repaired))
+        return repaired
 
     async def check_words(self) -> str | None:
         return await self._check(integrity.check_words)

@@ -21,7 +21,7 @@ from agentctx.sqlite.writer import Writer
 from agentctx.storage.backups import Backup
 from agentctx.storage.bookkeeping import DamagedRows
 from agentctx.storage.records import Clock, StorageStats
-from agentctx.storage.sqlite import backup, bookkeeping, installation, spaces
+from agentctx.storage.sqlite import backup, bookkeeping, installation, salvage, spaces
 from agentctx.storage.sqlite.care_engine import SqliteCare
 from agentctx.storage.sqlite.entry_engine import SqliteEntries
 from agentctx.storage.sqlite.injections import SqliteInjections
@@ -97,6 +97,7 @@ class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, Sqlit
     async def _connect(
         path: Path, *, readers: int, clock: Clock, telemetry: Telemetry
     ) -> tuple[Writer, Readers]:
+        await asyncio.to_thread(salvage.discard_remains, path)
         async with _wal_kept(path):
             is_ledger_mended = await asyncio.to_thread(_migrate, path, clock)
             writer = await Writer.open(path, telemetry)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from agentctx.errors import NotFound, VersionConflict
+from agentctx.errors import NotFound, StorageCorrupt, VersionConflict
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.entries import MOST_PAGE_CHARS
 from agentctx.storage.ids import uuid7
@@ -43,6 +43,10 @@ class Times(NamedTuple):
 
 _INSERT = f"""INSERT INTO entries ({", ".join(checksums.HEAD)}, content, checksum)
     VALUES ({", ".join("?" * (len(checksums.HEAD) + 2))})"""  # noqa: S608 - constants
+
+_LOOK_UP = """SELECT 1 FROM entries INDEXED BY {index}
+    WHERE id = ? AND live = 1 AND (expires IS NULL OR expires > ?)"""
+_LOOK_UPS = tuple(_LOOK_UP.format(index=index) for index in ("entries_live_id", "sqlite_autoindex_entries_1"))
 
 
 def save(
@@ -116,6 +120,7 @@ def delete(
         (entry_id, now),
     ).fetchone()
     if row is None:
+        _require_absent(conn, entry_id, now=now)
         raise _unknown(entry_id)
     _check_version(row[1], if_version)
     return _erase(conn, row[0], entry_id, action=audit.FORGET, principal=principal, now=now)
@@ -141,7 +146,25 @@ def sweep(conn: Connection, *, now: int, forget_before: int, limit: int) -> list
 def get(conn: Connection, entry_id: str, *, now: int, version: int | None = None) -> tuple[int, Entry] | None:
     """Row and entry: the live version, or the one named. Raises StorageCorrupt."""
     row = _live_row(conn, entry_id, now, version)
-    return None if row is None else (row[0], verified(row))
+    if row is None:
+        _require_absent(conn, entry_id, now=now, version=version)
+        return None
+    if row[1] != entry_id:
+        raise _index_damaged(entry_id)
+    return row[0], verified(row)
+
+
+def _require_absent(conn: Connection, entry_id: str, *, now: int, version: int | None = None) -> None:
+    """Raise StorageCorrupt if one of the two indexes of ids knows a live entry that the other misses."""
+    if version is None and any(conn.execute(sql, (entry_id, now)).fetchone() for sql in _LOOK_UPS):
+        raise _index_damaged(entry_id)
+
+
+def _index_damaged(entry_id: str) -> StorageCorrupt:
+    return StorageCorrupt(
+        f"the index of ids is damaged where it should hold {entry_id!r}",
+        hint="Run `agentctx doctor --fix`, which makes the index again.",
+    )
 
 
 def _live_row(conn: Connection, entry_id: str, now: int, version: int | None = None) -> Any:
@@ -158,7 +181,10 @@ def namespace_of(conn: Connection, entry_id: str, *, now: int) -> str | None:
         "SELECT namespace FROM entries WHERE id = ? AND live = 1 AND (expires IS NULL OR expires > ?)",
         (entry_id, now),
     ).fetchone()
-    return None if row is None else str(row[0])
+    if row is None:
+        _require_absent(conn, entry_id, now=now)
+        return None
+    return str(row[0])
 
 
 def find(conn: Connection, namespace: str, collection: str, key: str) -> tuple[int, Entry] | None:
@@ -167,7 +193,12 @@ def find(conn: Connection, namespace: str, collection: str, key: str) -> tuple[i
         f"{SELECT_ENTRY} WHERE e.namespace = ? AND e.collection = ? AND e.key = ? AND e.live = 1",
         (namespace, collection, key),
     ).fetchone()
-    return None if row is None else (row[0], verified(row))
+    if row is None:
+        return None
+    seq, entry = row[0], verified(row)
+    if (entry.namespace, entry.collection, entry.key) != (namespace, collection, key):
+        raise _index_damaged(entry.id)
+    return seq, entry
 
 
 def page(

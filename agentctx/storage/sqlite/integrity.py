@@ -21,6 +21,9 @@ _DAMAGE: Final = ("SQLITE_CORRUPT", "SQLITE_ERROR", "SQLITE_NOTADB")
 """What SQLite says when it cannot make sense of what it reads. Anything else is no finding."""
 _OF_WORDS: Final = ("fts5:", "malformed inverted index", "unable to validate the inverted index")
 """How a line begins that is about FTS5, which `check_words` looks at more closely."""
+_INDEX_PROBLEM: Final = re.compile(
+    r"row \d+ (missing from index|values differ from index)|wrong # of entries in index"
+)
 
 
 def check_database(conn: Connection) -> list[str]:
@@ -31,6 +34,11 @@ def check_database(conn: Connection) -> list[str]:
     looks = (_page_problems(conn), _reference_problems(conn), _schema_problems(conn))
     found = [problem for look in looks for problem in _all_of(look, "the database cannot be read")]
     return found[:MAX_PROBLEMS]
+
+
+def is_of_an_index(problem: str) -> bool:
+    """Whether a problem is an index that disagrees with its table, while the pages of both are sound."""
+    return _INDEX_PROBLEM.match(problem) is not None
 
 
 def check_words(conn: Connection) -> str | None:

@@ -62,6 +62,11 @@ def orphan_words(conn: Connection) -> int:
     return len(word_index.indexed(conn, FIRST_ID, LAST_ID) - chunks)
 
 
+def remake_indexes(conn: Connection) -> None:
+    """Make every index again from its table."""
+    conn.execute("REINDEX")
+
+
 def remake_vectors(conn: Connection, space_id: int, *, now: int) -> int:
     """Put an empty table in the place of whatever is left of a space's, and owe it every live chunk.
 

@@ -140,6 +140,11 @@ def fill_missing(conn: Connection) -> None:
         index = spaces.index(conn, space.id)
         if isinstance(index, SpaceIndex) and index in spaces.prepared(conn) and space.dimension:
             index.seal(conn, space.dimension)
+    mark_filled(conn)
+
+
+def mark_filled(conn: Connection) -> None:
+    """Every row and vector has the checksum that it was written with: none is given one later."""
     _remember(conn, {_FILLED: 1})
 
 

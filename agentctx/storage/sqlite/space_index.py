@@ -183,6 +183,12 @@ class SpaceIndex:
         """Those of the chunks whose vector is there but not what was stored, or not where."""
         return _damaged(self._proofs(conn, _STORED, chunks))
 
+    def sound(self, conn: Connection, chunks: Sequence[int]) -> list[vec0.VectorRow]:
+        """The rows of those of the chunks that have a vector here which is what was stored, and where."""
+        rows = self._proofs(conn, _STORED, chunks)
+        damaged = _damaged(rows)
+        return [tuple(row[:5]) for row in rows if row[0] not in damaged]
+
     def _proofs(self, conn: Connection, sql: str, chunks: Sequence[int]) -> list[Any]:
         statement = sql.format(table=vec0.quoted(self.table))
         return conn.execute(statement, (json.dumps(list(chunks)), self.space)).fetchall() if chunks else []

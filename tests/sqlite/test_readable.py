@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from agentctx.sqlite.driver import Connection, Error, open_connection
+from agentctx.sqlite.readable import ReadableRows, is_damage
+
+PAGE = 4_096
+ROWS = 400
+
+
+def made(path: Path, sql: str = "CREATE TABLE t (id INTEGER PRIMARY KEY, x TEXT)") -> list[int]:
+    """A table of many pages; returns its leaves, in the order of their rows."""
+    with closing(open_connection(path)) as conn:
+        conn.execute(sql)
+        conn.executemany("INSERT INTO t VALUES (?, ?)", [(n, f"row {n} " * 20) for n in range(1, ROWS + 1)])
+    content = path.read_bytes()
+    leaves = {}
+    for number in range(2, len(content) // PAGE + 1):
+        page = content[(number - 1) * PAGE : number * PAGE]
+        if page[0] in {10, 13} and (at := page.find(b"row ")) > 0:
+            leaves[int(page[at + 4 : at + 8].split()[0])] = number
+    return [leaves[first] for first in sorted(leaves)]
+
+
+def zero(path: Path, *pages: int) -> None:
+    with path.open("r+b") as file:
+        for page in pages:
+            file.seek((page - 1) * PAGE)
+            file.write(bytes(PAGE))
+
+
+def read(path: Path, **options: object) -> tuple[list[int], bool]:
+    with closing(open_connection(path, readonly=True)) as conn:
+        rows = ReadableRows(conn, "t", ("id",), **options)  # type: ignore[arg-type]
+        return [row[0] for row in rows], rows.is_whole
+
+
+def test_a_sound_table_is_read_in_order_and_whole(tmp_path: Path) -> None:
+    made(tmp_path / "a.db")
+    assert read(tmp_path / "a.db") == (list(range(1, ROWS + 1)), True)
+
+
+def test_rows_before_after_and_between_damaged_pages_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    leaves = made(path)
+    zero(path, leaves[3], leaves[7])
+    ids, is_whole = read(path)
+    assert not is_whole
+    assert len(ids) == len(set(ids))
+    assert 0 < ROWS - len(ids) < ROWS // 4, "only the rows of two pages are missing"
+    gaps = [n for n in range(1, ROWS) if n in ids and n + 1 not in ids]
+    assert len(gaps) == 2
+
+
+def test_a_damaged_last_page_hides_nothing_between_it_and_another(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    leaves = made(path)
+    zero(path, leaves[2], leaves[-1])
+    ids, _ = read(path)
+    assert max(ids) > ROWS - ROWS // 8
+    assert len(ids) > ROWS - ROWS // 4
+
+
+def test_without_row_numbers_the_given_keys_are_looked_up(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    leaves = made(path, "CREATE TABLE t (id INTEGER PRIMARY KEY, x TEXT) WITHOUT ROWID")
+    zero(path, leaves[3], leaves[7])
+    without, _ = read(path, key="id", keys=())
+    with_keys, is_whole = read(path, key="id", keys=range(ROWS))
+    assert not is_whole
+    assert len(without) < len(with_keys) == len(set(with_keys))
+
+
+@pytest.mark.parametrize(("name", "damage"), [("SQLITE_CORRUPT_VTAB", True), ("SQLITE_IOERR_READ", False)])
+def test_a_failing_disk_is_no_damage(name: str, damage: bool) -> None:
+    error = Error("x")
+    error.sqlite_errorname = name
+    assert is_damage(error) is damage
+
+
+def test_a_passing_error_is_raised(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    made(path)
+
+    class Failing:
+        def execute(self, *_: object) -> object:
+            error = Error("disk I/O error")
+            error.sqlite_errorname = "SQLITE_IOERR_READ"
+            raise error
+
+    failing: Connection = Failing()  # type: ignore[assignment]
+    with pytest.raises(Error):
+        list(ReadableRows(failing, "t", ("id",)))
