@@ -26,6 +26,8 @@ MODULES = {
     "forgetting": "tests.durability.forgetting",
     "backup": "tests.durability.backup",
     "flips": "tests.durability.flips",
+    "pages": "tests.durability.pages",
+    "repair": "tests.durability.repair",
 }
 
 

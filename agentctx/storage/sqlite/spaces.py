@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from agentctx.embedding_providers.base import Vectors
-from agentctx.errors import Conflict, NotFound
+from agentctx.errors import Conflict, NotFound, StorageCorrupt
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import Space, SpaceState
 from agentctx.storage.sqlite.vector_index import IN_THE_FILE, VectorIndex, index_of
@@ -248,15 +248,19 @@ def _canonical(fingerprint: Mapping[str, str | int]) -> str:
 
 
 def _space_of(row: Any) -> Space:
-    return Space(
-        id=row[0],
-        fingerprint=json.loads(row[1]),
-        generation=row[2],
-        state=SpaceState(row[3]),
-        enabled=bool(row[4]),
-        dimension=row[5],
-        canary=None if row[6] is None else np.frombuffer(row[6], dtype=np.float32),
-        vector_store=row[7],
-        approved=row[8] is not None,
-        comparison=None if row[9] is None else json.loads(row[9]),
-    )
+    """Raises StorageCorrupt for a row that none of these functions wrote."""
+    try:
+        return Space(
+            id=row[0],
+            fingerprint=json.loads(row[1]),
+            generation=row[2],
+            state=SpaceState(row[3]),
+            enabled=bool(row[4]),
+            dimension=row[5],
+            canary=None if row[6] is None else np.frombuffer(row[6], dtype=np.float32),
+            vector_store=row[7],
+            approved=row[8] is not None,
+            comparison=None if row[9] is None else json.loads(row[9]),
+        )
+    except (ValueError, TypeError) as error:
+        raise StorageCorrupt("the row of a space is damaged", hint="Run `agentctx doctor --fix`.") from error

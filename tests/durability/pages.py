@@ -1,0 +1,376 @@
+"""Whole pages of a database are damaged while nobody has it open; then `doctor --fix` runs.
+
+Nothing that could be read or found before may be lost by the repair, everything that can be derived has to be
+there again, what is lost has to be named, and the doctor's verdict has to be right before and after.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from structlog.testing import capture_logs
+
+from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
+from agentctx.config.schema import Settings
+from agentctx.daemon.examination import examine_alone
+from agentctx.doctor.catalog import INNER_IDS
+from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.errors import AgentctxError
+from agentctx.sqlite.readable import ReadableRows
+from agentctx.storage.care import FileRepair
+from agentctx.storage.records import Draft, Filter
+from agentctx.storage.sqlite.care_engine import SqliteCare
+from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
+from agentctx.wire import CheckResult
+from tests.durability.suite import Outcome
+
+PAGE = 4_096
+ENTRIES = 80
+EVERYTHING = Filter(namespace="n")
+NOW = 1_790_000_000_000
+SETTINGS = Settings.model_validate({"embedding": {"provider": "fake"}})
+PROVIDER = FakeProvider()
+MOST_PAGES = 4
+MOST_NAMED = 10
+"""Of many lost entries, a report names so many at least."""
+CONTROL_DATABASES = 12
+EXAMINED = tuple(check for check in INNER_IDS if check.startswith(("database.", "queue.")))
+NOT_DERIVED = frozenset({"database.audit", "database.scrub"})
+"""What these find after a repair only a backup brings back; they name it."""
+
+
+@dataclass
+class Known:
+    """What was saved: contents and a word of its own by entry, and the entries that are in quarantine."""
+
+    contents: dict[str, str] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)
+    held: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Seen:
+    """What can be read of it: entries by id, entries by their word and by their meaning."""
+
+    contents: dict[str, str] = field(default_factory=dict)
+    unknown: set[str] = field(default_factory=set)
+    """Said not to exist."""
+    by_word: set[str] = field(default_factory=set)
+    by_meaning: set[str] = field(default_factory=set)
+    shown: set[str] = field(default_factory=set)
+    """In a list, or in any answer."""
+
+    def is_whole(self, known: Known) -> bool:
+        everything = known.contents.keys()
+        return everything == self.contents.keys() == self.by_word == self.by_meaning
+
+
+def make(path: Path, seed: int) -> Known:
+    return asyncio.run(_make(path, seed))
+
+
+async def _make(path: Path, seed: int) -> Known:
+    rng, known = random.Random(seed), Known()
+    storage = await SqliteStorage.open(path, readers=1, clock=lambda: NOW)
+    try:
+        await _embed(storage)
+        for number in range(ENTRIES):
+            await _save(storage, rng, number, known)
+        while (await storage.settle(owed=True)).rows:
+            pass
+        await _embed(storage)
+        for entry_id in list(known.contents)[::10]:
+            await storage.delete(entry_id)
+            del known.contents[entry_id], known.words[entry_id]
+        await storage.tidy()
+        return known
+    finally:
+        await storage.close()
+
+
+async def _save(storage: SqliteStorage, rng: random.Random, number: int, known: Known) -> None:
+    words = [f"{rng.choice('abcdefgh')}{rng.randrange(10**6)}" for _ in range(rng.randint(5, 400))]
+    content = f"unique{number}word " + " ".join(words)
+    is_held = number % 20 == 7
+    if number % 5 == 0:
+        await storage.save(_draft(number, "an earlier version"), owed=True)
+    saved = await storage.save(_draft(number, content, is_held=is_held), owed=True)
+    if is_held:
+        known.held[saved.id] = f"unique{number}word"
+    else:
+        known.contents[saved.id] = content
+        known.words[saved.id] = f"unique{number}word"
+
+
+def _draft(number: int, content: str, *, is_held: bool = False) -> Draft:
+    return Draft(
+        namespace="n",
+        collection="knowledge",
+        content=content,
+        spans=tuple(chunk_entry(content)),
+        chunking=CHUNKING_VERSION,
+        attributes={"category": "fact"},
+        labels=f"key-{number}",
+        header=f"[key-{number}]",
+        key=f"key-{number}",
+        origin="agent",
+        trust="agent",
+        principal=7,
+        flags=("instructions",) if is_held else (),
+        is_held=is_held,
+    )
+
+
+async def _embed(storage: SqliteStorage) -> None:
+    """What the next daemon does."""
+    space = (await storage.open_spaces([PROVIDER.fingerprint]))[0]
+    await storage.prepare_space(space.id, await PROVIDER.embed_query("canary"))
+    while jobs := await storage.claim(500, now=NOW, lease_until=NOW):
+        await storage.complete(jobs, await PROVIDER.embed([job.text for job in jobs]))
+
+
+async def _seen(storage: SqliteStorage, known: Known) -> Seen:
+    seen = Seen()
+    for entry_id in known.contents:
+        try:
+            entry = await storage.get(entry_id)
+        except AgentctxError:
+            continue
+        if entry is None:
+            seen.unknown.add(entry_id)
+        else:
+            seen.contents[entry_id] = entry.content
+    for entry_id, word in known.words.items():
+        hits = await _tried(storage.search_words(word, EVERYTHING, 5))
+        seen.by_word |= {entry_id} & await _shown(storage, [hit.chunk for hit in hits])
+    for word in known.held.values():
+        hits = await _tried(storage.search_words(word, EVERYTHING, 5))
+        seen.shown |= await _shown(storage, [hit.chunk for hit in hits])
+    query = await PROVIDER.embed_query("canary")
+    spaces = await _tried(storage.spaces())
+    for space in spaces[:1]:
+        near = await _tried(storage.search_vectors(space.id, query, EVERYTHING, 4_000))
+        shown = await _shown(storage, [hit.chunk for hit in near])
+        seen.by_meaning |= shown & known.contents.keys()
+        seen.shown |= shown
+    listed = await _tried(storage.list_entries(EVERYTHING, limit=1_000))
+    seen.shown |= {entry.id for entry in (listed[0] if listed else [])}
+    return seen
+
+
+async def _shown(storage: SqliteStorage, chunks: Sequence[int]) -> set[str]:
+    """The entries of chunks that an answer can hold."""
+    resolved = await _tried(storage.resolve(chunks, EVERYTHING))
+    return {each.entry.id for each in resolved.values()} if resolved else set()
+
+
+async def _tried(reading: Any) -> Any:
+    try:
+        return await reading
+    except AgentctxError:
+        return []
+
+
+def damage(content: bytes, rng: random.Random) -> tuple[bytes, str]:
+    """Damage some pages but the first: zeros, noise, a copy of another page, or two pages swapped."""
+    damaged, told = bytearray(content), []
+    pages = len(content) // PAGE
+    for _ in range(rng.randint(1, MOST_PAGES)):
+        page, other = rng.randrange(1, pages), rng.randrange(1, pages)
+        kind = rng.choice(["zeroed", "overwritten", "copied", "swapped"])
+        here, there = (slice(number * PAGE, (number + 1) * PAGE) for number in (page, other))
+        before = bytes(damaged[here])
+        if kind == "zeroed":
+            damaged[here] = bytes(PAGE)
+        elif kind == "overwritten":
+            damaged[here] = rng.randbytes(PAGE)
+        else:
+            damaged[here] = damaged[there]
+            damaged[there] = before if kind == "swapped" else damaged[there]
+        told.append(f"{kind} {page + 1}" + (f" {other + 1}" if kind in {"copied", "swapped"} else ""))
+    return bytes(damaged), ", ".join(told)
+
+
+@dataclass
+class Case:
+    """One damaged database, from the damage to the last verdict."""
+
+    path: Path
+    known: Known
+
+    async def run(self) -> tuple[list[str], bool]:
+        """What was wrong, and whether the database could be repaired."""
+        before = await self._looked()
+        verdict = await self._examined(fix=False)
+        problems = list(self._wrong_before(before, verdict))
+        content = self._content()
+        fixed = await self._examined(fix=True)
+        after = await self._looked(embeds=True)
+        if after is None:
+            if not _is_failed(fixed, "database.opens"):
+                problems.append("it does not open after a repair that says it does")
+            if self._content() != content:
+                problems.append("a database that cannot be repaired was changed")
+            return problems, False
+        told = " ".join(f"{each.message} {each.detail} {each.fixed or ''}" for each in fixed)
+        last = await self._examined(fix=False)
+        problems += self._wrong_after(before, after, told, last)
+        return problems, True
+
+    def _content(self) -> bytes:
+        return self.path.read_bytes()
+
+    async def _looked(self, *, embeds: bool = False) -> Seen | None:
+        try:
+            storage = await SqliteStorage.open(self.path, readers=1, clock=lambda: NOW)
+        except AgentctxError:
+            return None
+        try:
+            if embeds:
+                await _embed(storage)
+            return await _seen(storage, self.known)
+        finally:
+            await storage.close()
+
+    async def _examined(self, *, fix: bool) -> list[CheckResult]:
+        return await examine_alone(SETTINGS, self.path, EXAMINED, fix=fix, clock=lambda: NOW)
+
+    def _wrong_before(self, seen: Seen | None, verdict: Sequence[CheckResult]) -> Iterator[str]:
+        is_failed = any(each.status == "fail" for each in verdict)
+        if seen is None:
+            if not is_failed:
+                yield "it does not open, and the doctor says that all is well"
+            return
+        yield from self._served(seen)
+        if seen.unknown:
+            yield f"{len(seen.unknown)} existing entries were called unknown"
+        if not seen.is_whole(self.known) and not is_failed:
+            yield "something is missing, and the doctor says that all is well"
+
+    def _wrong_after(
+        self, before: Seen | None, after: Seen, told: str, last: Sequence[CheckResult]
+    ) -> Iterator[str]:
+        yield from self._served(after)
+        if before is not None:
+            if lost := before.contents.keys() - after.contents.keys():
+                yield f"{len(lost)} entries could be read before the repair and not after it"
+            if lost := before.by_word - after.by_word:
+                yield f"{len(lost)} entries were found by words before the repair and not after it"
+        yield from self._unnamed(after, told)
+        for what, found in (("words", after.by_word), ("meaning", after.by_meaning)):
+            if missing := after.contents.keys() - found:
+                yield f"{len(missing)} readable entries are not found by {what} after the repair"
+        yield from self._still_failing(after, last)
+
+    def _unnamed(self, after: Seen, told: str) -> Iterator[str]:
+        lost = self.known.contents.keys() - after.contents.keys()
+        named = sum(entry_id in told for entry_id in lost)
+        if named < min(len(lost), MOST_NAMED):
+            yield f"{len(lost)} entries are lost, and only {named} of them named"
+
+    def _still_failing(self, after: Seen, last: Sequence[CheckResult]) -> Iterator[str]:
+        failed = {each.id: each.message for each in last if each.status == "fail"}
+        yield from (
+            f"{check} still fails: {message}" for check, message in failed.items() if check not in NOT_DERIVED
+        )
+        if "database.scrub" in failed and after.contents.keys() == self.known.contents.keys():
+            yield f"everything can be read, and database.scrub says: {failed['database.scrub']}"
+
+    def _served(self, seen: Seen) -> Iterator[str]:
+        for entry_id, content in seen.contents.items():
+            if content != self.known.contents[entry_id]:
+                yield f"{entry_id} was served with another content"
+        if shown := seen.shown & self.known.held.keys():
+            yield f"{len(shown)} entries in quarantine were shown"
+
+
+def _is_failed(results: Sequence[CheckResult], check: str) -> bool:
+    return any(each.id == check and each.status == "fail" for each in results)
+
+
+@dataclass
+class Pages:
+    seed: int
+    folder: Path
+    violations: list[str] = field(default_factory=list)
+    done: int = 0
+    repaired: int = 0
+
+    def run(self, n: int) -> None:
+        rng = random.Random(self.seed)
+        self.folder.mkdir(exist_ok=True)
+        known = make(self.folder / DATABASE_NAME, self.seed)
+        content = (self.folder / DATABASE_NAME).read_bytes()
+        copy = self.folder / "copy"
+        for number in range(n):
+            damaged, told = damage(content, rng)
+            shutil.rmtree(copy, ignore_errors=True)
+            copy.mkdir()
+            (copy / DATABASE_NAME).write_bytes(damaged)
+            with capture_logs():
+                problems, is_repaired = asyncio.run(Case(copy / DATABASE_NAME, known).run())
+            self.done += 1
+            self.repaired += is_repaired
+            self.violations += [f"database {number} ({told}): {problem}" for problem in problems]
+
+
+async def repair_nothing(_: SqliteCare) -> FileRepair | None:
+    """A doctor that leaves damaged pages as they are."""
+    return None
+
+
+class PageSuite:
+    name = "pages"
+    unit = "databases"
+    ci_n = 8
+    torture_n = 200
+
+    def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
+        pages = Pages(seed, folder / "pages")
+        pages.run(n)
+        return Outcome(pages.done, tuple(pages.violations), {"repaired": pages.repaired})
+
+    def control(self, *, seed: int, folder: Path) -> Outcome:
+        """Each of two broken builds has to be noticed."""
+        violations: list[str] = []
+        for name, broken in _BROKEN.items():
+            pages = Pages(seed, folder / name.replace(" ", "-"))
+            with broken():
+                pages.run(CONTROL_DATABASES)
+            if not pages.violations:
+                return Outcome(pages.done, (), {"not noticed": name})
+            violations.append(f"{name}: {pages.violations[0]}")
+        return Outcome(len(violations), tuple(violations))
+
+
+_scan = ReadableRows._scan
+
+
+def read_one_end(rows: ReadableRows, direction: str) -> Iterator[tuple[Any, ...]]:
+    """A repair that reads no row behind a damaged page."""
+    return _scan(rows, direction) if direction == "ASC" else iter(())
+
+
+@contextmanager
+def reading_one_end() -> Iterator[None]:
+    with (
+        patch.object(ReadableRows, "_scan", read_one_end),
+        patch.object(ReadableRows, "_between", lambda *_: ()),
+    ):
+        yield
+
+
+_BROKEN: dict[str, Callable[[], AbstractContextManager[object]]] = {
+    "repairs nothing": lambda: patch.object(SqliteCare, "repair_file", repair_nothing),
+    "reads no row behind a damaged page": reading_one_end,
+}
+
+SUITE = PageSuite()
