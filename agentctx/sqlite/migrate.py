@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from agentctx.errors import SchemaTooNew, StorageFailed
+from agentctx.errors import SchemaTooNew, StorageCorrupt, StorageFailed
 from agentctx.sqlite.copy import copy_database
 from agentctx.sqlite.driver import Connection, Error, complete_statement, open_connection, translated
 from agentctx.sqlite.schema import Schema, stored_schema
@@ -22,6 +22,7 @@ Clock: TypeAlias = Callable[[], int]
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 _FOLDERS: Final = (_PACKAGE / "migrations" / "sqlite", _PACKAGE.parent / "migrations" / "sqlite")
 """In an installed package, and in a checkout."""
+_LAST_VERSION: Final = 9_999
 _FILE_NAME: Final = re.compile(r"(?P<version>\d{4})_(?P<name>[a-z0-9_]+)\.sql")
 
 _LEDGER: Final = """
@@ -253,13 +254,19 @@ def migrate(
 
 
 def _read_ledger(connection: Connection) -> dict[int, str]:
-    """Checksums of the migrations that were applied, by version."""
+    """Checksums of the migrations that were applied, by version. Raises StorageCorrupt."""
     try:
         if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations'").fetchall():
             return {}
-        return dict(connection.execute("SELECT version, checksum FROM schema_migrations"))
+        ledger = dict(connection.execute("SELECT version, checksum FROM schema_migrations"))
     except Error as error:
         raise translated(error, "cannot read the schema of the database") from error
+    if any(not 0 < version <= _LAST_VERSION for version in ledger):
+        raise StorageCorrupt(
+            "the list of applied migrations is damaged",
+            hint="Stop the daemon and run `agentctx doctor --fix`, or restore a backup.",
+        )
+    return ledger
 
 
 def refuse_newer(version: int, migrations: Sequence[Migration]) -> None:

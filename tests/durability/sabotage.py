@@ -193,6 +193,19 @@ def set_the_clock(ahead_s: int) -> Callable[[], None]:
     return wrong
 
 
+def empty_the_index_first() -> None:
+    """A rebuild takes all words out of the index before it puts them in again, and nobody resumes it."""
+    from agentctx.storage.sqlite import word_index, word_rebuild
+
+    def emptied(connection: Any) -> None:
+        word_index.drop(connection, word_index.NEXT)
+        word_index.drop(connection, word_index.TABLE)
+        word_index.create(connection, word_index.TABLE)
+        word_index.create(connection, word_index.NEXT)
+
+    replace(word_rebuild, "begin", emptied)
+
+
 BROKEN: dict[str, Callable[[], None]] = {
     "acknowledge before commit": acknowledge_before_commit,
     "owe nothing": owe_nothing,
@@ -213,4 +226,5 @@ CARELESS: dict[str, Callable[[], None]] = {
     "leave deleted text": leave_deleted_text,
     "ask with the first model": ask_with_the_first_model,
     "back up the past": back_up_the_past,
+    "empty the index first": empty_the_index_first,
 }

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.errors import SchemaTooNew, StorageFailed
+from agentctx.errors import SchemaTooNew, StorageCorrupt, StorageFailed
 from agentctx.sqlite import migrate as migrate_module
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.sqlite.migrate import (
@@ -262,3 +262,12 @@ class TestSplitStatements:
     def test_loses_no_text(self, pieces: list[str]) -> None:
         sql = ";".join(pieces)
         assert "".join(split_statements(sql)).strip() == sql.strip()
+
+
+def test_an_impossible_version_is_damage_and_not_a_newer_program(tmp_path: Path) -> None:
+    path = tmp_path / "agentctx.db"
+    migrate_database(path)
+    with closing(open_connection(path)) as connection:
+        connection.execute("INSERT INTO schema_migrations VALUES (137438953492, 'x', 'x', 0)")
+    with pytest.raises(StorageCorrupt):
+        migrate_database(path)

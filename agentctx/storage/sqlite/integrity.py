@@ -6,6 +6,7 @@ Every function runs in a read transaction and changes nothing. What it says neve
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator
 from typing import Final
 

@@ -1,0 +1,220 @@
+"""kill -9 while `doctor --fix` runs: what was found before stays found, and the next repair ends well."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agentctx import Client
+from agentctx.errors import AgentctxError
+from agentctx.sqlite.driver import Connection, open_connection
+from agentctx.storage.sqlite.engine import DATABASE_NAME
+from agentctx.storage.sqlite.salvage import ENDING
+from agentctx.wire import SaveRequest
+from tests.doctor import damage
+from tests.durability.forked_daemon import DaemonEnded, ForkedDaemon
+from tests.durability.kill import pause
+from tests.durability.suite import Outcome
+
+ENTRIES = 600
+ASKED = 25
+"""Entries that are looked for by a word of their own."""
+PAGE = 4_096
+CONTROL_KILLS = 8
+REBUILT_S = 60.0
+CONFIG = '[embedding]\nprovider = "fake"\n[embedding.queue]\nbatch_wait_ms = 1\nbatch_size = 256\n'
+
+
+def lose_half_of_the_words(conn: Connection) -> None:
+    rows = conn.execute("SELECT id, text, labels, terms, scope FROM chunk_text WHERE id % 2").fetchall()
+    conn.executemany(
+        """INSERT INTO chunk_fts (chunk_fts, rowid, text, labels, terms, scope)
+           VALUES ('delete', ?, ?, ?, ?, ?)""",
+        rows,
+    )
+
+
+def lose_half_of_the_vectors(conn: Connection) -> None:
+    conn.execute("DELETE FROM vec_1 WHERE id % 2")
+
+
+def leave_orphans(conn: Connection) -> None:
+    conn.execute(
+        "INSERT INTO jobs SELECT NULL, id + 1000000, 1, hash, 'pending', 0, 0, 0, NULL, 0 FROM chunks"
+    )
+
+
+REPAIRS: dict[str, Callable[[Connection], object]] = {
+    "half of the words": lose_half_of_the_words,
+    "all words": damage.lose_words,
+    "half of the vectors": lose_half_of_the_vectors,
+    "scrambled vectors": damage.scramble_vectors,
+    "orphans": leave_orphans,
+}
+"""What is broken, each mended by another repair."""
+PAGES = ("chunk_fts_data", "chunks", "entries_live_id", "vec_1_vector_chunks00", "jobs")
+"""Tables and indexes whose first page is zeroed, so that the file is made again."""
+ALL_REPAIRS = (*REPAIRS, *PAGES)
+
+
+@dataclass
+class Rounds:
+    seed: int
+    folder: Path
+    broken: str = ""
+    repairs: tuple[str, ...] = ALL_REPAIRS
+    violations: list[str] = field(default_factory=list)
+    kills: int = 0
+    amid: int = 0
+    """Kills before the repair had answered."""
+    longest_s: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.rng = random.Random(self.seed)
+        self.daemon = ForkedDaemon(self.folder)
+        self.template = self.folder / "template"
+        self.asked = {f"unique{number}word": "" for number in range(0, ENTRIES, ENTRIES // ASKED)}
+
+    def run(self, n: int) -> None:
+        try:
+            self._make()
+            while self.kills < n and not self.violations:
+                self._round(self.repairs[self.kills % len(self.repairs)])
+        except DaemonEnded as error:
+            self.violations.append(f"after kill {self.kills}: it does not start: {error}")
+        finally:
+            self.daemon.end()
+
+    def _make(self) -> None:
+        self.daemon.start(CONFIG)
+        with self.daemon.client() as client:
+            ids: list[str] = []
+            for first in range(0, ENTRIES, 100):
+                requests = [_entry(number) for number in range(first, first + 100)]
+                ids += [each.id for each in client.save_many(requests) if not isinstance(each, AgentctxError)]
+            while client.drain(timeout_s=30.0).pending:
+                pass
+        self.asked = {word: ids[int(word[6:-4])] for word in self.asked}
+        self.daemon.stop(signal.SIGTERM)
+        shutil.copytree(self.daemon.data_dir, self.template)
+
+    def _round(self, repair: str) -> None:
+        self._break(repair)
+        self.daemon.start(CONFIG, broken=self.broken)
+        with self.daemon.client() as client:
+            before = self._found(client)
+        self._fix_and_kill(repair)
+        self.kills += 1
+        when = f"kill {self.kills} ({repair})"
+        self.daemon.start(CONFIG, broken=self.broken)
+        with self.daemon.client() as client:
+            self._note(when, self._lost(client, before))
+            if "words" in repair:
+                self._note(when, self._untold(client))
+        if not self.violations:
+            self._note(when, self._mended(repair))
+        self.daemon.stop(signal.SIGTERM)
+
+    def _break(self, repair: str) -> None:
+        shutil.rmtree(self.daemon.data_dir)
+        shutil.copytree(self.template, self.daemon.data_dir)
+        database = self.daemon.data_dir / DATABASE_NAME
+        if repair in REPAIRS:
+            damage.damaged(database, REPAIRS[repair])
+            return
+        with closing(open_connection(database, readonly=True)) as conn:
+            (page,) = conn.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (repair,)).fetchone()
+        with database.open("r+b") as file:
+            file.seek((page - 1) * PAGE)
+            file.write(bytes(PAGE))
+
+    def _fix_and_kill(self, repair: str) -> None:
+        """Anywhere in the time that this repair took at most so far."""
+        fixing = threading.Thread(target=self._fix)
+        fixing.start()
+        pause(self.rng.uniform(0, self.longest_s.get(repair, 0.5)))
+        self.amid += fixing.is_alive()
+        self.daemon.stop(signal.SIGKILL)
+        fixing.join()
+
+    def _fix(self) -> None:
+        with suppress(AgentctxError), self.daemon.client(timeout_s=REBUILT_S) as client:
+            client.doctor_fix(only=["database"])
+
+    def _found(self, client: Client) -> set[str]:
+        """Words by which their entry is found, and ids that are read."""
+        found = set()
+        for word, entry_id in self.asked.items():
+            with suppress(AgentctxError):
+                found |= {word} & {word for hit in client.search(word, limit=3).results if hit.id == entry_id}
+            with suppress(AgentctxError):
+                found.add(client.get(entry_id).id)
+        return found
+
+    def _lost(self, client: Client, before: set[str]) -> Iterator[str]:
+        if lost := before - self._found(client):
+            yield f"{len(lost)} of {len(before)} are not found any more"
+
+    def _untold(self, client: Client) -> Iterator[str]:
+        """Until a rebuild is done, answers say what they may miss."""
+        for _ in range(2):  # it may be done between the two looks
+            missing = {word for word in self.asked if word not in self._found(client)}
+            if not missing or client.search("unique1word").degraded:
+                return
+        yield f"{len(missing)} words are not found, and answers do not say so"
+
+    def _mended(self, repair: str) -> Iterator[str]:
+        """After a repair that runs to its end everything is there."""
+        began = time.monotonic()
+        with self.daemon.client(timeout_s=REBUILT_S) as client:
+            checks = client.doctor_fix(only=["database"]).checks
+            self.longest_s[repair] = max(self.longest_s.get(repair, 0.0), time.monotonic() - began)
+            client.drain(timeout_s=30.0)
+            found, degraded = self._found(client), client.search("unique1word").degraded
+        yield from (f"{check.id} still fails: {check.message}" for check in checks if check.status == "fail")
+        if len(found) != 2 * len(self.asked):
+            yield f"only {len(found)} of {2 * len(self.asked)} are found in the end"
+        if degraded:
+            yield f"answers are still degraded: {degraded}"
+        if left := list(self.daemon.data_dir.glob(f"*{ENDING}*")):
+            yield f"a repair has left {left[0].name}"
+
+    def _note(self, when: str, problems: Iterator[str]) -> None:
+        self.violations += [f"{when}: {problem}" for problem in problems]
+
+
+def _entry(number: int) -> SaveRequest:
+    text = " ".join(f"w{number * 31 % 997}x{place}" for place in range(60))
+    return SaveRequest(collection="knowledge", key=f"k{number}", content=f"unique{number}word says {text}")
+
+
+class RepairSuite:
+    name = "repair"
+    unit = "kills"
+    ci_n = 10
+    torture_n = 200
+
+    def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
+        rounds = Rounds(seed, folder)
+        rounds.run(n)
+        figures: dict[str, float | str] = {
+            "before the repair had ended": rounds.amid,
+            "slowest repair s": max(rounds.longest_s.values(), default=0.0),
+        }
+        return Outcome(rounds.kills, tuple(rounds.violations), figures)
+
+    def control(self, *, seed: int, folder: Path) -> Outcome:
+        """A build that empties the index of words before it fills it again."""
+        rounds = Rounds(seed, folder, "empty the index first", ("half of the words",))
+        rounds.run(CONTROL_KILLS)
+        return Outcome(rounds.kills, tuple(rounds.violations))
+
+
+SUITE = RepairSuite()
