@@ -28,48 +28,19 @@ from agentctx.sqlite.commit import (
 )
 from agentctx.sqlite.connection_thread import ConnectionThread, finish
 from agentctx.sqlite.driver import BUSY_TIMEOUT_MS, Connection, Error
+from agentctx.sqlite.group_window import MAX_GROUP, GroupWindow
 from agentctx.sqlite.recovery import Pausable, Recovery, close_keeping_wal, pause_s
+from agentctx.sqlite.running_copy import RunningCopy
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 
 log = structlog.get_logger("agentctx.sqlite")
 
 T = TypeVar("T")
 
-MAX_GROUP: Final = 256
-"""Most functions of one commit."""
-GROUP_GAP_S: Final = 0.003
-"""A group is closed when nobody came for this long: a server needs about 0.5 ms from one to the next."""
 RESTART_PATIENCE_MS: Final = 100
 """Reads that answer questions end in that time; longer ones are waited for later."""
 LAST_PATIENCE_MS: Final = 3_000
 """What is left once the reads that last are ended, is over then."""
-GROUP_WAIT_S: Final = 0.012
-"""A group is closed this long after its first caller, whoever may still come."""
-
-
-class GroupWindow:
-    """Decides how long a group stays open. Times are seconds of whatever clock the caller has.
-
-    As many callers are expected as took part around the last commit. A caller who is alone is not delayed;
-    when the others stop coming, that costs one gap, once.
-    """
-
-    def __init__(self) -> None:
-        self.expected = 1
-
-    def closes_at(self, *, waiting: int, first: float, last: float) -> float:
-        """When to commit, if `waiting` callers are here, who came from `first` to `last`."""
-        if waiting >= self.expected:
-            return last
-        return min(first + GROUP_WAIT_S, last + GROUP_GAP_S)
-
-    def committed(self, *, members: int, arrived: int) -> None:
-        """Learn from a commit of `members` callers, while which `arrived` others came."""
-        seen = min(members + arrived, MAX_GROUP)
-        if seen == 1 or seen >= self.expected:
-            self.expected = seen
-        else:
-            self.expected = (self.expected + seen) // 2
 
 
 @dataclass(slots=True)
@@ -77,28 +48,6 @@ class _Waiter:
     function: WriteFunction[Any]
     answer: asyncio.Future[Any]
     arrived: float
-
-
-@dataclass(slots=True)
-class _Copy:
-    """One that is being made through the connection."""
-
-    work: asyncio.Future[None]
-    stop: threading.Event
-    gives_way: bool
-    is_ended: bool = False
-    gave_way: bool = False
-
-    async def end(self) -> None:
-        self.is_ended = True
-        self.stop.set()
-        await finish(asyncio.ensure_future(asyncio.wait([self.work])))
-
-    async def give_way(self) -> None:
-        if not self.gives_way:
-            raise StorageFailed("the database is being copied and cannot be closed")
-        self.gave_way = True
-        await self.end()
 
 
 class Writer:
@@ -135,7 +84,7 @@ class Writer:
         self._closed = False
         self._opened = 0.0
         self._in_use = asyncio.Lock()
-        self._copy: _Copy | None = None
+        self._copy: RunningCopy | None = None
         self._worker = asyncio.create_task(self._work(), name="sqlite-writer")
 
     @classmethod
@@ -219,29 +168,11 @@ class Writer:
             if self._copy is not None:
                 raise StorageFailed("the database is being copied already")
             connection = self._thread.connection
-            self._copy = _Copy(asyncio.ensure_future(asyncio.to_thread(copy, connection)), stop, gives_way)
+            self._copy = RunningCopy(copy, connection, stop, gives_way=gives_way)
         try:
-            return await self._copied(self._copy)
+            return await self._copy.result()
         finally:
             self._copy = None
-
-    async def _copied(self, copy: _Copy) -> bool:
-        try:
-            await asyncio.wait([copy.work])
-        except asyncio.CancelledError:
-            await copy.end()
-            copy.work.exception()  # looked at, so that asyncio does not report it as lost
-            raise
-        error = copy.work.exception()
-        if error is None:
-            return True
-        if not copy.is_ended or self._closed:
-            raise error
-        if copy.gave_way:
-            return False
-        raise StorageFailed(
-            "the copy was ended: the disk has failed, and the database is opened anew", hint="Make it again."
-        ) from error
 
     async def while_closed(self, work: Callable[[Path], T], *, patience_ms: int) -> T:
         """Run a function in a thread while no connection of this process is open; reads and writes wait.
@@ -315,7 +246,8 @@ class Writer:
             await asyncio.wait([self._worker])
         finally:
             async with self._in_use:  # `while_closed` opens the connection again
-                await self._end_copy()
+                if self._copy is not None:
+                    await self._copy.end(reopens=False)
                 if self.fault is None:
                     await self._thread.close()
                 else:
@@ -438,15 +370,11 @@ class Writer:
         if self.fault is not None:
             raise _refusal(self.fault)
 
-    async def _end_copy(self) -> None:
-        """Before the connection is closed; the copy can be made again."""
-        if self._copy is not None:
-            await self._copy.end()
-
     async def _recover(self) -> None:
         """Reopen and verify the database, as often as it takes, until closed."""
         recovery, attempts = Recovery(self._path, self._others), 0
-        await self._end_copy()
+        if self._copy is not None:
+            await self._copy.end()
         while not self._closed:
             try:
                 self._thread = await recovery.attempt(self._thread)

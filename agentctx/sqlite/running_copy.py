@@ -1,0 +1,69 @@
+"""A copy of the database that is being made through the connection that writes."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+from agentctx.errors import StorageFailed
+from agentctx.sqlite.connection_thread import finish
+from agentctx.sqlite.driver import Connection
+
+
+class RunningCopy:
+    """One copy, made by a function that runs beside the connection's own thread.
+
+    `stop` ends the function. With `gives_way` the copy ends when the connection has to be closed.
+    """
+
+    def __init__(
+        self,
+        copy: Callable[[Connection], None],
+        connection: Connection,
+        stop: threading.Event,
+        *,
+        gives_way: bool,
+    ) -> None:
+        self._work = asyncio.ensure_future(asyncio.to_thread(copy, connection))
+        self._stop = stop
+        self._gives_way = gives_way
+        self._reopens = False
+        self._gave_way = False
+
+    async def result(self) -> bool:
+        """Wait for it; False when it gave way.
+
+        Raises:
+            StorageFailed: it was ended because the connection had to be closed.
+            Exception: whatever the function raised.
+        """
+        try:
+            await asyncio.wait([self._work])
+        except asyncio.CancelledError:
+            await self.end()
+            self._work.exception()  # looked at, so that asyncio does not report it as lost
+            raise
+        error = self._work.exception()
+        if error is None:
+            return True
+        if self._gave_way:
+            return False
+        if not self._reopens:
+            raise error
+        raise StorageFailed(
+            "the copy was ended: the disk has failed, and the database is opened anew", hint="Make it again."
+        ) from error
+
+    async def end(self, *, reopens: bool = True) -> None:
+        """Stop it and wait. `reopens`: the database is opened again, so the copy can be made again."""
+        self._reopens = reopens
+        self._stop.set()
+        await finish(asyncio.ensure_future(asyncio.wait([self._work])))
+
+    async def give_way(self) -> None:
+        """End it. Raises `StorageFailed` if it does not give way."""
+        if not self._gives_way:
+            raise StorageFailed("the database is being copied and cannot be closed")
+        self._gave_way = True
+        await self.end()
