@@ -55,3 +55,8 @@ def format_time(ms: int) -> str:
 def format_date(ms: int) -> str:
     """The day in UTC: `2026-11-21`."""
     return format_time(ms)[:10]
+
+
+def compact_time(ms: int) -> str:
+    """A time as part of a file's name: `20261122T053000000Z`."""
+    return re.sub(r"[-:.]", "", format_time(ms))

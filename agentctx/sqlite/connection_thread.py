@@ -57,6 +57,10 @@ class ConnectionThread:
         """For what SQLite does beside the thread's own work, which is a copy alone."""
         return self._connection
 
+    @property
+    def is_open(self) -> bool:
+        return self._closing is None
+
     async def run(self, fn: Callable[[Connection], T]) -> T:
         """Run one function in the connection's thread, after those before it.
 

@@ -29,7 +29,9 @@ from agentctx.sqlite.commit import (
 from agentctx.sqlite.connection_thread import ConnectionThread, finish
 from agentctx.sqlite.driver import BUSY_TIMEOUT_MS, Connection, Error
 from agentctx.sqlite.group_window import MAX_GROUP, GroupWindow
+from agentctx.sqlite.open_files import FilesAtPath, OpenFiles, Remedy, choose_remedy
 from agentctx.sqlite.recovery import Pausable, Recovery, close_keeping_wal, pause_s
+from agentctx.sqlite.rescue import Rescue
 from agentctx.sqlite.running_copy import RunningCopy
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 
@@ -57,8 +59,9 @@ class Writer:
     must be re-runnable and touch nothing but its connection: when the whole group is lost (disk full, a
     failed commit), each of its functions is run again, alone.
 
-    When the disk fails, the writer refuses everything until it has reopened and verified the database, which
-    it tries by itself, less and less often.
+    When the disk fails, or the files of the database are no longer at their path, the writer refuses
+    everything until it has brought them back, reopened and verified the database, which it tries by itself,
+    less and less often.
     """
 
     def __init__(
@@ -69,9 +72,12 @@ class Writer:
         self.fault: StorageFailed | None = None
         """Why nothing can be written at present."""
         self._checkpoint_fault: Error | None = None
+        self._loss: StorageFailed | None = None
         self._thread = thread
         self._is_open = True
         self._path = Path(path).absolute()
+        self._files = OpenFiles(self._path)
+        self._rescue = Rescue(self._files)
         self._others: Pausable | None = None
         self._is_sound = asyncio.Event()
         self._is_sound.set()
@@ -82,7 +88,8 @@ class Writer:
         self._waiting: deque[_Waiter] = deque()
         self._wake = asyncio.Event()
         self._closed = False
-        self._opened = 0.0
+        self._ending: asyncio.Future[None] | None = None
+        self._group_opened = 0.0
         self._in_use = asyncio.Lock()
         self._copy: RunningCopy | None = None
         self._worker = asyncio.create_task(self._work(), name="sqlite-writer")
@@ -196,8 +203,38 @@ class Writer:
                 # To its end even if the caller goes away: half of it would leave no connection to write with.
                 return await finish(asyncio.ensure_future(self._closed_for(work)))
 
+    async def look_at_files(self) -> None:
+        """Notice when the files of the database were removed, replaced or moved: then refuse, and save them.
+
+        Each commit looks as well; this is for the time without writes.
+        """
+        if self._takes_writes():
+            async with self._in_use:
+                if self._takes_writes():
+                    self._note_loss(await asyncio.to_thread(self._files.loss))
+
+    def _takes_writes(self) -> bool:
+        return self.fault is None and not self._closed
+
+    @property
+    def moved_to(self) -> Path | None:
+        """Where the files of the database are, if somebody has moved them away from its path."""
+        return self._files.facts().moved_to
+
+    def _note_loss(self, fault: StorageFailed | None) -> None:
+        if fault is None or self.fault is not None:
+            return
+        _say(log.error, "database_files_lost", problem=fault.message, hint=fault.hint)
+        self._refuse_from_now_on(fault)
+        self._wake.set()
+
     async def _closed_for(self, work: Callable[[Path], T]) -> T:
+        # Whoever closes a file without a name has lost it.
+        if (fault := await asyncio.to_thread(self._files.loss)) is not None:
+            self._note_loss(fault)
+            raise _refusal(fault)
         await self._thread.close()
+        self._files.forget_side_files()
         try:
             return await finish(asyncio.ensure_future(asyncio.to_thread(work, self._path)))
         finally:
@@ -206,24 +243,22 @@ class Writer:
     async def _reopen(self) -> None:
         """Open the connection again. Nothing is lost if that fails: all is synced; the worker tries again."""
         try:
-            self._thread = await ConnectionThread.open(self._path)
+            self._thread = await self._connected()
         except StorageFailed as error:
             _say(log.warning, "database_does_not_reopen", problem=error.message)
             self._is_open = False
             self._refuse_from_now_on(error)
             self._wake.set()
-        else:
-            self._is_open = True
-            self.fault = None
-            self._is_sound.set()
 
-    async def _reopen_at_last(self) -> None:
-        """Open the connection again, as often as it takes, until closed."""
-        attempts = 0
-        while not (self._is_open or self._closed):
-            await self._pause(attempts)
-            await self._reopen()
-            attempts += 1
+    async def _connected(self) -> ConnectionThread:
+        """A new connection. Raises `StorageFailed`, also when the database is not at its path."""
+        if fault := self._files.loss():
+            raise fault
+        thread = await ConnectionThread.open(self._path)
+        if fault := self._files.loss():
+            await thread.close()
+            raise fault
+        return thread
 
     async def _pause(self, attempts: int) -> None:
         with contextlib.suppress(TimeoutError):
@@ -239,7 +274,9 @@ class Writer:
         self._closed = True
         self._wake.set()
         self._stopped.set()
-        await finish(asyncio.ensure_future(self._end()))
+        if self._ending is None:
+            self._ending = asyncio.ensure_future(self._end())
+        await finish(self._ending)
 
     async def _end(self) -> None:
         try:
@@ -248,18 +285,27 @@ class Writer:
             async with self._in_use:  # `while_closed` opens the connection again
                 if self._copy is not None:
                     await self._copy.end(reopens=False)
-                if self.fault is None:
+                facts = await asyncio.to_thread(self._files.facts)
+                if choose_remedy(facts) is not Remedy.NONE:
+                    await self._save_at_last(facts)
+                elif self.fault is None:
                     await self._thread.close()
                 else:
                     await close_keeping_wal(self._thread, self._path)
+                self._files.close()
+
+    async def _save_at_last(self, facts: FilesAtPath) -> None:
+        try:
+            await self._rescue.save(facts, self._thread)
+        except StorageFailed as error:
+            _say(log.critical, "database_not_rescued", problem=error.message, hint=error.hint)
+        await self._thread.close()
 
     async def _work(self) -> None:
         try:
             while await self._group_is_ready():
                 async with self._in_use:
-                    if not self._is_open:
-                        await self._reopen_at_last()
-                    elif self.fault is not None:
+                    if self.fault is not None:
                         await self._recover()
                     elif self._waiting:
                         await self._commit(self._take())
@@ -289,8 +335,8 @@ class Writer:
 
     def _closes_at(self) -> float:
         # Who came during the last commit has waited for it, not for company.
-        first = max(self._waiting[0].arrived, self._opened)
-        last = max(self._waiting[-1].arrived, self._opened)
+        first = max(self._waiting[0].arrived, self._group_opened)
+        last = max(self._waiting[-1].arrived, self._group_opened)
         return self._window.closes_at(waiting=len(self._waiting), first=first, last=last)
 
     def _take(self) -> list[_Waiter]:
@@ -312,12 +358,13 @@ class Writer:
         finally:
             for waiter, outcome in zip(group, outcomes, strict=True):
                 _answer(waiter.answer, outcome)
+        self._note_loss(self._loss)
         self._look_at(*(outcome.error for outcome in outcomes if isinstance(outcome, Failed)))
         # Where SQLite could not look, the checkpoint will meet the fault itself.
         mode = self._schedule.due(wal) if wal else "PASSIVE"
         if commits and self.fault is None and mode:
             await self._move_pages(mode, insists=wal is not None and wal.frames >= MOST_FRAMES)
-        self._opened = time.monotonic()
+        self._group_opened = time.monotonic()
         self._window.committed(members=len(group), arrived=len(self._waiting))
 
     def _commit_unless_failed(
@@ -326,6 +373,9 @@ class Writer:
         if self._checkpoint_fault is not None:
             # This group was already on its way when the checkpoint failed.
             return [Failed(error_for_caller(self._checkpoint_fault))] * len(functions), 0, None
+        if (loss := self._files.loss()) is not None:
+            self._loss = loss
+            return [Failed(_refusal(loss)) for _ in functions], 0, None
         return commit_and_look(connection, functions)
 
     def _checkpoint(self, connection: Connection, *, mode: Mode, patience_ms: int = BUSY_TIMEOUT_MS) -> bool:
@@ -371,23 +421,42 @@ class Writer:
             raise _refusal(self.fault)
 
     async def _recover(self) -> None:
-        """Reopen and verify the database, as often as it takes, until closed."""
+        """Bring the database back to its path, reopen and verify it, as often as it takes, until closed."""
         recovery, attempts = Recovery(self._path, self._others), 0
         if self._copy is not None:
             await self._copy.end()
         while not self._closed:
             try:
-                self._thread = await recovery.attempt(self._thread)
+                await self._attempt(recovery)
             except StorageFailed as error:
+                level = log.debug if self.fault and error.message == self.fault.message else log.warning
                 self.fault = error
-                _say(log.warning, "database_still_fails", problem=error.message, attempts=attempts + 1)
+                _say(level, "database_still_fails", problem=error.message, attempts=attempts + 1)
                 await self._pause(attempts)
                 attempts += 1
             else:
-                self.fault = self._checkpoint_fault = None
+                self.fault = self._checkpoint_fault = self._loss = None
                 self._is_sound.set()
                 _say(log.info, "database_recovered", attempts=attempts + 1)
                 return
+
+    async def _attempt(self, recovery: Recovery) -> None:
+        facts = await asyncio.to_thread(self._files.facts)
+        if choose_remedy(facts) is not Remedy.NONE:
+            await self._rescue.attempt(facts, self._thread, self._others)
+            self._is_open = False
+            await asyncio.to_thread(self._follow_files)
+        if self._is_open:
+            self._thread = await recovery.attempt(self._thread)
+        else:
+            self._thread, self._is_open = await self._connected(), True
+        self._files.forget_side_files()
+
+    def _follow_files(self) -> None:
+        """From now on what is at the path is the database."""
+        files, self._files = self._files, OpenFiles(self._path)
+        self._rescue = Rescue(self._files)
+        files.close()
 
 
 def _answer(answer: asyncio.Future[Any], outcome: Outcome) -> None:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from agentctx.times import format_time
+from agentctx.times import compact_time
 
 RECORD_NAME: Final = "last-backup.json"
 """In the data folder."""
@@ -94,11 +94,6 @@ def _write(path: Path, record: BackupRecord) -> None:
 def scheduled_name(made: int) -> str:
     """The file of a backup that nobody named: `agentctx-20261122T053000000Z.db`; names ascend with time."""
     return f"agentctx-{compact_time(made)}.db"
-
-
-def compact_time(ms: int) -> str:
-    """A time as part of a file's name: `20261122T053000000Z`."""
-    return re.sub(r"[-:.]", "", format_time(ms))
 
 
 def superseded(names: Iterable[str], *, keep: int, verified: str | None) -> list[str]:

@@ -12,9 +12,10 @@ from agentctx.errors import InvalidInput, StorageFailed
 from agentctx.sqlite.copy import copy_database, copy_file, sync_folder
 from agentctx.sqlite.driver import Error, open_connection, translated
 from agentctx.sqlite.migrate import load_migrations
-from agentctx.storage.backups import Backup, compact_time
+from agentctx.storage.backups import Backup
 from agentctx.storage.sqlite.backup import is_one_file, read_backup
 from agentctx.storage.sqlite.scrub import damaged_entries
+from agentctx.times import compact_time
 
 _SIDE_FILES = ("-wal", "-shm", "-journal")
 _BEFORE = ".before-restore-"

@@ -1,0 +1,179 @@
+"""Saves an open database whose files were removed, replaced or moved, and opens it at its path again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from agentctx.errors import StorageFailed
+from agentctx.sqlite.checkpoint import checkpoint
+from agentctx.sqlite.connection_thread import ConnectionThread
+from agentctx.sqlite.copy import check_pages, copy_file, copy_pages, file_digest, keep_copy, sync_folder
+from agentctx.sqlite.driver import Connection
+from agentctx.sqlite.open_files import FilesAtPath, OpenFiles, Remedy, Standing, choose_remedy, moved_away
+from agentctx.sqlite.recovery import PATIENCE_MS, Pausable
+from agentctx.times import compact_time, wall_clock
+
+log = structlog.get_logger("agentctx.sqlite")
+
+RESCUED: Final = ".rescued-"
+"""In the name of a copy of a database that was removed or replaced; a time follows."""
+_REPLACED: Final = ".replaced-"
+
+
+class Rescue:
+    """One rescue of one database, in as many attempts as it takes. Nothing may write meanwhile."""
+
+    def __init__(self, files: OpenFiles) -> None:
+        self._files = files
+        self._path = files.path
+        self._saved: Path | None = None
+        """The copy beside the path; whole and verified."""
+        self._is_complete = False
+        """Whether the database file, wherever it is, needs no WAL."""
+
+    async def attempt(
+        self, facts: FilesAtPath, writing: ConnectionThread, others: Pausable | None = None
+    ) -> None:
+        """Do what `choose_remedy` says. Afterwards `writing` is closed, and the database is at its path.
+
+        `writing` may be closed already, with everything in the database file. `others` are opened again.
+
+        Raises:
+            StorageFull: no space for the copy.
+            StorageFailed: it failed, or somebody else has to act first; the message and hint say what.
+        """
+        match choose_remedy(facts):
+            case Remedy.NONE:
+                return
+            case Remedy.RENEW_WAL:
+                await self._renew_wal(writing, others)
+            case Remedy.WRITE_OUT:
+                await self._write_out(writing, others)
+            case Remedy.WRITE_BESIDE:
+                saved = await self._save(writing)
+                await asyncio.to_thread(self._remove_our_side_files)
+                raise self._is_in_the_way(saved)
+            case Remedy.AWAIT_RETURN:
+                await self._complete(writing)
+                if facts.database is Standing.OTHER:
+                    await asyncio.to_thread(self._remove_our_side_files)
+                raise moved_away(facts, self._path)
+
+    async def save(self, facts: FilesAtPath, writing: ConnectionThread) -> None:
+        """The last attempt, before everything is closed: it leaves a file that has everything.
+
+        Raises:
+            StorageFull, StorageFailed: it is lost.
+        """
+        if choose_remedy(facts) is Remedy.WRITE_OUT:
+            await self._put_in_place(await self._save(writing))
+        elif choose_remedy(facts) is Remedy.WRITE_BESIDE:
+            await self._save(writing)
+            await asyncio.to_thread(self._remove_our_side_files)
+        elif choose_remedy(facts) is Remedy.AWAIT_RETURN:
+            await self._complete(writing)
+
+    async def _renew_wal(self, writing: ConnectionThread, others: Pausable | None) -> None:
+        async with _paused(others):
+            if writing.is_open:
+                await writing.run(_expect_checkpoint)
+            await asyncio.to_thread(self._move_foreign_side_files)
+            await writing.close()
+
+    async def _write_out(self, writing: ConnectionThread, others: Pausable | None) -> None:
+        await self._put_in_place(await self._save(writing))
+        async with _paused(others):
+            await writing.close()
+
+    async def _save(self, writing: ConnectionThread) -> Path:
+        """A verified copy of what is open, beside the path."""
+        if self._saved is None:
+            target = self._path.with_name(f"{self._path.name}{RESCUED}{compact_time(wall_clock())}")
+            await asyncio.to_thread(_make_folder, target.parent)
+            with contextlib.suppress(StorageFailed):  # the copy has what is in the WAL all the same
+                await self._complete(writing)
+            if writing.is_open:
+                await writing.run(partial(copy_pages, target=target))
+                copied = await asyncio.to_thread(keep_copy, target)
+                size = copied.bytes
+            else:
+                size = await asyncio.to_thread(self._copy_closed, target)
+            self._saved = target
+            log.warning("database_rescued", path=str(target), bytes=size)
+        return self._saved
+
+    def _copy_closed(self, target: Path) -> int:
+        """Copy the file that is left open, with no connection: everything is in it."""
+        source = self._files.source
+        if source is None:
+            raise StorageFailed(f"{self._path} is gone, and was not open", hint="Restore a backup.")
+        try:
+            copied = copy_file(source, target, digest=file_digest(source))
+        except OSError as error:
+            raise StorageFailed(f"cannot read what is left of {self._path}: {error.strerror}") from error
+        check_pages(target)
+        return copied.bytes
+
+    async def _put_in_place(self, saved: Path) -> None:
+        try:
+            await asyncio.to_thread(self._link, saved)
+        except FileExistsError:
+            raise self._is_in_the_way(saved) from None
+        except OSError as error:
+            self._saved = None  # somebody may have removed it: it is made again
+            raise StorageFailed(f"cannot put {saved} in its place: {error.strerror}") from error
+
+    def _link(self, saved: Path) -> None:
+        """Name it as the database was named, unless something has that name by now."""
+        # SQLite would take a WAL that lies there for that of the copy.
+        self._remove_our_side_files()
+        self._move_foreign_side_files()
+        os.link(saved, self._path)
+        saved.unlink()
+        sync_folder(self._path.parent)
+
+    async def _complete(self, writing: ConnectionThread) -> None:
+        if writing.is_open and not self._is_complete:
+            await writing.run(_expect_checkpoint)
+        self._is_complete = True
+
+    def _remove_our_side_files(self) -> None:
+        for path in self._files.side_files(Standing.OURS):
+            path.unlink(missing_ok=True)
+
+    def _move_foreign_side_files(self) -> None:
+        for path in self._files.side_files(Standing.OTHER):
+            path.replace(path.with_name(f"{path.name}{_REPLACED}{compact_time(wall_clock())}"))
+
+    def _is_in_the_way(self, saved: Path) -> StorageFailed:
+        return StorageFailed(
+            f"another file has taken the place of {self._path}; what was open is saved as {saved.name}",
+            hint="To use the other file, restart the daemon. To return to the saved one, stop the daemon and "
+            f"run `agentctx restore {saved}`.",
+        )
+
+
+def _paused(others: Pausable | None) -> contextlib.AbstractAsyncContextManager[None]:
+    return others.paused(insists=True) if others else contextlib.nullcontext()
+
+
+def _expect_checkpoint(connection: Connection) -> None:
+    if not checkpoint(connection, "TRUNCATE", patience_ms=PATIENCE_MS):
+        raise StorageFailed("the database is being read, and its WAL cannot be emptied")
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageFailed(
+            f"the folder {folder} is gone and cannot be made: {error.strerror}",
+            hint="Make it, for the daemon's user; what is open is written there, and saving resumes.",
+        ) from error

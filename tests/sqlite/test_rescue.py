@@ -1,0 +1,275 @@
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from agentctx.errors import StorageFailed
+from agentctx.sqlite.driver import Connection, open_connection
+from agentctx.sqlite.readers import Readers
+from agentctx.sqlite.writer import Writer
+
+LIMIT_S = 30.0
+MOST_LOOKS = 1_000
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    return tmp_path / "data" / "a.db"
+
+
+@pytest.fixture
+async def writer(path: Path) -> AsyncIterator[Writer]:
+    writer = await Writer.open(path)
+    await writer.run(create_table)
+    yield writer
+    await writer.close()
+
+
+@pytest.fixture
+async def readers(writer: Writer, path: Path) -> AsyncIterator[Readers]:
+    readers = await Readers.open(path, 2)
+    writer.recover_with(readers)
+    yield readers
+    await readers.close()
+
+
+def create_table(connection: Connection) -> None:
+    connection.execute("CREATE TABLE t (x)")
+
+
+def insert(value: str) -> Callable[[Connection], None]:
+    def insert_value(connection: Connection) -> None:
+        connection.execute("INSERT INTO t VALUES (?)", (value,))
+
+    return insert_value
+
+
+def rows(connection: Connection) -> list[str]:
+    return [x for (x,) in connection.execute("SELECT x FROM t ORDER BY rowid")]
+
+
+def stored(path: Path) -> list[str]:
+    with closing(open_connection(path, readonly=True)) as connection:
+        return rows(connection)
+
+
+async def sound(writer: Writer) -> None:
+    async with asyncio.timeout(LIMIT_S):
+        await writer.sound()
+
+
+async def faulty(writer: Writer, match: str) -> StorageFailed:
+    """Wait until the reason why nothing is saved says so."""
+    for _ in range(MOST_LOOKS):
+        if writer.fault is not None and match in writer.fault.message:
+            return writer.fault
+        await asyncio.sleep(LIMIT_S / MOST_LOOKS)
+    raise AssertionError(writer.fault)
+
+
+async def save_two(writer: Writer) -> None:
+    for value in ("in the database", "in the WAL"):
+        await writer.run(insert(value))
+        if value == "in the database":
+            assert await writer.checkpoint()
+
+
+ACKNOWLEDGED = ["in the database", "in the WAL"]
+
+
+def unlink(path: Path) -> None:
+    path.unlink()
+
+
+def replace_by_an_empty_file(path: Path) -> None:
+    path.unlink()
+    path.touch()
+
+
+def move(path: Path, to: Path) -> Path:
+    return path.rename(to)
+
+
+def is_there(path: Path) -> bool:
+    return path.exists()
+
+
+def octets(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+def put_another_database(path: Path) -> bytes:
+    """Rename another database over this one; returns its bytes."""
+    new = path.with_name("new.db")
+    with closing(open_connection(new)) as other:
+        other.execute("CREATE TABLE t (x)")
+        other.execute("INSERT INTO t VALUES ('of the other')")
+        other.execute("PRAGMA journal_mode=DELETE")
+    content = new.read_bytes()
+    new.replace(path)
+    return content
+
+
+def remove_everything(path: Path) -> None:
+    shutil.rmtree(path.parent)
+
+
+def remove_database_and_wal(path: Path) -> None:
+    path.unlink()
+    path.with_name(f"{path.name}-wal").unlink()
+
+
+def remove_the_wal(path: Path) -> None:
+    path.with_name(f"{path.name}-wal").unlink()
+
+
+def remove_the_index_of_the_wal(path: Path) -> None:
+    path.with_name(f"{path.name}-shm").unlink()
+
+
+def replace_the_wal(path: Path) -> None:
+    path.with_name(f"{path.name}-wal").unlink()
+    path.with_name(f"{path.name}-wal").write_bytes(bytes(1_000))
+
+
+@pytest.mark.parametrize(
+    "remove",
+    [
+        unlink,
+        remove_everything,
+        remove_database_and_wal,
+        remove_the_wal,
+        remove_the_index_of_the_wal,
+        replace_the_wal,
+    ],
+)
+async def test_what_is_removed_comes_back_with_all_that_was_acknowledged(
+    writer: Writer, readers: Readers, path: Path, remove: Callable[[Path], Any]
+) -> None:
+    await save_two(writer)
+    remove(path)
+    await writer.look_at_files()
+    await sound(writer)
+    await writer.run(insert("after"))
+    assert await readers.run(rows) == [*ACKNOWLEDGED, "after"]
+    await readers.close()
+    await writer.close()
+    assert stored(path) == [*ACKNOWLEDGED, "after"]
+
+
+async def test_a_save_is_refused_although_nobody_has_looked(writer: Writer, path: Path) -> None:
+    await save_two(writer)
+    unlink(path)
+    with pytest.raises(StorageFailed, match="removed") as refused:
+        await writer.run(insert("refused"))
+    assert refused.value.hint
+    await sound(writer)
+    await writer.close()
+    assert stored(path) == ACKNOWLEDGED
+
+
+async def test_wiping_does_not_close_what_was_removed(writer: Writer, path: Path) -> None:
+    await save_two(writer)
+    unlink(path)
+    with pytest.raises(StorageFailed, match="removed"):
+        await writer.while_closed(lambda _: None, patience_ms=1_000)
+    await sound(writer)
+    await writer.close()
+    assert stored(path) == ACKNOWLEDGED
+
+
+async def test_what_is_removed_while_it_is_closed_comes_back(writer: Writer, path: Path) -> None:
+    await save_two(writer)
+    await writer.while_closed(unlink, patience_ms=1_000)
+    await sound(writer)
+    await writer.run(insert("after"))
+    await writer.close()
+    assert stored(path) == [*ACKNOWLEDGED, "after"]
+
+
+async def test_what_is_removed_just_before_the_end_is_written_out(writer: Writer, path: Path) -> None:
+    await save_two(writer)
+    remove_everything(path)
+    await writer.close()
+    assert stored(path) == ACKNOWLEDGED
+
+
+async def test_another_file_in_the_place_stays_untouched_and_a_copy_lies_beside_it(
+    writer: Writer, readers: Readers, path: Path
+) -> None:
+    await save_two(writer)
+    content = put_another_database(path)
+    await writer.look_at_files()
+    fault = await faulty(writer, "saved as")
+    (saved,) = path.parent.glob("*.rescued-*Z")
+    assert saved.name in fault.message
+    assert await readers.run(rows) == ACKNOWLEDGED
+    with pytest.raises(StorageFailed):
+        await writer.run(insert("refused"))
+    await readers.close()
+    await writer.close()
+    assert octets(path) == content
+    assert {each.name for each in path.parent.iterdir()} == {path.name, saved.name}
+    assert stored(saved) == ACKNOWLEDGED
+    assert stored(path) == ["of the other"]
+
+
+async def test_the_copy_takes_the_place_when_it_is_free_again(writer: Writer, path: Path) -> None:
+    await save_two(writer)
+    replace_by_an_empty_file(path)
+    await writer.look_at_files()
+    await faulty(writer, "saved as")
+    unlink(path)
+    await sound(writer)
+    await writer.run(insert("after"))
+    await writer.close()
+    assert stored(path) == [*ACKNOWLEDGED, "after"]
+    assert not list(path.parent.glob("*.rescued-*"))
+
+
+async def test_a_moved_folder_is_waited_for_and_holds_everything(
+    writer: Writer, readers: Readers, path: Path
+) -> None:
+    await save_two(writer)
+    elsewhere = path.parent.rename(path.parent.with_name("elsewhere"))
+    await writer.look_at_files()
+    await faulty(writer, str(elsewhere))
+    assert writer.moved_to == elsewhere / path.name
+    with pytest.raises(StorageFailed, match="moved"):
+        await writer.run(insert("refused"))
+    assert await readers.run(rows) == ACKNOWLEDGED
+    assert not path.parent.exists()
+    elsewhere.rename(path.parent)
+    await sound(writer)
+    await writer.run(insert("after"))
+    assert await readers.run(rows) == [*ACKNOWLEDGED, "after"]
+    assert writer.moved_to is None
+
+
+async def test_a_moved_database_needs_no_wal(writer: Writer, path: Path) -> None:
+    await save_two(writer)
+    elsewhere = move(path, path.with_name("elsewhere.db"))
+    await writer.look_at_files()
+    await faulty(writer, "moved")
+    await writer.close()
+    assert not is_there(path)
+    assert stored(elsewhere) == ACKNOWLEDGED
+
+
+async def test_what_nobody_can_save_is_said(writer: Writer, path: Path) -> None:
+    await save_two(writer)
+    remove_everything(path)
+    path.parent.touch()  # no folder can be made where a file is
+    await writer.look_at_files()
+    await faulty(writer, "cannot be made")
+    with capture_logs() as logged:
+        await writer.close()
+    assert [line["event"] for line in logged] == ["database_not_rescued"]
