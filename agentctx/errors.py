@@ -20,6 +20,7 @@ AgentctxError                internal
 │   ├── StorageCorrupt       storage_corrupt
 │   ├── StorageFull          storage_full
 │   ├── StorageClosed        storage_closed
+│   ├── DatabaseMissing      database_missing
 │   ├── SchemaTooNew         schema_too_new
 │   └── DriverUnsuitable     sqlite_unsuitable
 ├── AlreadyRunning           already_running
@@ -183,6 +184,12 @@ class StorageClosed(StorageFailed):
     """The storage is closing or closed."""
 
     code = "storage_closed"
+
+
+class DatabaseMissing(StorageFailed):
+    """A daemon has served from this folder, and its database is not there. No empty one is made."""
+
+    code = "database_missing"
 
 
 class SchemaTooNew(StorageFailed):

@@ -56,6 +56,7 @@ class Places:
 class Core:
     """The daemon without its socket. `lanes` is None when nothing is embedded."""
 
+    data_dir: Path
     storage: SqliteStorage
     service: DaemonService
     receipts: ReceiptLog
@@ -118,6 +119,7 @@ async def open_core(
             )
             trail = AuditTrail(storage.audit, settings.audit, clock=clock)
             yield Core(
+                data_dir=places.data_dir,
                 storage=storage,
                 service=_service(
                     settings,

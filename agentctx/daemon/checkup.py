@@ -27,6 +27,7 @@ from agentctx.doctor.config_file import config_checks, facts_of
 from agentctx.doctor.contact import NOT_OURS, Contact, contact_checks
 from agentctx.doctor.data_folder import data_folder_checks
 from agentctx.doctor.database import skipping
+from agentctx.doctor.database_file import database_file_check
 from agentctx.doctor.disk import disk_checks
 from agentctx.doctor.last_start import last_start_check, read_record
 from agentctx.doctor.program import program_checks
@@ -176,7 +177,12 @@ def _first_checks(checkup: Checkup, loaded: _Loaded, contact: Contact, data_dir:
         return [*checks, *(skipping(check, _no_folder(contact)) for check in _OF_FILES)]
     owner = look_at_socket(loaded.socket) if contact.status is not None else None
     uid = owner.uid if owner else None
-    return [*checks, *data_folder_checks(data_dir, daemon_uid=uid), *disk_checks(data_dir)]
+    return [
+        *checks,
+        *data_folder_checks(data_dir, daemon_uid=uid),
+        database_file_check(data_dir / DATABASE_NAME),
+        *disk_checks(data_dir),
+    ]
 
 
 def _no_folder(contact: Contact) -> str:

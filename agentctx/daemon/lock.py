@@ -1,9 +1,18 @@
-"""One owner at a time: a lock file for the data folder, and one beside the socket."""
+"""One owner at a time: a lock file for the data folder, and one beside the socket.
+
+A lock file can be moved or removed with its folder while its owner runs. So its place is claimed as well,
+with an abstract socket whose name is made of it, which the kernel frees when the process ends.
+"""
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import hashlib
 import os
+import socket
+import struct
+import sys
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -11,6 +20,7 @@ from typing import Self
 from agentctx.errors import AlreadyRunning, ConfigInvalid
 
 DATA_LOCK_NAME = "agentctx.lock"
+_UCRED = struct.Struct("3i")
 
 
 def data_lock_path(data_dir: Path) -> Path:
@@ -28,15 +38,18 @@ class Lock:
     daemons hold a lock each, on the removed file and on a new one.
     """
 
-    def __init__(self, path: Path, descriptor: int) -> None:
+    def __init__(self, path: Path, descriptor: int, claim: socket.socket | None) -> None:
         self.path = path
         self._descriptor: int | None = descriptor
+        self._claim = claim
 
     def close(self) -> None:
         """Free the lock. Idempotent."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
+        if self._claim is not None:
+            self._claim.close()
 
     def __enter__(self) -> Self:
         return self
@@ -52,6 +65,18 @@ def acquire_lock(path: Path) -> Lock:
 
     Raises `AlreadyRunning` with the owner's pid, at once; `ConfigInvalid` if there can be no such file.
     """
+    # First: a folder that was moved away must not be made again by a daemon that is refused.
+    claim = _claim_place(path)
+    try:
+        descriptor = _lock_file(path)
+    except BaseException:
+        if claim is not None:
+            claim.close()
+        raise
+    return Lock(path, descriptor, claim or _claim_place(path))
+
+
+def _lock_file(path: Path) -> int:
     descriptor = _open(path)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -66,7 +91,51 @@ def acquire_lock(path: Path) -> Lock:
         ) from error
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-    return Lock(path, descriptor)
+    return descriptor
+
+
+def _claim_place(path: Path) -> socket.socket | None:
+    """Claim where the lock file is; None where that cannot be done, or where a stranger was faster.
+
+    Raises:
+        AlreadyRunning: this user or root has it, though not the file that is there now.
+    """
+    folder = path.absolute().parent
+    if sys.platform != "linux" or not folder.parent.is_dir():
+        return None
+    name = _name_of(folder, path.name)
+    claim = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        claim.bind(name)
+        claim.listen(1)
+    except OSError as error:
+        claim.close()
+        if error.errno == errno.EADDRINUSE and (owner := _claimant(name)) is not None:
+            raise _already_running(path, owner) from None
+        return None
+    return claim
+
+
+def _name_of(folder: Path, file: str) -> bytes:
+    """Of the folder above, which stays where it is. Another container sees another one under its path."""
+    above = folder.parent.stat()
+    place = f"{above.st_dev} {above.st_ino} {folder.name}/{file}"
+    return b"\0agentctx " + hashlib.sha256(place.encode(errors="surrogateescape")).hexdigest().encode()
+
+
+def _claimant(name: bytes) -> str | None:
+    """The pid of who listens, "" if it cannot be told.
+
+    None for another user, who may claim any name to keep us from starting.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(name)
+            pid, uid, _ = _UCRED.unpack(probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
+        except OSError:
+            return None
+    return (str(pid) if pid else "") if uid in {os.geteuid(), 0} else None
 
 
 def _open(path: Path) -> int:

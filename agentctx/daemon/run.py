@@ -23,6 +23,7 @@ from agentctx.config.load import load_settings
 from agentctx.config.schema import LogSettings, Settings
 from agentctx.daemon.backup import FOLDER_NAME
 from agentctx.daemon.build import Core, Places, open_core
+from agentctx.daemon.database_keeper import DatabaseKeeper, expect_database
 from agentctx.daemon.health import Health
 from agentctx.daemon.lean_imports import hidden
 from agentctx.daemon.lock import acquire_lock, data_lock_path, socket_lock_path
@@ -42,7 +43,7 @@ from agentctx.daemon.systemd import (
     take_from_environment,
 )
 from agentctx.embedding_queue.maintenance import keep_tidy, maintain, resume_rebuild
-from agentctx.errors import AgentctxError, ConfigInvalid, SchemaTooNew, UnknownProvider
+from agentctx.errors import AgentctxError, ConfigInvalid, DatabaseMissing, SchemaTooNew, UnknownProvider
 from agentctx.server.app import create_app
 from agentctx.server.guard import GuardedService
 from agentctx.server.http_server import HttpServer
@@ -77,7 +78,7 @@ def serve(config: Path | None = None, data_dir: Path | None = None, socket: Path
     except AgentctxError as error:
         # Told what to do, nobody needs the traceback.
         log.error("cannot_start", code=error.code, problem=error.message, hint=error.hint)  # noqa: TRY400
-        needs_change = isinstance(error, ConfigInvalid | SchemaTooNew | UnknownProvider)
+        needs_change = isinstance(error, ConfigInvalid | SchemaTooNew | UnknownProvider | DatabaseMissing)
         return EXIT_CONFIG if needs_change else EXIT_FAILED
     except ExceptionGroup as group:
         log.critical("daemon_died", exc_info=group)
@@ -106,6 +107,9 @@ async def run(
     if systemd.listening:
         places = replace(places, socket=socket_path(systemd.listening))
     async with AsyncExitStack() as stack:
+        if not await asyncio.to_thread(places.data_dir.exists):
+            # Before the lock makes a folder where one that was moved away may come back.
+            await asyncio.to_thread(expect_database, places.database)
         stack.enter_context(acquire_lock(data_lock_path(places.data_dir)))
         record = stack.enter_context(
             recorded_start(places.data_dir, places.socket, is_activated=systemd.listening is not None)
@@ -114,6 +118,7 @@ async def run(
         if not systemd.listening:
             stack.enter_context(acquire_lock(socket_lock_path(places.socket)))
         state = _State()
+        await asyncio.to_thread(expect_database, places.database)
         core = await stack.enter_async_context(open_core(settings, places, not_ready=state.not_ready))
         socket_file = (
             GivenSocket(systemd.listening)
@@ -190,6 +195,7 @@ async def _serve(
             tasks.create_task(core.service.keep_backing_up(), name="backups"),
             tasks.create_task(core.service.keep_packed(), name="packing"),
             tasks.create_task(core.service.keep_proving(), name="proofs"),
+            tasks.create_task(DatabaseKeeper(core.storage, core.data_dir).watch(), name="database files"),
         ]
         if core.lanes:
             tasks.create_task(core.lanes.run(), name="embedding")

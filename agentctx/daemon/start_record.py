@@ -13,7 +13,7 @@ from pathlib import Path
 import structlog
 
 from agentctx import __version__
-from agentctx.doctor.last_start import RECORD_NAME, StartRecord
+from agentctx.doctor.last_start import RECORD_NAME, StartRecord, read_record
 from agentctx.errors import AgentctxError
 from agentctx.storage.records import Clock
 from agentctx.times import format_time, wall_clock
@@ -63,13 +63,14 @@ class StartRecorder:
             pid=os.getpid(),
             socket=str(socket.absolute()),
             is_activated=is_activated,
+            served=_was_served(path.parent),
             started=self._now(),
         )
         self._write()
 
     def ready(self) -> None:
         """Requests are served now."""
-        self._record = replace(self._record, state="ready", ready=self._now())
+        self._record = replace(self._record, state="ready", served=True, ready=self._now())
         self._stop_collecting()
         self._write()
 
@@ -103,6 +104,14 @@ class StartRecorder:
 
     def _now(self) -> str:
         return format_time(self._clock())
+
+
+def _was_served(folder: Path) -> bool:
+    try:
+        record = read_record(folder)
+    except (OSError, ValueError):
+        return False
+    return record is not None and record.served
 
 
 class _Collector(logging.Handler):

@@ -20,7 +20,11 @@ class Group:
 MACHINE_GROUPS: tuple[Group, ...] = (
     Group("program", "Program", ("python.version", "sqlite.version", "sqlite.vec", "sqlite.fts5")),
     Group("config", "Configuration", ("config.loads", "config.secrets")),
-    Group("files", "Files", ("files.folder", "files.permissions", "files.space", "files.filesystem")),
+    Group(
+        "files",
+        "Files",
+        ("files.folder", "files.permissions", "files.database", "files.space", "files.filesystem"),
+    ),
     Group("socket", "Socket", ("socket.folder", "socket.file")),
     Group("daemon", "Daemon", ("daemon.answers", "daemon.version", "daemon.last_start")),
 )

@@ -45,7 +45,7 @@ def database_checks(opened: Opened, look_again: LookAgain, clock: Clock) -> list
 
     checks = [
         Check(id="database.opens", run=opens),
-        Check(id="database.schema", run=blocking(lambda: _look_at_schema(opened.path))),
+        Check(id="database.schema", run=_schema_look(opened)),
     ]
     if opened.storage is None:
         return [*checks, *(skipping(check, opened.reason) for check in _IN_THE_STORAGE)]
@@ -105,6 +105,13 @@ def _storage_checks(storage: Storage, look_again: LookAgain, clock: Clock) -> li
         slots_check(storage),
         Check(id="database.wal", run=wal),
     ]
+
+
+def _schema_look(opened: Opened) -> Callable[[], Awaitable[Finding]]:
+    """By its path, where another file may be while the daemon misses its own."""
+    if opened.storage is not None and opened.storage.write_fault is not None:
+        return skipping("database.schema", "the daemon cannot write to the database").run
+    return blocking(lambda: _look_at_schema(opened.path))
 
 
 def _look_at_schema(path: Path) -> Finding:

@@ -32,6 +32,8 @@ class StartRecord:
     is_activated: bool = False
     """Whether systemd made the socket and listens on it, also while no daemon runs."""
     started: str
+    served: bool = False
+    """Whether any daemon was ever ready on this data folder, so that a database belongs into it."""
     ready: str | None = None
     """When requests were served; None if they never were."""
     ended: str | None = None

@@ -56,6 +56,7 @@ STATUS: Mapping[str, int] = {
     "access_denied": 403,
     "unavailable": 503,
     "storage_closed": 503,
+    "database_missing": 503,
     "daemon_unreachable": 503,
     "deadline_exceeded": 504,
     "storage_full": 507,

@@ -49,7 +49,7 @@ class Readers:
         threads: list[ConnectionThread] = []
         try:
             for _ in range(size):
-                threads.append(await ConnectionThread.open(path, readonly=True))  # noqa: PERF401 (kept to close)
+                threads.append(await _open(path))  # noqa: PERF401 (kept to close)
         except BaseException:
             for thread in threads:
                 await thread.close()
@@ -185,11 +185,22 @@ class Readers:
     async def _opened(self) -> ConnectionThread:
         if self._closed.is_set():
             raise StorageClosed("the database is closed")
-        thread = await ConnectionThread.open(self._path, readonly=True)
+        thread = await _open(self._path)
         self._threads.add(thread)
         if self._closed.is_set():
             await thread.close()
         return thread
+
+
+async def _open(path: str | Path) -> ConnectionThread:
+    """Open a connection, and the WAL with it: later it may not be at its path any more."""
+    thread = await ConnectionThread.open(path, readonly=True)
+    try:
+        await thread.run(lambda connection: connection.execute("SELECT 1 FROM sqlite_schema").fetchone())
+    except BaseException:
+        await thread.close()
+        raise
+    return thread
 
 
 class _Read:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import structlog
 
@@ -19,6 +20,8 @@ from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.open_files import FilesAtPath, OpenFiles, Remedy, Standing, choose_remedy, moved_away
 from agentctx.sqlite.recovery import PATIENCE_MS, Pausable
 from agentctx.times import compact_time, wall_clock
+
+Reopen: TypeAlias = Callable[[], Awaitable[None]]
 
 log = structlog.get_logger("agentctx.sqlite")
 
@@ -39,11 +42,16 @@ class Rescue:
         """Whether the database file, wherever it is, needs no WAL."""
 
     async def attempt(
-        self, facts: FilesAtPath, writing: ConnectionThread, others: Pausable | None = None
+        self,
+        facts: FilesAtPath,
+        writing: ConnectionThread,
+        others: Pausable | None,
+        reopen: Reopen,
     ) -> None:
-        """Do what `choose_remedy` says. Afterwards `writing` is closed, and the database is at its path.
+        """Do what `choose_remedy` says, close `writing`, and `reopen` what is at the path then.
 
-        `writing` may be closed already, with everything in the database file. `others` are opened again.
+        `writing` may be closed already, with everything in the database file. `others` are opened last, since
+        a copy has no WAL before it was opened for writing.
 
         Raises:
             StorageFull: no space for the copy.
@@ -53,9 +61,9 @@ class Rescue:
             case Remedy.NONE:
                 return
             case Remedy.RENEW_WAL:
-                await self._renew_wal(writing, others)
+                await self._renew_wal(writing, others, reopen)
             case Remedy.WRITE_OUT:
-                await self._write_out(writing, others)
+                await self._write_out(writing, others, reopen)
             case Remedy.WRITE_BESIDE:
                 saved = await self._save(writing)
                 await asyncio.to_thread(self._remove_our_side_files)
@@ -80,17 +88,19 @@ class Rescue:
         elif choose_remedy(facts) is Remedy.AWAIT_RETURN:
             await self._complete(writing)
 
-    async def _renew_wal(self, writing: ConnectionThread, others: Pausable | None) -> None:
+    async def _renew_wal(self, writing: ConnectionThread, others: Pausable | None, reopen: Reopen) -> None:
         async with _paused(others):
             if writing.is_open:
                 await writing.run(_expect_checkpoint)
             await asyncio.to_thread(self._move_foreign_side_files)
             await writing.close()
+            await reopen()
 
-    async def _write_out(self, writing: ConnectionThread, others: Pausable | None) -> None:
+    async def _write_out(self, writing: ConnectionThread, others: Pausable | None, reopen: Reopen) -> None:
         await self._put_in_place(await self._save(writing))
         async with _paused(others):
             await writing.close()
+            await reopen()
 
     async def _save(self, writing: ConnectionThread) -> Path:
         """A verified copy of what is open, beside the path."""

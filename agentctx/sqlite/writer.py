@@ -219,7 +219,7 @@ class Writer:
     @property
     def moved_to(self) -> Path | None:
         """Where the files of the database are, if somebody has moved them away from its path."""
-        return self._files.facts().moved_to
+        return None if self.fault is None else self._files.facts().moved_to
 
     def _note_loss(self, fault: StorageFailed | None) -> None:
         if fault is None or self.fault is not None:
@@ -443,14 +443,17 @@ class Writer:
     async def _attempt(self, recovery: Recovery) -> None:
         facts = await asyncio.to_thread(self._files.facts)
         if choose_remedy(facts) is not Remedy.NONE:
-            await self._rescue.attempt(facts, self._thread, self._others)
-            self._is_open = False
-            await asyncio.to_thread(self._follow_files)
-        if self._is_open:
+            await self._rescue.attempt(facts, self._thread, self._others, self._open_what_is_there)
+        elif self._is_open:
             self._thread = await recovery.attempt(self._thread)
         else:
             self._thread, self._is_open = await self._connected(), True
         self._files.forget_side_files()
+
+    async def _open_what_is_there(self) -> None:
+        self._is_open = False
+        await asyncio.to_thread(self._follow_files)
+        self._thread, self._is_open = await self._connected(), True
 
     def _follow_files(self) -> None:
         """From now on what is at the path is the database."""

@@ -58,6 +58,12 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (_OPENED, "agentctx/storage/backups.py", "read_record"): "the record beside a backup",
     (_OPENED, "agentctx/storage/backups.py", "_write"): "the record beside a backup",
     (_OPENED, "agentctx/daemon/lock.py", "_open"): "lock files",
+    (
+        _OPENED,
+        "agentctx/daemon/database_keeper.py",
+        "DatabaseKeeper._write",
+    ): "the note of where the folder was moved to",
+    (_OPENED, "agentctx/doctor/database_file.py", "_moved_to"): "the note of where the folder was moved to",
     (_OPENED, "agentctx/daemon/start_record.py", "_write_private"): "the record of the last start",
     (_OPENED, "agentctx/daemon/unit_files.py", "read_unit"): "units of systemd",
     (_OPENED, "agentctx/daemon/unit_files.py", "_template"): "units of systemd",

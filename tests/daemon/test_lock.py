@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from agentctx.daemon import lock
 from agentctx.daemon.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.errors import AlreadyRunning, ConfigInvalid
 
 HOLDER = """
 import sys
 from pathlib import Path
+from agentctx.daemon import lock
 from agentctx.daemon.lock import acquire_lock
 from agentctx.errors import AlreadyRunning
 try:
@@ -96,7 +98,10 @@ def test_a_longer_pid_of_before_leaves_nothing(tmp_path: Path) -> None:
         assert path.read_text() == f"{os.getpid()}\n"
 
 
-def test_an_owner_without_a_pid_yet_is_still_an_owner(tmp_path: Path) -> None:
+def test_an_owner_without_a_pid_yet_is_still_an_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "_claim_place", lambda _: None)
     path = tmp_path / "lock"
     with acquire_lock(path):
         path.write_text("")
@@ -128,3 +133,35 @@ def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
 
 def test_the_lock_of_a_socket_is_beside_it() -> None:
     assert socket_lock_path(Path("/run/agentctx/agentctx.sock")) == Path("/run/agentctx/agentctx.sock.lock")
+
+
+def test_the_place_is_taken_also_when_the_folder_was_moved_away(tmp_path: Path) -> None:
+    path = data_lock_path(tmp_path / "data")
+    with holder(path) as process:
+        assert line_of(process) == "held"
+        elsewhere = path.parent.rename(tmp_path / "elsewhere")
+        with pytest.raises(AlreadyRunning, match=f"pid {process.pid}"):
+            acquire_lock(path)
+        assert not path.parent.exists(), "it can be moved back"
+        with pytest.raises(AlreadyRunning, match=f"pid {process.pid}"):
+            acquire_lock(elsewhere / path.name)
+    acquire_lock(path).close()
+
+
+def test_the_place_is_free_after_a_kill(tmp_path: Path) -> None:
+    path = data_lock_path(tmp_path / "data")
+    with holder(path) as process:
+        assert line_of(process) == "held"
+        process.kill()
+        process.wait()
+        acquire_lock(path).close()
+    acquire_lock(path).close()
+
+
+def test_another_user_cannot_keep_us_from_starting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = data_lock_path(tmp_path / "data")
+    with holder(path) as process:
+        assert line_of(process) == "held"
+        path.unlink()
+        monkeypatch.setattr(lock, "_claimant", lambda _: None)
+        acquire_lock(path).close()

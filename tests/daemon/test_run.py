@@ -13,6 +13,7 @@ import structlog
 from agentctx.config.schema import Settings
 from agentctx.daemon import run as run_module
 from agentctx.daemon.run import run, serve
+from agentctx.errors import DatabaseMissing
 
 
 @pytest.fixture(autouse=True)
@@ -84,3 +85,15 @@ def test_a_newer_schema_is_refused_with_78_and_left_untouched(
     before = database.read_bytes()
     assert serve(None, tmp_path / "data", tmp_path / "a.sock") == 78
     assert database.read_bytes() == before
+
+
+async def test_a_missing_database_is_not_replaced_by_an_empty_one(tmp_path: Path) -> None:
+    stop = asyncio.Event()
+    stop.set()
+    await run(settings_in(tmp_path), stop=stop)
+    database = tmp_path / "data" / "agentctx.db"
+    database.unlink()
+    for _ in range(2):
+        with pytest.raises(DatabaseMissing):
+            await run(settings_in(tmp_path), stop=stop)
+        assert not database.exists()

@@ -116,6 +116,15 @@ class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, Sqlit
     def write_fault(self) -> StorageFailed | None:
         return self._writer.fault
 
+    @property
+    def moved_to(self) -> Path | None:
+        """Where the database is, if somebody has moved it away from its path; nothing is saved then."""
+        return self._writer.moved_to
+
+    async def look_at_files(self) -> None:
+        """Notice when the files of the database were removed, replaced or moved."""
+        await self._writer.look_at_files()
+
     async def turn(self) -> None:
         """Return when the writer has come around to it. Raises as a write."""
         await self._writer.turn()

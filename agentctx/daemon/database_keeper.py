@@ -1,0 +1,70 @@
+"""Keeps an eye on the files of the database, and on what the next start has to know of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final, Protocol
+
+import structlog
+
+from agentctx.doctor.database_file import look_at_place, missing, moved_note
+
+log = structlog.get_logger("agentctx.daemon")
+
+LOOK_EVERY_S: Final = 1.0
+
+
+class WatchedFiles(Protocol):
+    """A storage whose files can be removed or moved under it. See `SqliteStorage`."""
+
+    @property
+    def moved_to(self) -> Path | None: ...
+    async def look_at_files(self) -> None: ...
+
+
+def expect_database(database: Path) -> None:
+    """Look before an empty database is made where one has to be.
+
+    Raises:
+        DatabaseMissing: a daemon has served from one, and it is not there.
+    """
+    place = look_at_place(database)
+    if problem := missing(place):
+        raise problem
+    if place.moved_to:
+        moved_note(database.parent).unlink(missing_ok=True)
+    for copy in place.rescued:
+        log.warning("rescued_copy_remains", path=str(copy), hint="See files.database of `agentctx doctor`.")
+
+
+class DatabaseKeeper:
+    """Has the storage look at its files, and notes beside the data folder where they were moved to."""
+
+    def __init__(self, storage: WatchedFiles, data_dir: Path) -> None:
+        self._storage = storage
+        self._note = moved_note(data_dir)
+        self._noted: Path | None = None
+
+    async def watch(self, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
+        """Look every `LOOK_EVERY_S`. Ends when it is cancelled."""
+        while True:
+            await sleep(LOOK_EVERY_S)
+            await self._storage.look_at_files()
+            place = self._storage.moved_to
+            if place != self._noted:
+                await asyncio.to_thread(self._write, place)
+                self._noted = place
+
+    def _write(self, place: Path | None) -> None:
+        """The next start may be after a kill: it could not tell a moved folder from one that never was."""
+        try:
+            self._note.unlink(missing_ok=True)
+            if place is not None:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+                with os.fdopen(os.open(self._note, flags, 0o600), "w", errors="surrogateescape") as file:
+                    file.write(f"{place}\n")
+        except OSError as error:
+            log.warning("move_not_noted", path=str(self._note), reason=error.strerror)

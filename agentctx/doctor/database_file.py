@@ -1,0 +1,104 @@
+"""Is the database where it belongs, and is nothing left that was saved from a removed one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
+from agentctx.doctor.last_start import RECORD_NAME, read_record
+from agentctx.doctor.wording import counted, listed
+from agentctx.errors import DatabaseMissing
+from agentctx.sqlite.rescue import RESCUED
+
+_MOVED = ".moved"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabasePlace:
+    """A data folder as the next daemon would find it."""
+
+    database: Path
+    is_there: bool
+    was_served: bool = False
+    """Whether a daemon was ready on this folder before."""
+    moved_to: str = ""
+    """Where a running daemon has last seen its files, when somebody moved them away."""
+    rescued: tuple[Path, ...] = ()
+    """Copies that a daemon wrote of a database that was removed or replaced."""
+
+
+def moved_note(data_dir: Path) -> Path:
+    """The file beside a data folder that says where the folder was moved to."""
+    return data_dir.with_name(f"{data_dir.name}{_MOVED}")
+
+
+def look_at_place(database: Path) -> DatabasePlace:
+    """Blocks. Raises `OSError`."""
+    folder = database.parent
+    return DatabasePlace(
+        database=database,
+        is_there=database.exists(),
+        was_served=_was_served(folder),
+        moved_to=_moved_to(folder),
+        rescued=tuple(sorted(folder.glob(f"{database.name}{RESCUED}*Z"))),
+    )
+
+
+def _was_served(folder: Path) -> bool:
+    try:
+        record = read_record(folder)
+    except ValueError:
+        return False
+    return record is not None and record.served
+
+
+def _moved_to(folder: Path) -> str:
+    try:
+        return moved_note(folder).read_text(encoding="utf-8", errors="surrogateescape").strip()
+    except FileNotFoundError:
+        return ""
+
+
+def missing(place: DatabasePlace) -> DatabaseMissing | None:
+    """Why no empty database may be made here; None when there is one, or never was."""
+    folder = place.database.parent
+    if place.is_there:
+        return None
+    if place.moved_to:
+        return DatabaseMissing(
+            f"{place.database} is missing: a running daemon saw it moved to {place.moved_to}.",
+            hint=f"Move it back, or start with --data-dir where it is now. To begin with an empty memory, "
+            f"remove {moved_note(folder)}.",
+        )
+    if place.rescued:
+        return DatabaseMissing(
+            f"{place.database} is missing: a daemon saved what it had open as {place.rescued[-1].name}.",
+            hint=f"Run `agentctx restore {place.rescued[-1]}`.",
+        )
+    if place.was_served:
+        return DatabaseMissing(
+            f"{place.database} is missing, and a daemon has served from it.",
+            hint=f"Move it back, or run `agentctx restore BACKUP`. To begin with an empty memory, remove "
+            f"{folder / RECORD_NAME}.",
+        )
+    return None
+
+
+def database_file_check(database: Path) -> Check:
+    return Check(id="files.database", run=blocking(lambda: judge_place(look_at_place(database))))
+
+
+def judge_place(place: DatabasePlace) -> Finding:
+    if problem := missing(place):
+        return failed(problem.message, hint=problem.hint)
+    if not place.is_there:
+        return skipped("nothing is saved yet")
+    if place.rescued:
+        return warned(
+            f"{counted(len(place.rescued), 'copy', 'copies')} of a database that was removed or replaced",
+            detail=listed(path.name for path in place.rescued),
+            hint="If the present database lacks entries, stop the daemon and `agentctx restore` the copy; "
+            "else remove it.",
+        )
+    return passed(f"{place.database} is in its place")

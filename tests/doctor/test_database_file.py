@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentctx.doctor.database_file import DatabasePlace, judge_place, look_at_place
+from agentctx.doctor.last_start import RECORD_NAME
+
+DATABASE = Path("/data/agentctx.db")
+COPY = Path("/data/agentctx.db.rescued-20261123T060000000Z")
+
+
+@pytest.mark.parametrize(
+    ("place", "status"),
+    [
+        (DatabasePlace(database=DATABASE, is_there=True, was_served=True), "pass"),
+        (DatabasePlace(database=DATABASE, is_there=False), "skip"),
+        (DatabasePlace(database=DATABASE, is_there=True, rescued=(COPY,)), "warn"),
+        (DatabasePlace(database=DATABASE, is_there=False, rescued=(COPY,)), "fail"),
+        (DatabasePlace(database=DATABASE, is_there=False, was_served=True), "fail"),
+        (DatabasePlace(database=DATABASE, is_there=False, moved_to="/elsewhere/agentctx.db"), "fail"),
+    ],
+)
+def test_a_database_that_should_be_there_is_missed(place: DatabasePlace, status: str) -> None:
+    finding = judge_place(place)
+    assert finding.status == status
+    assert bool(finding.hint) == finding.is_trouble
+
+
+def test_a_record_that_cannot_be_read_knows_nothing(tmp_path: Path) -> None:
+    (tmp_path / RECORD_NAME).write_text("{")
+    assert look_at_place(tmp_path / "agentctx.db") == DatabasePlace(
+        database=tmp_path / "agentctx.db", is_there=False
+    )
