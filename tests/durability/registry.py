@@ -14,6 +14,7 @@ MODULES = {
     "disk": "tests.durability.disk",
     "shutdown": "tests.durability.shutdown",
     "owners": "tests.durability.owners",
+    "removals": "tests.durability.removals",
     "load": "tests.durability.load",
     "soak": "tests.durability.soak",
     "simulation": "tests.durability.simulation",

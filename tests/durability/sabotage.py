@@ -105,6 +105,13 @@ def lock_nothing() -> None:
     replace(run, "acquire_lock", unlocked)
 
 
+def never_look_at_the_files() -> None:
+    """What is removed stays open, and is written to."""
+    from agentctx.sqlite.open_files import FilesAtPath, OpenFiles, Standing
+
+    replace(OpenFiles, "facts", lambda _: FilesAtPath(Standing.OURS))
+
+
 def forget_the_queue_at_the_end() -> None:
     """A stop throws away what it could not finish."""
     from agentctx.embedding_queue.worker import EmbeddingQueue
@@ -220,6 +227,7 @@ HINDERED: dict[str, Callable[[], None]] = {
 }
 CARELESS: dict[str, Callable[[], None]] = {
     "lock nothing": lock_nothing,
+    "never look at the files": never_look_at_the_files,
     "forget the queue at the end": forget_the_queue_at_the_end,
     "fail in company": fail_in_company,
     "keep every request": keep_every_request,

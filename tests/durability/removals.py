@@ -1,0 +1,214 @@
+"""Files that are removed, replaced or moved under a running daemon while clients save."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from agentctx.errors import AgentctxError
+from agentctx.sqlite.driver import open_connection
+from agentctx.storage.sqlite.engine import DATABASE_NAME
+from tests.durability.forked_daemon import ForkedDaemon
+from tests.durability.inspection import inspect
+from tests.durability.ledger import Ledger
+from tests.durability.suite import Outcome
+
+CLIENTS = 4
+SAVES_BEFORE = 40
+NOTICED_S = 20.0
+BLIND_S = 2.0
+"""So long a build is waited for that does not look."""
+_CONFIG = '[embedding]\nprovider = "fake"\n[storage]\nsweep_interval_s = 0.2\n'
+
+Restore: TypeAlias = Callable[[], object]
+
+
+@dataclass
+class _Client:
+    """Saves until it is stopped. A refusal has to be the storage's."""
+
+    number: int
+    daemon: ForkedDaemon
+    acknowledged: threading.Semaphore
+    ledger: Ledger = field(default_factory=Ledger)
+    violations: list[str] = field(default_factory=list)
+    refused: int = 0
+
+    def work(self, stop: threading.Event) -> None:
+        with closing(self.daemon.client(timeout_s=NOTICED_S)) as client:
+            made = 0
+            while not stop.is_set():
+                made += 1
+                text = f"client {self.number} text {time.monotonic_ns()} {made}"
+                try:
+                    saved = client.save_observation("s", text)
+                except AgentctxError as error:
+                    self.refused += 1
+                    if error.code != "storage_failed" or not error.hint:
+                        self.violations.append(f"a save failed with {error.code}: {error.message}")
+                    stop.wait(0.05)
+                else:
+                    self.ledger.created(saved.id, saved.version, text)
+                    self.acknowledged.release()
+
+
+@dataclass
+class Removals:
+    """`run` ends at the first violation."""
+
+    seed: int
+    folder: Path
+    broken: str = ""
+    violations: list[str] = field(default_factory=list)
+    ledgers: list[Ledger] = field(default_factory=list)
+    done: int = 0
+    refused: int = 0
+    slowest_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.rng = random.Random(self.seed)
+        self.daemon = ForkedDaemon(self.folder)
+        self.database = self.daemon.data_dir / DATABASE_NAME
+
+    def run(self, n: int) -> None:
+        kinds: list[Callable[[], Restore]] = []
+        try:
+            while self.done < n and not self.violations:
+                if not kinds:
+                    kinds = [*self._kinds()]
+                    self.rng.shuffle(kinds)
+                self._remove(kinds.pop())
+        finally:
+            self.daemon.end()
+
+    def _kinds(self) -> tuple[Callable[[], Restore], ...]:
+        return (
+            self._unlink,
+            self._remove_folder,
+            self._remove_wal,
+            self._remove_index,
+            self._move_folder,
+            self._move_file,
+            self._replace,
+        )
+
+    def _remove(self, kind: Callable[[], Restore]) -> None:
+        self.daemon.start(_CONFIG, broken=self.broken)
+        acknowledged, stop = threading.Semaphore(0), threading.Event()
+        clients = [_Client(number, self.daemon, acknowledged) for number in range(CLIENTS)]
+        threads = [threading.Thread(target=client.work, args=(stop,)) for client in clients]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(self.rng.randrange(SAVES_BEFORE)):
+                acknowledged.acquire(timeout=NOTICED_S)
+            began = time.monotonic()
+            restore = kind()
+            self.slowest_s = max(self.slowest_s, time.monotonic() - began)
+            if self.rng.random() < 0.5:
+                acknowledged.acquire(timeout=BLIND_S)
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+        self.daemon.stop(self.rng.choice([signal.SIGKILL, signal.SIGTERM]))
+        restore()
+        self._judge(kind.__name__, clients)
+
+    def _judge(self, kind: str, clients: list[_Client]) -> None:
+        self.done += 1
+        self.refused += sum(client.refused for client in clients)
+        self.ledgers += [client.ledger for client in clients]
+        found = [line for client in clients for line in client.violations]
+        if self.database.exists():
+            found += inspect(self.daemon.data_dir).violations(self.ledgers)
+        else:
+            found.append("the database is gone")
+        self.violations += [f"removal {self.done} ({kind.strip('_')}): {line}" for line in found]
+
+    def _unlink(self) -> Restore:
+        self.database.unlink()
+        return self._resumed()
+
+    def _remove_folder(self) -> Restore:
+        shutil.rmtree(self.daemon.data_dir, ignore_errors=True)
+        return self._resumed()
+
+    def _remove_wal(self) -> Restore:
+        self.database.with_name(f"{DATABASE_NAME}-wal").unlink(missing_ok=True)
+        return self._resumed()
+
+    def _remove_index(self) -> Restore:
+        self.database.with_name(f"{DATABASE_NAME}-shm").unlink(missing_ok=True)
+        return self._resumed()
+
+    def _move_folder(self) -> Restore:
+        return self._moved(self.daemon.data_dir, self.folder / "elsewhere")
+
+    def _move_file(self) -> Restore:
+        return self._moved(self.database, self.folder / "elsewhere.db")
+
+    def _moved(self, path: Path, elsewhere: Path) -> Restore:
+        """Sometimes it comes back while the daemon runs, sometimes only later."""
+        path.rename(elsewhere)
+        self._await("database_files_lost")
+        if self.rng.random() < 0.5:
+            elsewhere.rename(path)
+            return self._resumed()
+        return lambda: elsewhere.rename(path)
+
+    def _replace(self) -> Restore:
+        other = self.folder / "other.db"
+        with closing(open_connection(other)) as connection:
+            connection.execute("CREATE TABLE other (x)")
+            connection.execute("PRAGMA journal_mode=DELETE")
+        other.replace(self.database)
+        self._await("database_rescued")
+
+        def restore() -> None:
+            for copy in self.daemon.data_dir.glob(f"{DATABASE_NAME}.rescued-*Z"):
+                copy.replace(self.database)
+
+        return restore
+
+    def _resumed(self) -> Restore:
+        self._await("database_recovered")
+        return lambda: None
+
+    def _await(self, event: str) -> None:
+        until = time.monotonic() + (BLIND_S if self.broken else NOTICED_S)
+        while event not in self.daemon.events():
+            if time.monotonic() > until:
+                if not self.broken:
+                    self.violations.append(f"no {event} within {NOTICED_S:g} s: {self.daemon.log[-3:]}")
+                return
+            threading.Event().wait(0.01)
+
+
+class RemovalsSuite:
+    name = "removals"
+    unit = "removals"
+    ci_n = 14
+    torture_n = 1_000
+
+    def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
+        removals = Removals(seed, folder)
+        removals.run(n)
+        figures = {"saves refused": removals.refused, "slowest notice s": round(removals.slowest_s, 2)}
+        return Outcome(removals.done, tuple(removals.violations), figures)
+
+    def control(self, *, seed: int, folder: Path) -> Outcome:
+        removals = Removals(seed, folder, broken="never look at the files")
+        removals.run(self.ci_n)
+        return Outcome(removals.done, tuple(removals.violations))
+
+
+SUITE = RemovalsSuite()
