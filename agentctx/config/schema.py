@@ -169,6 +169,9 @@ class StorageSettings(Section):
     readers: PositiveInt = Field(3, description="read-only connections")
     idempotency_hours: PositiveInt = Field(24, description="how long an Idempotency-Key is remembered")
     sweep_interval_s: PositiveFloat = Field(60.0, description="how often expired entries are removed")
+    reserve_mb: Annotated[int, Field(ge=0)] = Field(
+        16, description="MiB of the disk kept for forgetting when it is full; 0 keeps none"
+    )
 
 
 class BackupSettings(Section):

@@ -31,6 +31,7 @@ from agentctx.rerankers.registry import create_reranker
 from agentctx.screening.screener import create_screener
 from agentctx.storage.records import Clock
 from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
+from agentctx.storage.sqlite.vector_copies import MEBIBYTE
 from agentctx.stores.registry import Stores
 from agentctx.telemetry.base import Telemetry
 from agentctx.times import wall_clock
@@ -107,7 +108,13 @@ async def open_core(
         open_telemetry(settings.telemetry, models[0].provider if models else None) as listeners,
         _open_reranker(settings.rerank) as reranker,
     ):
-        storage = await open_storage(settings, places.database, clock=clock, telemetry=listeners.telemetry)
+        storage = await open_storage(
+            settings,
+            places.database,
+            clock=clock,
+            telemetry=listeners.telemetry,
+            reserve_bytes=settings.storage.reserve_mb * MEBIBYTE,
+        )
         try:
             lanes = await open_lanes(models, settings.embedding, storage, clock, listeners.telemetry)
             kept = settings.injection

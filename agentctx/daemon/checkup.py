@@ -36,6 +36,7 @@ from agentctx.doctor.runner import chosen, run_checks
 from agentctx.doctor.socket_file import look_at_socket, socket_checks
 from agentctx.errors import AccessDenied, AgentctxError, AlreadyRunning, ConfigInvalid, DaemonUnreachable
 from agentctx.storage.sqlite.engine import DATABASE_NAME
+from agentctx.storage.sqlite.vector_copies import MEBIBYTE
 from agentctx.times import wall_clock
 from agentctx.wire import CheckResult, DoctorReply
 
@@ -181,7 +182,7 @@ def _first_checks(checkup: Checkup, loaded: _Loaded, contact: Contact, data_dir:
         *checks,
         *data_folder_checks(data_dir, daemon_uid=uid),
         database_file_check(data_dir / DATABASE_NAME),
-        *disk_checks(data_dir),
+        *disk_checks(data_dir, reserve_bytes=loaded.usable.storage.reserve_mb * MEBIBYTE),
     ]
 
 

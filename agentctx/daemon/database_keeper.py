@@ -1,4 +1,4 @@
-"""Keeps an eye on the files of the database, and on what the next start has to know of them."""
+"""Keeps an eye on the files of the database and its reserve, and on what the next start has to know."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ class WatchedFiles(Protocol):
     @property
     def moved_to(self) -> Path | None: ...
     async def look_at_files(self) -> None: ...
+    async def keep_reserve(self) -> None: ...
 
 
 def expect_database(database: Path) -> None:
@@ -49,8 +50,9 @@ class DatabaseKeeper:
         self._noted: Path | None = None
 
     async def watch(self, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
-        """Look every `LOOK_EVERY_S`. Ends when it is cancelled."""
+        """Look every `LOOK_EVERY_S`, and keep the reserve for forgetting full. Ends when it is cancelled."""
         while True:
+            await self._storage.keep_reserve()
             await sleep(LOOK_EVERY_S)
             await self._storage.look_at_files()
             place = self._storage.moved_to

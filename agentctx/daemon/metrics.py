@@ -16,6 +16,7 @@ from agentctx.daemon.prover import Prover
 from agentctx.daemon.usage import resident_bytes
 from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.sqlite.driver import sqlite_version
+from agentctx.sqlite.reserve import RESERVE_NAME
 from agentctx.telemetry import metrics
 from agentctx.telemetry.metrics import Metric
 from agentctx.telemetry.tally import Samples
@@ -120,6 +121,7 @@ def file_sizes(database: Path) -> Mapping[Metric, float]:
     return {
         metrics.DATABASE_BYTES: _size(database),
         metrics.WAL_BYTES: _size(database.with_name(f"{database.name}-wal")),
+        metrics.RESERVE_BYTES: _size(database.with_name(RESERVE_NAME)),
     }
 
 

@@ -20,7 +20,12 @@ CHROMA_FOLDER: Final = "chroma"
 
 
 async def open_storage(
-    settings: Settings, database: Path, *, clock: Clock, telemetry: Telemetry = NO_TELEMETRY
+    settings: Settings,
+    database: Path,
+    *,
+    clock: Clock,
+    telemetry: Telemetry = NO_TELEMETRY,
+    reserve_bytes: int = 0,
 ) -> SqliteStorage:
     """Open the database, with its vectors in it or in the configured store outside.
 
@@ -37,6 +42,7 @@ async def open_storage(
             idempotency_hours=settings.storage.idempotency_hours,
             telemetry=telemetry,
             memory_mb=settings.vectors.memory_mb,
+            reserve_bytes=reserve_bytes,
         )
     outside = await _open_chroma(settings.vectors, database, await _installation(database, clock))
     try:
@@ -47,6 +53,7 @@ async def open_storage(
             clock=clock,
             idempotency_hours=settings.storage.idempotency_hours,
             telemetry=telemetry,
+            reserve_bytes=reserve_bytes,
         )
     except BaseException:
         await outside.aclose()

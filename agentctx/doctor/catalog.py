@@ -23,7 +23,14 @@ MACHINE_GROUPS: tuple[Group, ...] = (
     Group(
         "files",
         "Files",
-        ("files.folder", "files.permissions", "files.database", "files.space", "files.filesystem"),
+        (
+            "files.folder",
+            "files.permissions",
+            "files.database",
+            "files.space",
+            "files.reserve",
+            "files.filesystem",
+        ),
     ),
     Group("socket", "Socket", ("socket.folder", "socket.file")),
     Group("daemon", "Daemon", ("daemon.answers", "daemon.version", "daemon.last_start")),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
 from agentctx.doctor.wording import size
+from agentctx.sqlite.reserve import Reserve, ReserveState
 
 LEAST_FREE = 64 * 1024 * 1024
 """Below it the daemon soon cannot even empty its WAL."""
@@ -33,10 +34,11 @@ class SpaceFacts:
     used: int
 
 
-def disk_checks(folder: Path) -> list[Check]:
+def disk_checks(folder: Path, *, reserve_bytes: int) -> list[Check]:
     """Of a data folder; where it is missing, of the nearest folder above it."""
     return [
         Check(id="files.space", run=blocking(lambda: judge_space(_space(folder)))),
+        Check(id="files.reserve", run=blocking(lambda: _look_at_reserve(folder, reserve_bytes))),
         Check(id="files.filesystem", run=blocking(lambda: _look_at_filesystem(folder))),
     ]
 
@@ -51,6 +53,28 @@ def judge_space(space: SpaceFacts) -> Finding:
             hint="Free disk space: a backup needs as much as the database has.",
         )
     return passed(free)
+
+
+def _look_at_reserve(folder: Path, wanted: int) -> Finding:
+    if not folder.is_dir():
+        return skipped("nothing is saved yet")
+    return judge_reserve(Reserve(folder, wanted).state())
+
+
+def judge_reserve(state: ReserveState) -> Finding:
+    if not state.wanted:
+        return skipped("storage.reserve_mb is 0: on a full disk nothing can be forgotten")
+    if state.is_whole:
+        return passed(f"{size(state.wanted)} are kept for forgetting when the disk is full")
+    if state.kept is None:
+        return warned(
+            "no space is kept for forgetting when the disk is full",
+            hint="A running daemon keeps it as soon as there is room: free disk space.",
+        )
+    return failed(
+        f"{size(state.kept)} of {size(state.wanted)} are left for forgetting, and nothing is saved",
+        hint="Free disk space; the reserve is filled and saving resumes by itself.",
+    )
 
 
 def _space(folder: Path) -> SpaceFacts:

@@ -22,16 +22,16 @@ from agentctx.sqlite.commit import (
     Failed,
     Outcome,
     WriteFunction,
-    commit_and_look,
     error_for_caller,
     is_disk_fault,
 )
 from agentctx.sqlite.connection_thread import ConnectionThread, finish
-from agentctx.sqlite.driver import BUSY_TIMEOUT_MS, Connection, Error
+from agentctx.sqlite.driver import BUSY_TIMEOUT_MS, Connection, Error, translated
 from agentctx.sqlite.group_window import MAX_GROUP, GroupWindow
 from agentctx.sqlite.open_files import FilesAtPath, OpenFiles, Remedy, choose_remedy
 from agentctx.sqlite.recovery import Pausable, Recovery, close_keeping_wal, pause_s
 from agentctx.sqlite.rescue import Rescue
+from agentctx.sqlite.reserve import Reserve, Write, commit_within
 from agentctx.sqlite.running_copy import RunningCopy
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 
@@ -47,7 +47,7 @@ LAST_PATIENCE_MS: Final = 3_000
 
 @dataclass(slots=True)
 class _Waiter:
-    function: WriteFunction[Any]
+    write: Write
     answer: asyncio.Future[Any]
     arrived: float
 
@@ -65,7 +65,11 @@ class Writer:
     """
 
     def __init__(
-        self, thread: ConnectionThread, path: str | Path, telemetry: Telemetry = NO_TELEMETRY
+        self,
+        thread: ConnectionThread,
+        path: str | Path,
+        telemetry: Telemetry = NO_TELEMETRY,
+        reserve_bytes: int = 0,
     ) -> None:
         self.commits = 0
         """Commits since it was opened."""
@@ -78,6 +82,7 @@ class Writer:
         self._path = Path(path).absolute()
         self._files = OpenFiles(self._path)
         self._rescue = Rescue(self._files)
+        self._reserve = Reserve(self._path.parent, reserve_bytes)
         self._others: Pausable | None = None
         self._is_sound = asyncio.Event()
         self._is_sound.set()
@@ -95,26 +100,31 @@ class Writer:
         self._worker = asyncio.create_task(self._work(), name="sqlite-writer")
 
     @classmethod
-    async def open(cls, path: str | Path, telemetry: Telemetry = NO_TELEMETRY) -> Self:
+    async def open(
+        cls, path: str | Path, telemetry: Telemetry = NO_TELEMETRY, reserve_bytes: int = 0
+    ) -> Self:
         """Open the writing connection of a database, which is made if it is missing.
+
+        `reserve_bytes` of the disk are kept for removing things (`keep_reserve`).
 
         Raises:
             DriverUnsuitable, StorageFailed: as `driver.open_connection`.
         """
-        return cls(await ConnectionThread.open(path), path, telemetry)
+        return cls(await ConnectionThread.open(path), path, telemetry, reserve_bytes)
 
     def recover_with(self, others: Pausable) -> None:
         """Name the other connections of this process: all must be closed to read the disk anew."""
         self._others = others
 
-    async def run(self, fn: WriteFunction[T]) -> T:
+    async def run(self, fn: WriteFunction[T], *, uses_reserve: bool = False) -> T:
         """Run one function in a transaction and return its result once that is committed.
 
         The function opens and ends no transaction itself. When it raises, its own changes are undone and
-        those of its neighbours stay. A cancelled caller does not stop it: it may still be committed.
+        those of its neighbours stay. A cancelled caller does not stop it: it may still be committed. With
+        `uses_reserve` it gets the space that is kept for removing things when the disk is full.
 
         Raises:
-            StorageFull: no space left; reads go on.
+            StorageFull: no space left, or only some that is kept for removing things; reads go on.
             StorageFailed: SQLite refused it, or the disk has failed and the database is not verified yet.
             StorageClosed: after `close`.
             Exception: whatever the function raised.
@@ -123,7 +133,7 @@ class Writer:
             raise StorageClosed("the database is closed for writing")
         self._refuse_while_faulty()
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiter(fn, answer, time.monotonic()))
+        self._waiting.append(_Waiter(Write(fn, uses_reserve), answer, time.monotonic()))
         if len(self._waiting) == 1 or len(self._waiting) >= self._window.expected:
             self._wake.set()
         return await answer
@@ -139,7 +149,7 @@ class Writer:
         """
         self._refuse_while_faulty()
         try:
-            return await self._thread.run(partial(self._checkpoint, mode="TRUNCATE", patience_ms=patience_ms))
+            return await self._thread.run(partial(self._empty_wal, patience_ms=patience_ms))
         except StorageFailed as error:
             self._look_at(error)
             raise
@@ -343,12 +353,12 @@ class Writer:
         return [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_GROUP))]
 
     async def _commit(self, group: Sequence[_Waiter]) -> None:
-        functions = [waiter.function for waiter in group]
+        writes = [waiter.write for waiter in group]
         outcomes: list[Outcome] = [Failed(StorageFailed("the writer was stopped; this may be on disk"))]
         outcomes *= len(group)
         began, commits, wal = time.monotonic(), 0, None
         try:
-            outcomes, commits, wal = await self._thread.run(partial(self._commit_unless_failed, functions))
+            outcomes, commits, wal = await self._thread.run(partial(self._commit_unless_failed, writes))
             self.commits += commits
             if commits:
                 self._telemetry.committed(time.monotonic() - began, len(group))
@@ -368,15 +378,15 @@ class Writer:
         self._window.committed(members=len(group), arrived=len(self._waiting))
 
     def _commit_unless_failed(
-        self, functions: Sequence[WriteFunction[Any]], connection: Connection
+        self, writes: Sequence[Write], connection: Connection
     ) -> tuple[list[Outcome], int, WalState | None]:
         if self._checkpoint_fault is not None:
             # This group was already on its way when the checkpoint failed.
-            return [Failed(error_for_caller(self._checkpoint_fault))] * len(functions), 0, None
+            return [Failed(error_for_caller(self._checkpoint_fault))] * len(writes), 0, None
         if (loss := self._files.loss()) is not None:
             self._loss = loss
-            return [Failed(_refusal(loss)) for _ in functions], 0, None
-        return commit_and_look(connection, functions)
+            return [Failed(_refusal(loss)) for _ in writes], 0, None
+        return commit_within(self._reserve, connection, writes)
 
     def _checkpoint(self, connection: Connection, *, mode: Mode, patience_ms: int = BUSY_TIMEOUT_MS) -> bool:
         try:
@@ -385,6 +395,19 @@ class Writer:
             if is_disk_fault(error):
                 self._checkpoint_fault = error
             raise
+
+    def _empty_wal(self, connection: Connection, *, patience_ms: int) -> bool:
+        """The database may have to grow for it, and on a full disk only the reserve has room for that."""
+        while True:
+            try:
+                return self._checkpoint(connection, mode="TRUNCATE", patience_ms=patience_ms)
+            except Error as error:
+                if not (isinstance(translated(error), StorageFull) and self._reserve.give_up()):
+                    raise
+
+    async def keep_reserve(self) -> None:
+        """Fill the reserve if it was given up, or never made, and there is room."""
+        await asyncio.to_thread(self._reserve.fill)
 
     async def _move_pages(self, mode: Mode, *, insists: bool) -> None:
         """`insists`: the WAL must not become longer, so long reads are ended; saves wait for others."""
@@ -432,6 +455,8 @@ class Writer:
                 level = log.debug if self.fault and error.message == self.fault.message else log.warning
                 self.fault = error
                 _say(level, "database_still_fails", problem=error.message, attempts=attempts + 1)
+                if not self._is_open:
+                    await asyncio.to_thread(self._reserve.give_up_if_full)
                 await self._pause(attempts)
                 attempts += 1
             else:

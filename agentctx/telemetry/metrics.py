@@ -129,6 +129,9 @@ CHECKSUM_FAILURES = _counter(
     "agentctx_checksum_failures_total", "Reads that met a damaged entry or vector; it was left out"
 )
 WAL_BYTES = _gauge("agentctx_wal_bytes", "Size of the write-ahead log")
+RESERVE_BYTES = _gauge(
+    "agentctx_reserve_bytes", "Space kept for forgetting; less than configured while the disk is full"
+)
 
 VECTOR_SLOTS = _gauge(
     "agentctx_vector_slots",

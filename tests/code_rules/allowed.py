@@ -47,6 +47,7 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (_SQL, f"{_DB}word_index.py", "_DROP.format(table=table)"): "as above",
     (_OPENED, "agentctx/sqlite/driver.py", "_create_private"): "makes the database; never one that exists",
     (_OPENED, "agentctx/sqlite/open_files.py", "_anchor"): "the database, with O_PATH: that drops no lock",
+    (_OPENED, "agentctx/sqlite/reserve.py", "Reserve._allocate"): "the reserve of disk space",
     (_OPENED, "agentctx/sqlite/wipe.py", "wipe_gaps"): "the database, while no connection is open",
     (_OPENED, "agentctx/sqlite/copy.py", "_sync"): "a copy that nobody uses yet, or its folder",
     (_OPENED, "agentctx/sqlite/copy.py", "_open_private"): "a copy that is not there yet",

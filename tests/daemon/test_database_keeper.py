@@ -34,6 +34,9 @@ class Moved:
         self._places = list(places)
         self.moved_to: Path | None = None
 
+    async def keep_reserve(self) -> None:
+        """Of no interest here."""
+
     async def look_at_files(self) -> None:
         self.moved_to = self._places.pop(0)
 

@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.doctor.disk import SpaceFacts, disk_checks, filesystem_of, judge_filesystem, judge_space
+from agentctx.doctor.disk import (
+    SpaceFacts,
+    disk_checks,
+    filesystem_of,
+    judge_filesystem,
+    judge_reserve,
+    judge_space,
+)
 from agentctx.doctor.runner import run_checks
+from agentctx.sqlite.reserve import ReserveState
 
 MB, GB = 10**6, 10**9
 MOUNTS = """\
@@ -64,6 +72,21 @@ def test_room(free: int, used: int, status: str) -> None:
 
 
 async def test_a_folder_that_is_not_there_yet_is_on_the_disk_of_the_one_above(tmp_path: Path) -> None:
-    missing, there = [await run_checks(disk_checks(folder)) for folder in (tmp_path / "a" / "b", tmp_path)]
-    assert missing[1].message == there[1].message
+    missing, there = [
+        await run_checks(disk_checks(folder, reserve_bytes=0)) for folder in (tmp_path / "a" / "b", tmp_path)
+    ]
+    assert missing[-1].message == there[-1].message
     assert "free" in missing[0].message
+
+
+@pytest.mark.parametrize(
+    ("state", "status"),
+    [
+        (ReserveState(16 * MB, 16 * MB), "pass"),
+        (ReserveState(12 * MB, 16 * MB), "fail"),
+        (ReserveState(None, 16 * MB), "warn"),
+        (ReserveState(None, 0), "skip"),
+    ],
+)
+def test_space_for_forgetting(state: ReserveState, status: str) -> None:
+    assert judge_reserve(state).status == status

@@ -16,6 +16,7 @@ from agentctx.sqlite import wipe
 from agentctx.sqlite.copy import copy_pages, file_digest, keep_copy
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.sqlite.readers import Readers
+from agentctx.sqlite.reserve import Write
 from agentctx.sqlite.wipe import Wiped, wipe_gaps
 from agentctx.sqlite.writer import Writer, _Waiter
 
@@ -148,7 +149,7 @@ async def test_closing_ends_when_a_write_came_in_the_moment_of_the_fault(tmp_pat
     writer = await Writer.open(tmp_path / "test.db")
     writer.fault = StorageFailed("gone")
     waiting = asyncio.get_running_loop().create_future()
-    writer._waiting.append(_Waiter(_run("SELECT 1"), waiting, 0.0))
+    writer._waiting.append(_Waiter(Write(_run("SELECT 1")), waiting, 0.0))
     await writer.close()
     assert isinstance(waiting.exception(), StorageClosed)
 

@@ -17,6 +17,7 @@ from agentctx.sqlite.connection_thread import ConnectionThread
 from agentctx.sqlite.copy import Pace, copy_pages, discard_copy
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
+from agentctx.sqlite.reserve import Reserve
 from agentctx.sqlite.writer import Writer
 from agentctx.storage.backups import Backup
 from agentctx.storage.bookkeeping import DamagedRows
@@ -76,17 +77,21 @@ class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, Sqlit
         idempotency_hours: int = 24,
         telemetry: Telemetry = NO_TELEMETRY,
         memory_mb: int = DEFAULT_MB,
+        reserve_bytes: int = 0,
     ) -> SqliteStorage:
         """Open or make the database and bring its schema up to date.
 
-        Up to `memory_mb` are taken to search by vectors in memory; 0 searches the table.
+        Up to `memory_mb` are taken to search by vectors in memory; 0 searches the table. `reserve_bytes` of
+        the disk are kept for forgetting when it is full, once `keep_reserve` was called.
 
         Raises:
             SchemaTooNew: a newer agentctx wrote it; it was not touched.
             DriverUnsuitable: no usable SQLite on this machine.
             StorageFailed: it is no database, or an applied migration was changed.
         """
-        writer, pool = await cls._connect(path, readers=readers, clock=clock, telemetry=telemetry)
+        writer, pool = await cls._connect(
+            path, readers=readers, clock=clock, telemetry=telemetry, reserve_bytes=reserve_bytes
+        )
         storage = cls(
             path, writer, pool, clock=clock, idempotency_hours=idempotency_hours, memory_mb=memory_mb
         )
@@ -95,16 +100,18 @@ class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, Sqlit
 
     @staticmethod
     async def _connect(
-        path: Path, *, readers: int, clock: Clock, telemetry: Telemetry
+        path: Path, *, readers: int, clock: Clock, telemetry: Telemetry, reserve_bytes: int = 0
     ) -> tuple[Writer, Readers]:
         await asyncio.to_thread(salvage.discard_remains, path)
+        if reserve_bytes:  # on a full disk SQLite could not even open it
+            await asyncio.to_thread(Reserve(path.parent, reserve_bytes).give_up_if_full)
         async with _wal_kept(path):
             is_ledger_mended = await asyncio.to_thread(_migrate, path, clock)
-            writer = await Writer.open(path, telemetry)
+            writer = await Writer.open(path, telemetry, reserve_bytes)
             try:
                 mend = partial(bookkeeping.mend, now=clock(), is_ledger_mended=is_ledger_mended)
-                _log_damage(await writer.run(mend))
-                await writer.run(fill_missing)
+                _log_damage(await writer.run(mend, uses_reserve=True))
+                await writer.run(fill_missing, uses_reserve=True)
                 pool = await Readers.open(path, readers)
                 writer.recover_with(pool)
                 return writer, pool
@@ -120,6 +127,10 @@ class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, Sqlit
     def moved_to(self) -> Path | None:
         """Where the database is, if somebody has moved it away from its path; nothing is saved then."""
         return self._writer.moved_to
+
+    async def keep_reserve(self) -> None:
+        """Fill the space that is kept for forgetting, if some of it was given up and there is room."""
+        await self._writer.keep_reserve()
 
     async def look_at_files(self) -> None:
         """Notice when the files of the database were removed, replaced or moved."""

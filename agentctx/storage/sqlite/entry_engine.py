@@ -107,7 +107,7 @@ class SqliteEntries(SqliteConnections):
             principal=principal,
         )
         try:
-            removed = await self._writer.run(delete)
+            removed = await self._writer.run(delete, uses_reserve=True)
         except asyncio.CancelledError:
             self._tidying.note_deletion([entry_id])  # it goes on without its caller
             raise
@@ -117,7 +117,7 @@ class SqliteEntries(SqliteConnections):
     async def sweep(self, *, limit: int = SWEEP_STEP) -> int:
         now = self._clock()
         sweep = partial(entries.sweep, now=now, forget_before=now - self._idempotency_ms, limit=limit)
-        removed = await self._writer.run(sweep)
+        removed = await self._writer.run(sweep, uses_reserve=True)
         if removed:
             self._tidying.note_deletion(removed)
         return len(removed)

@@ -78,9 +78,12 @@ class OutsideVectorStorage(SqliteStorage):
         clock: Clock = wall_clock,
         idempotency_hours: int = 24,
         telemetry: Telemetry = NO_TELEMETRY,
+        reserve_bytes: int = 0,
     ) -> Self:
         """As `SqliteStorage.open`, and take over `outside`. It need not answer yet."""
-        writer, pool = await cls._connect(path, readers=readers, clock=clock, telemetry=telemetry)
+        writer, pool = await cls._connect(
+            path, readers=readers, clock=clock, telemetry=telemetry, reserve_bytes=reserve_bytes
+        )
         storage = cls(path, writer, pool, clock=clock, idempotency_hours=idempotency_hours, outside=outside)
         await storage.look_at_words()
         return storage
@@ -268,18 +271,18 @@ class OutsideVectorStorage(SqliteStorage):
     async def _remove_gone(self) -> int:
         for space in await self._readers.run(outside_index.retired):
             await self._outside.drop(space)
-            await self._writer.run(partial(outside_index.forget_space, space=space))
+            await self._writer.run(partial(outside_index.forget_space, space=space), uses_reserve=True)
         removed = 0
         while pairs := await self._readers.run(partial(outside_index.removals, limit=REMOVALS_A_STEP)):
             for space in {space for space, _ in pairs}:
                 await self._outside.delete(space, [chunk for owner, chunk in pairs if owner == space])
-            await self._writer.run(partial(outside_index.forget, pairs=pairs))
+            await self._writer.run(partial(outside_index.forget, pairs=pairs), uses_reserve=True)
             removed += len(pairs)
         return removed
 
     async def _forget(self, space: int, chunks: set[int]) -> None:
         pairs = [(space, chunk) for chunk in sorted(chunks)]
-        await self._writer.run(partial(outside_index.forget, pairs=pairs))
+        await self._writer.run(partial(outside_index.forget, pairs=pairs), uses_reserve=True)
 
     async def _keep_removing(self) -> None:
         patience_s: float | None = None

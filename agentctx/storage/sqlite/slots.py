@@ -86,7 +86,7 @@ class SqliteSlots:
     async def _shrink(self) -> bool:
         if not (await self._readers.run(file_pages)).are_too_many_free:
             return False
-        return await self._writer.run(_give_pages_back)
+        return await self._writer.run(_give_pages_back, uses_reserve=True)
 
 
 def file_pages(conn: Connection) -> FilePages:

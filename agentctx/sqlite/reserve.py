@@ -1,0 +1,183 @@
+"""Space beside the database that is kept for removing things when the disk is full.
+
+To forget takes space first: the WAL gets the pages that were wiped, and only then can it be emptied. So a
+file holds some, which is given up in steps when there is no other, and filled again when there is. Until then
+nothing is saved: it would take what the next forget needs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from agentctx.errors import StorageFull
+from agentctx.sqlite.checkpoint import WalState
+from agentctx.sqlite.commit import Failed, Outcome, WriteFunction, commit_and_look
+from agentctx.sqlite.driver import Connection
+
+log = structlog.get_logger("agentctx.sqlite")
+
+RESERVE_NAME: Final = "agentctx.reserve"
+STEP_BYTES: Final = 4 * 1024 * 1024
+"""The largest entry takes 2.6 MiB of WAL to forget, one of a few hundred words half a MiB."""
+MARGIN_BYTES: Final = 1024 * 1024
+"""Left free when the file is filled: SQLite needs some to open the database."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReserveState:
+    """How much is kept, and how much should be; in bytes."""
+
+    kept: int | None
+    """None when the file was never made: there was no room for it yet."""
+    wanted: int
+
+    @property
+    def is_whole(self) -> bool:
+        return (self.kept or 0) >= self.wanted
+
+    @property
+    def is_spent(self) -> bool:
+        """Some of it was given up, so that nothing may be saved."""
+        return self.kept is not None and not self.is_whole
+
+
+def has_room(state: ReserveState, free: int) -> bool:
+    """Whether `free` bytes of the disk suffice to fill it."""
+    return free >= state.wanted - (state.kept or 0) + MARGIN_BYTES
+
+
+class Reserve:
+    """The file, of `wanted` bytes; 0 keeps none. All methods block, and may be called from any thread."""
+
+    def __init__(self, folder: Path, wanted: int) -> None:
+        self._path = folder / RESERVE_NAME
+        self._wanted = wanted
+        self._one_at_a_time = threading.Lock()
+        self._is_in_force = False
+
+    def state(self) -> ReserveState:
+        try:
+            return ReserveState(self._path.stat().st_size, self._wanted)
+        except OSError:
+            return ReserveState(None, self._wanted)
+
+    def fill(self) -> bool:
+        """Make the file as large as it should be, if there is room; returns whether it is."""
+        self._is_in_force = True
+        with self._one_at_a_time:
+            return self._fill()
+
+    def refuses_saves(self) -> bool:
+        """Whether some of it is spent, and there is no room to fill it.
+
+        Not before the first `fill`: a start has to write a little, too.
+        """
+        return self._is_in_force and self.state().is_spent and not self.fill()
+
+    def _fill(self) -> bool:
+        before = self.state()
+        if not self._wanted:
+            self._path.unlink(missing_ok=True)
+        if before.is_whole:
+            return True
+        try:
+            if not has_room(before, shutil.disk_usage(self._path.parent).free):
+                return False
+            self._allocate(before.kept or 0)
+        except OSError as error:
+            log.debug("reserve_not_made", reason=error.strerror)
+            return False
+        if before.is_spent:
+            log.info("reserve_filled", bytes=self._wanted)
+        return True
+
+    def give_up(self) -> bool:
+        """Give a step of it back to the disk; False when nothing is left."""
+        with self._one_at_a_time:
+            return self._give_up()
+
+    def _give_up(self) -> bool:
+        kept = self.state().kept
+        if not kept:
+            return False
+        left = max(0, kept - STEP_BYTES)
+        try:
+            os.truncate(self._path, left)
+        except OSError as error:
+            log.warning("reserve_not_given_up", reason=error.strerror)
+            return False
+        log.warning("reserve_given_up", reason="the disk is full", bytes=kept - left, left=left)
+        return True
+
+    def give_up_if_full(self) -> bool:
+        """Give up a step where the disk has no room even to open the database."""
+        with contextlib.suppress(OSError):
+            if shutil.disk_usage(self._path.parent).free < MARGIN_BYTES:
+                return self.give_up()
+        return False
+
+    def _allocate(self, before: int) -> None:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(self._path, flags, 0o600)
+        try:
+            os.posix_fallocate(descriptor, 0, self._wanted)
+        except OSError:
+            self._take_back(descriptor, before)
+            raise
+        finally:
+            os.close(descriptor)
+
+    def _take_back(self, descriptor: int, before: int) -> None:
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, before)
+            if not before:
+                self._path.unlink()
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A function that writes."""
+
+    function: WriteFunction[Any]
+    uses_reserve: bool = False
+    """Whether it removes something, and may spend the reserve."""
+
+
+def commit_within(
+    reserve: Reserve, connection: Connection, group: Sequence[Write]
+) -> tuple[list[Outcome], int, WalState | None]:
+    """As `commit_and_look`, with the reserve; only what may use it runs while some of it is spent."""
+    taken = list(range(len(group)))
+    outcomes: list[Outcome] = [Failed(_kept_for_removals()) for _ in group]
+    if reserve.refuses_saves():
+        taken = [number for number in taken if group[number].uses_reserve]
+    commits, wal = 0, None
+    while taken:
+        found, more, wal = commit_and_look(connection, [group[number].function for number in taken])
+        commits += more
+        for number, outcome in zip(taken, found, strict=True):
+            outcomes[number] = outcome
+        taken = [number for number in taken if group[number].uses_reserve and _is_full(outcomes[number])]
+        if taken and not reserve.give_up():
+            break
+    return outcomes, commits, wal
+
+
+def _is_full(outcome: Outcome) -> bool:
+    return isinstance(outcome, Failed) and isinstance(outcome.error, StorageFull)
+
+
+def _kept_for_removals() -> StorageFull:
+    return StorageFull(
+        "no space left for the database; what there is, is kept to forget with",
+        hint="Free disk space; saving resumes by itself. Forgetting goes on.",
+    )
