@@ -19,6 +19,7 @@ from agentctx.storage.sqlite.engine import DATABASE_NAME
 from agentctx.times import wall_clock
 from agentctx.wire import SearchRequest
 from tests import chroma_server
+from tests.ports import free_port
 from tests.running_core import ME, embedded, running_core, save
 from tests.storage.conformance import assert_sound
 
@@ -96,7 +97,7 @@ async def test_it_is_examined_without_a_daemon_as_well(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_goes_away_costs_meaning_and_nothing_else(tmp_path: Path) -> None:
-    port = chroma_server.free_port()
+    port = free_port()
     folder = tmp_path / "chroma"
     folder.mkdir()
     async with running_core(tmp_path / "data", FakeProvider(), settings=settings(port)) as core:

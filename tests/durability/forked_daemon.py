@@ -19,8 +19,8 @@ from typing import Any
 from agentctx import Client
 from tests.durability import sabotage
 
-READY_S = 30.0
-STOP_S = 30.0
+READY_S = 60.0
+STOP_S = 60.0
 _PRELOADED = [
     "agentctx.daemon.run",
     "agentctx.embedding_providers.fake",

@@ -13,8 +13,8 @@ from typing import Any
 
 from agentctx import Client
 
-READY_S = 30.0
-STOP_S = 20.0
+READY_S = 60.0
+STOP_S = 60.0
 
 
 class DaemonProcess:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.chroma_server import free_port
+from tests.ports import free_port
 
 PORT_IN_THE_DOCUMENTS = "18181"
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from agentctx.cli.wrap import variables
 from agentctx.wire import ProxyStatus
-from tests.chroma_server import free_port
 from tests.end_to_end.daemon_process import DaemonProcess
+from tests.ports import free_port
 
 SHOW = "import os, sys; print(os.environ['OPENAI_BASE_URL']); sys.exit(7)"
 

@@ -19,7 +19,7 @@ from agentctx.fake_provider import serving
 from agentctx.fake_provider.script import Seen
 from agentctx.fake_provider.serving import FakeProviderServer
 from agentctx.proxy.access import TOKEN_FILE
-from tests.chroma_server import free_port
+from tests.ports import free_port
 
 MEMORY = "The deploy window is on Tuesday at nine; Rosa has the key."
 QUESTION = "When is the deploy window?"

@@ -28,6 +28,7 @@ PERMISSIVE = {
     "Zlib",
 }
 PTH_ALLOWED = {
+    "a1_coverage.pth": "coverage, for processes whose environment asks to be measured",
     "_editable_impl_agentctx_daemon.pth": "the folder of this very project",
     "distutils-precedence.pth": "setuptools, which venv may bring",
 }

@@ -16,7 +16,7 @@ from agentctx.errors import InvalidInput, StorageClosed, StorageFailed
 from agentctx.vector_stores.chroma import ChromaVectorStore
 from agentctx.vector_stores.chroma_client import close, collection_name, parse_url
 from agentctx.vector_stores.chroma_rows import RowVanishing, hit_of
-from tests import chroma_server
+from tests.ports import free_port
 from tests.vector_stores.conformance import (
     DIMENSION,
     EAST,
@@ -148,7 +148,7 @@ class TestOpening:
                 await ChromaVectorStore.open(client=client, chroma_collection="by-l2")
 
     async def test_a_server_that_is_not_there(self) -> None:
-        port = chroma_server.free_port()
+        port = free_port()
         with pytest.raises(StorageFailed) as caught:
             await ChromaVectorStore.open(url=f"http://127.0.0.1:{port}", headers={"x-token": "s3cret"})
         assert "running" in caught.value.hint

@@ -15,6 +15,7 @@ from agentctx.errors import InvalidInput, StorageClosed, StorageFailed
 from agentctx.vector_stores.chroma_spaces import ROWS_A_REQUEST, ChromaSpaces
 from agentctx.vector_stores.outside import ChunkVector, OutsideVectors
 from tests import chroma_server
+from tests.ports import free_port
 
 SPACE = 7
 QUERY = np.array([1, 0, 0, 0], np.float32)
@@ -162,7 +163,7 @@ async def test_an_empty_space_answers(spaces: OutsideVectors) -> None:
 
 
 async def test_a_server_that_is_not_there_fails_and_may_come_back(tmp_path: Path) -> None:
-    port = chroma_server.free_port()
+    port = free_port()
     spaces = await ChromaSpaces.open(prefix="late-", url=f"http://127.0.0.1:{port}")
     try:
         with pytest.raises(StorageFailed):
