@@ -75,6 +75,7 @@ class Disk:
 
     name = "disk"
     unit = "faults of the disk"
+    smoke_n = 2
     ci_n = 12
     torture_n = 2_120
 

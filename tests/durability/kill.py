@@ -123,6 +123,7 @@ class Rounds:
 class KillSuite:
     name = "kill"
     unit = "kills"
+    smoke_n = 3
     ci_n = 50
     torture_n = 10_000
 

@@ -29,7 +29,7 @@ class Suite(Protocol):
 
     name: str
     unit: str  # what N counts: "kills", "crash states"
-    ci_n: int  # the short tier, and one slice of the long one
+    ci_n: int  # the tier of `make test-all`, and one slice of the long one
     torture_n: int
 
     def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
@@ -52,19 +52,9 @@ def report(suite: Suite, seed: int, outcome: Outcome) -> str:
     return "\n".join(lines)
 
 
-def expect_none(suite: Suite, seed: int, folder: Path) -> None:
-    """The test of a suite: its short tier finds nothing."""
-    outcome = suite.run(suite.ci_n, seed=seed, folder=folder)
-    say(report(suite, seed, outcome))
-    assert not outcome.violations, report(suite, seed, outcome)
-    assert outcome.n >= suite.ci_n
-
-
-def expect_violations(suite: Suite, seed: int, folder: Path) -> None:
-    """The test of the test: a broken build does not get through."""
-    outcome = suite.control(seed=seed, folder=folder)
-    say(report(suite, seed, outcome))
-    assert outcome.violations, f"{suite.name} does not notice a broken build (seed {seed})"
+def smoke_n(suite: Suite) -> int:
+    """How often `make test` tries: `suite.smoke_n`, or a twentieth of the short tier."""
+    return int(getattr(suite, "smoke_n", max(1, suite.ci_n // 20)))
 
 
 def say(line: str) -> None:

@@ -13,27 +13,12 @@ import pytest
 from agentctx import Client
 from agentctx.errors import StorageFull
 from agentctx.sqlite.reserve import Reserve
-from tests.durability.disk import SUITE, faults
+from tests.durability.disk import faults
 from tests.durability.forked_daemon import ForkedDaemon
 from tests.durability.inspection import inspect
-from tests.durability.powercut_recording import strace_is_missing
-from tests.durability.suite import expect_none, expect_violations
 
-SEED = 1
 MOST_TRIES = 10_000
 LEFT_BYTES = 512 * 1024
-MISSING = strace_is_missing()
-needs_strace = pytest.mark.skipif(bool(MISSING), reason=f"NO FAILING DISK WAS TESTED: {MISSING}")
-
-
-@needs_strace
-def test_a_failing_disk_loses_nothing_and_service_resumes(tmp_path: Path) -> None:
-    expect_none(SUITE, SEED, tmp_path)
-
-
-@needs_strace
-def test_a_broken_build_is_noticed(tmp_path: Path) -> None:
-    expect_violations(SUITE, SEED, tmp_path)
 
 
 def test_the_faults_are_of_every_kind() -> None:

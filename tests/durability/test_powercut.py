@@ -1,28 +1,10 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 
-import pytest
-
-from tests.durability.powercut import SUITE, Seen, broken
-from tests.durability.powercut_recording import Recording, Request, Step, strace_is_missing
+from tests.durability.powercut import Seen, broken
+from tests.durability.powercut_recording import Recording, Request, Step
 from tests.durability.powercut_states import SECTOR, after, states, torn
-from tests.durability.suite import expect_none, expect_violations
-
-SEED = 1
-MISSING = strace_is_missing()
-needs_strace = pytest.mark.skipif(bool(MISSING), reason=f"NO POWER CUT WAS TESTED: {MISSING}")
-
-
-@needs_strace
-def test_no_power_cut_loses_anything(tmp_path: Path) -> None:
-    expect_none(SUITE, SEED, tmp_path)
-
-
-@needs_strace
-def test_a_build_without_syncs_is_noticed(tmp_path: Path) -> None:
-    expect_violations(SUITE, SEED, tmp_path)
 
 
 def found(*steps: Step) -> list[tuple[dict[str, bytes], frozenset[int]]]:
