@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
 
 from agentctx.errors import InvalidInput
+
+Clock: TypeAlias = Callable[[], int]
+"""Milliseconds since the epoch."""
 
 _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _DURATION = re.compile(r"([0-9]{1,9})([smhdw])")

@@ -32,7 +32,7 @@ MARKS: Final = {
 }
 """The mark of a file or folder. What has one takes longest, so it starts first."""
 ONE_CHROMA_SERVER: Final = (
-    "tests/daemon/test_storage.py",
+    "tests/storage/test_opening.py",
     "tests/vector_stores/test_chroma.py",
     "tests/vector_stores/test_chroma_spaces.py",
 )

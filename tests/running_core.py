@@ -13,9 +13,8 @@ from agentctx.config.schema import Settings
 from agentctx.daemon.build import Core, Places, open_core
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.errors import AgentctxError
-from agentctx.server.service import Peer
-from agentctx.storage.records import Clock
-from agentctx.times import wall_clock
+from agentctx.service.base import Peer
+from agentctx.times import Clock, wall_clock
 from agentctx.wire import SaveRequest, SaveResult
 
 ME = Peer(pid=os.getpid(), uid=os.getuid(), gid=os.getgid())

@@ -106,8 +106,8 @@ def _of_daemon(ctx: typer.Context, head: str | None) -> AuditVerdict:
 
 
 def _of_file(database: Path, head: str | None) -> AuditVerdict:
-    from agentctx.daemon.audited import noted_head
-    from agentctx.server.views import audit_verdict
+    from agentctx.service.audited import noted_head
+    from agentctx.service.views import audit_verdict
     from agentctx.storage.sqlite.audit_engine import verify_file
 
     return audit_verdict(verify_file(database, noted_head(head)))

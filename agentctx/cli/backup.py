@@ -69,7 +69,7 @@ def _by_daemon(ctx: typer.Context, target: Path | None, config: Path | None) -> 
 def _offline(target: Path | None, config: Path | None, data_dir: Path | None) -> BackupReply:
     from agentctx.config.load import load_settings
     from agentctx.daemon.build import Places
-    from agentctx.daemon.lock import acquire_lock, data_lock_path
+    from agentctx.host.lock import acquire_lock, data_lock_path
 
     settings = load_settings(config, {"data_dir": data_dir})
     places = Places.of(settings)
@@ -83,7 +83,7 @@ def _offline(target: Path | None, config: Path | None, data_dir: Path | None) ->
 
 
 def _written(settings: Settings, database: Path, target: Path | None) -> BackupReply:
-    from agentctx.daemon.backup import (
+    from agentctx.service.backup import (
         Made,
         backup_reply,
         folder_of,

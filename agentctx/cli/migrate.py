@@ -75,7 +75,7 @@ def apply(data_dir: Path, database: Path) -> MigrateReport:
         AlreadyRunning: a daemon has the data; its pid is in the message.
         SchemaTooNew, StorageFailed: as `migrate_database`.
     """
-    from agentctx.daemon.lock import acquire_lock, data_lock_path
+    from agentctx.host.lock import acquire_lock, data_lock_path
     from agentctx.sqlite.migrate import (
         backup_before_migration,
         load_migrations,

@@ -80,7 +80,7 @@ def report_rows(report: RestoreReport) -> Iterator[tuple[str, ...]]:
 def _restored(file: Path, config: Path | None, data_dir: Path | None, *, dry_run: bool) -> RestoreReport:
     from agentctx.config.load import load_settings
     from agentctx.daemon.build import Places
-    from agentctx.daemon.lock import acquire_lock, data_lock_path
+    from agentctx.host.lock import acquire_lock, data_lock_path
     from agentctx.storage.sqlite.audit_engine import record_restore
     from agentctx.storage.sqlite.restore import restore_database
     from agentctx.times import wall_clock

@@ -23,7 +23,7 @@ def serve(
     # Nearly all that is made until the daemon is ready stays. It turns the collector on then.
     gc.disable()
     try:
-        from agentctx.daemon.lean_imports import import_structlog
+        from agentctx.host.lean_imports import import_structlog
 
         import_structlog()
         from agentctx.daemon.run import serve as run_daemon

@@ -18,7 +18,7 @@ from agentctx.cli.output import note, put, put_json
 from agentctx.errors import AccessDenied, AgentctxError, Conflict, InvalidInput
 
 if TYPE_CHECKING:
-    from agentctx.daemon.unit_files import UnitFile
+    from agentctx.host.unit_files import UnitFile
 
 app = typer.Typer(no_args_is_help=True, help="Have systemd run the daemon.")
 
@@ -85,7 +85,7 @@ def install(
     as_json: AsJson = False,
 ) -> None:
     """Install the units for this agentctx and start it. Again after an update; edited files are left."""
-    from agentctx.daemon.unit_files import Program, check_visible, is_ours, no_network_path, read_unit
+    from agentctx.host.unit_files import Program, check_visible, is_ours, no_network_path, read_unit
 
     if not user:
         check_visible(Program.this())
@@ -172,7 +172,7 @@ def status(user: ForUser = False, root: Root = None, as_json: AsJson = False) ->
 
 
 def _files(*, user: bool, network: bool | None, root: Path | None) -> list[UnitFile]:
-    from agentctx.daemon.unit_files import Program, no_network_path, system_files, user_files
+    from agentctx.host.unit_files import Program, no_network_path, system_files, user_files
 
     if user:
         if root is not None or network is not None:
@@ -186,7 +186,7 @@ def _files(*, user: bool, network: bool | None, root: Path | None) -> list[UnitF
 
 
 def _states(files: Sequence[UnitFile]) -> dict[Path, str]:
-    from agentctx.daemon.unit_files import read_unit, state_of
+    from agentctx.host.unit_files import read_unit, state_of
 
     return {file.path: state_of(file, read_unit(file.path)) for file in files}
 
@@ -283,7 +283,7 @@ def _write(file: UnitFile, state: str) -> None:
 
 
 def _make_credentials(root: Path) -> None:
-    from agentctx.daemon.unit_files import CREDENTIALS
+    from agentctx.host.unit_files import CREDENTIALS
 
     folder = root / CREDENTIALS
     with _as_root(folder):

@@ -95,6 +95,9 @@ class InjectionSettings(Section):
     )
 
 
+TOKEN_FILE = "proxy-token"  # noqa: S105 - the name of a file
+
+
 class ProxySettings(Section):
     """LLM calls passed on with their context."""
 
@@ -144,6 +147,10 @@ class ProxySettings(Section):
         if url and not url.startswith(("http://", "https://")):
             raise ValueError("an address begins with http:// or https://")
         return url.rstrip("/")
+
+    def token_path(self, data_dir: Path) -> Path:
+        """Where the token of the TCP port is."""
+        return self.tcp_token_file or data_dir / TOKEN_FILE
 
 
 class CollectionSettings(Section):

@@ -10,14 +10,9 @@ from pathlib import Path
 from agentctx.config.embedding import RerankSettings
 from agentctx.config.paths import default_data_dir, default_socket
 from agentctx.config.schema import Settings
-from agentctx.daemon.audit import AuditTrail
 from agentctx.daemon.models import open_lanes, open_models
-from agentctx.daemon.parts import Parts
-from agentctx.daemon.receipts import ReceiptLog
 from agentctx.daemon.service import DaemonService
-from agentctx.daemon.storage import open_storage
 from agentctx.daemon.telemetry import Listeners, open_telemetry
-from agentctx.daemon.trust import Settler
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.embedding_queue.lanes import Lanes
 from agentctx.embedding_queue.space_keeper import SpaceKeeper
@@ -29,12 +24,16 @@ from agentctx.redaction.redactor import Redactor, create_redactor
 from agentctx.rerankers.base import Reranker
 from agentctx.rerankers.registry import create_reranker
 from agentctx.screening.screener import create_screener
-from agentctx.storage.records import Clock
+from agentctx.service.audit import AuditTrail
+from agentctx.service.parts import Parts
+from agentctx.service.receipts import ReceiptLog
+from agentctx.service.trust import Settler
+from agentctx.storage.opening import open_storage
 from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
 from agentctx.storage.sqlite.vector_copies import MEBIBYTE
 from agentctx.stores.registry import Stores
 from agentctx.telemetry.base import Telemetry
-from agentctx.times import wall_clock
+from agentctx.times import Clock, wall_clock
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from agentctx.embedding_queue.lanes import Lanes
 from agentctx.embedding_queue.timing import LoopTimer
 from agentctx.errors import ConfigInvalid, UnknownProvider
 from agentctx.storage.base import Storage
-from agentctx.storage.records import Clock
 from agentctx.telemetry.base import Telemetry
+from agentctx.times import Clock
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,20 +21,20 @@ from agentctx.access.control import AccessControl, default_owners
 from agentctx.access.quotas import Quotas
 from agentctx.config.load import load_settings
 from agentctx.config.schema import LogSettings, Settings
-from agentctx.daemon.backup import FOLDER_NAME
 from agentctx.daemon.build import Core, Places, open_core
 from agentctx.daemon.database_keeper import DatabaseKeeper, expect_database
 from agentctx.daemon.health import Health
-from agentctx.daemon.lean_imports import hidden
-from agentctx.daemon.lock import acquire_lock, data_lock_path, socket_lock_path
-from agentctx.daemon.logs import configure_logging
-from agentctx.daemon.private_files import close_to_others
-from agentctx.daemon.process_memory import give_back_what_is_freed, keep_private
-from agentctx.daemon.proxy import bind_loopback, on_loopback, open_proxy
 from agentctx.daemon.reload import Reloader
-from agentctx.daemon.socket_keeper import SocketKeeper
-from agentctx.daemon.start_record import StartRecorder, recorded_start
-from agentctx.daemon.systemd import (
+from agentctx.embedding_queue.maintenance import keep_tidy, maintain, resume_rebuild
+from agentctx.errors import AgentctxError, ConfigInvalid, DatabaseMissing, SchemaTooNew, UnknownProvider
+from agentctx.host.lean_imports import hidden
+from agentctx.host.lock import acquire_lock, data_lock_path, socket_lock_path
+from agentctx.host.logs import configure_logging
+from agentctx.host.private_files import close_to_others
+from agentctx.host.process_memory import give_back_what_is_freed, keep_private
+from agentctx.host.socket_keeper import SocketKeeper
+from agentctx.host.start_record import StartRecorder, recorded_start
+from agentctx.host.systemd import (
     GivenSocket,
     Patience,
     Systemd,
@@ -42,13 +42,13 @@ from agentctx.daemon.systemd import (
     socket_path,
     take_from_environment,
 )
-from agentctx.embedding_queue.maintenance import keep_tidy, maintain, resume_rebuild
-from agentctx.errors import AgentctxError, ConfigInvalid, DatabaseMissing, SchemaTooNew, UnknownProvider
+from agentctx.proxy.serving import bind_loopback, on_loopback, open_proxy
 from agentctx.server.app import create_app
-from agentctx.server.guard import GuardedService
 from agentctx.server.http_server import HttpServer
 from agentctx.server.quota_gate import QuotaGate
 from agentctx.server.request_context import RequestContext
+from agentctx.service.backup import FOLDER_NAME
+from agentctx.service.guard import GuardedService
 from agentctx.telemetry.base import Telemetry
 from agentctx.telemetry.loop_lag import watch_loop
 
@@ -131,7 +131,7 @@ async def run(
         access = AccessControl(settings.access)
         guarded = GuardedService(core.service, access, core.namespace_of)
         proxy = await stack.enter_async_context(
-            open_proxy(settings, core.service, guarded, access, core.telemetry)
+            open_proxy(settings, guarded, access, core.telemetry, tell_erased=core.storage.tell_erased)
         )
         quotas = Quotas(
             settings.quotas,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from agentctx.daemon.audited import Audited
-from agentctx.daemon.doctor import Doctor
-from agentctx.daemon.forgetting import Forgetting
-from agentctx.daemon.metrics import Metrics
+from agentctx.doctor.examiner import Doctor
+from agentctx.service.audited import Audited
+from agentctx.service.forgetting import Forgetting
+from agentctx.service.metrics import Metrics
 
 
 class DaemonService(Audited, Forgetting, Metrics, Doctor):
-    """Implements `server.service.Service`."""
+    """Implements `service.base.Service`."""

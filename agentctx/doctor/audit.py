@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from agentctx.doctor.check import SCAN_S, Check, Finding, failed, passed
-from agentctx.doctor.wording import counted, listed
 from agentctx.storage.audit import Fault, Verdict
 from agentctx.storage.base import Storage
+from agentctx.wording import counted, listed
 
 _SHOWN = 3
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from agentctx.config.schema import BackupSettings
 from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
-from agentctx.doctor.wording import age, counted, size
 from agentctx.storage.backups import Backup, BackupRecord, read_record
-from agentctx.storage.records import Clock
+from agentctx.times import Clock
+from agentctx.wording import age, counted, size
 
 LATE = 2.0
 """Intervals after which a backup that does not come is told of."""

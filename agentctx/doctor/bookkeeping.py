@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agentctx.doctor.check import SCAN_S, Check, Finding, failed, passed, warned
-from agentctx.doctor.wording import counted, listed
 from agentctx.storage.base import Storage
 from agentctx.storage.bookkeeping import Bookkeeping
-from agentctx.storage.records import Clock
-from agentctx.times import format_time
+from agentctx.times import Clock, format_time
+from agentctx.wording import counted, listed
 
 RECENT_MS = 7 * 86_400_000
 """What a start mended is shown for so long."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
-from agentctx.doctor.wording import counted, listed
+from agentctx.wording import counted, listed
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600

@@ -11,11 +11,12 @@ from agentctx.doctor.bookkeeping import bookkeeping_check
 from agentctx.doctor.check import SCAN_S, Check, Finding, blocking, failed, passed, skipped, warned
 from agentctx.doctor.scrub import LookAgain, scrub_check
 from agentctx.doctor.slots import slots_check
-from agentctx.doctor.wording import counted, listed, size
 from agentctx.sqlite.migrate import SchemaState, check_schema
 from agentctx.storage.base import Storage
 from agentctx.storage.care import FileRepair
-from agentctx.storage.records import Census, Clock, SpaceFault
+from agentctx.storage.records import Census, SpaceFault
+from agentctx.times import Clock
+from agentctx.wording import counted, listed, size
 
 MUCH_WAL = 64 * 1024 * 1024
 """To so much the writer cuts the WAL when it is empty: more is there while something keeps it from that."""

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
 from agentctx.doctor.last_start import RECORD_NAME, read_record
-from agentctx.doctor.wording import counted, listed
 from agentctx.errors import DatabaseMissing
 from agentctx.sqlite.rescue import RESCUED
+from agentctx.wording import counted, listed
 
 _MOVED = ".moved"
 

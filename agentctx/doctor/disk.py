@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
-from agentctx.doctor.wording import size
 from agentctx.sqlite.reserve import Reserve, ReserveState
+from agentctx.wording import size
 
 LEAST_FREE = 64 * 1024 * 1024
 """Below it the daemon soon cannot even empty its WAL."""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Sequence
+from typing import Final
 
 from agentctx.doctor.check import SCAN_S, Check, Finding, failed, passed
-from agentctx.doctor.wording import counted, listed
+from agentctx.service.fingerprints import InForce, left_behind, wrong_models
 from agentctx.storage.base import Storage
 from agentctx.storage.proofs import SpaceVectors
-from agentctx.storage.records import SpaceState
-
-InForce: TypeAlias = Mapping[int, Mapping[str, str | int]]
-"""The fingerprint of each running model, by the space that it fills."""
+from agentctx.wording import counted, listed
 
 _AGAIN: Final = "Restart the daemon: it compares again, and embeds anew what is not of the configured model."
 
@@ -52,27 +49,3 @@ def judge_fingerprints(found: Sequence[SpaceVectors], in_force: InForce | None) 
         hint="Run `agentctx doctor --fix`, which removes them; nothing searches them.",
         fixable=True,
     )
-
-
-def left_behind(found: Sequence[SpaceVectors]) -> list[str]:
-    """Vectors that should have gone with their space."""
-    return [
-        f"space {each.space} is {'not there' if each.state is None else 'retired'}, "
-        f"{counted(each.vectors, 'vector')} of it"
-        for each in found
-        if each.vectors and each.state in {None, SpaceState.RETIRED}
-    ]
-
-
-def wrong_models(found: Sequence[SpaceVectors], in_force: InForce) -> list[str]:
-    """Where the spaces that are owed every save, or their fingerprints, are not those of the models."""
-    known = {each.space: each for each in found}
-    enabled = {each.space for each in found if each.enabled}
-    unfilled = sorted(enabled - set(in_force))
-    wrong = [f"space {space} is owed saves, but no model fills it" for space in unfilled]
-    for space, fingerprint in sorted(in_force.items()):
-        if space not in enabled:
-            wrong.append(f"space {space} is filled by a model, but no save is owed to it")
-        elif dict(known[space].fingerprint) != dict(fingerprint):
-            wrong.append(f"space {space} has the fingerprint of another model than the one that fills it")
-    return wrong

@@ -16,7 +16,7 @@ from agentctx.doctor.running import Running, running_checks
 from agentctx.doctor.scrub import LookAgain
 from agentctx.doctor.space import space_checks
 from agentctx.doctor.spending import spending_check
-from agentctx.storage.records import Clock
+from agentctx.times import Clock
 
 
 def _nobody() -> None:

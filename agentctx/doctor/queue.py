@@ -10,10 +10,11 @@ from agentctx.config.embedding import QueueSettings
 from agentctx.doctor.check import Check, Finding, passed, warned
 from agentctx.doctor.database import Opened, skipping
 from agentctx.doctor.scrub import LookAgain
-from agentctx.doctor.wording import age, counted
 from agentctx.embedding_queue.retry import LONGEST_PAUSE_S
 from agentctx.storage.base import Storage
-from agentctx.storage.records import BuriedRow, Clock, QueueDepth
+from agentctx.storage.records import BuriedRow, QueueDepth
+from agentctx.times import Clock
+from agentctx.wording import age, counted
 
 OLD_MS = 15 * 60_000
 """A job that is older than this has met trouble, or a great many before it."""

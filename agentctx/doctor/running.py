@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from agentctx.doctor.check import Check, Finding, failed, passed, skipped, warned
-from agentctx.doctor.fingerprints import InForce
 from agentctx.errors import StorageFailed
+from agentctx.service.fingerprints import InForce
 from agentctx.telemetry.loop_lag import LoopLag
 
 LATE_S: Final = 0.1

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from agentctx.doctor.check import SCAN_S, Check, Finding, failed, passed
-from agentctx.doctor.wording import counted, listed
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Damage, ScrubState
 from agentctx.times import format_time
+from agentctx.wording import counted, listed
 
 _SHOWN = 10
 

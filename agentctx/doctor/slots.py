@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from agentctx.doctor.check import SCAN_S, Check, Finding, passed, warned
-from agentctx.doctor.wording import counted
 from agentctx.storage.base import Storage
 from agentctx.vector_stores.vec0_slots import SlotCount
+from agentctx.wording import counted
 
 MANY_DEAD: Final = 0.3
 """The daemon packs from a quarter on: more is left only where it does not get to it."""

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from agentctx.doctor.check import Check, Finding, failed, passed, skipped, warned
 from agentctx.doctor.database import Opened, skipping
-from agentctx.doctor.fingerprints import InForce, fingerprint_check
+from agentctx.doctor.fingerprints import fingerprint_check
 from agentctx.doctor.provider import OFF, Embedding, Probe
 from agentctx.doctor.self_retrieval import self_retrieval_check
 from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_queue.space_keeper import CANARY_COSINE, canary_cosine, space_fingerprint
+from agentctx.service.fingerprints import InForce
 from agentctx.storage.records import Space, SpaceState
 
 _RENEW = (

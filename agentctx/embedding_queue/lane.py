@@ -15,8 +15,9 @@ from agentctx.embedding_queue.space_keeper import Permit, SpaceKeeper, space_fin
 from agentctx.embedding_queue.timing import Timer
 from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.storage.base import Storage
-from agentctx.storage.records import Clock, Job
+from agentctx.storage.records import Job
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
+from agentctx.times import Clock
 
 
 class Lane:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from agentctx.storage.records import Clock
+from agentctx.times import Clock
 
 
 class Alarm(Protocol):

@@ -24,8 +24,9 @@ from agentctx.embedding_queue.table import GaveUp, JobTable
 from agentctx.embedding_queue.timing import LoopTimer, Timer
 from agentctx.errors import StorageFailed
 from agentctx.storage.jobs import JobStorage
-from agentctx.storage.records import Clock, Job
+from agentctx.storage.records import Job
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
+from agentctx.times import Clock
 
 log = structlog.get_logger("agentctx.embedding_queue")
 

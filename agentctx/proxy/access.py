@@ -11,13 +11,11 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agentctx.config.schema import ProxySettings
 from agentctx.errors import AccessDenied, ConfigInvalid
 from agentctx.model_adapters.scope import NAMESPACE_HEADER
 from agentctx.proxy.vendors import Headers
 
 TOKEN_HEADER: Final = "X-Agentctx-Token"  # noqa: S105 - the name of a header
-TOKEN_FILE: Final = "proxy-token"  # noqa: S105 - the name of a file
 TOKEN_PATH: Final = b"/t/"
 """What a target with the token in it begins with: `/t/TOKEN/proxy/…`."""
 _KEY_HEADERS: Final = (b"authorization", b"x-api-key", b"x-goog-api-key")
@@ -139,11 +137,6 @@ def with_namespace(headers: Headers, namespaces: Sequence[str]) -> list[tuple[by
 def chosen_namespaces(headers: Headers) -> list[str]:
     """Every namespace that the headers name; an empty name chooses none."""
     return [value.decode("latin-1").strip() for name, value in headers if name.lower() == _NAMESPACE_NAME]
-
-
-def token_file(settings: ProxySettings, data_dir: Path) -> Path:
-    """Where the token of the port is."""
-    return settings.tcp_token_file or data_dir / TOKEN_FILE
 
 
 def read_token(path: Path) -> str:

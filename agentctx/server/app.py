@@ -27,10 +27,10 @@ from agentctx.server.probes import ProbeRoutes
 from agentctx.server.reembed import ReembedRoutes
 from agentctx.server.request_context import RequestContext
 from agentctx.server.search import SearchRoutes
-from agentctx.server.service import Service
 from agentctx.server.strict_route import StrictRoute
 from agentctx.server.transfer import TransferRoutes
 from agentctx.server.trust import TrustRoutes
+from agentctx.service.base import Service
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 
 _NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}

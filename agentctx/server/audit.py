@@ -8,7 +8,7 @@ from fastapi import Body, FastAPI, Query, Request
 
 from agentctx.server.errors import documented
 from agentctx.server.peer import request_peer
-from agentctx.server.service import Service
+from agentctx.service.base import Service
 from agentctx.storage.audit import AuditQuery
 from agentctx.wire import API_PREFIX, AuditPage, AuditVerdict, AuditVerifyRequest
 

@@ -8,7 +8,7 @@ from fastapi import FastAPI, Query, Request
 
 from agentctx.server.errors import documented
 from agentctx.server.peer import request_peer
-from agentctx.server.service import Examination, Service
+from agentctx.service.base import Examination, Service
 from agentctx.wire import API_PREFIX, DoctorReply
 
 Only = Annotated[list[str] | None, Query(description="Only these checks or groups. Default: all.")]

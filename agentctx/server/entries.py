@@ -11,7 +11,7 @@ from agentctx.config.schema import LimitSettings
 from agentctx.errors import AgentctxError, TooLarge
 from agentctx.server.errors import documented, error_reply
 from agentctx.server.peer import request_peer
-from agentctx.server.service import Listing, Service
+from agentctx.service.base import Listing, Service
 from agentctx.wire import (
     API_PREFIX,
     DEFAULT_NAMESPACE,

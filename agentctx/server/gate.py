@@ -14,7 +14,7 @@ from agentctx.access.grants import NOTHING, Rights
 from agentctx.access.policy import OPERATIONS, PATHS, PROBES, Policy
 from agentctx.errors import AccessDenied, AgentctxError
 from agentctx.server.request_context import VersionTelling
-from agentctx.server.service import Peer
+from agentctx.service.base import Peer
 
 POLICY_FIELD: Final = "x-agentctx-policy"
 """Of an operation in the OpenAPI document."""
@@ -92,7 +92,7 @@ def _policy_of(route: BaseRoute) -> Policy:
     if policy is None:
         raise RouteWithoutPolicy(
             f"the route {name!r} has no policy",
-            hint=f"Add {name!r} to {where} in agentctx/access/policy.py, ask for it in server/guard.py, and "
+            hint=f"Add {name!r} to {where} in agentctx/access/policy.py, ask for it in service/guard.py, and "
             "give it a row in tests/access/requests.py.",
         )
     return policy

@@ -9,7 +9,7 @@ from starlette.convertors import StringConvertor, register_url_convertor
 
 from agentctx.server.errors import documented
 from agentctx.server.peer import request_peer
-from agentctx.server.service import Service
+from agentctx.service.base import Service
 from agentctx.wire import API_PREFIX, ExplainReply, ExplainRequest, InjectionList, InjectionView
 
 DEFAULT_LIST = 20

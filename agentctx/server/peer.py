@@ -10,7 +10,7 @@ import sys
 from starlette.requests import Request
 
 from agentctx.errors import RequestFailed
-from agentctx.server.service import Peer
+from agentctx.service.base import Peer
 
 _UCRED = struct.Struct("3i")
 """Linux `struct ucred`: pid, uid, gid."""

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from agentctx.errors import Unavailable
 from agentctx.server.errors import error_response
-from agentctx.server.service import Service
+from agentctx.service.base import Service
 
 _OK = b'{"status":"ok"}'
 _OK_HEADERS = [(b"content-length", b"%d" % len(_OK)), (b"content-type", b"application/json")]

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agentctx.access.control import AccessControl
 from agentctx.access.quotas import Quotas, Usage
-from agentctx.server.service import Peer
+from agentctx.service.base import Peer
 
 UsageOf = Callable[[int], Awaitable[Usage]]
 """What the user with a uid has."""

@@ -10,7 +10,7 @@ from typing import Any, cast
 from agentctx.config.schema import Settings
 from agentctx.server.app import create_app
 from agentctx.server.gate import POLICY_FIELD
-from agentctx.server.service import Service
+from agentctx.service.base import Service
 
 _HEAD = """# HTTP reference
 

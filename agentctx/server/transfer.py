@@ -10,7 +10,7 @@ from agentctx.config.schema import LimitSettings
 from agentctx.errors import AgentctxError, TooLarge
 from agentctx.server.errors import documented, error_reply
 from agentctx.server.peer import request_peer
-from agentctx.server.service import Service
+from agentctx.service.base import Service
 from agentctx.storage.transfer import Selection
 from agentctx.times import parse_time, wall_clock
 from agentctx.wire import API_PREFIX, ExportReply, ImportRequest, SaveManyReply

@@ -8,7 +8,7 @@ from fastapi import Body, FastAPI, Path, Request
 
 from agentctx.server.errors import documented
 from agentctx.server.peer import request_peer
-from agentctx.server.service import Service
+from agentctx.service.base import Service
 from agentctx.wire import API_PREFIX, ReleaseReply, RevokeReply, RevokeRequest
 
 

@@ -14,9 +14,6 @@ from agentctx.chunking.base import Span
 from agentctx.embedding_providers.base import Vectors
 from agentctx.wire import Location, Origin, Trust
 
-Clock: TypeAlias = Callable[[], int]
-"""Milliseconds since the epoch."""
-
 TRUST_ORDER: tuple[Trust, ...] = ("external", "agent", "operator")
 """From the least to the most. Nothing can raise the trust of an entry."""
 

@@ -18,22 +18,12 @@ from agentctx.errors import InvalidInput, NotFound, SecretRefused, StorageCorrup
 from agentctx.redaction.redactor import Redactor, no_redaction
 from agentctx.screening.screener import Screener, no_screening
 from agentctx.storage.base import Storage
-from agentctx.storage.records import (
-    Change,
-    Clock,
-    Draft,
-    Entry,
-    Filter,
-    IdempotencyKey,
-    Job,
-    Revision,
-    Saved,
-)
+from agentctx.storage.records import Change, Draft, Entry, Filter, IdempotencyKey, Job, Revision, Saved
 from agentctx.stores.bodies import Body, Kind
 from agentctx.stores.drafts import counted, defaults, header, labels, revised_draft, screened, without_cleared
 from agentctx.stores.fields import Envelope, check
 from agentctx.stores.redaction import redact_fields, redact_name
-from agentctx.times import parse_duration
+from agentctx.times import Clock, parse_duration
 from agentctx.wire import DEFAULT_NAMESPACE, Origin, Trust
 
 log = structlog.get_logger("agentctx.stores")

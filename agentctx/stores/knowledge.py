@@ -9,10 +9,11 @@ from agentctx.config.schema import LimitSettings
 from agentctx.redaction.redactor import Redactor, no_redaction
 from agentctx.screening.screener import Screener, no_screening
 from agentctx.storage.base import Storage
-from agentctx.storage.records import Clock, Entry
+from agentctx.storage.records import Entry
 from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext, StoreResult
 from agentctx.stores.bodies import KINDS
 from agentctx.stores.fields import KnowledgeCategory
+from agentctx.times import Clock
 from agentctx.wire import DEFAULT_NAMESPACE
 
 

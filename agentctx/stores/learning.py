@@ -10,11 +10,12 @@ from agentctx.config.schema import LimitSettings
 from agentctx.redaction.redactor import Redactor, no_redaction
 from agentctx.screening.screener import Screener, no_screening
 from agentctx.storage.base import Storage
-from agentctx.storage.records import Clock, Draft, Entry, Revision, Saved
+from agentctx.storage.records import Draft, Entry, Revision, Saved
 from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext, StoreResult
 from agentctx.stores.bodies import KINDS, NEW_COUNTS
 from agentctx.stores.drafts import revised_draft
 from agentctx.stores.fields import LearningCategory, LearningFields
+from agentctx.times import Clock
 
 _KIND = KINDS["learning"]
 

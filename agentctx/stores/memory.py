@@ -10,9 +10,9 @@ from agentctx.config.schema import LimitSettings
 from agentctx.redaction.redactor import Redactor, no_redaction
 from agentctx.screening.screener import Screener, no_screening
 from agentctx.storage.base import Storage
-from agentctx.storage.records import Clock
 from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext, StoreResult
 from agentctx.stores.bodies import KINDS
+from agentctx.times import Clock
 
 
 class MemoryStore(EntryStore):

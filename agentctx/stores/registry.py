@@ -10,10 +10,11 @@ from agentctx.errors import UnknownCollection
 from agentctx.redaction.redactor import Redactor, no_redaction
 from agentctx.screening.screener import Screener, no_screening
 from agentctx.storage.base import Storage
-from agentctx.storage.records import Clock, Revision
+from agentctx.storage.records import Revision
 from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext, StoreResult
 from agentctx.stores.bodies import CUSTOM_KIND, KINDS
 from agentctx.stores.learning import LearningStore, happened_again
+from agentctx.times import Clock
 
 _REVISIONS: Mapping[str, Revision] = {"learning": happened_again}
 

@@ -28,8 +28,8 @@ from agentctx.daemon.build import Core
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.errors import AgentctxError
 from agentctx.server.app import create_app
-from agentctx.server.guard import GuardedService
-from agentctx.server.service import Peer, Service
+from agentctx.service.base import Peer, Service
+from agentctx.service.guard import GuardedService
 from agentctx.wire import ContextRequest, SaveRequest
 from tests.access.peers import access_control, client_of, grant
 from tests.running_core import ME, embedded, running_core

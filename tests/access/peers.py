@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agentctx.access.control import AccessControl
 from agentctx.access.principals import Principals
 from agentctx.config.access import AccessSettings
-from agentctx.server.service import Peer
+from agentctx.service.base import Peer
 
 NOBODY = 65_534
 _GROUP = 7_001

@@ -9,7 +9,7 @@ from agentctx.access.grants import Right
 from agentctx.access.principals import Principals
 from agentctx.config.access import AccessSettings
 from agentctx.errors import AccessDenied
-from agentctx.server.service import Peer
+from agentctx.service.base import Peer
 from tests.access.peers import NOBODY, PEERS, access_control, grant
 
 

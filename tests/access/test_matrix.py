@@ -15,8 +15,8 @@ from agentctx.config.schema import Settings
 from agentctx.proxy.access import NamespaceAccess
 from agentctx.server.app import create_app
 from agentctx.server.gate import POLICY_FIELD, RouteWithoutPolicy
-from agentctx.server.guard import GuardedService
-from agentctx.server.service import Service
+from agentctx.service.base import Service
+from agentctx.service.guard import GuardedService
 from tests.access.peers import PEERS, access_control, client_of
 from tests.access.requests import ENTRY, NAMESPACE, OPERATIONS, Request
 from tests.server.recording import RecordingService

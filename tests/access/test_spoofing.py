@@ -14,8 +14,8 @@ from starlette.types import ASGIApp
 from agentctx.config.schema import Settings
 from agentctx.daemon.build import Core
 from agentctx.server.app import create_app
-from agentctx.server.guard import GuardedService
-from agentctx.server.service import Peer
+from agentctx.service.base import Peer
+from agentctx.service.guard import GuardedService
 from agentctx.sqlite.driver import Connection
 from tests.access.peers import As, access_control, grant
 from tests.running_core import running_core

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from agentctx.access.turns import AT_ONCE, FairQueue, Turns, aside
 from agentctx.embedding_providers.fake import FakeProvider
-from agentctx.server.guard import GuardedService
-from agentctx.server.service import Peer, Service
+from agentctx.service.base import Peer, Service
+from agentctx.service.guard import GuardedService
 from agentctx.wire import SaveRequest, SaveResult, SearchRequest
 from tests.access.peers import access_control, grant
 from tests.running_core import ME, embedded, running_core

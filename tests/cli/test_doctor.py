@@ -13,9 +13,9 @@ import pytest
 from agentctx.cli.app import run
 from agentctx.cli.doctor import exit_code, report_lines
 from agentctx.cli.layout import width
-from agentctx.daemon import checkup as checkup_module
-from agentctx.daemon.checkup import Checkup
+from agentctx.doctor import checkup as checkup_module
 from agentctx.doctor.catalog import CHECK_IDS
+from agentctx.doctor.checkup import Checkup
 from agentctx.doctor.report import report
 from agentctx.wire import CheckResult, DoctorReply, DoctorSummary
 from tests.cli.terminal import Terminal

@@ -7,7 +7,7 @@ import pytest
 
 from agentctx.cli.app import run
 from agentctx.cli.migrate import MigrateReport, report_line
-from agentctx.daemon.lock import acquire_lock, data_lock_path
+from agentctx.host.lock import acquire_lock, data_lock_path
 from agentctx.sqlite.driver import open_connection
 from agentctx.sqlite.migrate import load_migrations, migrate_database
 from agentctx.storage.sqlite.engine import DATABASE_NAME

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.cli.app import run
-from agentctx.daemon.lock import acquire_lock, data_lock_path
+from agentctx.host.lock import acquire_lock, data_lock_path
 from agentctx.sqlite.migrate import load_migrations
 from tests.fixtures.schemas import contents, unpack
 

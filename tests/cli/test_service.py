@@ -12,8 +12,8 @@ import pytest
 
 from agentctx.cli import service
 from agentctx.cli.app import run
-from agentctx.daemon import unit_files
-from agentctx.daemon.unit_files import Program
+from agentctx.host import unit_files
+from agentctx.host.unit_files import Program
 
 UNITS = Path("etc/systemd/system")
 

@@ -159,6 +159,8 @@ NEAR_THE_DATABASE: Final = tuple(
         "rag",
         "daemon",
         "doctor",
+        "host",
+        "service",
         "server",
     )
 )

@@ -17,7 +17,7 @@ from agentctx.doctor.database_file import moved_note
 from agentctx.doctor.last_start import RECORD_NAME, StartRecord
 from agentctx.errors import DatabaseMissing, StorageFailed
 from agentctx.server.app import create_app
-from agentctx.server.service import Examination
+from agentctx.service.base import Examination
 from tests.running_core import ME, running_core, save
 from tests.server.running import running
 from tests.telemetry.scraped import scraped

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from agentctx.daemon.build import Core
 from agentctx.daemon.health import LOOKS, Health, Verdict
-from agentctx.daemon.systemd import Patience, Systemd, keep_alive
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.errors import StorageClosed
+from agentctx.host.systemd import Patience, Systemd, keep_alive
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.sqlite.engine import DATABASE_NAME
 from agentctx.telemetry.loop_lag import STALLED_READINGS, STALLED_S, LoopLag

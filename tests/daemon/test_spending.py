@@ -11,7 +11,7 @@ import pytest
 from agentctx.config.schema import Settings
 from agentctx.daemon.build import Core
 from agentctx.fake_provider.serving import FakeProviderServer, running
-from agentctx.server.service import Examination
+from agentctx.service.base import Examination
 from agentctx.wire import ProviderCost, SearchRequest
 from tests.running_core import ME, embedded, running_core, save
 from tests.storage.drafts import HandClock

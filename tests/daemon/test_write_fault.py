@@ -9,7 +9,7 @@ import pytest
 from agentctx.config.schema import Settings
 from agentctx.errors import StorageFailed
 from agentctx.server.app import create_app
-from agentctx.server.service import Examination
+from agentctx.service.base import Examination
 from agentctx.sqlite import recovery
 from tests.running_core import ME, running_core, save
 from tests.server.running import running

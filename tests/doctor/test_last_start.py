@@ -8,16 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.doctor.last_start import (
-    RECORD_NAME,
-    SLOW_START_MS,
-    StartRecord,
-    judge_start,
-    last_start_check,
-    read_record,
-    record_of,
-)
+from agentctx.doctor.last_start import SLOW_START_MS, judge_start, last_start_check
 from agentctx.doctor.runner import run_checks
+from agentctx.host.last_start import RECORD_NAME, StartRecord, read_record, record_of
 from agentctx.times import parse_time
 from agentctx.wire import CheckStatus
 

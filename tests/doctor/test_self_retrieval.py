@@ -5,14 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.doctor.self_retrieval import (
-    NEAREST,
-    SAME,
-    SelfRetrieval,
-    is_found,
-    judge_self_retrieval,
-    retrieve_canaries,
-)
+from agentctx.doctor.self_retrieval import judge_self_retrieval
+from agentctx.service.self_retrieval import NEAREST, SAME, SelfRetrieval, is_found, retrieve_canaries
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import Saved, VectorHit
 from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage

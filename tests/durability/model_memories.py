@@ -18,7 +18,7 @@ from agentctx.daemon.build import Core
 from agentctx.embedding_providers.fake import DEFAULT_DIMENSION, FakeProvider, Fault
 from agentctx.embedding_queue.space_keeper import CANARY
 from agentctx.errors import AgentctxError, Conflict, Disposition, NotFound
-from agentctx.server.service import Listing
+from agentctx.service.base import Listing
 from agentctx.storage.sqlite.engine import DATABASE_NAME
 from agentctx.storage.sqlite.restore import restore_database
 from agentctx.times import wall_clock

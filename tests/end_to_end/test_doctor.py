@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.daemon.checkup import Checkup, examine
 from agentctx.doctor.catalog import CHECK_IDS, select
+from agentctx.doctor.checkup import Checkup, examine
 from agentctx.storage.sqlite.engine import DATABASE_NAME
 from agentctx.wire import CheckResult
 from tests.doctor import damage
@@ -111,7 +111,7 @@ def test_before_the_first_start_nothing_is_made(make_daemon: MakeDaemon) -> None
 
 @pytest.mark.parametrize("is_up", [True, False])
 def test_what_is_broken_in_the_database_is_found_and_repaired(daemon: DaemonProcess, is_up: bool) -> None:
-    """Each kind of damage by itself: tests/daemon/test_doctor.py."""
+    """Each kind of damage by itself: tests/doctor/test_examiner.py."""
     if not is_up:
         daemon.stop()
     for how in (damage.bury_everything, damage.leave_an_orphan, damage.lose_words):

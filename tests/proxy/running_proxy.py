@@ -13,12 +13,11 @@ from typing import Any
 import httpx
 
 from agentctx import AsyncClient
-from agentctx.config.schema import Settings
+from agentctx.config.schema import TOKEN_FILE, Settings
 from agentctx.daemon.run import run
 from agentctx.fake_provider import serving
 from agentctx.fake_provider.script import Seen
 from agentctx.fake_provider.serving import FakeProviderServer
-from agentctx.proxy.access import TOKEN_FILE
 from tests.ports import free_port
 
 MEMORY = "The deploy window is on Tuesday at nine; Rosa has the key."

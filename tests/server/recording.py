@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentctx.errors import AgentctxError
-from agentctx.server.service import Examination, Listing, Peer
+from agentctx.service.base import Examination, Listing, Peer
 from agentctx.storage.audit import AuditQuery
 from agentctx.storage.injections import Visible, everything
 from agentctx.storage.transfer import Selection

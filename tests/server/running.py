@@ -23,7 +23,7 @@ from agentctx.access.quotas import Quotas
 from agentctx.config.schema import LimitSettings, ServerSettings, Settings
 from agentctx.server.app import create_app
 from agentctx.server.http_server import HttpServer
-from agentctx.server.service import Service
+from agentctx.service.base import Service
 from tests.server.recording import RecordingService
 
 _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentctx.server.service import Examination
+from agentctx.service.base import Examination
 from tests.server.running import running
 
 

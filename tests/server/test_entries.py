@@ -8,7 +8,7 @@ import pytest
 
 from agentctx.config.schema import LimitSettings
 from agentctx.errors import IdempotencyKeyReused, InvalidInput, NotFound, StorageFull, VersionConflict
-from agentctx.server.service import Listing
+from agentctx.service.base import Listing
 from agentctx.wire import EditRequest, OutcomeRequest, SaveRequest, SaveResult
 from tests.server.recording import RecordingService
 from tests.server.running import running

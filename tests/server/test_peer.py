@@ -10,7 +10,7 @@ from starlette.requests import Request
 
 from agentctx.errors import RequestFailed
 from agentctx.server.peer import peer_of, request_peer
-from agentctx.server.service import Peer
+from agentctx.service.base import Peer
 from tests.server.running import running
 
 CLIENT = """

@@ -17,7 +17,7 @@ from agentctx.config.quotas import QuotaSettings
 from agentctx.config.schema import Settings
 from agentctx.server.app import create_app
 from agentctx.server.quota_gate import KNOWN_FOR_S, QuotaGate
-from agentctx.server.service import Peer, Service
+from agentctx.service.base import Peer, Service
 from agentctx.wire import EditRequest, OutcomeRequest
 from tests.access.peers import PEERS, access_control, client_of
 from tests.running_core import ME, running_core, save

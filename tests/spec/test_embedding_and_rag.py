@@ -25,7 +25,7 @@ from agentctx.fake_provider.serving import running
 from agentctx.model_adapters import FunctionModelAdapter, ServiceContextSource
 from agentctx.rag.question import Question
 from agentctx.rag.service import RAGService, Serving
-from agentctx.server.service import Examination
+from agentctx.service.base import Examination
 from agentctx.storage.records import Filter, Job
 from agentctx.stores.knowledge import KnowledgeStore
 from agentctx.stores.learning import LearningStore

@@ -15,8 +15,8 @@ from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import Writer
 from agentctx.storage.audit import AuditQuery, AuditRow, Event, Head, Verdict
 from agentctx.storage.backups import Backup
-from agentctx.storage.records import Clock
 from agentctx.storage.sqlite import audit
+from agentctx.times import Clock
 
 VERIFY_TIMEOUT_S: Final = 60.0
 

@@ -10,11 +10,11 @@ from typing import TypeVar
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import Writer
-from agentctx.storage.records import Clock
 from agentctx.storage.sqlite.audit_engine import SqliteAudit
 from agentctx.storage.sqlite.checksums import Faults
 from agentctx.storage.sqlite.tidying import Tidying
 from agentctx.storage.sqlite.vector_copies import DEFAULT_MB, MEBIBYTE, VectorCopies
+from agentctx.times import Clock
 
 T = TypeVar("T")
 CHECK_TIMEOUT_S = 60.0

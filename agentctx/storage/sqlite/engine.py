@@ -21,7 +21,7 @@ from agentctx.sqlite.reserve import Reserve
 from agentctx.sqlite.writer import Writer
 from agentctx.storage.backups import Backup
 from agentctx.storage.bookkeeping import DamagedRows
-from agentctx.storage.records import Clock, StorageStats
+from agentctx.storage.records import StorageStats
 from agentctx.storage.sqlite import backup, bookkeeping, installation, salvage, spaces
 from agentctx.storage.sqlite.care_engine import SqliteCare
 from agentctx.storage.sqlite.entry_engine import SqliteEntries
@@ -36,7 +36,7 @@ from agentctx.storage.sqlite.trust_engine import SqliteTrust
 from agentctx.storage.sqlite.usage import SqliteUsage
 from agentctx.storage.sqlite.vector_copies import DEFAULT_MB
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
-from agentctx.times import wall_clock
+from agentctx.times import Clock, wall_clock
 
 log = structlog.get_logger("agentctx.storage")
 

@@ -13,7 +13,7 @@ from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import Writer
 from agentctx.storage.injections import CandidateFigures, Receipt, Visible, everything
-from agentctx.storage.records import Clock
+from agentctx.times import Clock
 
 _COLUMNS = tuple(field.name for field in fields(Receipt))
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM injections"  # noqa: S608 - the fields of a dataclass

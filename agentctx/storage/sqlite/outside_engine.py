@@ -23,12 +23,12 @@ from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import Writer
 from agentctx.storage.entries import SWEEP_STEP
-from agentctx.storage.records import Census, Clock, Filter, Job, Space, SpaceFault, SpaceState, VectorHit
+from agentctx.storage.records import Census, Filter, Job, Space, SpaceFault, SpaceState, VectorHit
 from agentctx.storage.sqlite import outside_index, search
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.vector_index import index_of
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
-from agentctx.times import wall_clock
+from agentctx.times import Clock, wall_clock
 from agentctx.vector_stores.outside import OutsideVectors
 
 log = structlog.get_logger("agentctx.storage")

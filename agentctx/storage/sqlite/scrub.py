@@ -13,11 +13,12 @@ from agentctx.errors import StorageCorrupt
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import Writer
-from agentctx.storage.records import Clock, Damage, ScrubState
+from agentctx.storage.records import Damage, ScrubState
 from agentctx.storage.sqlite import checksums, quarantine, spaces
 from agentctx.storage.sqlite.checksums import Faults
 from agentctx.storage.sqlite.rows import CONTENT, HEADER, LIVE, SELECT_ROW, check_content, check_row
 from agentctx.storage.sqlite.space_index import SpaceIndex
+from agentctx.times import Clock
 
 ROWS_A_SLICE: Final = 500
 CHARS_A_SLICE: Final = 4_000_000

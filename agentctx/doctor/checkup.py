@@ -1,0 +1,303 @@
+"""All checks of an installation, each made where it can be made.
+
+The machine is looked at from here; database and model are examined by the daemon while it answers, and here
+when no daemon has them. One report comes of it, in one order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from agentctx import __version__
+from agentctx.client import AsyncClient
+from agentctx.config.load import Reading, read_settings
+from agentctx.config.paths import default_data_dir, find_socket
+from agentctx.config.problems import config_invalid
+from agentctx.config.schema import Settings
+from agentctx.doctor.catalog import CHECK_IDS, INNER_IDS
+from agentctx.doctor.check import Check, Finding
+from agentctx.doctor.config_file import config_checks, facts_of
+from agentctx.doctor.contact import NOT_OURS, Contact, contact_checks
+from agentctx.doctor.data_folder import data_folder_checks
+from agentctx.doctor.database import skipping
+from agentctx.doctor.database_file import database_file_check
+from agentctx.doctor.disk import disk_checks
+from agentctx.doctor.examination import examine_alone
+from agentctx.doctor.last_start import last_start_check
+from agentctx.doctor.program import program_checks
+from agentctx.doctor.report import report
+from agentctx.doctor.runner import chosen, run_checks
+from agentctx.doctor.socket_file import look_at_socket, socket_checks
+from agentctx.errors import AccessDenied, AgentctxError, AlreadyRunning, ConfigInvalid, DaemonUnreachable
+from agentctx.host.last_start import read_record
+from agentctx.host.listen import remove_socket, socket_inode
+from agentctx.host.lock import acquire_lock, data_lock_path, socket_lock_path
+from agentctx.storage.sqlite.engine import DATABASE_NAME
+from agentctx.storage.sqlite.vector_copies import MEBIBYTE
+from agentctx.times import wall_clock
+from agentctx.wire import CheckResult, DoctorReply
+
+CONTACT_S = 10.0
+EXAMINE_S = 900.0
+"""How long the daemon may take: repairs of a large database last minutes."""
+
+_NO_CONFIG = "the configuration does not load"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkup:
+    """What is to be examined, and how. `wanted` are ids of checks."""
+
+    config: Path | None = None
+    data_dir: Path | None = None
+    socket: Path | None = None
+    wanted: Sequence[str] = CHECK_IDS
+    fix: bool = False
+    offline: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Loaded:
+    """What is known of the configuration. `settings` is None when it does not load."""
+
+    file: Path | None
+    problem: AgentctxError | None
+    settings: Settings | None
+    data_dir: Path | None
+    """None when not even that can be told."""
+    socket: Path
+
+    @property
+    def usable(self) -> Settings:
+        """The settings, or the defaults where it matters little."""
+        return self.settings or Settings()
+
+
+async def examine(checkup: Checkup) -> DoctorReply:
+    """Run the wanted checks. Whatever is wrong with the installation is in the reply, never raised."""
+    loaded = _load(checkup)
+    async with AsyncClient(loaded.socket, timeout_s=CONTACT_S, start_timeout_s=0) as client:
+        contact = await _contact(client, checkup.data_dir)
+        data_dir = _data_dir(checkup, contact, loaded)
+        results = await _run(checkup, _first_checks(checkup, loaded, contact, data_dir))
+        with ExitStack() as held:
+            if contact.status is None and data_dir is not None:
+                contact = _take_lock(held, contact, data_dir)
+            results += await _run(checkup, _second_checks(loaded, contact, data_dir))
+            results += await _inner(checkup, loaded, client, contact, data_dir)
+    return report(results)
+
+
+async def _run(checkup: Checkup, checks: Sequence[Check]) -> list[CheckResult]:
+    return await run_checks(chosen(checks, checkup.wanted), fix=checkup.fix)
+
+
+def _load(checkup: Checkup) -> _Loaded:
+    flags = {"data_dir": checkup.data_dir, "socket": checkup.socket}
+    reading, problem = _read(checkup.config, flags)
+    given = _given(reading)
+    data_dir = given.get("data_dir") or (default_data_dir() if _is_whole(reading) else None)
+    return _Loaded(
+        file=reading.file if reading else checkup.config,
+        problem=problem,
+        settings=reading.settings if reading else None,
+        data_dir=checkup.data_dir or (Path(str(data_dir)) if data_dir else None),
+        socket=checkup.socket or Path(str(given.get("socket") or find_socket())),
+    )
+
+
+def _read(config: Path | None, flags: dict[str, Any]) -> tuple[Reading | None, AgentctxError | None]:
+    try:
+        reading = read_settings(config, flags)
+    except ConfigInvalid as error:
+        return None, error
+    return reading, config_invalid(reading.problems) if reading.settings is None else None
+
+
+def _given(reading: Reading | None) -> dict[str, Any]:
+    """Top-level values that somebody gave, whether or not the rest makes sense; the strongest source wins."""
+    return {each.path[0]: each.value for each in reading.given if len(each.path) == 1} if reading else {}
+
+
+def _is_whole(reading: Reading | None) -> bool:
+    """Whether all sources could be read, so that a setting nobody gave is at its default."""
+    if reading is None:
+        return False
+    return (
+        reading.settings is not None
+        or reading.file is None
+        or any(each.origin.kind == "file" for each in reading.given)
+    )
+
+
+async def _contact(client: AsyncClient, data_dir: Path | None) -> Contact:
+    socket = str(client.socket)
+    try:
+        status = await client.status()
+    except AccessDenied as error:
+        return Contact(socket=socket, refusal=error, has_grant=await _has_grant(client))
+    except AgentctxError as error:
+        return Contact(socket=socket, refusal=error)
+    theirs = Path(status.database.path).parent
+    if data_dir is None or _is_same_folder(data_dir, theirs):
+        return Contact(socket=socket, status=status)
+    refusal = DaemonUnreachable(f"The daemon on {socket} has its data in {theirs}, not in {data_dir}.")
+    return Contact(socket=socket, refusal=refusal)
+
+
+async def _has_grant(client: AsyncClient) -> bool:
+    """Whether the daemon answers what everybody with a grant may ask."""
+    try:
+        await client.injections(limit=1)
+    except AgentctxError:
+        return False
+    return True
+
+
+def _is_same_folder(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve()
+
+
+def _data_dir(checkup: Checkup, contact: Contact, loaded: _Loaded) -> Path | None:
+    """The folder of the daemon that answers, which may have been started with other settings than ours.
+
+    That of a daemon which only others may examine is not known, and ours has nothing to do with it.
+    """
+    if contact.is_denied:
+        return checkup.data_dir
+    return loaded.data_dir if contact.status is None else Path(contact.status.database.path).parent
+
+
+def _first_checks(checkup: Checkup, loaded: _Loaded, contact: Contact, data_dir: Path | None) -> list[Check]:
+    """What needs no lock. Permissions are among it: with them repaired, the rest may succeed."""
+    checks = [*program_checks(), *config_checks(facts_of(loaded.file or checkup.config, loaded.problem))]
+    if data_dir is None:
+        return [*checks, *(skipping(check, _no_folder(contact)) for check in _OF_FILES)]
+    owner = look_at_socket(loaded.socket) if contact.status is not None else None
+    uid = owner.uid if owner else None
+    return [
+        *checks,
+        *data_folder_checks(data_dir, daemon_uid=uid),
+        database_file_check(data_dir / DATABASE_NAME),
+        *disk_checks(data_dir, reserve_bytes=loaded.usable.storage.reserve_mb * MEBIBYTE),
+    ]
+
+
+def _no_folder(contact: Contact) -> str:
+    """Why no data folder can be looked at."""
+    return NOT_OURS if contact.is_denied else _NO_CONFIG
+
+
+_OF_FILES = tuple(check for check in CHECK_IDS if check.startswith("files."))
+
+
+def _take_lock(held: ExitStack, contact: Contact, data_dir: Path) -> Contact:
+    """Keep daemons away from the data while it is examined, and learn whether one has it."""
+    lock = data_lock_path(data_dir)
+    if not (lock.exists() or (data_dir / DATABASE_NAME).exists()):
+        return contact
+    try:
+        held.enter_context(acquire_lock(lock))
+    except AgentctxError as error:
+        return replace(contact, lock_refusal=error, other_socket=_other_socket(contact, data_dir))
+    return contact
+
+
+def _other_socket(contact: Contact, data_dir: Path) -> str:
+    try:
+        record = read_record(data_dir)
+    except (OSError, ValueError):
+        return ""
+    if record is None or Path(record.socket) == Path(contact.socket).absolute():
+        return ""
+    return record.socket
+
+
+def _second_checks(loaded: _Loaded, contact: Contact, data_dir: Path | None) -> list[Check]:
+    is_systemds = data_dir is not None and _is_activated(data_dir, loaded.socket)
+    mode = None if is_systemds else int(loaded.usable.server.socket_mode, 8)
+    last_start = (
+        skipping("daemon.last_start", _no_folder(contact))
+        if data_dir is None
+        else last_start_check(data_dir, is_running=contact.is_running, now=wall_clock())
+    )
+    return [
+        *socket_checks(loaded.socket, wanted_mode=mode, remove_stale=lambda: _remove_stale(loaded.socket)),
+        *contact_checks(contact, version=__version__),
+        last_start,
+    ]
+
+
+def _is_activated(data_dir: Path, socket: Path) -> bool:
+    """Whether the last daemon of the data folder was given this socket by systemd."""
+    try:
+        record = read_record(data_dir)
+    except (OSError, ValueError):
+        return False
+    return record is not None and record.is_activated and Path(record.socket) == socket.absolute()
+
+
+def _remove_stale(path: Path) -> str:
+    with acquire_lock(socket_lock_path(path)):
+        facts = look_at_socket(path)
+        if facts is not None and facts.answer == "gone":
+            remove_socket(path, socket_inode(path))
+    return f"removed {path}"
+
+
+async def _inner(
+    checkup: Checkup, loaded: _Loaded, client: AsyncClient, contact: Contact, data_dir: Path | None
+) -> list[CheckResult]:
+    wanted = tuple(check for check in INNER_IDS if check in checkup.wanted)
+    if not wanted:
+        return []
+    if contact.has_answered:
+        return await _by_daemon(client, wanted, checkup)
+    if data_dir is None:
+        return await run_checks([skipping(check, _no_folder(contact)) for check in wanted])
+    unknown = () if loaded.settings else tuple(check for check in wanted if _needs_settings(check))
+    results = await examine_alone(
+        loaded.usable,
+        data_dir / DATABASE_NAME,
+        [check for check in wanted if check not in unknown],
+        offline=checkup.offline,
+        fix=checkup.fix,
+        taken=_taken(contact),
+    )
+    return results + await run_checks([skipping(check, _NO_CONFIG) for check in unknown])
+
+
+def _needs_settings(check: str) -> bool:
+    return check.startswith(("backup.", "embedding.", "rag."))
+
+
+def _taken(contact: Contact) -> str | None:
+    """Why the database is left alone; None when the lock is ours."""
+    if contact.lock_refusal is None:
+        return None
+    if isinstance(contact.lock_refusal, AlreadyRunning):
+        return "a daemon that does not answer here has the database"
+    return contact.lock_refusal.message
+
+
+async def _by_daemon(client: AsyncClient, wanted: Sequence[str], checkup: Checkup) -> list[CheckResult]:
+    patient = client.within(EXAMINE_S)
+    try:
+        ask = patient.doctor_fix if checkup.fix else patient.doctor
+        return (await ask(only=wanted, offline=checkup.offline)).checks
+    except AgentctxError as error:
+        return await run_checks(_unexamined(wanted, error))
+
+
+def _unexamined(wanted: Sequence[str], error: AgentctxError) -> list[Check]:
+    """The first check tells what went wrong, the others only that they were not made."""
+
+    async def told() -> Finding:
+        raise error
+
+    rest = [skipping(check, "the daemon did not examine it") for check in wanted[1:]]
+    return [Check(id=wanted[0], run=told), *rest]

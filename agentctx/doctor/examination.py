@@ -1,0 +1,148 @@
+"""What the doctor examines: the daemon's own database and model, or those that no daemon has."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from agentctx.config.schema import Settings
+from agentctx.doctor.catalog import INNER_IDS, select
+from agentctx.doctor.check import Finding, failed, passed, skipped, warned
+from agentctx.doctor.database import Opened, judge_schema, told_repair
+from agentctx.doctor.inner import Inside, inner_checks
+from agentctx.doctor.provider import Embedding, make_embedding
+from agentctx.doctor.report import report
+from agentctx.doctor.runner import chosen, run_checks
+from agentctx.doctor.running import Running
+from agentctx.embedding_queue.worker import EmbeddingQueue
+from agentctx.errors import AgentctxError, StorageCorrupt, StorageFailed
+from agentctx.service.base import Examination
+from agentctx.service.fingerprints import models_in_force
+from agentctx.service.parts import Parts
+from agentctx.sqlite.migrate import check_schema
+from agentctx.storage.opening import open_storage
+from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.salvage import remake_file
+from agentctx.times import Clock, wall_clock
+from agentctx.wire import CheckResult, DoctorReply
+
+
+async def examine_own(parts: Parts, wanted: Examination, *, fix: bool) -> DoctorReply:
+    """Examine what the daemon has open."""
+    checks = chosen(inner_checks(_inside(parts, offline=wanted.offline)), select(wanted.only))
+    return report(await run_checks(checks, fix=fix))
+
+
+def _inside(parts: Parts, *, offline: bool) -> Inside:
+    return Inside(
+        settings=parts.settings,
+        opened=Opened(
+            path=parts.database,
+            storage=parts.storage,
+            opening=passed(f"{parts.database}, open in the daemon"),
+            by_daemon=True,
+        ),
+        embedding=Embedding(
+            settings=parts.lanes.leading.settings if parts.lanes else parts.settings.embedding,
+            provider=parts.lanes.leading.provider if parts.lanes else None,
+            spending=parts.spending,
+            is_next=parts.lanes.has_moved if parts.lanes else False,
+            offline=offline,
+        ),
+        clock=parts.clock,
+        queue_trouble=_trouble(parts.queue),
+        look_again=parts.lanes.look_again if parts.lanes else _nothing_to_tell,
+        running=Running(
+            in_force=models_in_force(parts.lanes),
+            loop_lag=parts.recorder.loop_lag,
+            write_fault=parts.storage.write_fault,
+        ),
+    )
+
+
+def _trouble(queue: EmbeddingQueue | None) -> str | None:
+    if queue is None:
+        return None
+    status = queue.status()
+    return None if status.state == "ok" else status.reason or status.state
+
+
+def _nothing_to_tell() -> None:
+    """Without a queue nobody waits for new jobs."""
+
+
+async def examine_alone(
+    settings: Settings,
+    database: Path,
+    wanted: Sequence[str] = INNER_IDS,
+    *,
+    offline: bool = False,
+    fix: bool = False,
+    taken: str | None = None,
+    clock: Clock = wall_clock,
+) -> list[CheckResult]:
+    """Examine a database that no daemon has. The caller holds the lock of its folder.
+
+    A missing database is not made, and one of another schema is not changed. `taken` says who else holds the
+    lock, when it could not be had: then the database is left alone.
+    """
+    folder = database.parent if taken is None and await asyncio.to_thread(database.parent.is_dir) else None
+    embedding = make_embedding(settings.embedding, offline=offline, folder=folder, clock=clock)
+    try:
+        async with _opened(database, settings, taken=taken, clock=clock, fix=fix) as opened:
+            inside = Inside(settings=settings, opened=opened, embedding=embedding, clock=clock)
+            return await run_checks(chosen(inner_checks(inside), wanted), fix=fix)
+    finally:
+        if embedding.provider is not None:
+            await embedding.provider.aclose()
+
+
+@asynccontextmanager
+async def _opened(
+    path: Path, settings: Settings, *, taken: str | None, clock: Clock, fix: bool
+) -> AsyncIterator[Opened]:
+    reason = taken or await asyncio.to_thread(_reason_to_leave, path)
+    if reason is not None:
+        yield Opened(path=path, storage=None, opening=skipped(reason), reason=reason)
+        return
+    try:
+        storage, opening = await _open_or_repair(settings, path, clock=clock, fix=fix)
+    except AgentctxError as error:
+        opening = failed(error.message, hint=error.hint)
+        yield Opened(path=path, storage=None, opening=opening, reason="the database does not open")
+        return
+    try:
+        yield Opened(path=path, storage=storage, opening=opening)
+    finally:
+        await storage.close()
+
+
+async def _open_or_repair(
+    settings: Settings, path: Path, *, clock: Clock, fix: bool
+) -> tuple[SqliteStorage, Finding]:
+    try:
+        return await open_storage(settings, path, clock=clock), passed(f"{path} opens")
+    except StorageCorrupt:
+        if not fix:
+            raise
+    repaired = await asyncio.to_thread(remake_file, path, now=clock())
+    opening = warned(
+        f"{path} did not open and was made again from what could be read",
+        detail=told_repair(repaired),
+        hint="Look whether anything is missing; if so, restore a backup.",
+    )
+    return await open_storage(settings, path, clock=clock), opening
+
+
+def _reason_to_leave(path: Path) -> str | None:
+    """Why the database must not be opened for writing; None when it may. Opening migrates: not here."""
+    if not path.exists():
+        return "nothing is saved yet"
+    try:
+        schema = check_schema(path)
+    except StorageFailed:
+        return None  # opening says what is wrong with it
+    finding = judge_schema(schema)
+    return f"not opened: {finding.message}" if finding.is_trouble and not schema.is_misrecorded else None

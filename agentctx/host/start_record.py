@@ -1,0 +1,156 @@
+"""Writes how the daemon's start went into its data folder, for `agentctx doctor` to read."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import structlog
+
+from agentctx import __version__
+from agentctx.errors import AgentctxError
+from agentctx.host.last_start import RECORD_NAME, StartRecord, read_record
+from agentctx.times import Clock, format_time, wall_clock
+
+MOST_LINES = 20
+MOST_CHARS = 300
+_REASONS = ("reason", "problem")
+"""The fields of a log line that say why. Other fields are left out."""
+
+log = structlog.get_logger("agentctx.daemon")
+
+
+@contextmanager
+def recorded_start(
+    data_dir: Path, socket: Path, *, is_activated: bool = False, clock: Clock = wall_clock
+) -> Iterator[StartRecorder]:
+    """Record a start, and how it ended. To be entered once the lock of the data folder is held.
+
+    `is_activated`: systemd made the socket.
+
+    A record that cannot be written is logged and keeps nobody from starting.
+    """
+    recorder = StartRecorder(data_dir / RECORD_NAME, socket, clock, is_activated=is_activated)
+    try:
+        yield recorder
+    except asyncio.CancelledError:
+        recorder.stopped()
+        raise
+    except BaseException as error:
+        recorder.failed(error)
+        raise
+    else:
+        recorder.stopped()
+
+
+class StartRecorder:
+    """The record of one start, made by `recorded_start`. Until `ready` it collects what is logged."""
+
+    def __init__(self, path: Path, socket: Path, clock: Clock, *, is_activated: bool = False) -> None:
+        self._path = path
+        self._clock = clock
+        self._collector = _Collector(logging.WARNING)
+        logging.getLogger().addHandler(self._collector)
+        self._record = StartRecord(
+            state="starting",
+            version=__version__,
+            pid=os.getpid(),
+            socket=str(socket.absolute()),
+            is_activated=is_activated,
+            served=_was_served(path.parent),
+            started=self._now(),
+        )
+        self._write()
+
+    def ready(self) -> None:
+        """Requests are served now."""
+        self._record = replace(self._record, state="ready", served=True, ready=self._now())
+        self._stop_collecting()
+        self._write()
+
+    def stopped(self) -> None:
+        self._record = replace(self._record, state="stopped", ended=self._now())
+        self._stop_collecting()
+        self._write()
+
+    def failed(self, error: BaseException) -> None:
+        known = _known(error)
+        self._record = replace(
+            self._record,
+            state="failed",
+            ended=self._now(),
+            code=known.code,
+            message=known.message,
+            hint=known.hint,
+        )
+        self._stop_collecting()
+        self._write()
+
+    def _stop_collecting(self) -> None:
+        logging.getLogger().removeHandler(self._collector)
+        self._record = replace(self._record, logged=tuple(self._collector.lines))
+
+    def _write(self) -> None:
+        try:
+            _write_private(self._path, self._record.to_json())
+        except OSError as error:
+            log.warning("start_not_recorded", path=str(self._path), reason=error.strerror)
+
+    def _now(self) -> str:
+        return format_time(self._clock())
+
+
+def _was_served(folder: Path) -> bool:
+    try:
+        record = read_record(folder)
+    except (OSError, ValueError):
+        return False
+    return record is not None and record.served
+
+
+class _Collector(logging.Handler):
+    """Keeps the first lines that say that something is wrong."""
+
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if len(self.lines) < MOST_LINES:
+            self.lines.append(_line(record)[:MOST_CHARS])
+
+
+def _line(record: logging.LogRecord) -> str:
+    """Level, event and reason of our own lines. A foreign line could hold anything: its logger is enough."""
+    level = record.levelname.lower()
+    if not isinstance(record.msg, dict):
+        return f"{level} of {record.name}"
+    reason = next((str(record.msg[name]) for name in _REASONS if record.msg.get(name)), "")
+    return f"{level} {record.msg.get('event', '')}" + (f": {reason}" if reason else "")
+
+
+def _known(error: BaseException) -> AgentctxError:
+    """The error itself if it is one of ours, the first of ours in a group, else one that names its class."""
+    if isinstance(error, BaseExceptionGroup):
+        leaves = [_known(each) for each in error.exceptions]
+        return next((leaf for leaf in leaves if type(leaf) is not AgentctxError), leaves[0])
+    if isinstance(error, AgentctxError):
+        return error
+    return AgentctxError(
+        f"the daemon died of {type(error).__name__}", hint="Its log has the traceback; please report it."
+    )
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Replace a file at once, readable by its owner alone. Not synced: a start must not wait for the disk."""
+    new = path.with_name(f"{path.name}.new")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(new, flags, 0o600), "w", encoding="utf-8") as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(text)
+    new.replace(path)

@@ -1,0 +1,115 @@
+"""Saves what models answer through the proxy, if the operator wants it, as observations of trust external."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+import structlog
+
+from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
+from agentctx.proxy.app import Exchange
+from agentctx.proxy.novelty import new_text
+from agentctx.proxy.replies import ReplyReader
+from agentctx.rag.render import parse
+from agentctx.service.base import Peer, Service
+from agentctx.service.entries import MOST_SOURCES
+from agentctx.wire import DEFAULT_NAMESPACE, SaveRequest
+
+log = structlog.get_logger("agentctx.capture")
+
+MOST_WAITING: Final = 64
+"""Replies being saved at once; those beyond are left out: a memory of them was never promised."""
+UNNAMED_SESSION: Final = "proxy"
+"""Of calls that name no session."""
+_OK: Final = 200
+
+Blocks = Callable[[int, str], Iterable[str]]
+"""The blocks given so far in a conversation of a user, by uid and the conversation's key."""
+
+
+class Capture:
+    """Listens to replies and saves what is new in them, behind the call. `aclose` waits for the last ones."""
+
+    def __init__(self, service: Service, blocks_of: Blocks, *, most_chars: int) -> None:
+        self._service = service
+        self._blocks_of = blocks_of
+        self._most_chars = most_chars
+        self._saving: set[asyncio.Task[None]] = set()
+
+    def listen(self, exchange: Exchange) -> Listener | None:
+        """A listener for a reply that may hold something."""
+        return Listener(self, exchange) if exchange.status == _OK else None
+
+    async def aclose(self) -> None:
+        """Wait until everything heard is saved."""
+        while self._saving:
+            await asyncio.wait(self._saving)
+
+    def save_soon(self, exchange: Exchange, text: str) -> None:
+        """Save what is new in a reply, if it is not longer than an entry may be."""
+        if len(text) > self._most_chars:
+            log.warning("reply_not_captured", reason="it is too long")
+            return
+        if len(self._saving) >= MOST_WAITING:
+            log.warning("reply_not_captured", reason="too many at once")
+            return
+        task = asyncio.create_task(self._save_new(exchange, text, self._passages(exchange)))
+        self._saving.add(task)
+        task.add_done_callback(self._saving.discard)
+
+    def _passages(self, exchange: Exchange) -> list[str]:
+        """Contents of every passage given in the conversation."""
+        prepared = exchange.prepared
+        blocks = list(self._blocks_of(exchange.peer.uid, prepared.key)) if prepared.key else []
+        if prepared.context is not None:
+            blocks.append(prepared.context.block)
+        return [content for block in blocks for content in _contents(block)]
+
+    async def _save_new(self, exchange: Exchange, text: str, passages: Sequence[str]) -> None:
+        if new := await asyncio.to_thread(new_text, text, passages):
+            await self._save(exchange, new)
+
+    async def _save(self, exchange: Exchange, text: str) -> None:
+        scope, peer = exchange.scope, exchange.peer
+        request = SaveRequest(
+            collection="observation",
+            content=text,
+            namespace=scope.namespace or DEFAULT_NAMESPACE,
+            session=scope.conversation or UNNAMED_SESSION,
+            agent=scope.agent,
+            origin="capture",
+            # A model tells what it was given: when that is revoked, so is this.
+            derived_from=list(exchange.prepared.ids[:MOST_SOURCES]) or None,
+        )
+        assert isinstance(peer, Peer)  # noqa: S101 - it came through our own server; for the type checker
+        try:
+            (result,) = await self._service.save([request], peer)
+        except AccessDenied as error:
+            result = error
+        if isinstance(result, AgentctxError):
+            log.warning("reply_not_captured", reason=result.code)
+
+
+class Listener:
+    """Hears one reply."""
+
+    def __init__(self, capture: Capture, exchange: Exchange) -> None:
+        self._capture = capture
+        self._exchange = exchange
+        self._reader = ReplyReader(exchange.dialect.name, exchange.headers)
+
+    def heard(self, data: bytes) -> None:
+        self._reader.feed(data)
+
+    def ended(self, *, is_whole: bool) -> None:
+        if is_whole and (text := self._reader.text()):
+            self._capture.save_soon(self._exchange, text)
+
+
+def _contents(block: str) -> list[str]:
+    try:
+        return [passage.content for passage in parse(block)]
+    except InvalidInput:
+        return [block]

@@ -1,0 +1,132 @@
+"""The audit trail of the daemon: reads by other users, operators' actions, and what it is configured with.
+
+Saves and forgets are recorded by the storage, in their own transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import replace
+from hashlib import blake2b
+from typing import Any, Final
+
+import structlog
+from pydantic import SecretStr
+
+from agentctx import __version__
+from agentctx.config.schema import AuditSettings, Settings
+from agentctx.errors import DeadlineExceeded, StorageFailed
+from agentctx.service.base import Peer
+from agentctx.service.write_behind import WriteBehind
+from agentctx.storage.audit import AuditStorage, Event
+from agentctx.times import Clock
+
+log = structlog.get_logger("agentctx.audit")
+
+CAPACITY: Final = 4_096
+MS_PER_DAY: Final = 86_400_000
+DIGEST_BYTES: Final = 8
+
+
+class AuditTrail(WriteBehind[Event]):
+    """Reads are written behind their answers; an operator's action before he is answered.
+
+    What does not fit, or is refused by the table, is dropped and counted; the next row says how many.
+    """
+
+    def __init__(
+        self,
+        storage: AuditStorage,
+        settings: AuditSettings,
+        *,
+        clock: Clock,
+        capacity: int = CAPACITY,
+        linger: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        super().__init__(capacity=capacity, linger=linger)
+        self._storage = storage
+        self._settings = settings
+        self._clock = clock
+        self._trusted = frozenset({0, os.geteuid()})
+        self._untold = 0
+        self.dropped = 0
+        """Rows that were not kept since the start."""
+        storage.saves = settings.enabled
+
+    def note_read(
+        self,
+        peer: Peer,
+        kind: str,
+        *,
+        namespace: str | None = None,
+        subject: str | None = None,
+        **detail: Any,
+    ) -> None:
+        """Record what another user has read, soon."""
+        if self._settings.enabled and self._settings.reads and peer.uid not in self._trusted:
+            self.note(
+                Event(kind=kind, principal=peer.uid, namespace=namespace, subject=subject, detail=detail)
+            )
+
+    async def note_action(self, peer: Peer, kind: str, *, subject: str | None = None, **detail: Any) -> None:
+        """Record what an operator did, before he is answered."""
+        if self._settings.enabled:
+            self.note(Event(kind=kind, principal=peer.uid, subject=subject, detail=detail))
+            await self.flush()
+
+    def note(self, event: Event) -> None:
+        self.add(replace(event, at=self._clock()))
+
+    async def note_settings(
+        self, kind: str, settings: Settings, secret: Callable[[], Awaitable[bytes]]
+    ) -> None:
+        """Record what the daemon is configured with: at its start, and when a reload has changed something.
+
+        That it cannot be recorded stops nothing.
+        """
+        if not self._settings.enabled:
+            return
+        try:
+            key = await secret()
+            digests = digests_of(settings, key)
+            detail = {"version": __version__, "config": digest_of(sorted(digests.items()), key)}
+            await self._storage.note_config(kind, digests, detail, only_changes=kind != "start")
+        except (DeadlineExceeded, StorageFailed) as error:
+            self._drop(1, error.message)
+
+    async def sweep(self) -> int:
+        """Remove some of what is too old or too much; returns how many rows."""
+        before = self._clock() - self._settings.days * MS_PER_DAY
+        return await self._storage.prune(before=before, keep=self._settings.max_rows)
+
+    async def _write(self, batch: list[Event]) -> None:
+        untold = self._untold
+        lost = [Event(kind="dropped", principal=None, detail={"rows": untold})] if untold else []
+        await self._storage.add([*lost, *batch])
+        self._untold -= untold
+
+    def _drop(self, count: int, reason: str) -> None:
+        self.dropped += count
+        self._untold += count
+        log.warning("audit_rows_dropped", rows=count, dropped=self.dropped, reason=reason)
+
+
+def digests_of(settings: Settings, secret: bytes) -> dict[str, str]:
+    """A keyed digest of every setting by its key: it shows that a secret was changed, and not the secret."""
+    return {key: digest_of(value, secret) for key, value in _leaves(settings.model_dump())}
+
+
+def digest_of(value: object, secret: bytes) -> str:
+    plain = value.get_secret_value() if isinstance(value, SecretStr) else value
+    text = repr(plain).encode("utf-8", "surrogatepass")
+    return blake2b(text, key=secret, digest_size=DIGEST_BYTES).hexdigest()
+
+
+def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value

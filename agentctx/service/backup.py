@@ -1,0 +1,188 @@
+"""Backups of the running daemon: on request, and by themselves every so many hours."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from agentctx.config.schema import BackupSettings
+from agentctx.errors import AccessDenied, AgentctxError, DeadlineExceeded, StorageFailed
+from agentctx.service.base import Peer
+from agentctx.service.parts import PartsHolder
+from agentctx.storage.backups import (
+    Backup,
+    BackupRecord,
+    read_record,
+    record_failure,
+    record_success,
+    scheduled_name,
+    superseded,
+)
+from agentctx.times import format_time
+from agentctx.wire import BackupReply, BackupRequest
+
+log = structlog.get_logger("agentctx.backup")
+
+FOLDER_NAME: Final = "backups"
+MS_PER_HOUR: Final = 3_600_000
+RETRY_MS: Final = 600_000
+"""After a failed backup."""
+LONGEST_SLEEP_S: Final = 60.0
+"""A machine that slept, or whose clock was set, is noticed after that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A verified backup, and the older ones that were removed for it."""
+
+    backup: Backup
+    removed: tuple[str, ...] = ()
+
+
+class Backups(PartsHolder):
+    """The part of `service.base.Service` for backups."""
+
+    async def backup(self, request: BackupRequest, peer: Peer) -> BackupReply:
+        if request.file is not None and peer.uid not in {0, os.geteuid()}:
+            raise AccessDenied(
+                "only the user of the daemon may name the file of a backup",
+                hint="Without a file, the backup goes into the daemon's folder of backups.",
+            )
+        made = await self._make(Path(request.file) if request.file is not None else None)
+        return backup_reply(made)
+
+    async def keep_backing_up(self, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
+        """Make a backup whenever one is due, if the settings want any. Ends when it is cancelled."""
+        interval_ms = round(self._parts.settings.backup.interval_h * MS_PER_HOUR)
+        while interval_ms:
+            now = self._parts.clock()
+            known = await asyncio.to_thread(known_backups, self._data_dir)
+            is_there = await asyncio.to_thread(is_last_there, known)
+            due = next_due(known, is_there=is_there, interval_ms=interval_ms, now=now)
+            if due > now:
+                await sleep(min((due - now) / 1_000, LONGEST_SLEEP_S))
+            elif not await self._make_logged():
+                # Also where not even the failure could be recorded.
+                await sleep(LONGEST_SLEEP_S)
+
+    async def _make_logged(self) -> bool:
+        """Whether it succeeded."""
+        try:
+            made = await self._make(None)
+        except AgentctxError as error:
+            log.error("backup_failed", code=error.code, problem=error.message, hint=error.hint)  # noqa: TRY400 - told what to do, nobody needs the traceback
+            return False
+        log.info("backed_up", file=made.backup.path, bytes=made.backup.bytes, removed=len(made.removed))
+        return True
+
+    async def _make(self, target: Path | None) -> Made:
+        folder = folder_of(self._parts.settings.backup, self._data_dir)
+        wanted = target or folder / scheduled_name(self._parts.clock())
+        try:
+            if target is None:
+                await asyncio.to_thread(make_folder, folder)
+            backup = await self._parts.storage.backup(wanted)
+        except (DeadlineExceeded, StorageFailed) as error:
+            if target is None:  # who named a file is answered, and may just have mistyped it
+                await asyncio.to_thread(self._note_failure, error)
+            raise
+        await asyncio.to_thread(note_success, self._data_dir, backup)
+        if target is not None:
+            return Made(backup)
+        removed = await asyncio.to_thread(remove_superseded, folder, self._parts.settings.backup.keep, backup)
+        return Made(backup, tuple(removed))
+
+    def _note_failure(self, error: AgentctxError) -> None:
+        try:
+            record_failure(self._data_dir, error.message, self._parts.clock())
+        except (OSError, ValueError) as problem:
+            log.warning("backup_not_recorded", reason=str(problem))
+
+    @property
+    def _data_dir(self) -> Path:
+        return self._parts.database.parent
+
+
+def next_due(known: BackupRecord, *, is_there: bool, interval_ms: int, now: int) -> int:
+    """When the next backup is to be made: at once if there is none, or the last one `is_there` no more."""
+    due = now
+    if known.last is not None and is_there:
+        # A clock that was set back must not put it off for longer than the interval.
+        due = min(known.last.made, now) + interval_ms
+    if known.failed is not None:
+        due = max(due, min(known.failed, now) + min(RETRY_MS, interval_ms))
+    return due
+
+
+def folder_of(settings: BackupSettings, data_dir: Path) -> Path:
+    """Where backups go that nobody named."""
+    return (settings.folder or data_dir / FOLDER_NAME).absolute()
+
+
+def known_backups(data_dir: Path) -> BackupRecord:
+    """The record of a data folder; an empty one where it cannot be read, which is logged."""
+    try:
+        return read_record(data_dir)
+    except (OSError, ValueError) as error:
+        log.warning("record_of_backups_not_readable", reason=str(error))
+        return BackupRecord()
+
+
+def is_last_there(known: BackupRecord) -> bool:
+    """Whether the last backup's file can be seen."""
+    try:
+        return known.last is not None and Path(known.last.path).is_file()
+    except OSError:
+        return False
+
+
+def note_success(data_dir: Path, backup: Backup) -> None:
+    """Record it. The backup is good also when that fails, which is logged."""
+    try:
+        record_success(data_dir, backup)
+    except OSError as error:
+        log.warning("backup_not_recorded", reason=str(error))
+
+
+def remove_superseded(folder: Path, keep: int, verified: Backup) -> list[str]:
+    """Remove the older backups that need not be kept; returns their paths. What stays after all is logged."""
+    removed = []
+    try:
+        names = [path.name for path in folder.iterdir()]
+        for name in superseded(names, keep=keep, verified=Path(verified.path).name):
+            (folder / name).unlink(missing_ok=True)
+            removed.append(str(folder / name))
+    except OSError as error:
+        log.warning("old_backups_not_removed", folder=str(folder), reason=str(error))
+    return removed
+
+
+def backup_reply(made: Made) -> BackupReply:
+    backup = made.backup
+    return BackupReply(
+        file=backup.path,
+        made=format_time(backup.made),
+        bytes=backup.bytes,
+        schema=backup.schema,
+        entries=backup.entries,
+        versions=backup.versions,
+        vectors=backup.vectors,
+        outside_vectors=backup.outside_vectors,
+        removed=list(made.removed),
+    )
+
+
+def make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageFailed(
+            f"cannot make the folder of backups {folder}: {error.strerror}",
+            hint="Name another one with backup.folder.",
+        ) from error

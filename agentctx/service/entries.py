@@ -1,0 +1,185 @@
+"""Saving, reading and changing: from wire requests to the stores, and back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, fields, replace
+from hashlib import sha256
+from typing import Any
+
+from agentctx.access.turns import aside
+from agentctx.errors import AgentctxError, InvalidInput
+from agentctx.service.base import Listing, Peer
+from agentctx.service.parts import PartsHolder
+from agentctx.service.views import entry_view, save_result
+from agentctx.storage.records import Change, Entry, IdempotencyKey, Job
+from agentctx.storage.trust import NOTHING_KNOWN
+from agentctx.stores.base import SaveContext, StoreResult
+from agentctx.wire import (
+    EditRequest,
+    EntryPage,
+    EntryView,
+    FileRecord,
+    OutcomeRequest,
+    SaveRequest,
+    SaveResult,
+    VersionPage,
+)
+
+_ENVELOPE = frozenset(
+    {"collection", "namespace", "session", "agent", "origin", "ttl", "if_version", "wait", "derived_from"}
+)
+MOST_SOURCES = 1_000
+"""Entries that one may be made of."""
+WAIT_TIMEOUT_S = 30.0
+"""How long a save with `wait` may wait for its vectors; after that it answers `pending`."""
+
+
+class Entries(PartsHolder):
+    """The part of `service.base.Service` about entries."""
+
+    async def save(
+        self, requests: Sequence[SaveRequest], peer: Peer, *, idempotency_key: str | None = None
+    ) -> list[SaveResult | AgentctxError]:
+        return list(
+            await asyncio.gather(
+                *(
+                    self._save_one(request, peer, _numbered(idempotency_key, number))
+                    for number, request in enumerate(requests)
+                )
+            )
+        )
+
+    async def edit(self, entry_id: str, request: EditRequest, peer: Peer) -> SaveResult:
+        with self._parts.telemetry.editing() as editing:
+            changes = _given(request, without=frozenset({"ttl", "if_version", "wait"}))
+            if not changes and request.ttl is None:
+                raise InvalidInput("this edit changes nothing", hint="Send at least one field to change.")
+            result = await self._parts.stores.edit(
+                entry_id,
+                changes,
+                if_version=request.if_version,
+                ttl=request.ttl,
+                principal=peer.uid,
+            )
+            editing.ended(result.saved.change.value)
+        return await self._settled(result, wait=request.wait is not None)
+
+    async def get(self, entry_id: str, peer: Peer, *, version: int | None = None) -> EntryView:  # noqa: ARG002
+        return (await self._views([await self._parts.stores.get(entry_id, version)]))[0]
+
+    async def list_entries(self, wanted: Listing, peer: Peer) -> EntryPage:  # noqa: ARG002
+        for collection in wanted.collections or ():
+            self._parts.stores.check_collection(collection)
+        entries, after = await self._parts.stores.list_entries(
+            namespace=wanted.namespace,
+            collections=wanted.collections,
+            session=wanted.session,
+            key_prefix=wanted.key_prefix,
+            limit=wanted.limit,
+            before=_position(wanted.cursor),
+            with_content=wanted.with_content,
+        )
+        return EntryPage(entries=await self._views(entries), next=None if after is None else str(after))
+
+    async def versions(
+        self,
+        entry_id: str,
+        peer: Peer,  # noqa: ARG002
+        *,
+        limit: int,
+        cursor: str | None = None,
+    ) -> VersionPage:
+        found, after = await self._parts.stores.history(entry_id, limit=limit, before=_position(cursor))
+        return VersionPage(versions=await self._views(found), next=None if after is None else str(after))
+
+    async def outcome(self, entry_id: str, request: OutcomeRequest, peer: Peer) -> SaveResult:
+        with self._parts.telemetry.editing() as editing:
+            saved = await self._parts.stores.learning.record_outcome(
+                entry_id, success=request.success, principal=peer.uid
+            )
+            editing.ended(saved.change.value)
+        return save_result(StoreResult(saved))
+
+    async def _save_one(
+        self, request: SaveRequest, peer: Peer, idempotency_key: str | None
+    ) -> SaveResult | AgentctxError:
+        context = SaveContext(
+            namespace=request.namespace,
+            session=request.session,
+            agent=request.agent,
+            origin=request.origin,
+            principal=peer.uid,
+            ttl=request.ttl,
+            if_version=request.if_version,
+            idempotency=_idempotency(idempotency_key, request, peer),
+            derived_from=tuple(dict.fromkeys(request.derived_from or ())),
+        )
+        try:
+            _check_sources(context.derived_from)
+            with self._parts.telemetry.saving() as saving:
+                result = await self._parts.stores.save(
+                    request.collection, _given(request, without=_ENVELOPE), context
+                )
+                saving.ended(request.collection, result.saved.change.value)
+            return await self._settled(result, wait=request.wait is not None)
+        except AgentctxError as error:
+            return error
+
+    async def _settled(self, result: StoreResult, *, wait: bool) -> SaveResult:
+        reply = save_result(result)
+        if result.saved.change is not Change.NONE:
+            self._parts.telemetry.flagged(result.flags)
+        if result.saved.quarantined:
+            self._parts.settler.ask()
+        if not (wait and self._parts.queue is not None and reply.embedding == "pending"):
+            return reply
+        if result.saved.jobs:
+            async with aside():
+                await self._parts.queue.wait_settled(self._awaited(result.saved.jobs), WAIT_TIMEOUT_S)
+        entry = await self._parts.stores.get(reply.id)
+        return replace(reply, embedding=entry_view(entry).embedding)
+
+    async def _views(self, entries: Sequence[Entry]) -> list[EntryView]:
+        known = await self._parts.storage.provenance([entry.id for entry in entries])
+        return [entry_view(entry, known.get(entry.id, NOTHING_KNOWN)) for entry in entries]
+
+    def _awaited(self, jobs: Iterable[Job]) -> list[int]:
+        """Those of the model that answers: nobody waits for one that is being built."""
+        lanes = self._parts.lanes
+        return [job.id for job in jobs if lanes is not None and job.space == lanes.leading.space]
+
+
+def _given(request: SaveRequest | EditRequest, *, without: frozenset[str]) -> dict[str, Any]:
+    """The fields that were sent, without the named ones."""
+    names = (field.name for field in fields(request) if field.name not in without)
+    given = {name: value for name in names if (value := getattr(request, name)) is not None}
+    return {name: asdict(value) if isinstance(value, FileRecord) else value for name, value in given.items()}
+
+
+def _check_sources(derived_from: Sequence[str]) -> None:
+    if len(derived_from) > MOST_SOURCES or any(not source or len(source) > 64 for source in derived_from):
+        raise InvalidInput(
+            f"derived_from names up to {MOST_SOURCES:,} entries by their ids",
+            hint="`agentctx list` shows the ids.",
+        )
+
+
+def _numbered(key: str | None, number: int) -> str | None:
+    return None if key is None else f"{key}/{number}"
+
+
+def _idempotency(key: str | None, request: SaveRequest, peer: Peer) -> IdempotencyKey | None:
+    if key is None:
+        return None
+    meaning = repr(_given(request, without=frozenset({"wait"})))
+    return IdempotencyKey(peer.uid, key, sha256(meaning.encode("utf-8", "surrogatepass")).digest())
+
+
+def _position(cursor: str | None) -> int | None:
+    if cursor is None:
+        return None
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 18):
+        raise InvalidInput("this cursor was not made by a list", hint="Send the `next` of the page before.")
+    return int(cursor)

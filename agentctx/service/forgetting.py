@@ -1,0 +1,110 @@
+"""Forgetting an entry: what goes with it, what repeats it, and how long backups still hold it."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from agentctx.config.schema import BackupSettings
+from agentctx.errors import AgentctxError, NotFound
+from agentctx.service.backup import MS_PER_HOUR, folder_of
+from agentctx.service.base import Peer
+from agentctx.service.parts import PartsHolder
+from agentctx.storage.backups import superseded
+from agentctx.storage.entries import ErasureListener
+from agentctx.storage.records import Entry, Filter
+from agentctx.storage.sqlite.restore import is_replaced_database
+from agentctx.stores.copies import copies_among
+from agentctx.times import format_time
+from agentctx.wire import ForgetReply
+
+log = structlog.get_logger("agentctx.forgetting")
+
+MOST_LOOKED_AT: Final = 50
+"""Chunks of captured replies compared with a text that is forgotten, the most similar by their words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """Backups that may hold an entry. Times are milliseconds since the epoch."""
+
+    files: int = 0
+    oldest: int | None = None
+    until: int | None = None
+    """When newer backups will have replaced the last of them; None: never by itself."""
+
+
+class Forgetting(PartsHolder):
+    """The part of `service.base.Service` for forgetting."""
+
+    async def forget(
+        self, entry_id: str, peer: Peer, *, if_version: int | None = None, with_copies: bool = False
+    ) -> ForgetReply:
+        copies = await self._copies(entry_id)
+        removed = await self._parts.stores.delete(entry_id, if_version=if_version, principal=peer.uid)
+        gone = [copy for copy in copies if await self._is_removed(copy, peer)] if with_copies else []
+        held = await asyncio.to_thread(
+            holding, self._parts.settings.backup, self._parts.database.parent, now=self._parts.clock()
+        )
+        return ForgetReply(
+            id=entry_id,
+            versions=removed,
+            copies=[copy for copy in copies if copy not in gone],
+            copies_forgotten=gone,
+            backups=held.files,
+            backups_oldest=None if held.oldest is None else format_time(held.oldest),
+            backups_until=None if held.until is None else format_time(held.until),
+        )
+
+    def tell_erased(self, listener: ErasureListener) -> None:
+        """Tell a listener which entries were forgotten or have expired, from now on."""
+        self._parts.storage.tell_erased(listener)
+
+    async def _copies(self, entry_id: str) -> list[str]:
+        """Captured replies that repeat the entry. That they cannot be found stops no forgetting."""
+        try:
+            entry = await self._parts.storage.get(entry_id)
+            return [] if entry is None else await self._captured(entry)
+        except AgentctxError as error:
+            log.warning("copies_not_looked_for", code=error.code, reason=error.message)
+            return []
+
+    async def _captured(self, entry: Entry) -> list[str]:
+        storage = self._parts.storage
+        wanted = Filter(namespace=entry.namespace, collections=("observation",))
+        hits = await storage.search_words(entry.content, wanted, MOST_LOOKED_AT)
+        found = await storage.resolve([hit.chunk for hit in hits], wanted)
+        ids = dict.fromkeys(chunk.entry.id for chunk in found.values() if chunk.entry.origin == "capture")
+        others = {each: await storage.get(each) for each in ids if each != entry.id}
+        contents = {each: other.content for each, other in others.items() if other is not None}
+        return await asyncio.to_thread(copies_among, entry.content, contents)
+
+    async def _is_removed(self, entry_id: str, peer: Peer) -> bool:
+        try:
+            await self._parts.stores.delete(entry_id, principal=peer.uid)
+        except NotFound:
+            return False  # somebody else was faster
+        return True
+
+
+def holding(settings: BackupSettings, data_dir: Path, *, now: int) -> Holding:
+    """The backups in the folder of those that are made by themselves, and the databases that a restore
+    replaced; copies elsewhere are not known of.
+    """
+    folder = folder_of(settings, data_dir)
+    try:
+        files = [*folder.glob("*.db"), *filter(is_replaced_database, data_dir.iterdir())]
+        times = sorted(path.stat().st_mtime_ns // 1_000_000 for path in files)
+    except OSError:
+        return Holding()
+    if not times:
+        return Holding()
+    interval_ms = math.ceil(settings.interval_h * MS_PER_HOUR)
+    is_replaced_by_newer = len(superseded((path.name for path in files), keep=0, verified=None)) == len(files)
+    until = now + settings.keep * interval_ms if interval_ms and is_replaced_by_newer else None
+    return Holding(len(times), times[0], until)

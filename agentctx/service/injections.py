@@ -1,0 +1,95 @@
+"""What was injected, and why an entry was not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agentctx.errors import NotFound
+from agentctx.rag.explain import Explanation, best_of, fate_of, outside, quarantined, unfound
+from agentctx.rag.injection import said_by
+from agentctx.rag.question import Question, allowed
+from agentctx.rag.trace import Considered
+from agentctx.rag.word_match import QuestionWords, WordMatch
+from agentctx.service.base import Peer
+from agentctx.service.questions import Questions
+from agentctx.service.receipts import figures
+from agentctx.service.views import explained, injection_summary, injection_view
+from agentctx.storage.injections import Visible, everything
+from agentctx.storage.records import Entry
+from agentctx.storage.trust import NOTHING_KNOWN
+from agentctx.wire import ExplainReply, ExplainRequest, InjectionList, InjectionView
+
+
+class Injections(Questions):
+    """The part of `service.base.Service` about injections: questions whose answers go into LLM calls."""
+
+    async def injection(self, injection_id: str, peer: Peer) -> InjectionView:  # noqa: ARG002
+        receipt = await self._parts.receipts.find(injection_id)
+        if receipt is None:
+            raise NotFound(
+                f"there is no receipt {injection_id!r}",
+                hint="`agentctx why` lists the last ones; old ones are removed (injection.receipts_days).",
+            )
+        ids = {figures.entry for figures in receipt.candidates}
+        found = {entry_id: await self._parts.storage.get(entry_id) for entry_id in ids}
+        return injection_view(receipt, {entry.id: entry for entry in found.values() if entry})
+
+    async def injections(
+        self,
+        limit: int,
+        peer: Peer,  # noqa: ARG002
+        *,
+        visible: Visible = everything,
+    ) -> InjectionList:
+        receipts = await self._parts.receipts.last(limit, visible)
+        return InjectionList(injections=[injection_summary(receipt) for receipt in receipts])
+
+    async def explain(self, request: ExplainRequest, peer: Peer) -> ExplainReply:
+        request = replace(request, position=request.position or "tail")
+        question = self._context_question(request, peer)
+        entry = await self._parts.storage.get(request.entry)
+        if entry is None:
+            return explained(request.entry, await self._gone(request.entry))
+        known = (await self._parts.storage.provenance([entry.id])).get(entry.id, NOTHING_KNOWN)
+        if known.quarantined:
+            return explained(entry.id, quarantined(entry.id, known.quarantined))
+        if verdict := outside(entry, allowed(question).wanted):
+            return explained(entry.id, verdict)
+        return await self._explained(entry, question, self._budget(request))
+
+    async def _gone(self, entry_id: str) -> Explanation:
+        if await self._parts.storage.injections.expired(entry_id):
+            return Explanation("expired", "it has expired")
+        return Explanation("not_found", "no entry has this id: it was never saved here, or it was forgotten")
+
+    async def _explained(self, entry: Entry, question: Question, budget_tokens: int) -> ExplainReply:
+        rag, storage = self._parts.rag, self._parts.storage
+        context = await rag.context(question, budget_tokens=budget_tokens)
+        where = await rag.places(question, entry.id)
+        mine = [each for each in context.considered if each.candidate.entry == entry.id]
+        best = best_of(mine)
+        if best is None:
+            return explained(entry.id, unfound(entry, where), where)
+        found = await storage.resolve([best.candidate.chunk], allowed(question).wanted)
+        texts = said_by(found[best.candidate.chunk]) if found else []
+        words = QuestionWords(question.text).match(texts)
+        rank = _rank(context.considered, best)
+        return explained(
+            entry.id,
+            self._verdict(best, rank, question, words),
+            where,
+            candidates=[figures(each) for each in mine],
+            fused_rank=rank,
+            words=words,
+            max_distance=rag.floor.farthest(words) if rag.floor else None,
+        )
+
+    def _verdict(self, best: Considered, rank: int, question: Question, words: WordMatch) -> Explanation:
+        share = self._parts.settings.embedding.rag.max_per_entry
+        floor = self._parts.rag.floor
+        return fate_of(best, fused_rank=rank, limit=question.limit, words=words, floor=floor, share=share)
+
+
+def _rank(considered: Sequence[Considered], wanted: Considered) -> int:
+    return next(at for at, each in enumerate(considered, start=1) if each is wanted)

@@ -1,0 +1,152 @@
+"""What /metrics shows: what was recorded, and what is read off at that moment."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+
+import structlog
+
+from agentctx import __version__
+from agentctx.errors import DeadlineExceeded, StorageFailed
+from agentctx.host.usage import resident_bytes
+from agentctx.service.backup import known_backups
+from agentctx.service.prover import Prover
+from agentctx.sqlite.driver import sqlite_version
+from agentctx.sqlite.reserve import RESERVE_NAME
+from agentctx.telemetry import metrics
+from agentctx.telemetry.metrics import Metric
+from agentctx.telemetry.tally import Samples
+
+_SLOT_STATES = ("used", "dead", "spare")
+_SPENT = (metrics.TOKENS_SENT, metrics.USD_SPENT, metrics.USD_TODAY, metrics.USD_CAP)
+
+log = structlog.get_logger("agentctx.metrics")
+
+
+class Metrics(Prover):
+    """The part of `service.base.Service` for Prometheus."""
+
+    async def metrics(self) -> bytes:
+        """The text format, version 0.0.4. It answers also when the database does not."""
+        samples: Samples = {
+            **self._parts.recorder.samples(),
+            **_plain({**await self._queue_depth(), **self._embedding(), **self._process()}),
+            **self._proved(),
+            **_plain(file_sizes(self._parts.database)),
+            **_plain(await asyncio.to_thread(_backups, self._parts.database.parent)),
+            metrics.BUILD: {(__version__, platform.python_version(), sqlite_version()): 1.0},
+        }
+        return await asyncio.to_thread(_exposition, samples)
+
+    async def _queue_depth(self) -> Mapping[Metric, float]:
+        try:
+            depth = await self._parts.storage.depth()
+            quarantined = await self._parts.storage.quarantined()
+        except (StorageFailed, DeadlineExceeded) as error:
+            log.warning("queue_not_readable", code=error.code, problem=error.message)
+            return {metrics.DATABASE_READABLE: 0.0}
+        age_ms = 0 if depth.oldest is None else max(0, self._parts.clock() - depth.oldest)
+        return {
+            metrics.DATABASE_READABLE: 1.0,
+            metrics.QUEUE_PENDING: depth.pending,
+            metrics.QUEUE_BURIED: depth.buried,
+            metrics.QUEUE_OLDEST: age_ms / 1_000,
+            metrics.QUARANTINED: quarantined,
+        }
+
+    def _embedding(self) -> Mapping[Metric, float]:
+        queue, keeper = self._parts.queue, self._parts.keeper
+        if queue is None or keeper is None:
+            return {metrics.EMBEDDINGS_READY: 0.0}
+        status = queue.status()
+        return {
+            metrics.EMBEDDINGS_READY: float(keeper.searched is not None),
+            metrics.VECTORS_STORED: status.embedded,
+            metrics.VECTORS_STALE: status.stale,
+            metrics.JOBS_BURIED: status.buried,
+            metrics.EMBED_CPU: keeper.cpu_seconds,
+            **self._spent(),
+        }
+
+    def _spent(self) -> Mapping[Metric, float]:
+        spending = self._parts.spending
+        if spending is None:
+            return dict.fromkeys(_SPENT, 0.0)
+        spent, today = spending.since_start, spending.today()
+        return dict(zip(_SPENT, (spent.tokens, spent.usd, today.usd, spending.cap_usd), strict=True))
+
+    def _process(self) -> Mapping[Metric, float]:
+        times = os.times()
+        return {
+            metrics.RESIDENT: resident_bytes(),
+            metrics.CPU: times.user + times.system,
+            metrics.STARTED: self._parts.recorder.started,
+            metrics.RECEIPTS_DROPPED: self._parts.receipts.dropped,
+            metrics.CHECKSUM_FAILURES: self._parts.storage.scrub.failures,
+            metrics.DATABASE_WRITABLE: float(self._parts.storage.write_fault is None),
+            metrics.LOOP_LAG_WORST: self._parts.recorder.loop_lag.worst_s,
+        }
+
+    def _proved(self) -> Samples:
+        """What the background has looked at; without a sample until it did."""
+        slots, proof = self.slot_count, self.latest_proof
+        asked = None if proof is None else proof.retrieval
+        return {
+            metrics.VECTOR_SLOTS: (
+                {} if slots is None else {(state,): float(getattr(slots, state)) for state in _SLOT_STATES}
+            ),
+            metrics.PROVED_AT: {} if proof is None else {(): proof.at / 1_000},
+            metrics.INVARIANT_VIOLATIONS: {} if proof is None else {(): float(proof.violations)},
+            metrics.FINGERPRINT_MISMATCHES: {} if proof is None else {(): float(proof.mismatches)},
+            metrics.CANARIES: (
+                {} if asked is None else {("words",): float(asked.words), ("vectors",): float(asked.vectors)}
+            ),
+            metrics.CANARIES_LOST: (
+                {}
+                if asked is None
+                else {
+                    ("words",): float(len(asked.lost_words)),
+                    ("vectors",): float(len(asked.lost_vectors)),
+                }
+            ),
+        }
+
+
+def file_sizes(database: Path) -> Mapping[Metric, float]:
+    """What the database takes on the disk. Asks for sizes only: to open the file would drop its locks."""
+    return {
+        metrics.DATABASE_BYTES: _size(database),
+        metrics.WAL_BYTES: _size(database.with_name(f"{database.name}-wal")),
+        metrics.RESERVE_BYTES: _size(database.with_name(RESERVE_NAME)),
+    }
+
+
+def _backups(data_dir: Path) -> Mapping[Metric, float]:
+    known = known_backups(data_dir)
+    return {
+        metrics.BACKUP_MADE: known.last.made / 1_000 if known.last else 0.0,
+        metrics.BACKUP_BYTES: known.last.bytes if known.last else 0.0,
+        metrics.BACKUP_FAILING: float(known.failed is not None),
+    }
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _plain(values: Mapping[Metric, float]) -> Samples:
+    """Samples of metrics without labels."""
+    return {metric: {(): float(value)} for metric, value in values.items()}
+
+
+def _exposition(samples: Samples) -> bytes:
+    from agentctx.telemetry.prometheus import exposition
+
+    return exposition(samples)

@@ -1,0 +1,77 @@
+"""What the service is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentctx.config.schema import Settings
+from agentctx.embedding_providers.spending import Spending
+from agentctx.embedding_queue.lanes import Lanes
+from agentctx.embedding_queue.space_keeper import SpaceKeeper
+from agentctx.embedding_queue.worker import EmbeddingQueue
+from agentctx.rag.service import RAGService
+from agentctx.redaction.redactor import Redactor
+from agentctx.service.audit import AuditTrail
+from agentctx.service.receipts import ReceiptLog
+from agentctx.storage.base import Storage
+from agentctx.stores.registry import Stores
+from agentctx.telemetry.base import Telemetry
+from agentctx.telemetry.recorder import Recorder
+from agentctx.times import Clock
+
+if TYPE_CHECKING:
+    from agentctx.service.trust import Settler
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What the service works with. `lanes` is None when nothing is embedded.
+
+    `telemetry` is told what happens; `recorder`, which hears it, says what happened so far.
+    """
+
+    settings: Settings
+    storage: Storage
+    stores: Stores
+    rag: RAGService
+    receipts: ReceiptLog
+    audit: AuditTrail
+    redactor: Redactor
+    lanes: Lanes | None
+    clock: Clock
+    socket: str
+    not_ready: Callable[[], str | None]
+    database: Path
+    telemetry: Telemetry
+    recorder: Recorder
+    settler: Settler
+
+    @property
+    def queue(self) -> EmbeddingQueue | None:
+        """Of the model that answers; None when nothing is embedded."""
+        return self.lanes.leading.queue if self.lanes else None
+
+    @property
+    def keeper(self) -> SpaceKeeper | None:
+        """Of the model that answers; None when nothing is embedded."""
+        return self.lanes.leading.keeper if self.lanes else None
+
+    @property
+    def spending(self) -> Spending | None:
+        """Of the model that answers; None when that costs nothing."""
+        return self.lanes.leading.spending if self.lanes else None
+
+
+class PartsHolder:
+    """Base of the classes that together are the service."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Answer by these settings from now on. What `reload.adopt` leaves alone has to be as before."""
+        self._parts.rag.settings = settings.embedding.rag
+        self._parts = replace(self._parts, settings=settings)

@@ -1,0 +1,139 @@
+"""Questions: from wire requests to RAG, and back."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from agentctx.errors import InvalidInput, TooLarge
+from agentctx.rag.question import Context, Question
+from agentctx.service.base import Peer
+from agentctx.service.parts import PartsHolder
+from agentctx.service.receipts import make_receipt, question_hash
+from agentctx.service.views import passage
+from agentctx.storage.injections import Receipt
+from agentctx.storage.records import Filter
+from agentctx.stores.redaction import redact_name
+from agentctx.times import parse_time
+from agentctx.wire import ContextReply, ContextRequest, SearchReply, SearchRequest
+
+MEANING_SHARE = 0.75
+"""Of the deadline of an injection: what is left is for the search by words and the way back."""
+
+
+class Questions(PartsHolder):
+    """The part of `service.base.Service` that answers."""
+
+    async def search(self, request: SearchRequest, peer: Peer) -> SearchReply:  # noqa: ARG002
+        answer = await self._parts.rag.retrieve(self._question(request))
+        return SearchReply(
+            results=[passage(hit) for hit in answer.hits], degraded=answer.degraded, rerank=answer.rerank
+        )
+
+    async def context(self, request: ContextRequest, peer: Peer) -> ContextReply:
+        started = time.perf_counter()
+        context = await self._context(request, peer)
+        injection_id = None
+        if request.position is not None:
+            took_s = time.perf_counter() - started
+            injection_id = self._parts.receipts.new_id()
+            self._parts.receipts.add(await self._receipt(injection_id, request, context, peer, took_s))
+        return ContextReply(
+            block=context.block,
+            tokens=context.tokens,
+            results=[passage(hit) for hit in context.hits],
+            degraded=context.degraded,
+            rerank=context.rerank,
+            injection_id=injection_id,
+        )
+
+    async def _context(self, request: ContextRequest, peer: Peer) -> Context:
+        question, budget_tokens = self._context_question(request, peer), self._budget(request)
+        if not self._parts.settings.embedding.rag.enabled:
+            return Context("", 0, (), degraded="off: embedding.rag.enabled is false")
+        return await self._parts.rag.context(question, budget_tokens=budget_tokens)
+
+    async def _receipt(
+        self, injection_id: str, request: ContextRequest, context: Context, peer: Peer, took_s: float
+    ) -> Receipt:
+        assert request.position is not None  # noqa: S101 - the caller has looked
+        stores_prompts = self._parts.settings.injection.store_prompts
+        return make_receipt(
+            context,
+            injection_id=injection_id,
+            created=self._parts.clock(),
+            namespace=request.namespace,
+            session=self._name(request.session) or "",
+            agent=self._name(request.agent) or "",
+            principal=peer.uid,
+            position=request.position,
+            question_hash=question_hash(request.query, await self._parts.rag.secret()),
+            question=self._parts.redactor(request.query).text if stores_prompts else None,
+            floor=self._parts.rag.floor,
+            budget_tokens=self._budget(request),
+            took_s=took_s,
+        )
+
+    def _budget(self, request: ContextRequest) -> int:
+        budget = request.budget_tokens
+        if budget is not None and budget <= 0:
+            raise InvalidInput("budget_tokens must be positive")
+        return budget or self._parts.settings.embedding.rag.budget_tokens
+
+    def _question(self, request: SearchRequest) -> Question:
+        limits, rag = self._parts.settings.limits, self._parts.settings.embedding.rag
+        if len(request.query) > limits.max_query_chars:
+            most = limits.max_query_chars
+            raise TooLarge(f"the question has {len(request.query)} characters, at most {most} are taken")
+        if not request.query.strip():
+            raise InvalidInput("the question is empty", hint="Ask in a few words.")
+        limit = rag.max_results if request.limit is None else request.limit
+        if not 1 <= limit <= limits.max_results:
+            raise InvalidInput(f"limit is {limit}, it may be 1 to {limits.max_results}")
+        distance = rag.max_distance if request.max_distance is None else request.max_distance
+        if not 0 <= distance <= 2:
+            raise InvalidInput("max_distance is a cosine distance: 0 (keep all) to 2")
+        return Question(
+            # The provider gets to see it; what it would match is cut out of the entries too.
+            text=self._parts.redactor(request.query).text,
+            wanted=self._filter(request),
+            limit=limit,
+            order=request.order,
+            max_distance=distance,
+        )
+
+    def _context_question(self, request: ContextRequest, peer: Peer) -> Question:
+        most = self._parts.settings.limits.max_present_chars
+        present = request.present or []
+        if (size := sum(map(len, present))) > most:
+            raise TooLarge(
+                f"present has {size} characters, at most {most} are compared",
+                hint="Send the latest texts of the conversation only.",
+            )
+        question = replace(
+            self._question(request), present=present, position=request.position, asker=peer.uid
+        )
+        if request.position is None:
+            return question
+        deadline_s = MEANING_SHARE * self._parts.settings.injection.deadline_ms / 1_000
+        return replace(question, deadline_s=deadline_s)
+
+    def _name(self, name: str | None) -> str | None:
+        """The name of a session or an agent, as it is stored."""
+        return redact_name(name, self._parts.redactor)[0]
+
+    def _filter(self, request: SearchRequest) -> Filter:
+        stores, now = self._parts.stores, self._parts.clock()
+        collections = tuple(request.collections or self._parts.settings.embedding.rag.collections)
+        for collection in collections:
+            stores.check_collection(collection)
+        return Filter(
+            namespace=request.namespace,
+            collections=None if set(collections) >= set(stores.collections) else collections,
+            session=self._name(request.session),
+            agent=self._name(request.agent),
+            category=request.category,
+            tags=tuple(request.tags or ()),
+            since=None if request.since is None else parse_time(request.since, now=now),
+            until=None if request.until is None else parse_time(request.until, now=now),
+        )

@@ -1,0 +1,144 @@
+"""Receipts of injections on their way to the disk: behind the answers, and never in their way."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from agentctx.rag.floor import Floor
+from agentctx.rag.question import Context
+from agentctx.rag.trace import Considered, count_fates
+from agentctx.service.write_behind import WriteBehind
+from agentctx.storage.injections import (
+    CandidateFigures,
+    InjectionIds,
+    InjectionStorage,
+    Receipt,
+    Visible,
+    everything,
+)
+from agentctx.times import Clock
+from agentctx.wire import InjectionPosition
+
+log = structlog.get_logger("agentctx.receipts")
+
+CAPACITY = 1_024
+MS_PER_DAY = 86_400_000
+KEPT_CANDIDATES = 20
+"""The best of them; what was injected is kept whatever its place."""
+
+
+class ReceiptLog(WriteBehind[Receipt]):
+    """Receipts, of which a reader also finds those that wait. What is dropped is counted."""
+
+    def __init__(
+        self,
+        storage: InjectionStorage,
+        *,
+        days: int,
+        most: int,
+        clock: Clock,
+        capacity: int = CAPACITY,
+        linger: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        super().__init__(capacity=capacity, linger=linger)
+        self._storage = storage
+        self._keep_ms = days * MS_PER_DAY
+        self._most = most
+        self._clock = clock
+        self._ids = InjectionIds()
+        self.dropped = 0
+        """Receipts that were not kept since the start."""
+
+    def new_id(self) -> str:
+        return self._ids.new(self._clock())
+
+    async def find(self, injection_id: str) -> Receipt | None:
+        """One receipt, written or still waiting."""
+        waiting = (receipt for receipt in self._waiting if receipt.id == injection_id)
+        return next(waiting, None) or await self._storage.find(injection_id)
+
+    async def last(self, limit: int, visible: Visible = everything) -> list[Receipt]:
+        """The newest that are visible, newest first, written or still waiting."""
+        waiting = {each.id: each for each in self._waiting if visible(each.namespace, each.principal)}
+        found = {receipt.id: receipt for receipt in await self._storage.last(limit, visible)} | waiting
+        return [found[injection_id] for injection_id in sorted(found, reverse=True)[:limit]]
+
+    async def sweep(self) -> int:
+        """Remove what is too old or too much; returns how many."""
+        return await self._storage.sweep(before=self._clock() - self._keep_ms, keep=self._most)
+
+    async def _write(self, batch: list[Receipt]) -> None:
+        await self._storage.add(batch)
+
+    def _drop(self, count: int, reason: str) -> None:
+        self.dropped += count
+        log.warning("receipts_dropped", receipts=count, dropped=self.dropped, reason=reason)
+
+
+def make_receipt(
+    context: Context,
+    *,
+    injection_id: str,
+    created: int,
+    namespace: str,
+    session: str,
+    agent: str,
+    principal: int | None,
+    position: InjectionPosition,
+    question_hash: str,
+    question: str | None,
+    floor: Floor | None,
+    budget_tokens: int,
+    took_s: float,
+) -> Receipt:
+    """What is kept of an injection."""
+    return Receipt(
+        id=injection_id,
+        created=created,
+        namespace=namespace,
+        session=session,
+        agent=agent,
+        principal=principal,
+        position=position,
+        question_hash=question_hash,
+        question=question,
+        max_distance=floor.max_distance if floor else None,
+        words_worth=floor.words_worth if floor else None,
+        degraded=context.degraded,
+        rerank=context.rerank,
+        candidates=tuple(
+            figures(each)
+            for at, each in enumerate(context.considered)
+            if at < KEPT_CANDIDATES or each.fate == "injected"
+        ),
+        fates=count_fates(context.considered),
+        budget_tokens=budget_tokens,
+        tokens=context.tokens,
+        milliseconds=round(1_000 * took_s, 3),
+        block_hash=hashlib.sha256(context.block.encode()).hexdigest() if context.block else None,
+    )
+
+
+def figures(considered: Considered) -> CandidateFigures:
+    """A candidate without its text; figures to six digits."""
+    candidate = considered.candidate
+    return CandidateFigures(
+        entry=candidate.entry,
+        chunk=candidate.chunk,
+        word_score=None if candidate.word_score is None else round(candidate.word_score, 6),
+        distance=None if candidate.distance is None else round(candidate.distance, 6),
+        score=round(candidate.score, 6),
+        fate=considered.fate,
+        duplicate_of=considered.duplicate_of,
+        reranked=considered.reranked,
+    )
+
+
+def question_hash(question: str, secret: bytes) -> str:
+    """Tells equal questions, and is worth nothing to who guesses them without the installation's secret."""
+    return hmac.new(secret, question.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:32]

@@ -1,0 +1,131 @@
+"""The change of the model: how far it is, and what an operator decides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agentctx.embedding_providers.prices import shown_usd
+from agentctx.embedding_queue.lane import Lane
+from agentctx.embedding_queue.lanes import Lanes
+from agentctx.embedding_queue.space_keeper import FILLING
+from agentctx.errors import NotFound
+from agentctx.service.base import Peer
+from agentctx.service.parts import Parts, PartsHolder
+from agentctx.storage.records import Space
+from agentctx.wire import (
+    ModelComparison,
+    ModelSpace,
+    ReembedAction,
+    ReembedCost,
+    ReembedReply,
+    ReembedStage,
+)
+
+NOT_RUNNING = "not configured"
+
+
+class Reembed(PartsHolder):
+    """The part of `service.base.Service` for the change of the model."""
+
+    async def reembed_status(self, peer: Peer) -> ReembedReply:  # noqa: ARG002
+        return await reembed_reply(self._parts)
+
+    async def reembed(self, action: ReembedAction, peer: Peer) -> ReembedReply:  # noqa: ARG002
+        lanes = self._parts.lanes
+        if lanes is None:
+            raise NotFound("no model is configured", hint="embedding.provider is none.")
+        deeds = {
+            "approve": lanes.approve,
+            "switch": lanes.switch,
+            "rollback": lanes.rollback,
+            "retire": lanes.retire,
+        }
+        await deeds[action]()
+        return await reembed_reply(self._parts)
+
+
+async def reembed_summary(parts: Parts) -> ReembedReply | None:
+    """As `reembed_reply`; None when there is no other model."""
+    lanes = parts.lanes
+    if lanes is None or (await lanes.beside() is None and not lanes.has_moved):
+        return None
+    return await reembed_reply(parts)
+
+
+async def reembed_reply(parts: Parts) -> ReembedReply:
+    """What there is beside the model that answers; stage `off` when there is nothing."""
+    lanes = parts.lanes
+    if lanes is None:
+        return ReembedReply(stage="off", answering=None, beside=None)
+    beside, other = await lanes.beside(), lanes.other
+    chunks = (await parts.storage.stats()).chunks
+    stage = lanes.stage(beside)
+    cost = await _cost(lanes, other) if other else None
+    return ReembedReply(
+        stage=stage,
+        answering=await _of_lane(lanes, lanes.leading, chunks),
+        beside=await _beside(lanes, other, beside, chunks),
+        cost=cost,
+        comparison=_comparison(beside) if stage != "kept" else None,
+        advice=_advice(stage, lanes, cost),
+    )
+
+
+async def _of_lane(lanes: Lanes, lane: Lane, chunks: int) -> ModelSpace:
+    owed = await lanes.owed(lane)
+    return ModelSpace(
+        space=lane.space,
+        provider=lane.provider.id,
+        model=lane.provider.model,
+        dimension=lane.provider.dimension,
+        chunks=chunks,
+        pending=owed.pending,
+        buried=owed.buried,
+        reason=lane.keeper.reason,
+    )
+
+
+async def _beside(lanes: Lanes, lane: Lane | None, space: Space | None, chunks: int) -> ModelSpace | None:
+    if lane is not None:
+        model = await _of_lane(lanes, lane, chunks)
+        return replace(model, reason=None) if model.reason == FILLING else model
+    return None if space is None else _unconfigured(space, chunks)
+
+
+def _unconfigured(space: Space, chunks: int) -> ModelSpace:
+    """The former model, when the config does not name it any more."""
+    return ModelSpace(
+        space=space.id,
+        provider=str(space.fingerprint.get("provider", "")),
+        model=str(space.fingerprint.get("model", "")),
+        dimension=space.dimension or 0,
+        chunks=chunks,
+        pending=0,
+        buried=0,
+        reason=NOT_RUNNING,
+    )
+
+
+async def _cost(lanes: Lanes, lane: Lane) -> ReembedCost | None:
+    if lane.spending is None:
+        return None
+    estimate = await lanes.estimate(lane)
+    confirm_usd = lane.settings.limits.confirm_usd
+    return ReembedCost(tokens=estimate.tokens, usd=estimate.usd, confirm_usd=confirm_usd)
+
+
+def _comparison(space: Space | None) -> ModelComparison | None:
+    return None if space is None or space.comparison is None else ModelComparison(**space.comparison)
+
+
+def _advice(stage: ReembedStage, lanes: Lanes, cost: ReembedCost | None) -> str | None:
+    if stage == "held" and cost is not None and cost.usd is not None:
+        return f"`agentctx reembed` begins, once {shown_usd(cost.usd)} are agreed to"
+    if stage == "ready":
+        return "`agentctx reembed --switch` makes it answer; the present model is kept"
+    if lanes.has_moved:
+        model = lanes.leading.provider.model
+        return f"move the model of [embedding.next] into [embedding]: {model} answers already"
+    if stage == "kept":
+        return "`agentctx reembed --retire` drops the former model, `--rollback` goes back to it"
+    return None

@@ -1,0 +1,165 @@
+"""What the daemon says of itself and of its queue."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+
+from agentctx import __version__
+from agentctx.errors import AgentctxError, InvalidInput
+from agentctx.host.usage import resident_bytes
+from agentctx.service.base import Peer
+from agentctx.service.parts import Parts, PartsHolder
+from agentctx.service.reembed import reembed_summary
+from agentctx.wire import (
+    BuriedJob,
+    DatabaseStatus,
+    DrainRequest,
+    ProviderCost,
+    ProviderStatus,
+    ProxyStatus,
+    QueueReply,
+    RetryReply,
+    StatusReply,
+)
+
+LONGEST_DRAIN_S = 60.0
+DRAIN_LOOK_S = 1.0
+
+
+class Operations(PartsHolder):
+    """The part of `service.base.Service` for operators."""
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(parts)
+        self._started = time.monotonic()
+
+    async def status(self, peer: Peer) -> StatusReply:
+        stats = await self._parts.storage.stats()
+        times = os.times()
+        return StatusReply(
+            version=__version__,
+            pid=os.getpid(),
+            uptime_seconds=round(time.monotonic() - self._started, 3),
+            socket=self._parts.socket,
+            entries=dict(stats.entries),
+            chunks=stats.chunks,
+            vectors=stats.vectors,
+            provider=self._provider_status(),
+            queue=await self.queue(peer),
+            database=DatabaseStatus(
+                path=stats.path,
+                sqlite=stats.engine,
+                bytes=stats.bytes,
+                wal_bytes=stats.wal_bytes,
+                commits=stats.commits,
+                fault=_message(self._parts.storage.write_fault),
+            ),
+            embed_cpu_seconds=self._parts.keeper.cpu_seconds if self._parts.keeper else 0.0,
+            cpu_seconds=round(times.user + times.system, 3),
+            rss_bytes=resident_bytes(),
+            activity=self._parts.recorder.activity(embedded=self._embedded()),
+            proxy=self._proxy_status(),
+            reembed=await reembed_summary(self._parts),
+        )
+
+    async def queue(self, peer: Peer) -> QueueReply:  # noqa: ARG002
+        depth = await self._parts.storage.depth()
+        age_ms = 0 if depth.oldest is None else max(0, self._parts.clock() - depth.oldest)
+        return QueueReply(
+            pending=depth.pending,
+            buried=depth.buried,
+            oldest_seconds=age_ms / 1_000,
+            buried_jobs=[
+                BuriedJob(
+                    job=row.job,
+                    entry=row.entry,
+                    collection=row.collection,
+                    attempts=row.attempts,
+                    reason=row.reason,
+                )
+                for row in (await self._parts.storage.buried() if depth.buried else [])
+            ],
+        )
+
+    async def retry(self, peer: Peer) -> RetryReply:  # noqa: ARG002
+        retried = await self._parts.storage.retry_buried()
+        if retried and self._parts.lanes is not None:
+            self._parts.lanes.look_again()
+        return RetryReply(retried=retried)
+
+    async def drain(self, request: DrainRequest, peer: Peer) -> QueueReply:
+        if not 0 < request.timeout_s <= LONGEST_DRAIN_S:
+            most = f"{LONGEST_DRAIN_S:g}"
+            raise InvalidInput(f"timeout_s may be up to {most}", hint="Ask again when it is over.")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(request.timeout_s):
+                await self._drained()
+        return await self.queue(peer)
+
+    async def _drained(self) -> None:
+        """Wait until nothing is pending. What is postponed is not announced: it is looked for each second."""
+        queue, storage = self._parts.queue, self._parts.storage
+        while queue is not None and (await storage.depth()).pending:
+            await queue.idle()
+            if (await storage.depth()).pending:
+                await asyncio.sleep(DRAIN_LOOK_S)
+
+    def not_ready(self) -> str | None:
+        if reason := self._parts.not_ready():
+            return reason
+        fault = _message(self._parts.storage.write_fault)
+        return f"nothing can be saved: {fault}" if fault else None
+
+    def degraded(self) -> Mapping[str, str]:
+        keeper = self._parts.keeper
+        reasons = {
+            "embeddings": keeper.reason if keeper else None,
+            "words": self._parts.storage.words_shortfall,
+        }
+        return {name: reason for name, reason in reasons.items() if reason}
+
+    def _embedded(self) -> int:
+        return self._parts.queue.status().embedded if self._parts.queue else 0
+
+    def _proxy_status(self) -> ProxyStatus | None:
+        proxy = self._parts.settings.proxy
+        if not proxy.tcp_port:
+            return None
+        token = proxy.token_path(self._parts.database.parent)
+        return ProxyStatus(port=proxy.tcp_port, token_file=str(token))
+
+    def _provider_status(self) -> ProviderStatus:
+        keeper = self._parts.keeper
+        if keeper is None:
+            return ProviderStatus(id="none", model="", dimension=0, state="off", reason=None)
+        return ProviderStatus(
+            id=keeper.provider.id,
+            model=keeper.provider.model,
+            dimension=keeper.provider.dimension,
+            state=keeper.state,
+            reason=keeper.reason,
+            cost=self._provider_cost(),
+        )
+
+    def _provider_cost(self) -> ProviderCost | None:
+        spending = self._parts.spending
+        if spending is None:
+            return None
+        price, today = spending.price, spending.today()
+        return ProviderCost(
+            usd_per_million_tokens=price.usd_per_million_tokens if price else None,
+            price_source=price.source if price else "",
+            usd_per_day=spending.cap_usd,
+            confirm_usd=self._parts.settings.embedding.limits.confirm_usd,
+            tokens_today=today.tokens,
+            usd_today=round(today.usd, 6),
+            cap_reached=spending.is_cap_reached,
+        )
+
+
+def _message(fault: AgentctxError | None) -> str | None:
+    return None if fault is None else fault.message

@@ -1,0 +1,137 @@
+"""Exports and imports, between the wire and the stores."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from base64 import b64encode
+from collections.abc import Sequence
+from typing import Final
+
+from agentctx.errors import AgentctxError, Expired, InvalidInput
+from agentctx.service.base import Peer
+from agentctx.service.parts import PartsHolder
+from agentctx.service.views import entry_view, save_result
+from agentctx.storage import transfer
+from agentctx.storage.records import Change, Entry
+from agentctx.storage.trust import NOTHING_KNOWN, Provenance
+from agentctx.times import format_time, parse_time
+from agentctx.wire import ExportedEntry, ExportReply, ImportEntry, ImportRequest, SaveResult
+
+_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_CURSOR: Final = re.compile(r"[0-9]{1,18}")
+
+
+class Transfer(PartsHolder):
+    """The part of `service.base.Service` that exports and imports."""
+
+    async def export(
+        self, selection: transfer.Selection, peer: Peer, *, cursor: str | None, limit: int
+    ) -> ExportReply:
+        del peer
+        for collection in selection.collections:
+            self._parts.stores.check_collection(collection)
+        if cursor is not None and not _CURSOR.fullmatch(cursor):
+            raise InvalidInput("this cursor was not made by an export", hint="Send the page's `next`.")
+        page = await self._parts.storage.export_page(selection, after=int(cursor or 0), limit=limit)
+        known = await self._parts.storage.provenance([each.entry.id for each in page.entries])
+        return ExportReply(
+            entries=[exported_entry(each, known.get(each.entry.id, NOTHING_KNOWN)) for each in page.entries],
+            next=None if page.next is None else str(page.next),
+        )
+
+    async def import_entries(self, request: ImportRequest, peer: Peer) -> list[SaveResult | AgentctxError]:
+        by_id: dict[str, list[int]] = {}
+        for number, each in enumerate(request.entries):
+            by_id.setdefault(each.id, []).append(number)
+        results: dict[int, SaveResult | AgentctxError] = {}
+
+        async def import_versions(numbers: Sequence[int]) -> None:
+            last = request.entries[numbers[-1]]
+            for number in numbers:
+                results[number] = await self._import_one(request, number, peer, last)
+
+        await asyncio.gather(*map(import_versions, by_id.values()))
+        return [results[number] for number in range(len(request.entries))]
+
+    async def _import_one(
+        self, request: ImportRequest, number: int, peer: Peer, last: ImportEntry
+    ) -> SaveResult | AgentctxError:
+        given = request.entries[number]
+        try:
+            self._parts.stores.check_collection(given.collection)
+            entry = imported_entry(given, last, now=self._parts.clock())
+            result = await self._parts.stores.import_entry(
+                entry,
+                principal=peer.uid,
+                derived_from=tuple(given.derived_from or ()),
+                dry_run=request.dry_run,
+                include_forgotten=request.include_forgotten,
+            )
+        except AgentctxError as error:
+            return error
+        if result.saved.quarantined:
+            self._parts.settler.ask()
+        if not request.dry_run and result.saved.change is not Change.NONE:
+            self._parts.telemetry.flagged(result.flags)
+        return save_result(result)
+
+
+def exported_entry(exported: transfer.ExportedEntry, known: Provenance = NOTHING_KNOWN) -> ExportedEntry:
+    vectors = exported.vectors
+    return ExportedEntry(
+        entry=entry_view(exported.entry, known),
+        versions=[entry_view(version) for version in exported.versions],
+        chunks=[list(span) for span in exported.chunks],
+        fingerprint=None if vectors is None else dict(vectors.fingerprint),
+        vectors=None
+        if vectors is None
+        else [None if each is None else b64encode(each).decode() for each in vectors.vectors],
+    )
+
+
+def imported_entry(given: ImportEntry, last: ImportEntry, *, now: int) -> Entry:
+    """The entry that a foreign line describes; what cannot be is an error, what is not believed is missing.
+
+    Its times may lie in the future: the clock of one of the two machines was wrong, and nobody knows which.
+    `last` is the last version of the same entry: that one says when all of them expire.
+
+    Raises:
+        InvalidInput: the id or a time is malformed, or it was updated before it was created.
+        Expired: the entry has expired.
+    """
+    if not _ID.fullmatch(given.id):
+        raise InvalidInput(f"{given.id[:40]!r} is no id of an entry")
+    created, updated = parse_time(given.created, now=now), parse_time(given.updated, now=now)
+    if updated < created:
+        raise InvalidInput(
+            f"`updated` ({format_time(updated)}) is before `created` ({format_time(created)})",
+            hint="Correct the two times, or leave the line out.",
+        )
+    if _is_over(last, now):
+        raise Expired("it has expired")
+    expires = None if given.expires is None or _is_over(given, now) else parse_time(given.expires, now=now)
+    return Entry(
+        id=given.id,
+        version=1,
+        live=True,
+        namespace=given.namespace,
+        collection=given.collection,
+        key=given.key,
+        session=given.session or "",
+        agent=given.agent or "",
+        content=given.content,
+        attributes=given.attributes,
+        origin="import",
+        trust="external",
+        principal=0,
+        created=created,
+        updated=updated,
+        expires=expires,
+        pending=False,
+        embedded=False,
+    )
+
+
+def _is_over(given: ImportEntry, now: int) -> bool:
+    return given.expires is not None and parse_time(given.expires, now=now) <= now

@@ -1,0 +1,129 @@
+"""Revoking sources and releasing what is in quarantine, between the wire and the storage."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import structlog
+
+from agentctx.errors import InvalidInput, NotFound, StorageFailed
+from agentctx.service.base import Peer
+from agentctx.service.parts import PartsHolder
+from agentctx.storage.trust import Source, TrustStorage
+from agentctx.stores.redaction import redact_name
+from agentctx.times import parse_time
+from agentctx.wire import ReleaseReply, RevokeReply, RevokeRequest
+
+log = structlog.get_logger("agentctx.trust")
+
+ENTRIES_A_STEP: Final = 50
+"""So many are taken out of the indexes, or put back, in one transaction, for which saves wait."""
+LINGER_S: Final = 0.2
+"""Whoever asked for it is answered first."""
+
+
+class Settler:
+    """Takes entries in quarantine out of the indexes, and puts released ones back, in the background."""
+
+    def __init__(
+        self,
+        storage: TrustStorage,
+        *,
+        owed: bool,
+        jobs_are_due: Callable[[], None],
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        self._storage = storage
+        self._sleep = sleep
+        self._owed = owed
+        self._jobs_are_due = jobs_are_due
+        self._asked = asyncio.Event()
+
+    def ask(self) -> None:
+        """There may be something to do."""
+        self._asked.set()
+
+    async def run(self) -> None:
+        """Do what there is, first what is left of before the start, until it is cancelled."""
+        self.ask()
+        while True:
+            await self._asked.wait()
+            self._asked.clear()
+            await self._sleep(LINGER_S)
+            try:
+                await self.settle()
+            except StorageFailed as error:
+                # The rows say what is left; the next request or start goes on.
+                log.warning("quarantine_not_settled", error=error.code, reason=error.message)
+
+    async def settle(self) -> None:
+        """Do all there is. Raises `StorageFailed`."""
+        began = time.monotonic()
+        while (settled := await self._storage.settle(owed=self._owed, limit=ENTRIES_A_STEP)).rows:
+            if settled.jobs:
+                self._jobs_are_due()
+            # No answer holds them any more: who saves and asks goes first.
+            await self._sleep(time.monotonic() - began)
+            began = time.monotonic()
+
+
+class Revoking(PartsHolder):
+    """The part of `service.base.Service` about sources that are not trusted any more."""
+
+    async def revoke(self, request: RevokeRequest, peer: Peer) -> RevokeReply:
+        source = self._source(request)
+        if not source.criteria:
+            raise InvalidInput(
+                "this would revoke everything",
+                hint="Name an agent, a session, an origin or another criterion.",
+            )
+        storage = self._parts.storage
+        revoked = await storage.revoke(source, principal=peer.uid, dry_run=request.dry_run)
+        if revoked.revocation is not None:
+            if request.forget:
+                await storage.forget_revoked(revoked.revocation)
+            self._parts.settler.ask()
+            log.info(
+                "revoked", revocation=revoked.revocation, entries=revoked.entries, derived=revoked.derived
+            )
+        return RevokeReply(
+            revocation=revoked.revocation,
+            entries=revoked.entries,
+            derived=revoked.derived,
+            held_before=revoked.held_before,
+            criteria=source.criteria,
+            forget=request.forget,
+            dry_run=request.dry_run,
+        )
+
+    async def undo_revocation(self, revocation_id: int, peer: Peer) -> ReleaseReply:  # noqa: ARG002
+        undone = await self._parts.storage.undo_revocation(revocation_id)
+        self._parts.settler.ask()
+        return ReleaseReply(
+            released=undone.released, still_held=undone.still_held, revocations=list(undone.revocations)
+        )
+
+    async def release(self, entry_id: str, peer: Peer) -> ReleaseReply:  # noqa: ARG002
+        if not await self._parts.storage.release(entry_id):
+            raise NotFound(
+                f"no entry {entry_id!r} is in quarantine", hint="`agentctx list` marks those that are."
+            )
+        self._parts.settler.ask()
+        return ReleaseReply(released=1)
+
+    def _source(self, request: RevokeRequest) -> Source:
+        now = self._parts.clock()
+        return Source(
+            namespace=request.namespace,
+            agent=redact_name(request.agent, self._parts.redactor)[0],
+            session=redact_name(request.session, self._parts.redactor)[0],
+            principal=request.principal,
+            origin=request.origin,
+            trust=request.trust,
+            path=request.source,
+            since=None if request.since is None else parse_time(request.since, now=now),
+            until=None if request.until is None else parse_time(request.until, now=now),
+        )

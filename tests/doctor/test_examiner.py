@@ -1,0 +1,304 @@
+"""Examining and repairing a real database, inside a running core and alone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentctx.config.schema import Settings
+from agentctx.daemon.build import Core
+from agentctx.doctor.catalog import INNER_IDS
+from agentctx.doctor.examination import examine_alone
+from agentctx.embedding_providers.fake import FakeProvider, Fault
+from agentctx.errors import Disposition, InvalidInput
+from agentctx.service.base import Examination
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.sqlite.engine import DATABASE_NAME
+from agentctx.wire import CheckResult
+from tests.doctor import damage
+from tests.doctor.damage import damaged
+from tests.running_core import ME, embedded, running_core, save
+from tests.storage.conformance import assert_sound
+from tests.storage.test_salvage import root_of, zero
+
+TEXTS = ("red apple", "green pear", "blue plum")
+LOST = {"embedding.self_retrieval": "fail"}
+"""Mended by the repair of what it comes from."""
+FAKE = Settings.model_validate({"embedding": {"provider": "fake"}})
+
+
+@pytest.fixture
+def provider() -> FakeProvider:
+    return FakeProvider()
+
+
+@pytest.fixture
+async def core(tmp_path: Path, provider: FakeProvider) -> AsyncIterator[Core]:
+    async with running_core(tmp_path, provider, settings=FAKE) as running:
+        for number, text in enumerate(TEXTS):
+            await save(running, key=f"k{number}", content=text)
+        await embedded(running)
+        yield running
+
+
+async def examined(core: Core, *only: str, fix: bool = False) -> dict[str, CheckResult]:
+    ask = core.service.doctor_fix if fix else core.service.doctor
+    reply = await ask(Examination(only=only), ME)
+    for text in TEXTS:
+        assert text not in repr(reply)
+    return {check.id: check for check in reply.checks}
+
+
+def troubles(results: dict[str, CheckResult]) -> dict[str, str]:
+    return {name: check.status for name, check in results.items() if check.status in {"warn", "fail"}}
+
+
+async def test_a_sound_daemon_passes_every_check(core: Core) -> None:
+    results = await examined(core)
+    assert tuple(results) == INNER_IDS
+    assert {check.id for check in results.values() if check.status != "pass"} == {
+        "backup.age",
+        "rerank.answers",
+    }
+
+
+async def test_only_what_is_wanted_is_examined(core: Core) -> None:
+    assert set(await examined(core, "queue", "database.wal")) == {
+        "database.wal",
+        "queue.backlog",
+        "queue.buried",
+        "queue.leases",
+    }
+    with pytest.raises(InvalidInput, match="bogus"):
+        await examined(core, "bogus")
+
+
+@pytest.mark.parametrize(
+    ("how", "found", "said"),
+    [
+        (damage.lose_a_vector, {"database.invariant": "fail"}, "made 1 missing job"),
+        (damage.leave_an_orphan, {"database.invariant": "fail"}, "orphan"),
+        (
+            damage.lose_words,
+            {"database.words": "fail", "database.invariant": "fail", **LOST},
+            "3 chunks",
+        ),
+        (
+            damage.scramble_vectors,
+            {"database.vectors": "fail", "database.scrub": "fail", **LOST},
+            "made 1 table of vectors anew",
+        ),
+        (damage.bury_everything, {"queue.buried": "warn"}, "put 3 jobs back"),
+        (
+            damage.leave_vectors_of_a_retired_model,
+            {"embedding.fingerprints": "fail"},
+            "removed 1 vector of models",
+        ),
+    ],
+)
+async def test_what_is_broken_is_found_and_repaired_under_the_running_queue(
+    core: Core, tmp_path: Path, how: Callable[[Connection], object], found: dict[str, str], said: str
+) -> None:
+    damaged(tmp_path / DATABASE_NAME, how)
+    before = await examined(core)
+    assert troubles(before) == found
+    assert all(before[name].fixable and before[name].fixed is None for name in found.keys() - LOST.keys())
+
+    repaired = await examined(core, fix=True)
+    assert troubles(repaired) == {}
+    assert said in "".join(check.fixed or "" for check in repaired.values())
+
+    # The running queue was told of the jobs that were made.
+    await embedded(core)
+    assert troubles(await examined(core)) == {}
+    await assert_sound(core.storage)
+
+
+async def test_dead_slots_are_found_and_packed(core: Core, tmp_path: Path) -> None:
+    damaged(tmp_path / DATABASE_NAME, damage.leave_dead_slots)
+    before = (await examined(core, "database.slots"))["database.slots"]
+    assert (before.status, before.fixable) == ("warn", True)
+    packed = (await examined(core, "database.slots", fix=True))["database.slots"]
+    assert packed.status == "pass"
+    assert packed.fixed
+    assert "vectors moved" in packed.fixed
+    assert (await core.storage.check_vectors()) == []
+
+
+async def test_a_space_of_another_model_than_the_running_one_is_noticed(core: Core, tmp_path: Path) -> None:
+    damaged(tmp_path / DATABASE_NAME, damage.change_the_fingerprint)
+    found = await examined(core, "embedding.fingerprints")
+    assert troubles(found) == {"embedding.fingerprints": "fail"}
+    assert not found["embedding.fingerprints"].fixable
+
+
+async def test_a_model_that_changed_under_its_name_is_noticed(core: Core, tmp_path: Path) -> None:
+    damaged(tmp_path / DATABASE_NAME, damage.replace_the_canary)
+    assert troubles(await examined(core)) == {"embedding.canary": "fail"}
+
+
+async def test_a_provider_in_trouble_is_told_with_the_jobs_that_wait_for_it(
+    core: Core, provider: FakeProvider
+) -> None:
+    provider.faults = [Fault.fails(Disposition.STOP)]
+    await save(core, key="new", content="white grape")
+    assert core.queue is not None
+    while core.queue.status().state == "ok":  # noqa: ASYNC110 - the queue announces its trouble to nobody
+        await asyncio.sleep(0)
+    results = await examined(core)
+    assert troubles(results) == {"queue.backlog": "warn", "embedding.answers": "fail"}
+    assert results["queue.backlog"].detail == "the fake provider was told to fail"
+    assert results["embedding.canary"].status == "skip"
+
+
+async def test_without_embedding_nothing_is_missing(tmp_path: Path) -> None:
+    async with running_core(tmp_path, None) as core:
+        await save(core, key="k", content="red apple")
+        results = await examined(core)
+    assert troubles(results) == {}
+    assert results["embedding.provider"].status == "pass"
+    assert results["embedding.canary"].status == "skip"
+
+
+async def test_one_examination_runs_at_a_time_and_those_who_wait_share_the_next(
+    core: Core, provider: FakeProvider
+) -> None:
+    asked = len(provider.calls)
+    provider.hold()
+    first = asyncio.create_task(core.service.doctor(Examination(), ME))
+    await provider.wait_until_held()
+    waiting = [asyncio.create_task(core.service.doctor(Examination(), ME)) for _ in range(3)]
+    other = asyncio.create_task(core.service.doctor(Examination(only=("queue",)), ME))
+    await asyncio.sleep(0)
+    provider.release()
+    replies = await asyncio.gather(*waiting)
+    assert replies[0] is replies[1] is replies[2]
+    assert replies[0] is not await first
+    assert len((await other).checks) == 3
+    assert len(provider.calls) - asked == 2
+
+
+async def test_one_who_gives_up_does_not_hold_up_the_others(core: Core, provider: FakeProvider) -> None:
+    provider.hold()
+    first = asyncio.create_task(core.service.doctor(Examination(), ME))
+    await provider.wait_until_held()
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    provider.release()
+    assert troubles(await examined(core)) == {}
+
+
+async def alone(folder: Path, settings: Settings = FAKE, **options: Any) -> dict[str, CheckResult]:
+    results = await examine_alone(settings, folder / DATABASE_NAME, **options)
+    return {result.id: result for result in results}
+
+
+async def saved_alone(folder: Path) -> Path:
+    """A database that nobody has open, with three entries."""
+    async with running_core(folder, FakeProvider(), settings=FAKE) as core:
+        for number, text in enumerate(TEXTS):
+            await save(core, key=f"k{number}", content=text)
+        await embedded(core)
+    return folder / DATABASE_NAME
+
+
+async def test_a_missing_database_is_skipped_and_never_made(tmp_path: Path) -> None:
+    results = await alone(tmp_path, fix=True)
+    assert results["database.opens"].message == "nothing is saved yet"
+    assert troubles(results) == {}
+    assert os.listdir(tmp_path) == []  # noqa: PTH208 - pathlib is no better in a coroutine
+
+
+async def test_a_sound_database_passes_alone(tmp_path: Path) -> None:
+    await saved_alone(tmp_path)
+    results = await alone(tmp_path)
+    assert tuple(results) == INNER_IDS
+    assert {check.id for check in results.values() if check.status != "pass"} == {
+        "backup.age",
+        "rerank.answers",
+        "running.loop",
+        "running.writes",
+    }
+
+
+async def test_what_is_broken_is_repaired_alone(tmp_path: Path) -> None:
+    database = await saved_alone(tmp_path)
+    damaged(database, damage.lose_a_vector)
+    damaged(database, damage.lose_words)
+    assert set(troubles(await alone(tmp_path))) == {
+        "database.words",
+        "database.invariant",
+        *LOST,
+    }
+    assert troubles(await alone(tmp_path, fix=True)) == {}
+    assert troubles(await alone(tmp_path)) == {}
+    async with running_core(tmp_path, FakeProvider(), settings=FAKE) as core:
+        await embedded(core)
+        await assert_sound(core.storage)
+
+
+@pytest.mark.parametrize(
+    ("how", "status"), [(damage.write_a_newer_schema, "fail"), (damage.write_an_older_schema, "warn")]
+)
+async def test_a_database_of_another_schema_is_left_alone(
+    tmp_path: Path, how: Callable[[Connection], object], status: str
+) -> None:
+    database = await saved_alone(tmp_path)
+    damaged(database, how)
+    before = database.read_bytes()
+    results = await alone(tmp_path, fix=True)
+    assert troubles(results) == {"database.schema": status}
+    assert results["database.integrity"].status == "skip"
+    assert database.read_bytes() == before
+
+
+async def test_what_is_no_database_is_a_failure_and_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / DATABASE_NAME).write_bytes(b"my diary" * 1_000)
+    results = await alone(tmp_path, fix=True)
+    assert troubles(results) == {"database.opens": "fail", "database.schema": "fail"}
+    assert (tmp_path / DATABASE_NAME).read_bytes() == b"my diary" * 1_000
+
+
+async def test_a_database_that_somebody_has_is_not_opened(tmp_path: Path) -> None:
+    await saved_alone(tmp_path)
+    results = await alone(tmp_path, taken="somebody has it", fix=True)
+    assert results["database.invariant"].message == "somebody has it"
+    assert troubles(results) == {}
+
+
+async def test_another_model_in_the_config_is_told_before_the_daemon_acts_on_it(tmp_path: Path) -> None:
+    await saved_alone(tmp_path)
+    other = Settings.model_validate({"embedding": {"provider": "fake", "model": "other"}})
+    results = await alone(tmp_path, other)
+    assert troubles(results) == {"embedding.space": "warn"}
+    assert results["embedding.space"].detail == "model: bag-of-words is now other"
+
+
+async def test_a_damaged_page_is_repaired_under_the_running_daemon(core: Core, tmp_path: Path) -> None:
+    await core.storage.tidy()
+    zero(tmp_path / DATABASE_NAME, [root_of(tmp_path / DATABASE_NAME, "chunk_fts_data")])
+    before = await examined(core)
+    assert {"database.integrity", "database.words"} <= set(troubles(before))
+    assert {check.status for check in before.values()} >= {"pass"}, "what is sound is told all the same"
+    repaired = await examined(core, fix=True)
+    assert troubles(repaired) == {}
+    assert repaired["database.integrity"].fixed == "repaired the file: 3 entries in it"
+    await embedded(core)
+    assert troubles(await examined(core)) == {}
+    await assert_sound(core.storage)
+
+
+async def test_a_database_that_does_not_open_is_made_again_from_its_rows(tmp_path: Path) -> None:
+    database = await saved_alone(tmp_path)
+    zero(database, [root_of(database, "scrub")])
+    assert troubles(await alone(tmp_path)) == {"database.opens": "fail"}
+    repaired = await alone(tmp_path, fix=True)
+    assert troubles(repaired) == {"database.opens": "warn"}
+    assert repaired["database.opens"].detail == "repaired the file: 3 entries in it"
+    assert troubles(await alone(tmp_path)) == {}

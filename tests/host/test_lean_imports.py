@@ -1,0 +1,30 @@
+import subprocess
+import sys
+
+import pytest
+
+from agentctx.host.lean_imports import hidden
+
+
+def test_what_is_hidden_cannot_be_imported_until_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "this", raising=False)
+    with hidden("this"), pytest.raises(ModuleNotFoundError):
+        __import__("this")
+    assert "this" not in sys.modules
+
+
+def test_what_is_imported_already_stays() -> None:
+    with hidden("json"):
+        assert __import__("json") is sys.modules["json"]
+    assert sys.modules["json"] is not None
+
+
+def test_the_daemon_has_neither_rich_nor_the_old_pydantic() -> None:
+    script = (
+        "import sys\n"
+        "from agentctx.host.lean_imports import import_structlog\n"
+        "import_structlog()\n"
+        "import agentctx.daemon.run\n"
+        "assert not {'rich', 'pydantic.v1'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from agentctx.errors import ConfigInvalid
+from agentctx.host.private_files import close_to_others
+
+
+def modes(*paths: Path) -> list[int]:
+    return [stat.S_IMODE(path.stat().st_mode) for path in paths]
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def made(path: Path, mode: int) -> Path:
+    path.touch()
+    path.chmod(mode)
+    return path
+
+
+def test_what_others_could_read_is_closed_and_told(data_dir: Path, tmp_path: Path) -> None:
+    backups = data_dir / "backups"
+    backups.mkdir(mode=0o700)
+    files = [made(data_dir / "agentctx.db", 0o644), made(backups / "a.db", 0o640)]
+    data_dir.chmod(0o755)
+    with capture_logs() as logs:
+        close_to_others(data_dir, backups, tmp_path / "not there")
+    assert modes(data_dir, *files) == [0o700, 0o600, 0o600]
+    assert {line["path"] for line in logs} == {str(data_dir), *map(str, files)}
+
+
+def test_what_is_private_is_left_without_a_word(data_dir: Path) -> None:
+    files = [made(data_dir / "agentctx.db", 0o600), made(data_dir / "read-only", 0o400)]
+    with capture_logs() as logs:
+        close_to_others(data_dir)
+    assert modes(data_dir, *files) == [0o700, 0o600, 0o400]
+    assert logs == []
+
+
+def test_where_a_link_leads_is_left_alone(data_dir: Path, tmp_path: Path) -> None:
+    elsewhere = made(tmp_path / "elsewhere", 0o644)
+    (data_dir / "link").symlink_to(elsewhere)
+    close_to_others(data_dir)
+    assert modes(elsewhere) == [0o644]
+
+
+def test_the_folder_of_another_user_is_refused(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if data_dir.stat().st_uid == 0:
+        os.chown(data_dir, 4_321, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: 1_234)
+    with pytest.raises(ConfigInvalid, match="belongs to user"):
+        close_to_others(data_dir)
+
+
+def test_a_mode_that_cannot_be_changed_is_refused(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(data_dir / "agentctx.db", 0o644)
+
+    def refuse(self: Path, mode: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "chmod", refuse)
+    with pytest.raises(ConfigInvalid, match="others may read"):
+        close_to_others(data_dir)

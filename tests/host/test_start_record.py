@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+
+from agentctx.config.schema import LogSettings
+from agentctx.errors import SchemaTooNew
+from agentctx.host.last_start import RECORD_NAME, StartRecord, read_record
+from agentctx.host.logs import configure_logging
+from agentctx.host.start_record import MOST_LINES, StartRecorder, recorded_start
+from tests.storage.drafts import HandClock
+
+ENTRY_TEXT = "text of an entry"
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    root, uvicorn = logging.getLogger(), logging.getLogger("uvicorn")
+    handlers, levels = root.handlers[:], (root.level, uvicorn.level)
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(levels[0])
+    uvicorn.setLevel(levels[1])
+    structlog.reset_defaults()
+
+
+def log_as_the_daemon_does() -> structlog.stdlib.BoundLogger:
+    """In the test itself: the handler keeps the stderr it finds."""
+    configure_logging(LogSettings(format="json"))
+    logger: structlog.stdlib.BoundLogger = structlog.get_logger("agentctx.test")
+    return logger
+
+
+def record(folder: Path) -> StartRecord:
+    found = read_record(folder)
+    assert found is not None
+    return found
+
+
+def begin(folder: Path) -> StartRecorder:
+    return StartRecorder(folder / RECORD_NAME, folder / "s", HandClock())
+
+
+def test_a_start_goes_from_starting_to_ready_to_stopped(tmp_path: Path) -> None:
+    clock = HandClock()
+    with recorded_start(tmp_path, tmp_path / "s", clock=clock) as recorder:
+        first = record(tmp_path)
+        assert (first.state, first.ready, first.socket) == ("starting", None, str(tmp_path / "s"))
+        clock.now += 1_000
+        recorder.ready()
+        assert (record(tmp_path).state, record(tmp_path).ended) == ("ready", None)
+    last = record(tmp_path)
+    assert last.state == "stopped"
+    assert last.ready is not None
+    assert last.ended == last.ready > last.started
+
+
+def test_only_its_owner_may_read_it_and_nothing_else_is_left(tmp_path: Path) -> None:
+    (tmp_path / f"{RECORD_NAME}.new").touch(0o644)
+    begin(tmp_path).ready()
+    assert [path.name for path in tmp_path.iterdir()] == [RECORD_NAME]
+    assert stat.S_IMODE((tmp_path / RECORD_NAME).stat().st_mode) == 0o600
+
+
+def test_a_failed_start_keeps_code_message_and_hint(tmp_path: Path) -> None:
+    with pytest.raises(SchemaTooNew), recorded_start(tmp_path, tmp_path / "s"):
+        raise SchemaTooNew("version 9 is too new", hint="Install it.")
+    found = record(tmp_path)
+    assert (found.state, found.code, found.message, found.hint) == (
+        "failed",
+        "schema_too_new",
+        "version 9 is too new",
+        "Install it.",
+    )
+
+
+def test_a_bug_is_told_by_its_class_alone(tmp_path: Path) -> None:
+    error = ExceptionGroup("tasks", [ValueError(ENTRY_TEXT)])
+    with pytest.raises(ExceptionGroup), recorded_start(tmp_path, tmp_path / "s"):
+        raise error
+    found = record(tmp_path)
+    assert (found.state, found.code, found.message) == ("failed", "internal", "the daemon died of ValueError")
+    assert ENTRY_TEXT not in found.to_json()
+
+
+def test_of_several_errors_ours_is_told(tmp_path: Path) -> None:
+    group = ExceptionGroup("tasks", [ValueError("x"), SchemaTooNew("too new")])
+    with pytest.raises(ExceptionGroup), recorded_start(tmp_path, tmp_path / "s"):
+        raise group
+    assert record(tmp_path).message == "too new"
+
+
+def test_a_stop_at_once_is_a_stop(tmp_path: Path) -> None:
+    with pytest.raises(asyncio.CancelledError), recorded_start(tmp_path, tmp_path / "s"):
+        raise asyncio.CancelledError
+    assert record(tmp_path).state == "stopped"
+
+
+def test_warnings_are_kept_until_it_is_ready(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = log_as_the_daemon_does()
+    with recorded_start(tmp_path, tmp_path / "s") as recorder:
+        log.info("opened", reason="not told")
+        log.warning("space_not_ready", reason="no model", text=ENTRY_TEXT)
+        logging.getLogger("asyncio").error(ENTRY_TEXT)
+        recorder.ready()
+        log.warning("later", reason="not told either")
+    assert record(tmp_path).logged == ("warning space_not_ready: no model", "error of asyncio")
+    assert "later" in capsys.readouterr().err
+
+
+def test_only_the_first_lines_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = log_as_the_daemon_does()
+    with recorded_start(tmp_path, tmp_path / "s"):
+        for number in range(MOST_LINES + 5):
+            log.warning("event", reason=str(number))
+    assert record(tmp_path).logged[-1] == f"warning event: {MOST_LINES - 1}"
+    assert len(capsys.readouterr().err.splitlines()) == MOST_LINES + 5
+
+
+def test_a_record_that_cannot_be_written_is_logged_and_keeps_nobody_from_starting(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log_as_the_daemon_does()
+    missing = tmp_path / "missing"
+    with recorded_start(missing, tmp_path / "s") as recorder:
+        recorder.ready()
+    assert "start_not_recorded" in capsys.readouterr().err
+    assert not missing.exists()

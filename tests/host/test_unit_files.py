@@ -1,0 +1,173 @@
+"""The units of systemd/: they fit the program, systemd understands them, and they keep their exposure."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentctx.config.paths import SYSTEM_SOCKET
+from agentctx.config.schema import ServerSettings
+from agentctx.config.sources import ENV_PREFIX
+from agentctx.daemon.run import EXIT_CONFIG
+from agentctx.errors import ConfigInvalid
+from agentctx.host.unit_files import (
+    CREDENTIALS,
+    NO_NETWORK,
+    SERVICE,
+    SOCKET,
+    Program,
+    UnitFile,
+    check_visible,
+    outermost,
+    state_of,
+    system_files,
+    user_files,
+)
+
+FOLDER = Path(__file__).parents[2] / "systemd"
+ANALYZE = shutil.which("systemd-analyze")
+needs_analyze = pytest.mark.skipif(
+    ANALYZE is None, reason="NOT TESTED: units and their exposure, there is no systemd-analyze here"
+)
+PROGRAM = Program(Path(sys.executable).parent / "agentctx", (Path("/opt/agentctx"), Path("/opt/python")))
+NETWORKED = 1.1
+WITHOUT_NETWORK = 0.4
+
+
+def installed(folder: Path, *, no_network: bool = False) -> Path:
+    """The units of a machine as they are installed below the folder; gives the folder of the units."""
+    for file in system_files(PROGRAM, no_network=no_network, root=folder):
+        file.path.parent.mkdir(parents=True, exist_ok=True)
+        file.path.write_text(file.marked)
+    return folder / "etc/systemd/system"
+
+
+def analyze(*arguments: object, runtime: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """`runtime` is the runtime folder that a user's units are told of."""
+    command = [str(ANALYZE), *map(str, arguments)]
+    environment = os.environ | ({"XDG_RUNTIME_DIR": str(runtime)} if runtime else {})
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment)
+
+
+def options(unit: Path) -> dict[str, list[str]]:
+    """All values of each option."""
+    found: dict[str, list[str]] = {}
+    for line in unit.read_text().splitlines():
+        if "=" in line and not line.startswith("#"):
+            name, value = line.split("=", 1)
+            found.setdefault(name, []).append(value)
+    return found
+
+
+@needs_analyze
+@pytest.mark.parametrize("no_network", [False, True])
+def test_systemd_understands_every_line(tmp_path: Path, no_network: bool) -> None:
+    units = installed(tmp_path, no_network=no_network)
+    done = analyze("verify", "--man=no", units / SERVICE, units / SOCKET)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@needs_analyze
+def test_systemd_understands_every_line_of_a_users_units(tmp_path: Path) -> None:
+    files = user_files(PROGRAM, {"XDG_CONFIG_HOME": str(tmp_path)})
+    for file in files:
+        file.path.parent.mkdir(parents=True, exist_ok=True)
+        file.path.write_text(file.marked)
+    done = analyze("--user", "verify", "--man=no", *(file.path for file in files), runtime=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@needs_analyze
+@pytest.mark.parametrize(("no_network", "most"), [(False, NETWORKED), (True, WITHOUT_NETWORK)])
+def test_the_exposure_stays_low(tmp_path: Path, no_network: bool, most: float) -> None:
+    units = installed(tmp_path, no_network=no_network)
+    done = analyze("security", "--offline=yes", "--no-pager", units / SERVICE)
+    found = re.search(r"Overall exposure level for \S+ ([0-9.]+)", done.stdout)
+    assert found, done.stdout + done.stderr
+    assert float(found[1]) <= most, done.stdout
+
+
+def test_what_the_units_name_is_what_the_program_has() -> None:
+    service, socket = options(FOLDER / SERVICE), options(FOLDER / SOCKET)
+    assert socket["ListenStream"] == [str(SYSTEM_SOCKET)]
+    assert service["RestartPreventExitStatus"] == [str(EXIT_CONFIG)]
+    (stop_s,) = service["TimeoutStopSec"]
+    assert float(stop_s.removesuffix("s")) > 2 * ServerSettings().shutdown_timeout_s
+    assert service["LoadCredential"] == [f"{ENV_PREFIX.lower().rstrip('_')}:/{CREDENTIALS}"]
+    assert "PrivateUsers" not in service, "every client would look like nobody"
+    assert "ORT_DISABLE_TELEMETRY=1" in service["Environment"], "nothing leaves the machine by itself"
+    command = [sys.executable, "-m", "agentctx", *service["ExecStart"][0].split()[1:], "--help"]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def test_the_user_and_the_root_folder_of_the_service_are_made() -> None:
+    service, socket = options(FOLDER / SERVICE), options(FOLDER / SOCKET)
+    users = {line.split()[1] for line in lines_of("sysusers.d") if line.startswith("u ")}
+    named = {*service["User"], *service["Group"], *socket["SocketUser"], *socket["SocketGroup"]}
+    assert named == users
+    folders = {line.split()[1] for line in lines_of("tmpfiles.d") if line.startswith("d ")}
+    assert set(service["RootDirectory"]) == folders
+
+
+def lines_of(folder: str) -> list[str]:
+    return (FOLDER / folder / "agentctx.conf").read_text().splitlines()
+
+
+@pytest.mark.parametrize("name", [path.name for path in FOLDER.glob("*.*") if path.is_file()])
+def test_every_unit_is_in_sections(name: str) -> None:
+    parser = configparser.ConfigParser(strict=False, interpolation=None, allow_no_value=False)
+    parser.read(FOLDER / name)
+    assert parser.sections()
+
+
+def test_the_service_runs_and_sees_this_program(tmp_path: Path) -> None:
+    service = options(installed(tmp_path) / SERVICE)
+    assert service["ExecStart"] == [f"{PROGRAM.command} serve"]
+    assert "/opt/agentctx /opt/python" in service["BindReadOnlyPaths"]
+
+
+def test_odd_paths_are_quoted(tmp_path: Path) -> None:
+    program = Program(Path("/opt/my 100%/bin/agentctx"), (Path("/opt/my 100%"),))
+    files = system_files(program, root=tmp_path)
+    (service,) = (file for file in files if file.path.name == SERVICE)
+    assert 'ExecStart="/opt/my 100%%/bin/agentctx" serve' in service.text
+    assert 'BindReadOnlyPaths="/opt/my 100%%"' in service.text
+
+
+@pytest.mark.parametrize("folder", ["/home/ann/venv", "/root/.pyenv", "/run/user/1000/x"])
+def test_a_program_that_the_service_could_not_see_is_refused(folder: str) -> None:
+    with pytest.raises(ConfigInvalid, match="hides") as caught:
+        check_visible(Program(Path("/opt/agentctx/bin/agentctx"), (Path(folder),)))
+    assert "--user" in caught.value.hint
+
+
+def test_only_the_outermost_folders_are_needed(tmp_path: Path) -> None:
+    (tmp_path / "a/b").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    found = outermost([tmp_path / "a/b", tmp_path / "a", tmp_path / "link"])
+    assert found == (tmp_path / "a", tmp_path / "link")
+
+
+def test_the_drop_in_is_installed_when_wanted(tmp_path: Path) -> None:
+    without = {file.path.name for file in system_files(PROGRAM, root=tmp_path)}
+    closed = {file.path.name for file in system_files(PROGRAM, no_network=True, root=tmp_path)}
+    assert closed - without == {NO_NETWORK}
+
+
+@given(st.text(alphabet=st.characters(exclude_characters="\r", exclude_categories=["Cs"]), max_size=80))
+def test_a_file_is_known_by_its_mark_until_it_is_edited(text: str) -> None:
+    before, now = UnitFile(Path("x"), text), UnitFile(Path("x"), text + "# newer\n")
+    assert state_of(before, None) == "missing"
+    assert state_of(before, before.marked) == "current"
+    assert state_of(now, before.marked) == "outdated"
+    assert state_of(now, before.marked + "# mine\n") == "edited"
+    assert state_of(now, text) == "edited", "without our mark it is somebody else's"

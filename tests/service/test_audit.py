@@ -1,0 +1,148 @@
+"""What the daemon records beside saves and forgets: reads by other users, actions, and its configuration."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr
+
+from agentctx.config.schema import AuditSettings, Settings
+from agentctx.errors import DeadlineExceeded, StorageFailed
+from agentctx.service.audit import AuditTrail, digests_of
+from agentctx.service.base import Listing, Peer
+from agentctx.storage.audit import AuditQuery, Event
+from agentctx.storage.transfer import Selection
+from agentctx.wire import AuditEvent, BackupRequest, ContextRequest, ExplainRequest, SearchRequest
+from tests.running_core import ME, running_core, save
+
+GUEST = Peer(pid=1, uid=54_321, gid=54_321)
+
+
+async def recorded(core: Any, **wanted: Any) -> list[AuditEvent]:
+    page = await core.service.audit(AuditQuery(limit=100, **wanted), ME)
+    return list(reversed(page.events))
+
+
+async def read_everything(core: Any, entry: str, peer: Peer) -> None:
+    service = core.service
+    await service.get(entry, peer)
+    await service.list_entries(Listing(namespace="default", limit=9), peer)
+    await service.versions(entry, peer, limit=50)
+    await service.search(SearchRequest(query="where is the harbour"), peer)
+    reply = await service.context(ContextRequest(query="where is the harbour", position="tail"), peer)
+    await service.injection(reply.injection_id, peer)
+    await service.injections(9, peer)
+    await service.explain(ExplainRequest(query="where is the harbour", entry=entry), peer)
+    await service.export(Selection(namespaces=("default",)), peer, cursor=None, limit=9)
+
+
+async def test_every_read_of_another_user_is_recorded_without_what_was_asked(tmp_path: Path) -> None:
+    async with running_core(tmp_path, None) as core:
+        entry = await save(core, key="k", content="The harbour is in the north.")
+        await read_everything(core, entry.id, GUEST)
+        rows = [row for row in await recorded(core) if row.principal == GUEST.uid]
+        assert [row.kind for row in rows] == [
+            *("read", "list", "versions", "search", "context"),
+            *("injection", "injections", "explain", "export"),
+        ]
+        assert {row.namespace for row in rows} == {"default", None}
+        search = rows[3]
+        assert search.detail == {"entries": 1, "ids": [entry.id]}
+        assert "harbour" not in repr(rows)
+        assert (await core.service.verify_audit(ME)).sound
+
+
+async def test_reads_of_the_daemons_user_and_root_are_not(tmp_path: Path) -> None:
+    async with running_core(tmp_path, None) as core:
+        entry = await save(core, key="k", content="The harbour is in the north.")
+        for uid in {0, os.geteuid()}:
+            await read_everything(core, entry.id, Peer(pid=1, uid=uid, gid=uid))
+        assert [row.kind for row in await recorded(core)] == ["save"]
+
+
+async def test_reads_and_all_but_forgets_can_be_switched_off(tmp_path: Path) -> None:
+    async with running_core(tmp_path, None, audit={"enabled": False}) as core:
+        entry = await save(core, key="k", content="The harbour is in the north.")
+        await core.service.get(entry.id, GUEST)
+        await core.audit.note_settings("start", Settings(), core.storage.secret)
+        await core.service.forget(entry.id, ME)
+        assert [row.kind for row in await recorded(core)] == ["forget"]
+
+
+async def test_a_backup_is_recorded(tmp_path: Path) -> None:
+    async with running_core(tmp_path, None) as core:
+        await core.service.backup(BackupRequest(), ME)
+        (row,) = await recorded(core)
+        assert (row.kind, row.principal, row.detail) == ("backup", ME.uid, {"entries": 0, "named": False})
+
+
+async def test_a_start_names_the_settings_that_changed_since_the_last_one(tmp_path: Path) -> None:
+    async def secret() -> bytes:
+        return b"s" * 32
+
+    before = Settings.model_validate({"embedding": {"api_key": "one"}})
+    after = Settings.model_validate({"embedding": {"api_key": "two"}, "limits": {"max_results": 9}})
+    async with running_core(tmp_path, None) as core:
+        await core.audit.note_settings("start", before, secret)
+        await core.audit.note_settings("reload", before, secret)  # nothing changed
+        await core.audit.note_settings("start", after, secret)
+        first, last = await recorded(core)
+    assert first.detail["changed"] == []
+    assert last.detail["changed"] == ["embedding.api_key", "limits.max_results"]
+    assert first.detail["config"] != last.detail["config"]
+    assert "two" not in repr(last)
+
+
+async def test_a_database_that_cannot_be_read_in_time_costs_the_row_and_nothing_else(tmp_path: Path) -> None:
+    async def secret() -> bytes:
+        raise DeadlineExceeded("the database did not answer")
+
+    async with running_core(tmp_path, None) as core:
+        await core.audit.note_settings("reload", Settings(), secret)
+        assert core.audit.dropped == 1
+
+
+def test_digests_tell_secrets_apart_and_do_not_show_them() -> None:
+    one, two = (
+        digests_of(Settings.model_validate({"embedding": {"api_key": SecretStr(key)}}), b"s" * 32)
+        for key in ("one", "two")
+    )
+    assert [key for key in one if one[key] != two[key]] == ["embedding.api_key"]
+    other = digests_of(Settings(), b"t" * 32)
+    assert not {name for name in other if other[name] == one[name]}
+
+
+class Table:
+    """A table that refuses as long as it is told to."""
+
+    saves = True
+
+    def __init__(self) -> None:
+        self.refuses = False
+        self.events: list[Event] = []
+
+    async def add(self, events: Sequence[Event]) -> None:
+        if self.refuses:
+            raise StorageFailed("the disk has failed")
+        self.events += events
+
+
+async def test_what_does_not_fit_or_is_refused_is_counted_and_told_with_the_next_row() -> None:
+    table = Table()
+    trail = AuditTrail(table, AuditSettings(), clock=lambda: 7, capacity=2)  # type: ignore[arg-type] # part of it
+    for _ in range(3):
+        trail.note_read(GUEST, "read")
+    table.refuses = True
+    await trail.flush()
+    assert trail.dropped == 3
+    table.refuses = False
+    trail.note_read(GUEST, "list", namespace="team")
+    await trail.flush()
+    assert [(event.kind, event.at) for event in table.events] == [("dropped", None), ("list", 7)]
+    assert table.events[0].detail == {"rows": 3}
+    trail.note_read(GUEST, "list")
+    await trail.flush()
+    assert [event.kind for event in table.events] == ["dropped", "list", "list"]

@@ -1,0 +1,283 @@
+"""The daemon's work, free of HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentctx.daemon.build import Core
+from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.errors import IdempotencyKeyReused, InvalidInput, NotFound, TooLarge, UnknownCollection
+from agentctx.service.base import Listing
+from agentctx.wire import (
+    ContextRequest,
+    DrainRequest,
+    EditRequest,
+    FileRecord,
+    Location,
+    OutcomeRequest,
+    SaveRequest,
+    SaveResult,
+    SearchRequest,
+)
+from tests.running_core import ME, embedded, running_core, save
+from tests.storage.drafts import HandClock
+
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+async def core(tmp_path: Path, clock: HandClock) -> AsyncIterator[Core]:
+    declared = {"decisions": {"description": "why"}}
+    async with running_core(tmp_path, None, clock=clock, collections=declared) as running:
+        yield running
+
+
+async def found(core: Core, query: str, **filters: Any) -> list[str]:
+    reply = await core.service.search(SearchRequest(query=query, **filters), ME)
+    return [hit.content for hit in reply.results]
+
+
+async def test_a_saved_entry_is_shown_whole(core: Core) -> None:
+    saved = await save(core, key="k", content="red apple", tags=["x"], session="s", agent="a", ttl="1d")
+    view = await core.service.get(saved.id, ME)
+    assert (view.key, view.content, view.session, view.agent, view.live) == ("k", "red apple", "s", "a", True)
+    assert view.attributes == {"category": "fact", "tags": ["x"]}
+    assert view.created.endswith("Z")
+    assert view.expires is not None
+    assert (view.embedding, view.principal) == ("off", ME.uid)
+
+
+async def test_every_entry_of_a_request_gets_its_own_result(core: Core) -> None:
+    results = await core.service.save(
+        [
+            SaveRequest(collection="decisions", content="good"),
+            SaveRequest(collection="decisions", content=" "),
+            SaveRequest(collection="gossip", content="x"),
+            SaveRequest(collection="learning", trigger="t"),
+        ],
+        ME,
+    )
+    assert [type(result) for result in results] == [SaveResult, InvalidInput, UnknownCollection, SaveResult]
+
+
+async def test_an_idempotency_key_covers_each_entry_of_a_request(core: Core) -> None:
+    requests = [SaveRequest(collection="decisions", content=f"text {n}") for n in range(3)]
+    first = await core.service.save(requests, ME, idempotency_key="k")
+    again = await core.service.save(requests, ME, idempotency_key="k")
+    assert first == again
+    (other,) = await core.service.save(
+        [SaveRequest(collection="decisions", content="else")], ME, idempotency_key="k"
+    )
+    assert isinstance(other, IdempotencyKeyReused)
+
+
+async def test_an_edit_needs_something_to_change(core: Core) -> None:
+    saved = await save(core, key="k", content="one")
+    with pytest.raises(InvalidInput, match="changes nothing"):
+        await core.service.edit(saved.id, EditRequest(), ME)
+    edited = await core.service.edit(saved.id, EditRequest(content="two", if_version=1), ME)
+    assert (edited.version, edited.changed) == (2, True)
+    page = await core.service.versions(saved.id, ME, limit=50)
+    assert [version.content for version in page.versions] == ["two", "one"]
+
+
+async def test_an_edit_of_the_ttl_alone(core: Core) -> None:
+    saved = await save(core, key="k", content="one")
+    await core.service.edit(saved.id, EditRequest(ttl="1d"), ME)
+    view = await core.service.get(saved.id, ME)
+    assert (view.version, view.expires is not None) == (1, True)
+
+
+async def test_forget(core: Core) -> None:
+    saved = await save(core, key="k", content="red apple")
+    assert (await core.service.forget(saved.id, ME)).versions == 1
+    assert await found(core, "apple") == []
+    with pytest.raises(NotFound):
+        await core.service.forget(saved.id, ME)
+
+
+async def test_an_outcome_moves_the_confidence(core: Core) -> None:
+    saved = await save(core, "learning", trigger="t")
+    await core.service.outcome(saved.id, OutcomeRequest(success=True), ME)
+    assert (await core.service.get(saved.id, ME)).attributes["confidence"] == 0.6667
+    knowledge = await save(core, key="k", content="x")
+    with pytest.raises(NotFound):
+        await core.service.outcome(knowledge.id, OutcomeRequest(success=True), ME)
+
+
+async def test_lists_are_paged_by_cursor(core: Core) -> None:
+    for number in range(5):
+        await save(core, key=f"k{number}", content="x")
+    seen: list[str | None] = []
+    cursor: str | None = None
+    while True:
+        page = await core.service.list_entries(
+            Listing(namespace="default", collections=["knowledge"], limit=2, cursor=cursor), ME
+        )
+        seen += [entry.key for entry in page.entries]
+        cursor = page.next
+        if cursor is None:
+            break
+    assert seen == ["k4", "k3", "k2", "k1", "k0"]
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "-1", "1.5", "9" * 30, "٣"])
+async def test_a_cursor_of_ones_own_is_refused(core: Core, cursor: str) -> None:
+    with pytest.raises(InvalidInput, match="cursor"):
+        await core.service.list_entries(Listing(namespace="default", limit=2, cursor=cursor), ME)
+
+
+async def test_filters_reach_the_search(core: Core, clock: HandClock) -> None:
+    await save(core, key="old", content="red old", category="rule", tags=["a", "b"], agent="ann")
+    clock.now += 10 * DAY_MS
+    await save(core, key="new", content="red new", tags=["a"], agent="bob")
+    await save(core, "decisions", content="red decision")
+    await save(core, key="far", content="red far", namespace="other")
+    assert set(await found(core, "red")) == {"red old", "red new"}, "declared collections are asked for"
+    assert await found(core, "red", collections=["decisions"]) == ["red decision"]
+    assert await found(core, "red", namespace="other") == ["red far"]
+    assert await found(core, "red", category="rule") == ["red old"]
+    assert await found(core, "red", tags=["a", "b"]) == ["red old"]
+    assert await found(core, "red", agent="bob") == ["red new"]
+    assert await found(core, "red", since="5d") == ["red new"]
+    assert await found(core, "red", until="5d") == ["red old"]
+    assert await found(core, "red", limit=1, since="2020-01-01") in (["red old"], ["red new"])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"query": ""},
+        {"query": " \n"},
+        {"limit": 0},
+        {"limit": 101},
+        {"max_distance": -0.1},
+        {"max_distance": 2.1},
+        {"max_distance": float("nan")},
+        {"since": "yesterday-ish"},
+        {"collections": ["gossip"]},
+    ],
+)
+async def test_a_question_that_means_nothing_is_refused(core: Core, wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        await core.service.search(SearchRequest(**{"query": "red", **wrong}), ME)
+
+
+async def test_a_question_over_the_limit_is_refused(core: Core) -> None:
+    with pytest.raises(TooLarge):
+        await core.service.search(SearchRequest(query="x" * 20_001), ME)
+
+
+async def test_a_block_within_its_budget(core: Core) -> None:
+    await save(core, key="k", content="red apple")
+    reply = await core.service.context(ContextRequest(query="apple"), ME)
+    assert reply.block.startswith("## Semantic Context (RAG)\n")
+    assert len(reply.results) == 1
+    small = await core.service.context(ContextRequest(query="apple", budget_tokens=10), ME)
+    assert (small.block, small.results) == ("", [])
+    with pytest.raises(InvalidInput):
+        await core.service.context(ContextRequest(query="apple", budget_tokens=0), ME)
+
+
+async def test_with_rag_off_there_is_no_block(tmp_path: Path) -> None:
+    off = {"provider": "none", "rag": {"enabled": False}}
+    async with running_core(tmp_path, None, embedding=off) as core:
+        await save(core, key="k", content="red apple")
+        reply = await core.service.context(ContextRequest(query="apple"), ME)
+    assert (reply.block, reply.tokens) == ("", 0)
+    assert reply.degraded is not None
+
+
+async def test_status_says_what_is_there(tmp_path: Path) -> None:
+    async with running_core(tmp_path, FakeProvider()) as core:
+        await save(core, key="k", content="red apple")
+        await embedded(core)
+        status = await core.service.status(ME)
+        assert (status.entries, status.chunks, status.vectors) == ({"knowledge": 1}, 1, 1)
+        assert (status.provider.id, status.provider.state) == ("fake", "ok")
+        assert (status.queue.pending, status.queue.buried) == (0, 0)
+        assert status.rss_bytes > 1_000_000
+        assert status.database.commits >= 2
+
+
+async def test_the_age_of_the_queue_is_that_of_its_oldest_job(tmp_path: Path, clock: HandClock) -> None:
+    provider = FakeProvider()
+    provider.hold()
+    async with running_core(tmp_path, provider, clock=clock) as core:
+        await save(core, key="k", content="red apple")
+        clock.now += 2_500
+        queue = await core.service.queue(ME)
+        assert (queue.pending, queue.oldest_seconds) == (1, 2.5)
+        provider.release()
+
+
+DIGEST = "0" * 64
+
+
+def file_record(**changes: Any) -> FileRecord:
+    return replace(FileRecord(digest=DIGEST, size=3, modified=1, places=[[0, 1]]), **changes)
+
+
+async def test_a_hit_of_a_file_names_its_lines(core: Core) -> None:
+    text = "# Title\n\nIntroduction.\n\nThe falcon nests on the tower."
+    await save(core, key="/d/a.md", content=text, source="/d/a.md", file=file_record())
+    reply = await core.service.search(SearchRequest(query="falcon"), ME)
+    assert reply.results[0].location == Location(path="/d/a.md", unit="line", first=1, last=5)
+    assert "file" not in reply.results[0].attributes
+
+
+async def test_a_text_changed_by_hand_is_no_longer_the_files(core: Core) -> None:
+    saved = await save(core, key="/d/a.md", content="The falcon.", source="/d/a.md", file=file_record())
+    await core.service.edit(saved.id, EditRequest(tags=["x"]), ME)
+    assert (await core.service.get(saved.id, ME)).attributes["file"]["digest"] == DIGEST
+    await core.service.edit(saved.id, EditRequest(content="Another falcon."), ME)
+    assert "file" not in (await core.service.get(saved.id, ME)).attributes
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"digest": "x"}, {"places": []}, {"places": [[0, 1, 2]]}, {"places": [[5, 1], [5, 2]]}, {"part": 0}],
+)
+async def test_a_record_of_a_file_that_cannot_be_is_refused(core: Core, wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match="file"):
+        await save(core, key="/d/a.md", content="x", source="/d/a.md", file=file_record(**wrong))
+
+
+async def test_a_list_can_be_of_keys_with_a_beginning_and_without_texts(core: Core) -> None:
+    for key in ("/a/1", "/a/2", "/a", "/b/1", "/a%/1"):
+        await save(core, key=key, content="x")
+    wanted = Listing(namespace="default", key_prefix="/a/", with_content=False, limit=10)
+    page = await core.service.list_entries(wanted, ME)
+    assert [(entry.key, entry.content) for entry in page.entries] == [("/a/2", ""), ("/a/1", "")]
+
+
+async def test_a_drain_answers_when_nothing_is_owed(core: Core) -> None:
+    await save(core, key="a", content="x")
+    reply = await core.service.drain(DrainRequest(timeout_s=10), ME)
+    assert (reply.pending, reply.buried) == (0, 0)
+
+
+async def test_a_drain_answers_in_time_though_the_model_is_silent(tmp_path: Path) -> None:
+    provider = FakeProvider(8)
+    provider.hold()
+    async with running_core(tmp_path / "held", provider) as core:
+        await save(core, key="a", content="x")
+        reply = await core.service.drain(DrainRequest(timeout_s=0.05), ME)
+        assert reply.pending == 1
+        provider.release()
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, 61.0, float("nan")])
+async def test_a_drain_has_a_limit(core: Core, seconds: float) -> None:
+    with pytest.raises(InvalidInput, match="timeout_s"):
+        await core.service.drain(DrainRequest(timeout_s=seconds), ME)

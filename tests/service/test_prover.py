@@ -1,0 +1,165 @@
+"""The background proves what was stored, and the page of metrics shows what it found."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from agentctx.daemon.build import Core
+from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.service.prover import (
+    FIRST_PROOF_S,
+    LONGEST_REST_S,
+    PACK_EVERY_S,
+    PACK_PAUSE_S,
+    PROOF_EVERY_S,
+    rest_s,
+)
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.sqlite.engine import DATABASE_NAME
+from agentctx.storage.sqlite.slots import VECTORS_A_STEP
+from agentctx.vector_stores import vec0
+from agentctx.vector_stores.vec0 import BLOCK_SIZE
+from tests.doctor import damage
+from tests.doctor.damage import damaged
+from tests.running_core import embedded, running_core, save
+from tests.telemetry.scraped import Scraped, scraped
+
+NAMES = (
+    "agentctx_invariant_violations",
+    "agentctx_fingerprint_mismatches",
+    'agentctx_canaries_lost{by="words"}',
+    'agentctx_canaries_lost{by="vectors"}',
+)
+
+
+@pytest.fixture
+async def core(tmp_path: Path) -> AsyncIterator[Core]:
+    async with running_core(tmp_path, FakeProvider(), vectors={"memory_mb": 0}) as running:
+        for number, text in enumerate(("red apple", "green pear", "blue plum")):
+            await save(running, key=f"k{number}", content=text)
+        await embedded(running)
+        yield running
+
+
+async def shown(core: Core) -> Scraped:
+    return scraped(await core.service.metrics())
+
+
+class Naps:
+    """A sleep that returns at once and ends the task at the last nap."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.seen: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.seen.append(seconds)
+        if len(self.seen) == self.count:
+            raise asyncio.CancelledError
+
+
+async def test_a_sound_daemon_proves_it_and_says_when(core: Core) -> None:
+    assert "agentctx_proof_timestamp_seconds" not in await shown(core)
+    naps = Naps(2)
+    with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
+        await core.service.keep_proving(naps, elapsed=lambda: 0.0)
+    assert naps.seen == [FIRST_PROOF_S, PROOF_EVERY_S]
+    assert logs == []
+    found = await shown(core)
+    assert [found[name] for name in NAMES] == [0, 0, 0, 0]
+    assert found['agentctx_canaries{by="words"}'] == found['agentctx_canaries{by="vectors"}'] == 3
+    assert found["agentctx_proof_timestamp_seconds"] > 1_700_000_000
+
+
+@pytest.mark.parametrize(
+    ("how", "found"),
+    [
+        (damage.lose_a_vector, (1, 0, 0, 0)),
+        (damage.change_the_fingerprint, (0, 1, 0, 0)),
+        (damage.leave_vectors_of_a_retired_model, (0, 1, 0, 0)),
+        (damage.lose_words, (3, 0, 3, 0)),
+        (damage.hide_vectors, (0, 0, 0, 3)),
+    ],
+)
+async def test_what_is_broken_by_hand_is_counted_and_logged(
+    core: Core, tmp_path: Path, how: Callable[[Connection], object], found: tuple[int, ...]
+) -> None:
+    damaged(tmp_path / DATABASE_NAME, how)
+    with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
+        await core.service.keep_proving(Naps(4))
+    page = await shown(core)
+    assert tuple(page[name] for name in NAMES) == found
+    (told,) = [line for line in logs if line["event"] == "proof_failed"]
+    assert (
+        told["violations"],
+        told["mismatches"],
+        told["lost_by_words"],
+        told["lost_by_vectors"],
+    ) == found
+
+
+async def test_what_is_broken_is_told_again_when_more_of_it_is_found(core: Core, tmp_path: Path) -> None:
+    damaged(tmp_path / DATABASE_NAME, damage.lose_a_vector)
+
+    async def break_more(seconds: float) -> None:
+        await naps(seconds)
+        if len(naps.seen) == 3:
+            damaged(tmp_path / DATABASE_NAME, damage.change_the_fingerprint)
+
+    naps = Naps(5)
+    with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
+        await core.service.keep_proving(break_more)
+    assert [(line["violations"], line["mismatches"]) for line in logs] == [(1, 0), (1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("took_s", "rest"), [(0.0, PROOF_EVERY_S), (0.3, PROOF_EVERY_S), (2.0, 200.0), (60.0, LONGEST_REST_S)]
+)
+def test_what_takes_long_to_prove_is_proved_less_often(took_s: float, rest: float) -> None:
+    assert rest_s(took_s) == rest
+
+
+def test_an_alarm_comes_within_a_minute() -> None:
+    assert PROOF_EVERY_S < 60
+    assert FIRST_PROOF_S < 60
+
+
+async def test_a_database_that_cannot_be_read_proves_nothing_and_is_tried_again(core: Core) -> None:
+    await core.storage.close()
+    naps = Naps(3)
+    with capture_logs() as logs, pytest.raises(asyncio.CancelledError):
+        await core.service.keep_proving(naps)
+    assert [line["event"] for line in logs] == ["proof_not_made"] * 2
+    assert core.service.latest_proof is None
+
+
+async def test_dead_slots_are_packed_in_steps_with_pauses(core: Core, tmp_path: Path) -> None:
+    assert 'agentctx_vector_slots{state="dead"}' not in await shown(core)
+    many = 4 * BLOCK_SIZE
+
+    def churn(connection: Connection) -> None:
+        (dimension,) = connection.execute("SELECT dimension FROM spaces WHERE id = 1").fetchone()
+        vector = b"\0\0\x80\x3f" + bytes(4 * (dimension - 1))
+        ids = range(1_000, 1_000 + many)
+        vec0.insert_vectors(connection, "vec_1", [(id_, "x", "knowledge", "", vector) for id_ in ids])
+        vec0.delete_vectors(connection, "vec_1", [id_ for id_ in ids if id_ % 2])
+
+    damaged(tmp_path / DATABASE_NAME, churn)
+    before = await core.storage.slots.count()
+    assert before.dead_share > 0.3
+    naps = Naps(2 * BLOCK_SIZE)
+    packing = asyncio.create_task(core.service.keep_packed(naps))
+    while PACK_EVERY_S not in naps.seen:
+        await asyncio.wait([packing], timeout=0.01)
+    packing.cancel()
+    pauses = naps.seen[: naps.seen.index(PACK_EVERY_S)]
+    assert set(pauses) == {PACK_PAUSE_S}
+    assert len(pauses) >= BLOCK_SIZE // 2 // VECTORS_A_STEP
+    found = await shown(core)
+    assert found['agentctx_vector_slots{state="used"}'] == before.used
+    assert found['agentctx_vector_slots{state="dead"}'] < before.dead

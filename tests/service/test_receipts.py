@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from agentctx.errors import StorageFailed
+from agentctx.rag.floor import Floor
+from agentctx.rag.fuse import Candidate
+from agentctx.rag.question import Context
+from agentctx.rag.trace import Considered
+from agentctx.service.receipts import KEPT_CANDIDATES, MS_PER_DAY, ReceiptLog, make_receipt, question_hash
+from agentctx.service.write_behind import BATCH
+from agentctx.storage.injections import Receipt, Visible, everything
+from tests.storage.drafts import HandClock
+
+
+class Table:
+    """Receipts in memory; may refuse, or hold a write back."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Receipt] = {}
+        self.writes: list[int] = []
+        self.error: Exception | None = None
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.swept: list[tuple[int, int]] = []
+
+    async def add(self, receipts: Sequence[Receipt]) -> None:
+        await self.gate.wait()
+        if self.error:
+            raise self.error
+        self.writes.append(len(receipts))
+        self.rows |= {receipt.id: receipt for receipt in receipts}
+
+    async def find(self, injection_id: str) -> Receipt | None:
+        return self.rows.get(injection_id)
+
+    async def last(self, limit: int, visible: Visible = everything) -> list[Receipt]:
+        newest = [self.rows[each] for each in sorted(self.rows, reverse=True)]
+        return [each for each in newest if visible(each.namespace, each.principal)][:limit]
+
+    async def sweep(self, *, before: int, keep: int) -> int:
+        self.swept.append((before, keep))
+        return 0
+
+    async def expired(self, entry_id: str) -> bool:
+        return False
+
+
+def log_of(table: Table, **changes: Any) -> ReceiptLog:
+    return ReceiptLog(table, **{"days": 7, "most": 100, "clock": HandClock(), **changes})
+
+
+def receipt(injection_id: str, context: Context | None = None, **changes: Any) -> Receipt:
+    fields = {
+        "created": 1,
+        "namespace": "default",
+        "session": "",
+        "agent": "",
+        "principal": 0,
+        "position": "tail",
+        "question_hash": "ab",
+        "question": None,
+        "floor": None,
+        "budget_tokens": 9,
+        "took_s": 0.0015,
+    }
+    return make_receipt(context or Context("", 0, ()), injection_id=injection_id, **{**fields, **changes})
+
+
+async def test_a_receipt_is_there_at_once_and_on_the_disk_soon() -> None:
+    table = Table()
+    lingered = asyncio.Event()
+
+    async def linger(_: float) -> None:
+        lingered.set()
+
+    log = log_of(table, linger=linger)
+    task = asyncio.create_task(log.run())
+    log.add(receipt("a"))
+    log.add(receipt("b"))
+    assert (await log.find("a")) == receipt("a")
+    assert [each.id for each in await log.last(5)] == ["b", "a"]
+    await lingered.wait()
+    await log.flush()
+    task.cancel()
+    assert (list(table.rows), table.writes) == (["a", "b"], [2])
+    assert (await log.find("a")) == receipt("a")
+    assert [each.id for each in await log.last(1)] == ["b"]
+    assert await log.find("c") is None
+
+
+async def test_many_are_written_in_batches() -> None:
+    table = Table()
+    log = log_of(table)
+    for number in range(BATCH + 3):
+        log.add(receipt(f"{number:04}"))
+    await log.flush()
+    assert table.writes == [BATCH, 3]
+
+
+async def test_a_full_buffer_drops_and_counts() -> None:
+    table = Table()
+    log = log_of(table, capacity=2)
+    for name in ("a", "b", "c", "d"):
+        log.add(receipt(name))
+    await log.flush()
+    assert (list(table.rows), log.dropped) == (["a", "b"], 2)
+
+
+async def test_a_table_that_refuses_costs_receipts_and_nothing_else() -> None:
+    table = Table()
+    table.error = StorageFailed("the disk is full")
+    log = log_of(table)
+    log.add(receipt("a"))
+    await log.flush()
+    table.error = None
+    log.add(receipt("b"))
+    await log.flush()
+    assert (list(table.rows), log.dropped) == (["b"], 1)
+
+
+async def test_who_asked_for_a_write_may_go_away_and_it_is_written_once() -> None:
+    table = Table()
+    table.gate.clear()
+    log = log_of(table)
+    log.add(receipt("a"))
+    asked = asyncio.create_task(log.flush())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    asked.cancel()
+    await asyncio.wait([asked])
+    log.add(receipt("b"))
+    table.gate.set()
+    await log.flush()
+    assert (list(table.rows), table.writes, log.dropped) == (["a", "b"], [1, 1], 0)
+
+
+async def test_a_stop_writes_what_is_left() -> None:
+    table = Table()
+    log = log_of(table)
+    log.add(receipt("a"))
+    await log.stop(5.0)
+    assert (list(table.rows), log.dropped) == (["a"], 0)
+
+
+async def test_a_stop_does_not_wait_for_a_disk_that_hangs() -> None:
+    table = Table()
+    table.gate.clear()
+    log = log_of(table)
+    log.add(receipt("a"))
+    await log.stop(0.01)
+    assert log.dropped == 1
+
+
+async def test_old_ones_and_those_beyond_the_most_are_swept() -> None:
+    table = Table()
+    clock = HandClock()
+    await log_of(table, days=2, most=50, clock=clock).sweep()
+    assert table.swept == [(clock.now - 2 * MS_PER_DAY, 50)]
+
+
+def test_ids_sort_by_time_also_within_a_millisecond_and_when_the_clock_goes_back() -> None:
+    clock = HandClock()
+    log = log_of(Table(), clock=clock)
+    ids = [log.new_id() for _ in range(50)]
+    clock.now += 1
+    ids.append(log.new_id())
+    clock.now -= 60_000
+    ids.append(log.new_id())
+    assert ids == sorted(set(ids))
+    assert {len(each) for each in ids} == {12}
+
+
+def test_a_receipt_has_figures_and_no_text() -> None:
+    considered = tuple(
+        Considered(
+            candidate=Candidate(at, f"e{at}", 1.23456789, None if at else 0.5, 0.25),
+            fate="injected" if at == KEPT_CANDIDATES + 5 else "floor",
+        )
+        for at in range(KEPT_CANDIDATES + 10)
+    )
+    made = receipt("a", Context("the block", 3, (), "down", "late", considered), floor=Floor(0.9, 0.5))
+    assert len(made.candidates) == KEPT_CANDIDATES + 1, "the best, and what was injected"
+    assert (made.candidates[0].word_score, made.candidates[0].distance) == (1.234568, 0.5)
+    assert made.fates == {"floor": KEPT_CANDIDATES + 9, "injected": 1}
+    assert (made.tokens, made.milliseconds, made.degraded, made.rerank) == (3, 1.5, "down", "late")
+    assert (made.max_distance, made.words_worth) == (0.9, 0.5)
+    assert made.block_hash is not None
+    assert "the block" not in repr(made)
+    assert receipt("b").block_hash is None
+
+
+@pytest.mark.parametrize("question", ["why?", "\ud800"])
+def test_a_fingerprint_is_of_this_installation(question: str) -> None:
+    assert question_hash(question, b"one") == question_hash(question, b"one")
+    assert question_hash(question, b"one") != question_hash(question, b"two")
+    assert question_hash(question, b"one") != question_hash(question + " ", b"one")

@@ -1,0 +1,140 @@
+"""What one memory exports, another one imports, whatever the clocks of the two machines did."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentctx.daemon.build import Core
+from agentctx.errors import Expired, InvalidInput
+from agentctx.service.transfer import imported_entry
+from agentctx.times import format_time
+from agentctx.wire import EditRequest, ImportEntry, OutcomeRequest
+from tests.moving import differences, exported, imported
+from tests.running_core import ME, running_core, save
+from tests.storage.drafts import START_MS, HandClock
+
+HOUR_MS = 3_600_000
+YEAR_MS = 365 * 24 * HOUR_MS
+JUMPS = st.sampled_from([0, 1, -1, 90_000, -90_000, HOUR_MS, -HOUR_MS, YEAR_MS, -YEAR_MS]) | st.integers(
+    -60 * YEAR_MS, 60 * YEAR_MS
+)
+TEXTS = st.sampled_from(["The tea is green.", "The tea is black.", "There is coffee."])
+TTLS = st.sampled_from([None, "1m", "2h", "999999999w"])
+KEYS = st.sampled_from(["tea", "coffee", "cake"])
+PICKS = st.integers(0, 20)
+STEPS = st.one_of(
+    st.tuples(st.just("clock"), JUMPS),
+    st.tuples(st.just("fact"), KEYS, TEXTS, TTLS),
+    st.tuples(st.just("note"), TEXTS, TTLS),
+    st.tuples(st.just("learning"), KEYS, TTLS),
+    st.tuples(st.just("edit"), PICKS, TEXTS, TTLS),
+    st.tuples(st.just("tags"), PICKS, KEYS),
+    st.tuples(st.just("outcome"), PICKS, st.booleans()),
+    st.tuples(st.just("forget"), PICKS),
+    st.tuples(st.just("sweep")),
+)
+
+
+async def take(core: Core, clock: HandClock, step: tuple[Any, ...]) -> None:
+    match step:
+        case ("clock", jump):
+            clock.now += jump
+        case ("fact", key, content, ttl):
+            await save(core, key=key, content=content, ttl=ttl)
+        case ("note", content, ttl):
+            await save(core, "observation", session="s", agent="a", content=content, ttl=ttl)
+        case ("learning", trigger, ttl):
+            await save(core, "learning", trigger=trigger, error_pattern="It is cold.", ttl=ttl)
+        case ("sweep",):
+            await core.storage.sweep()
+        case (what, pick, *change):
+            if entries := await exported(core):
+                await _change(core, entries[pick % len(entries)].entry.id, what, *change)
+
+
+async def _change(core: Core, entry_id: str, what: str, *change: Any) -> None:
+    entry = await core.service.get(entry_id, ME)
+    match what, change:
+        case ("edit", (content, ttl)) if entry.collection == "learning":
+            await core.service.edit(entry_id, EditRequest(fix=content, ttl=ttl), ME)
+        case ("edit", (content, ttl)):
+            await core.service.edit(entry_id, EditRequest(content=content, ttl=ttl), ME)
+        case ("tags", (tag,)):
+            await core.service.edit(entry_id, EditRequest(tags=[tag]), ME)
+        case ("outcome", (success,)) if entry.collection == "learning":
+            await core.service.outcome(entry_id, OutcomeRequest(success=success), ME)
+        case ("forget", ()):
+            await core.service.forget(entry_id, ME)
+
+
+async def move(folder: Path, steps: list[tuple[Any, ...]], skew: int) -> None:
+    clock = HandClock()
+    async with running_core(folder / "here", None, clock=clock) as source:
+        for step in steps:
+            await take(source, clock, step)
+        assert await differences(source, folder / "there", now=clock.now + skew) == []
+
+
+@given(st.lists(STEPS, max_size=12), JUMPS)
+@settings(max_examples=60)
+def test_what_is_exported_is_imported_whatever_the_clocks_do(steps: list[Any], skew: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(move(Path(folder), steps, skew))
+
+
+async def test_two_versions_of_one_millisecond_stay_two(tmp_path: Path) -> None:
+    await move(tmp_path, [("fact", "tea", "one", None), ("fact", "tea", "two", None)], 0)
+
+
+async def test_versions_of_what_has_expired_are_not_left_behind(tmp_path: Path) -> None:
+    steps = [("fact", "tea", "one", None), ("fact", "tea", "two", "1m")]
+    here, there = HandClock(), HandClock(START_MS + HOUR_MS)
+    async with running_core(tmp_path / "here", None, clock=here) as source:
+        for step in steps:
+            await take(source, here, step)
+        leaving = await exported(source)
+    async with running_core(tmp_path / "there", None, clock=there) as target:
+        assert await imported(target, leaving) == []
+        assert await exported(target) == []
+
+
+def line(**changes: Any) -> ImportEntry:
+    given_line: dict[str, Any] = {
+        "id": "01a201d0-1506-73cf-bf84-000000000001",
+        "namespace": "default",
+        "collection": "knowledge",
+        "content": "x",
+        "attributes": {},
+        "created": format_time(START_MS),
+        "updated": format_time(START_MS),
+    }
+    return ImportEntry(**given_line | changes)
+
+
+def test_an_import_keeps_times_of_any_clock() -> None:
+    ahead = line(updated=format_time(START_MS + YEAR_MS), created="1901-01-01T00:00:00.000Z")
+    entry = imported_entry(ahead, ahead, now=START_MS)
+    assert format_time(entry.created) == "1901-01-01T00:00:00.000Z"
+    assert entry.updated == START_MS + YEAR_MS
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"updated": format_time(START_MS - 1)}, InvalidInput),
+        ({"created": "yesterday"}, InvalidInput),
+        ({"id": "../x"}, InvalidInput),
+        ({"expires": format_time(START_MS)}, Expired),
+    ],
+)
+def test_what_cannot_be_is_refused(changes: dict[str, str], error: type[Exception]) -> None:
+    given_line = line(**changes)
+    with pytest.raises(error):
+        imported_entry(given_line, given_line, now=START_MS)
