@@ -1,7 +1,6 @@
-"""What each route asks for. A route that stands here nowhere stops the daemon from being built.
+"""Who may use what. Operations have a policy in `service/operations.py`, plain routes and mounts in `PATHS`.
 
-A new route of `/v1` belongs into `OPERATIONS`, under the name of its handler; one outside of FastAPI (a
-plain route or a mount) into `PATHS`, under its path.
+A route without a policy stops the daemon from being built.
 """
 
 from __future__ import annotations
@@ -34,40 +33,6 @@ MEMBER: Final = Policy("member")
 READ: Final = Policy("namespace", Right.READ)
 WRITE: Final = Policy("namespace", Right.WRITE)
 DAEMON: Final = Policy("daemon", Right.ADMIN)
-
-OPERATIONS: Final[Mapping[str, Policy]] = {
-    "save": WRITE,
-    "list_entries": READ,
-    "get": READ,
-    "edit": WRITE,
-    "forget": WRITE,
-    "versions": READ,
-    "outcome": WRITE,
-    "search": READ,
-    "context": READ,
-    # Receipts of one's own; those of others are for admins of the namespace.
-    "injections": MEMBER,
-    "injection": READ,
-    "explain": READ,
-    "export": READ,
-    "import_entries": WRITE,
-    # What derives from a source may stand in every namespace.
-    "revoke": DAEMON,
-    "undo_revocation": DAEMON,
-    "release": DAEMON,
-    "status": DAEMON,
-    "queue": DAEMON,
-    "retry": DAEMON,
-    "drain": DAEMON,
-    "reembed_status": DAEMON,
-    "reembed": DAEMON,
-    "doctor": DAEMON,
-    "doctor_fix": DAEMON,
-    "backup": DAEMON,
-    "audit": DAEMON,
-    "verify_audit": DAEMON,
-}
-"""By the name of the route's handler, which is its operation id."""
 
 PATHS: Final[Mapping[str, Policy]] = {
     "/healthz": ANYONE,

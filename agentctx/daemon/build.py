@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentctx.access.control import AccessControl
 from agentctx.config.embedding import RerankSettings
 from agentctx.config.paths import default_data_dir, default_socket
 from agentctx.config.schema import Settings
@@ -24,7 +25,9 @@ from agentctx.redaction.redactor import Redactor, create_redactor
 from agentctx.rerankers.base import Reranker
 from agentctx.rerankers.registry import create_reranker
 from agentctx.screening.screener import create_screener
-from agentctx.service.audit import AuditTrail
+from agentctx.service.audit import AuditTrail, audited
+from agentctx.service.base import Service
+from agentctx.service.guard_rules import Grounds
 from agentctx.service.parts import Parts
 from agentctx.service.receipts import ReceiptLog
 from agentctx.service.trust import Settler
@@ -58,16 +61,18 @@ class Core:
 
     data_dir: Path
     storage: SqliteStorage
-    service: DaemonService
+    parts: DaemonService
+    service: Service
+    """What the parts do, audited; grants are checked by `guard.guarded`."""
     receipts: ReceiptLog
     audit: AuditTrail
     lanes: Lanes | None
     settler: Settler
     telemetry: Telemetry
 
-    async def namespace_of(self, entry_id: str) -> str | None:
-        """Of a live entry; None when there is none with this id."""
-        return await self.storage.namespace_of(entry_id)
+    def grounds(self, access: AccessControl) -> Grounds:
+        """What the grants of a caller are compared with."""
+        return Grounds(access, self.storage.namespace_of, self.receipts.find)
 
     @property
     def queue(self) -> EmbeddingQueue | None:
@@ -124,23 +129,25 @@ async def open_core(
                 storage, owed=lanes is not None, jobs_are_due=lanes.look_again if lanes else lambda: None
             )
             trail = AuditTrail(storage.audit, settings.audit, clock=clock)
+            parts = _parts(
+                settings,
+                places,
+                storage,
+                receipts,
+                trail,
+                settler,
+                redactor,
+                lanes,
+                reranker,
+                not_ready,
+                clock,
+                listeners,
+            )
             yield Core(
                 data_dir=places.data_dir,
                 storage=storage,
-                service=_service(
-                    settings,
-                    places,
-                    storage,
-                    receipts,
-                    trail,
-                    settler,
-                    redactor,
-                    lanes,
-                    reranker,
-                    not_ready,
-                    clock,
-                    listeners,
-                ),
+                parts=parts,
+                service=audited(parts.operations, trail),
                 receipts=receipts,
                 audit=trail,
                 lanes=lanes,
@@ -161,7 +168,7 @@ async def _open_reranker(settings: RerankSettings) -> AsyncIterator[Reranker | N
             await reranker.aclose()
 
 
-def _service(
+def _parts(
     settings: Settings,
     places: Places,
     storage: SqliteStorage,

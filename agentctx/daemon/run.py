@@ -48,7 +48,7 @@ from agentctx.server.http_server import HttpServer
 from agentctx.server.quota_gate import QuotaGate
 from agentctx.server.request_context import RequestContext
 from agentctx.service.backup import FOLDER_NAME
-from agentctx.service.guard import GuardedService
+from agentctx.service.guard import guarded
 from agentctx.telemetry.base import Telemetry
 from agentctx.telemetry.loop_lag import watch_loop
 
@@ -129,9 +129,9 @@ async def run(
         await core.audit.note_settings("start", settings, core.storage.secret)
         stack.callback(socket_file.remove)
         access = AccessControl(settings.access)
-        guarded = GuardedService(core.service, access, core.namespace_of)
+        service = guarded(core.service, core.grounds(access))
         proxy = await stack.enter_async_context(
-            open_proxy(settings, guarded, access, core.telemetry, tell_erased=core.storage.tell_erased)
+            open_proxy(settings, service, access, core.telemetry, tell_erased=core.storage.tell_erased)
         )
         quotas = Quotas(
             settings.quotas,
@@ -141,7 +141,7 @@ async def run(
         )
         quota_gate = partial(QuotaGate, quotas=quotas, access=access, usage=core.storage.usage.of)
         with hidden("pydantic.v1"):  # FastAPI imports it to tell that it does not support its models
-            app = create_app(guarded, settings, core.telemetry, proxy, access, quota_gate)
+            app = create_app(service, settings, core.telemetry, proxy, access, quota_gate)
         servers = [HttpServer(app, [listening], settings.server, quotas)]
         if settings.proxy.tcp_port:
             servers.append(_on_loopback(proxy, settings, places, core.telemetry))
@@ -151,13 +151,13 @@ async def run(
 
 
 def _on_loopback(proxy: ASGIApp, settings: Settings, places: Places, telemetry: Telemetry) -> HttpServer:
-    guarded = on_loopback(proxy, settings.proxy, places.data_dir)
+    for_token = on_loopback(proxy, settings.proxy, places.data_dir)
     listening = bind_loopback(settings.proxy.tcp_port)
     log.info("proxy_on_loopback", port=settings.proxy.tcp_port)
     # Nothing but the proxy is served here, whatever a path begins with.
     most = settings.server.max_proxy_body_bytes
     limits = settings.server.model_copy(update={"max_body_bytes": most})
-    return HttpServer(RequestContext(guarded, telemetry), [listening], limits)
+    return HttpServer(RequestContext(for_token, telemetry), [listening], limits)
 
 
 class _State:
@@ -192,9 +192,9 @@ async def _serve(
             tasks.create_task(core.receipts.run(), name="receipts"),
             tasks.create_task(core.audit.run(), name="audit"),
             tasks.create_task(core.settler.run(), name="quarantine"),
-            tasks.create_task(core.service.keep_backing_up(), name="backups"),
-            tasks.create_task(core.service.keep_packed(), name="packing"),
-            tasks.create_task(core.service.keep_proving(), name="proofs"),
+            tasks.create_task(core.parts.backups.keep_backing_up(), name="backups"),
+            tasks.create_task(core.parts.prover.keep_packed(), name="packing"),
+            tasks.create_task(core.parts.prover.keep_proving(), name="proofs"),
             tasks.create_task(DatabaseKeeper(core.storage, core.data_dir).watch(), name="database files"),
         ]
         if core.lanes:
@@ -209,7 +209,7 @@ async def _serve(
         log.info("ready", version=__version__, pid=os.getpid(), socket=str(socket_file.path))
         serves = f"Serving on {socket_file.path}."
         systemd.ready(serves)
-        health = Health(core.storage, core.lanes, core.service.loop_lag)
+        health = Health(core.storage, core.lanes, core.parts.prover.loop_lag)
         database = Patience(health.look, WRITER_PATIENCE_S)
         background += [
             tasks.create_task(keep_alive(systemd, database, trouble=health.trouble), name="watchdog"),
@@ -261,7 +261,7 @@ async def _reload(
         if reload.changed:
             settings = reload.settings
             configure_logging(settings.log)
-            core.service.reconfigure(settings)
+            core.parts.parts.reconfigure(settings)
             access.reconfigure(settings.access)
             await core.audit.note_settings("reload", settings, core.storage.secret)
         systemd.ready(f"{serves} {reload.status}")

@@ -9,8 +9,8 @@ from agentctx.service.parts import Parts, PartsHolder
 from agentctx.wire import DoctorReply
 
 
-class Doctor(PartsHolder):
-    """The part of `service.base.Service` that examines the daemon's own database and model.
+class Examiner(PartsHolder):
+    """The part of the service that examines the daemon's own database and model.
 
     One examination runs at a time. Whoever asks for one while another runs waits, and shares the next.
     """

@@ -13,23 +13,19 @@ from starlette.types import ASGIApp
 from agentctx import __version__
 from agentctx.access.control import AccessControl
 from agentctx.config.schema import Settings
-from agentctx.server.audit import AuditRoutes
-from agentctx.server.backup import BackupRoutes
-from agentctx.server.doctor import DoctorRoutes
-from agentctx.server.entries import EntryRoutes
+from agentctx.server.audit import AuditHandlers
+from agentctx.server.doctor import DoctorHandlers
+from agentctx.server.entries import SAVE_RESPONSES, EntryHandlers
 from agentctx.server.errors import HANDLERS
 from agentctx.server.gate import Gate, declare_policies, version_telling
-from agentctx.server.injections import InjectionRoutes
+from agentctx.server.injections import InjectionHandlers
 from agentctx.server.metrics import MetricRoutes
 from agentctx.server.openapi import describe_fields
-from agentctx.server.operations import OperationRoutes
 from agentctx.server.probes import ProbeRoutes
-from agentctx.server.reembed import ReembedRoutes
 from agentctx.server.request_context import RequestContext
-from agentctx.server.search import SearchRoutes
+from agentctx.server.routes import Handler, add_operations
 from agentctx.server.strict_route import StrictRoute
-from agentctx.server.transfer import TransferRoutes
-from agentctx.server.trust import TrustRoutes
+from agentctx.server.transfer import TransferHandlers
 from agentctx.service.base import Service
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 
@@ -74,22 +70,30 @@ def create_app(
     app.router.route_class = StrictRoute
     # Routes are tried in order: first what is asked most.
     ProbeRoutes(service).add_to(app)
-    SearchRoutes(service).add_to(app)
-    EntryRoutes(service, settings.limits).add_to(app)
-    InjectionRoutes(service).add_to(app)
-    OperationRoutes(service).add_to(app)
-    ReembedRoutes(service).add_to(app)
-    DoctorRoutes(service).add_to(app)
-    BackupRoutes(service).add_to(app)
-    AuditRoutes(service).add_to(app)
-    TransferRoutes(service, settings.limits).add_to(app)
-    TrustRoutes(service).add_to(app)
+    add_operations(app, service, _own_handlers(service, settings), {"save": SAVE_RESPONSES})
     MetricRoutes(service).add_to(app)
     if proxy is not None:
         app.mount("/proxy", proxy)
     declare_policies(app.routes)
     app.openapi = describe_fields(app)  # type: ignore[method-assign] # FastAPI's documented way to extend it
     return app
+
+
+def _own_handlers(service: Service, settings: Settings) -> dict[str, Handler]:
+    """Of the operations whose HTTP shape differs from the contract."""
+    entries = EntryHandlers(service, settings.limits)
+    transfer = TransferHandlers(service, settings.limits)
+    doctor = DoctorHandlers(service)
+    return {
+        "save": entries.save,
+        "list_entries": entries.list_entries,
+        "injections": InjectionHandlers(service).injections,
+        "export": transfer.export,
+        "import_entries": transfer.import_entries,
+        "doctor": doctor.doctor,
+        "doctor_fix": doctor.doctor_fix,
+        "audit": AuditHandlers(service).audit,
+    }
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import FastAPI, Query, Request
+from fastapi import Query, Request
 
-from agentctx.server.errors import documented
 from agentctx.server.peer import request_peer
 from agentctx.service.base import Examination, Service
-from agentctx.wire import API_PREFIX, DoctorReply
+from agentctx.wire import DoctorReply
 
 Only = Annotated[list[str] | None, Query(description="Only these checks or groups. Default: all.")]
 Offline = Annotated[bool, Query(description="Ask no embedding provider outside the daemon.")]
 
 
-class DoctorRoutes:
-    """Handlers over a `Service`; each reads the peer and passes the request on."""
+class DoctorHandlers:
+    """What to examine is in the query."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
-
-    def add_to(self, app: FastAPI) -> None:
-        app.add_api_route(f"{API_PREFIX}/doctor", self.doctor, methods=["GET"], responses=documented())
-        app.add_api_route(
-            f"{API_PREFIX}/doctor/fix", self.doctor_fix, methods=["POST"], responses=documented(507)
-        )
 
     async def doctor(self, request: Request, only: Only = None, offline: Offline = False) -> DoctorReply:
         """Examine the daemon's database, queue and embedding provider, and change nothing."""

@@ -11,10 +11,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentctx.access.control import HINT, AccessControl
 from agentctx.access.grants import NOTHING, Rights
-from agentctx.access.policy import OPERATIONS, PATHS, PROBES, Policy
+from agentctx.access.policy import PATHS, PROBES, Policy
 from agentctx.errors import AccessDenied, AgentctxError
 from agentctx.server.request_context import VersionTelling
 from agentctx.service.base import Peer
+from agentctx.service.operations import OPERATIONS
 
 POLICY_FIELD: Final = "x-agentctx-policy"
 """Of an operation in the OpenAPI document."""
@@ -83,19 +84,19 @@ def declare_policies(routes: Iterable[BaseRoute]) -> None:
 
 
 def _policy_of(route: BaseRoute) -> Policy:
-    table, name, where = (
-        (OPERATIONS, route.name, "OPERATIONS")
-        if isinstance(route, APIRoute)
-        else (PATHS, route.path if isinstance(route, Route | Mount) else repr(route), "PATHS")
-    )
-    policy = table.get(name)
-    if policy is None:
+    if isinstance(route, APIRoute):
+        if route.name in OPERATIONS:
+            return OPERATIONS[route.name].policy
         raise RouteWithoutPolicy(
-            f"the route {name!r} has no policy",
-            hint=f"Add {name!r} to {where} in agentctx/access/policy.py, ask for it in service/guard.py, and "
-            "give it a row in tests/access/requests.py.",
+            f"The route {route.name!r} has no policy.",
+            hint="Add a row to agentctx/service/operations.py and one to tests/access/requests.py.",
         )
-    return policy
+    path = route.path if isinstance(route, Route | Mount) else repr(route)
+    if path not in PATHS:
+        raise RouteWithoutPolicy(
+            f"The route {path!r} has no policy.", hint="Add it to PATHS in agentctx/access/policy.py."
+        )
+    return PATHS[path]
 
 
 def _quietly(send: Send) -> Send:

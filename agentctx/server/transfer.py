@@ -4,33 +4,27 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Body, FastAPI, Query, Request
+from fastapi import Body, Query, Request
 
 from agentctx.config.schema import LimitSettings
 from agentctx.errors import AgentctxError, TooLarge
-from agentctx.server.errors import documented, error_reply
+from agentctx.server.errors import error_reply
 from agentctx.server.peer import request_peer
 from agentctx.service.base import Service
 from agentctx.storage.transfer import Selection
 from agentctx.times import parse_time, wall_clock
-from agentctx.wire import API_PREFIX, ExportReply, ImportRequest, SaveManyReply
+from agentctx.wire import ExportReply, ImportRequest, SaveManyReply
 
 DEFAULT_PAGE = 100
 MAX_PAGE = 1_000
 
 
-class TransferRoutes:
-    """Handlers over a `Service`; each reads the peer and passes the request on."""
+class TransferHandlers:
+    """The selection of an export is in the query; many imports have a result each."""
 
     def __init__(self, service: Service, limits: LimitSettings) -> None:
         self._service = service
         self._limits = limits
-
-    def add_to(self, app: FastAPI) -> None:
-        app.add_api_route(f"{API_PREFIX}/export", self.export, methods=["GET"], responses=documented())
-        app.add_api_route(
-            f"{API_PREFIX}/import", self.import_entries, methods=["POST"], responses=documented(507)
-        )
 
     async def export(
         self,

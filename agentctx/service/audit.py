@@ -18,7 +18,9 @@ from pydantic import SecretStr
 from agentctx import __version__
 from agentctx.config.schema import AuditSettings, Settings
 from agentctx.errors import DeadlineExceeded, StorageFailed
-from agentctx.service.base import Peer
+from agentctx.service.audit_notes import AuditNote
+from agentctx.service.base import Peer, Service
+from agentctx.service.calls import Call, Proceed, wrapped
 from agentctx.service.write_behind import WriteBehind
 from agentctx.storage.audit import AuditStorage, Event
 from agentctx.times import Clock
@@ -55,26 +57,22 @@ class AuditTrail(WriteBehind[Event]):
         """Rows that were not kept since the start."""
         storage.saves = settings.enabled
 
-    def note_read(
-        self,
-        peer: Peer,
-        kind: str,
-        *,
-        namespace: str | None = None,
-        subject: str | None = None,
-        **detail: Any,
-    ) -> None:
-        """Record what another user has read, soon."""
-        if self._settings.enabled and self._settings.reads and peer.uid not in self._trusted:
-            self.note(
-                Event(kind=kind, principal=peer.uid, namespace=namespace, subject=subject, detail=detail)
-            )
-
-    async def note_action(self, peer: Peer, kind: str, *, subject: str | None = None, **detail: Any) -> None:
-        """Record what an operator did, before he is answered."""
-        if self._settings.enabled:
-            self.note(Event(kind=kind, principal=peer.uid, subject=subject, detail=detail))
+    async def record(self, peer: Peer, note: AuditNote) -> None:
+        """Record what another user has read, soon, or what an operator did, before this returns."""
+        if not self._settings.enabled:
+            return
+        event = Event(
+            kind=note.kind,
+            principal=peer.uid,
+            namespace=note.namespace,
+            subject=note.subject,
+            detail=dict(note.detail),
+        )
+        if note.is_action:
+            self.note(event)
             await self.flush()
+        elif self._settings.reads and peer.uid not in self._trusted:
+            self.note(event)
 
     def note(self, event: Event) -> None:
         self.add(replace(event, at=self._clock()))
@@ -111,6 +109,19 @@ class AuditTrail(WriteBehind[Event]):
         self.dropped += count
         self._untold += count
         log.warning("audit_rows_dropped", rows=count, dropped=self.dropped, reason=reason)
+
+
+def audited(service: Service, trail: AuditTrail) -> Service:
+    """The service that has what each call did or gave away recorded."""
+
+    async def record(call: Call, proceed: Proceed, /) -> Any:
+        reply = await proceed(call)
+        describe = call.operation.audit
+        if describe is not None and (note := describe(call.arguments, reply)) is not None:
+            await trail.record(call.peer, note)
+        return reply
+
+    return wrapped(service, record)
 
 
 def digests_of(settings: Settings, secret: bytes) -> dict[str, str]:

@@ -46,7 +46,7 @@ class Made:
 
 
 class Backups(PartsHolder):
-    """The part of `service.base.Service` for backups."""
+    """The part of the service for backups."""
 
     async def backup(self, request: BackupRequest, peer: Peer) -> BackupReply:
         if request.file is not None and peer.uid not in {0, os.geteuid()}:

@@ -1,10 +1,15 @@
-"""What the HTTP layer asks for. Each method answers one route; errors are `AgentctxError`s."""
+"""The contract of the daemon's work: what can be asked of it, and by whom. Free of HTTP.
+
+Docstrings of operations appear in `/openapi.json` and in docs/http-reference.md.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Final, Protocol, TypeAlias
+
+from pydantic import Field
 
 from agentctx.errors import AgentctxError
 from agentctx.storage.audit import AuditQuery
@@ -13,6 +18,7 @@ from agentctx.storage.transfer import Selection
 from agentctx.wire import (
     AuditPage,
     AuditVerdict,
+    AuditVerifyRequest,
     BackupReply,
     BackupRequest,
     ContextReply,
@@ -44,6 +50,14 @@ from agentctx.wire import (
     StatusReply,
     VersionPage,
 )
+
+MAX_PAGE: Final = 1_000
+PAGE: Final = 50
+
+Limit: TypeAlias = Annotated[int, Field(ge=1, le=MAX_PAGE)]
+"""How many rows a page has at most."""
+Version: TypeAlias = Annotated[int, Field(ge=1, le=2**63 - 1)]
+RevocationId: TypeAlias = Annotated[int, Field(ge=1, le=2**63 - 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,70 +94,97 @@ class Examination:
 
 
 class Service(Protocol):
-    """The daemon's work, free of HTTP."""
+    """Every operation, as `service/operations.py` lists them, and what supervisors ask without a peer.
+
+    Errors are `AgentctxError`s.
+    """
 
     async def save(
         self, requests: Sequence[SaveRequest], peer: Peer, *, idempotency_key: str | None = None
     ) -> list[SaveResult | AgentctxError]:
-        """Save each by itself: a bad one fails alone. Results in order."""
+        """Save each entry independently: a bad one fails alone. Results are in order."""
         ...
 
-    async def edit(self, entry_id: str, request: EditRequest, peer: Peer) -> SaveResult: ...
+    async def list_entries(self, wanted: Listing, peer: Peer) -> EntryPage:
+        """One page of live entries, newest first."""
+        ...
 
-    async def get(self, entry_id: str, peer: Peer, *, version: int | None = None) -> EntryView: ...
-
-    async def list_entries(self, wanted: Listing, peer: Peer) -> EntryPage: ...
+    async def get(self, entry_id: str, peer: Peer, *, version: Version | None = None) -> EntryView:
+        """Read an entry: the live version, or an older one."""
+        ...
 
     async def versions(
-        self, entry_id: str, peer: Peer, *, limit: int, cursor: str | None = None
-    ) -> VersionPage: ...
+        self, entry_id: str, peer: Peer, *, limit: Limit = PAGE, cursor: str | None = None
+    ) -> VersionPage:
+        """List the versions of an entry, newest first, in pages."""
+        ...
+
+    async def edit(self, entry_id: str, request: EditRequest, peer: Peer) -> SaveResult:
+        """Change fields of an entry; fields that are absent stay as they are."""
+        ...
+
+    async def outcome(self, entry_id: str, request: OutcomeRequest, peer: Peer) -> SaveResult:
+        """Record whether applying a learning worked."""
+        ...
 
     async def forget(
-        self, entry_id: str, peer: Peer, *, if_version: int | None = None, with_copies: bool = False
-    ) -> ForgetReply: ...
+        self, entry_id: str, peer: Peer, *, if_version: Version | None = None, with_copies: bool = False
+    ) -> ForgetReply:
+        """Erase an entry with all its versions; with copies, captured replies that repeat it as well."""
+        ...
 
-    async def outcome(self, entry_id: str, request: OutcomeRequest, peer: Peer) -> SaveResult: ...
+    async def search(self, request: SearchRequest, peer: Peer) -> SearchReply:
+        """Find the closest passages."""
+        ...
 
-    async def search(self, request: SearchRequest, peer: Peer) -> SearchReply: ...
-
-    async def context(self, request: ContextRequest, peer: Peer) -> ContextReply: ...
-
-    async def injection(self, injection_id: str, peer: Peer) -> InjectionView:
-        """One receipt."""
+    async def context(self, request: ContextRequest, peer: Peer) -> ContextReply:
+        """Make the block that an LLM call would get."""
         ...
 
     async def injections(self, limit: int, peer: Peer, *, visible: Visible = everything) -> InjectionList:
-        """The last receipts that are visible."""
+        """The receipts of the last injections that are visible, newest first."""
+        ...
+
+    async def injection(self, injection_id: str, peer: Peer) -> InjectionView:
+        """Show one receipt: what was found for an LLM call, and why it was injected or left out."""
         ...
 
     async def explain(self, request: ExplainRequest, peer: Peer) -> ExplainReply:
-        """Why an entry is in the context for a question, or not. Makes no receipt."""
-        ...
-
-    async def status(self, peer: Peer) -> StatusReply: ...
-
-    async def queue(self, peer: Peer) -> QueueReply: ...
-
-    async def retry(self, peer: Peer) -> RetryReply: ...
-
-    async def drain(self, request: DrainRequest, peer: Peer) -> QueueReply:
-        """Wait until nothing is owed that is due, but not longer than asked; then tell what is owed."""
+        """Say why an entry is in the context for a question, or not, as things are now."""
         ...
 
     async def export(
         self, selection: Selection, peer: Peer, *, cursor: str | None, limit: int
-    ) -> ExportReply: ...
+    ) -> ExportReply:
+        """One page of live entries with what the selection asks for, oldest change first."""
+        ...
 
     async def import_entries(self, request: ImportRequest, peer: Peer) -> list[SaveResult | AgentctxError]:
-        """Save each version that was exported, by itself; results in order."""
+        """Save each exported version independently; results are in order."""
+        ...
+
+    async def status(self, peer: Peer) -> StatusReply:
+        """Report what the daemon holds, does and costs."""
+        ...
+
+    async def queue(self, peer: Peer) -> QueueReply:
+        """Report which embeddings are pending and which are buried."""
+        ...
+
+    async def retry(self, peer: Peer) -> RetryReply:
+        """Put the buried jobs back into the queue."""
+        ...
+
+    async def drain(self, request: DrainRequest, peer: Peer) -> QueueReply:
+        """Wait, for at most `timeout_s` seconds, until everything that is due is embedded."""
         ...
 
     async def reembed_status(self, peer: Peer) -> ReembedReply:
-        """How far the model beside the one that answers is."""
+        """Report the progress of the next model, and how the two compare."""
         ...
 
     async def reembed(self, action: ReembedAction, peer: Peer) -> ReembedReply:
-        """Do it, and tell what there is then.
+        """Accept the cost of the next model, switch to it, go back to the former one, or drop that.
 
         Raises:
             NotFound: there is no other model.
@@ -151,46 +192,39 @@ class Service(Protocol):
         """
         ...
 
-    async def revoke(self, request: RevokeRequest, peer: Peer) -> RevokeReply:
-        """Hold a source back from every answer, with all that was made of it.
-
-        Raises:
-            InvalidInput: it names nothing.
-        """
+    async def doctor(self, wanted: Examination, peer: Peer) -> DoctorReply:
+        """Examine the daemon's database, queue and embedding provider, and change nothing."""
         ...
 
-    async def undo_revocation(self, revocation_id: int, peer: Peer) -> ReleaseReply:
-        """Release what it holds. Raises `NotFound`."""
-        ...
-
-    async def release(self, entry_id: str, peer: Peer) -> ReleaseReply:
-        """Let an entry out of quarantine. Raises `NotFound`."""
+    async def doctor_fix(self, wanted: Examination, peer: Peer) -> DoctorReply:
+        """Examine, repair what can be repaired, and report what was done and what remains."""
         ...
 
     async def backup(self, request: BackupRequest, peer: Peer) -> BackupReply:
-        """Write a verified backup.
+        """Write a backup and verify it, while the daemon serves requests. It may take minutes.
 
-        Raises:
-            AccessDenied: the peer may not name the file.
-            InvalidInput, StorageFull, StorageFailed: as `Storage.backup`.
+        Only the daemon's own user may name the file; without one it goes into the folder of backups.
         """
         ...
 
     async def audit(self, wanted: AuditQuery, peer: Peer) -> AuditPage:
-        """Rows of the audit trail, newest first.
-
-        Raises:
-            AccessDenied: the peer is not an operator.
-        """
+        """Rows of the audit trail, newest first."""
         ...
 
-    async def verify_audit(self, peer: Peer, *, noted: str | None = None) -> AuditVerdict:
-        """Follow the chain of the audit trail; `noted` is a head of it that was told earlier.
+    async def verify_audit(self, request: AuditVerifyRequest, peer: Peer) -> AuditVerdict:
+        """Verify the chain of the audit trail: every row is as it was written, and none is missing."""
+        ...
 
-        Raises:
-            AccessDenied: the peer is not an operator.
-            InvalidInput: `noted` is no head.
-        """
+    async def revoke(self, request: RevokeRequest, peer: Peer) -> RevokeReply:
+        """Take a source, and everything derived from its entries, out of every answer from this reply on."""
+        ...
+
+    async def undo_revocation(self, revocation_id: RevocationId, peer: Peer) -> ReleaseReply:
+        """Undo a revocation: what nothing else quarantines comes back into answers."""
+        ...
+
+    async def release(self, entry_id: str, peer: Peer) -> ReleaseReply:
+        """Let an entry out of quarantine, whatever put it there."""
         ...
 
     async def metrics(self) -> bytes:
@@ -199,14 +233,6 @@ class Service(Protocol):
 
     def degraded(self) -> Mapping[str, str]:
         """What works less well than it should, and why; requests are served all the same."""
-        ...
-
-    async def doctor(self, wanted: Examination, peer: Peer) -> DoctorReply:
-        """Examine database, queue and provider, and change nothing."""
-        ...
-
-    async def doctor_fix(self, wanted: Examination, peer: Peer) -> DoctorReply:
-        """Examine, and repair what can be repaired."""
         ...
 
     def not_ready(self) -> str | None:

@@ -37,7 +37,7 @@ WAIT_TIMEOUT_S = 30.0
 
 
 class Entries(PartsHolder):
-    """The part of `service.base.Service` about entries."""
+    """The part of the service about entries."""
 
     async def save(
         self, requests: Sequence[SaveRequest], peer: Peer, *, idempotency_key: str | None = None

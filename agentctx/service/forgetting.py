@@ -16,7 +16,6 @@ from agentctx.service.backup import MS_PER_HOUR, folder_of
 from agentctx.service.base import Peer
 from agentctx.service.parts import PartsHolder
 from agentctx.storage.backups import superseded
-from agentctx.storage.entries import ErasureListener
 from agentctx.storage.records import Entry, Filter
 from agentctx.storage.sqlite.restore import is_replaced_database
 from agentctx.stores.copies import copies_among
@@ -40,7 +39,7 @@ class Holding:
 
 
 class Forgetting(PartsHolder):
-    """The part of `service.base.Service` for forgetting."""
+    """The part of the service for forgetting."""
 
     async def forget(
         self, entry_id: str, peer: Peer, *, if_version: int | None = None, with_copies: bool = False
@@ -60,10 +59,6 @@ class Forgetting(PartsHolder):
             backups_oldest=None if held.oldest is None else format_time(held.oldest),
             backups_until=None if held.until is None else format_time(held.until),
         )
-
-    def tell_erased(self, listener: ErasureListener) -> None:
-        """Tell a listener which entries were forgotten or have expired, from now on."""
-        self._parts.storage.tell_erased(listener)
 
     async def _copies(self, entry_id: str) -> list[str]:
         """Captured replies that repeat the entry. That they cannot be found stops no forgetting."""

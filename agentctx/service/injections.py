@@ -12,6 +12,7 @@ from agentctx.rag.question import Question, allowed
 from agentctx.rag.trace import Considered
 from agentctx.rag.word_match import QuestionWords, WordMatch
 from agentctx.service.base import Peer
+from agentctx.service.parts import Parts, PartsHolder
 from agentctx.service.questions import Questions
 from agentctx.service.receipts import figures
 from agentctx.service.views import explained, injection_summary, injection_view
@@ -21,8 +22,12 @@ from agentctx.storage.trust import NOTHING_KNOWN
 from agentctx.wire import ExplainReply, ExplainRequest, InjectionList, InjectionView
 
 
-class Injections(Questions):
-    """The part of `service.base.Service` about injections: questions whose answers go into LLM calls."""
+class Injections(PartsHolder):
+    """The part of the service about injections: questions whose answers go into LLM calls."""
+
+    def __init__(self, parts: Parts, questions: Questions) -> None:
+        super().__init__(parts)
+        self._questions = questions
 
     async def injection(self, injection_id: str, peer: Peer) -> InjectionView:  # noqa: ARG002
         receipt = await self._parts.receipts.find(injection_id)
@@ -47,7 +52,7 @@ class Injections(Questions):
 
     async def explain(self, request: ExplainRequest, peer: Peer) -> ExplainReply:
         request = replace(request, position=request.position or "tail")
-        question = self._context_question(request, peer)
+        question = self._questions.context_question(request, peer)
         entry = await self._parts.storage.get(request.entry)
         if entry is None:
             return explained(request.entry, await self._gone(request.entry))
@@ -56,7 +61,7 @@ class Injections(Questions):
             return explained(entry.id, quarantined(entry.id, known.quarantined))
         if verdict := outside(entry, allowed(question).wanted):
             return explained(entry.id, verdict)
-        return await self._explained(entry, question, self._budget(request))
+        return await self._explained(entry, question, self._questions.budget(request))
 
     async def _gone(self, entry_id: str) -> Explanation:
         if await self._parts.storage.injections.expired(entry_id):

@@ -14,6 +14,7 @@ from agentctx import __version__
 from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.host.usage import resident_bytes
 from agentctx.service.backup import known_backups
+from agentctx.service.parts import Parts, PartsHolder
 from agentctx.service.prover import Prover
 from agentctx.sqlite.driver import sqlite_version
 from agentctx.sqlite.reserve import RESERVE_NAME
@@ -27,8 +28,12 @@ _SPENT = (metrics.TOKENS_SENT, metrics.USD_SPENT, metrics.USD_TODAY, metrics.USD
 log = structlog.get_logger("agentctx.metrics")
 
 
-class Metrics(Prover):
-    """The part of `service.base.Service` for Prometheus."""
+class Metrics(PartsHolder):
+    """The part of the service for Prometheus; `prover` knows what the background has looked at."""
+
+    def __init__(self, parts: Parts, prover: Prover) -> None:
+        super().__init__(parts)
+        self._prover = prover
 
     async def metrics(self) -> bytes:
         """The text format, version 0.0.4. It answers also when the database does not."""
@@ -93,7 +98,7 @@ class Metrics(Prover):
 
     def _proved(self) -> Samples:
         """What the background has looked at; without a sample until it did."""
-        slots, proof = self.slot_count, self.latest_proof
+        slots, proof = self._prover.slot_count, self._prover.latest_proof
         asked = None if proof is None else proof.retrieval
         return {
             metrics.VECTOR_SLOTS: (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agentctx.service.trust import Settler
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Parts:
     """What the service works with. `lanes` is None when nothing is embedded.
 
@@ -64,14 +64,14 @@ class Parts:
         """Of the model that answers; None when that costs nothing."""
         return self.lanes.leading.spending if self.lanes else None
 
+    def reconfigure(self, settings: Settings) -> None:
+        """Answer by these settings from now on. What `reload.adopt` leaves alone has to be as before."""
+        self.rag.settings = settings.embedding.rag
+        self.settings = settings
+
 
 class PartsHolder:
-    """Base of the classes that together are the service."""
+    """Base of the parts of the service: each implements some of its operations."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-
-    def reconfigure(self, settings: Settings) -> None:
-        """Answer by these settings from now on. What `reload.adopt` leaves alone has to be as before."""
-        self._parts.rag.settings = settings.embedding.rag
-        self._parts = replace(self._parts, settings=settings)

@@ -22,7 +22,7 @@ MEANING_SHARE = 0.75
 
 
 class Questions(PartsHolder):
-    """The part of `service.base.Service` that answers."""
+    """The part of the service that answers."""
 
     async def search(self, request: SearchRequest, peer: Peer) -> SearchReply:  # noqa: ARG002
         answer = await self._parts.rag.retrieve(self._question(request))
@@ -48,7 +48,7 @@ class Questions(PartsHolder):
         )
 
     async def _context(self, request: ContextRequest, peer: Peer) -> Context:
-        question, budget_tokens = self._context_question(request, peer), self._budget(request)
+        question, budget_tokens = self.context_question(request, peer), self.budget(request)
         if not self._parts.settings.embedding.rag.enabled:
             return Context("", 0, (), degraded="off: embedding.rag.enabled is false")
         return await self._parts.rag.context(question, budget_tokens=budget_tokens)
@@ -70,11 +70,12 @@ class Questions(PartsHolder):
             question_hash=question_hash(request.query, await self._parts.rag.secret()),
             question=self._parts.redactor(request.query).text if stores_prompts else None,
             floor=self._parts.rag.floor,
-            budget_tokens=self._budget(request),
+            budget_tokens=self.budget(request),
             took_s=took_s,
         )
 
-    def _budget(self, request: ContextRequest) -> int:
+    def budget(self, request: ContextRequest) -> int:
+        """The tokens a block may take. Raises `InvalidInput`."""
         budget = request.budget_tokens
         if budget is not None and budget <= 0:
             raise InvalidInput("budget_tokens must be positive")
@@ -102,7 +103,8 @@ class Questions(PartsHolder):
             max_distance=distance,
         )
 
-    def _context_question(self, request: ContextRequest, peer: Peer) -> Question:
+    def context_question(self, request: ContextRequest, peer: Peer) -> Question:
+        """The question of a context, by what the peer asks for. Raises `InvalidInput`."""
         most = self._parts.settings.limits.max_present_chars
         present = request.present or []
         if (size := sum(map(len, present))) > most:

@@ -25,7 +25,7 @@ NOT_RUNNING = "not configured"
 
 
 class Reembed(PartsHolder):
-    """The part of `service.base.Service` for the change of the model."""
+    """The part of the service for the change of the model."""
 
     async def reembed_status(self, peer: Peer) -> ReembedReply:  # noqa: ARG002
         return await reembed_reply(self._parts)

@@ -30,8 +30,8 @@ LONGEST_DRAIN_S = 60.0
 DRAIN_LOOK_S = 1.0
 
 
-class Operations(PartsHolder):
-    """The part of `service.base.Service` for operators."""
+class Status(PartsHolder):
+    """The part of the service that reports on the daemon and its queue."""
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)

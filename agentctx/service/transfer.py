@@ -23,7 +23,7 @@ _CURSOR: Final = re.compile(r"[0-9]{1,18}")
 
 
 class Transfer(PartsHolder):
-    """The part of `service.base.Service` that exports and imports."""
+    """The part of the service that exports and imports."""
 
     async def export(
         self, selection: transfer.Selection, peer: Peer, *, cursor: str | None, limit: int

@@ -71,7 +71,7 @@ class Settler:
 
 
 class Revoking(PartsHolder):
-    """The part of `service.base.Service` about sources that are not trusted any more."""
+    """The part of the service about sources that are not trusted any more."""
 
     async def revoke(self, request: RevokeRequest, peer: Peer) -> RevokeReply:
         source = self._source(request)

@@ -28,8 +28,8 @@ from agentctx.daemon.build import Core
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.errors import AgentctxError
 from agentctx.server.app import create_app
-from agentctx.service.base import Peer, Service
-from agentctx.service.guard import GuardedService
+from agentctx.service.base import Peer
+from agentctx.service.guard import guarded
 from agentctx.wire import ContextRequest, SaveRequest
 from tests.access.peers import access_control, client_of, grant
 from tests.running_core import ME, embedded, running_core
@@ -232,10 +232,10 @@ async def probe(app: ASGIApp, world: World, reads: int, seed: int) -> Outcome:
     return outcome
 
 
-def application(core: Core, world: World, *, guarded: bool = True) -> ASGIApp:
+def application(core: Core, world: World, *, is_guarded: bool = True) -> ASGIApp:
     """The daemon's HTTP over the core. Without the guard it is broken on purpose."""
     access = _access(world.namespaces)
-    service: Service = GuardedService(core.service, access, core.namespace_of) if guarded else core.service
+    service = guarded(core.service, core.grounds(access)) if is_guarded else core.service
     return create_app(service, Settings(), access=access)
 
 

@@ -15,7 +15,7 @@ async def test_nobody_sees_a_foreign_canary(tmp_path: Path) -> None:
     async with running_core(tmp_path, FakeProvider(dimension=32)) as core:
         world = await fill(core, NAMESPACES, CANARIES)
         outcome = await probe(application(core, world), world, READS, SEED)
-        broken = await probe(application(core, world, guarded=False), world, 60, SEED)
+        broken = await probe(application(core, world, is_guarded=False), world, 60, SEED)
     assert outcome.leaks == [], f"{outcome.reads} reads, seed {SEED}"
     assert outcome.own > READS, "each user sees the own ones"
     assert set(outcome.statuses) == {200, 403, 404}

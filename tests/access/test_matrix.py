@@ -16,10 +16,11 @@ from agentctx.proxy.access import NamespaceAccess
 from agentctx.server.app import create_app
 from agentctx.server.gate import POLICY_FIELD, RouteWithoutPolicy
 from agentctx.service.base import Service
-from agentctx.service.guard import GuardedService
+from agentctx.service.guard import guarded
+from agentctx.service.guard_rules import Grounds
 from tests.access.peers import PEERS, access_control, client_of
-from tests.access.requests import ENTRY, NAMESPACE, OPERATIONS, Request
-from tests.server.recording import RecordingService
+from tests.access.requests import ENTRY, NAMESPACE, OPERATIONS, RECEIPT, Request
+from tests.server.recording import INJECTION, RecordingService
 from tests.server.running import Forwarding
 
 READ = {"anyone", "member", "namespace read"}
@@ -67,9 +68,12 @@ def app() -> tuple[FastAPI, Forwarding]:
     async def require(peer: Any, namespace: str) -> None:
         await access.require(peer, namespace, PATHS["/proxy"].right)
 
-    guarded = GuardedService(cast("Service", service), access, namespace_of)
+    async def receipt(injection_id: str) -> Any:
+        return INJECTION if injection_id == RECEIPT else None
+
+    over = guarded(cast("Service", service), Grounds(access, namespace_of, receipt))
     proxy = NamespaceAccess(vendor, require=require, default="default")
-    return create_app(guarded, Settings(), proxy=proxy, access=access), service
+    return create_app(over, Settings(), proxy=proxy, access=access), service
 
 
 @functools.cache

@@ -15,7 +15,7 @@ from agentctx.config.schema import Settings
 from agentctx.daemon.build import Core
 from agentctx.server.app import create_app
 from agentctx.service.base import Peer
-from agentctx.service.guard import GuardedService
+from agentctx.service.guard import guarded
 from agentctx.sqlite.driver import Connection
 from tests.access.peers import As, access_control, grant
 from tests.running_core import running_core
@@ -110,8 +110,8 @@ async def status_of(
 
 def application(core: Core) -> ASGIApp:
     access = access_control(grant("write", "default", uid=ME.uid))
-    guarded = GuardedService(core.service, access, core.namespace_of)
-    return As(create_app(guarded, Settings(), access=access), ME)
+    service = guarded(core.service, core.grounds(access))
+    return As(create_app(service, Settings(), access=access), ME)
 
 
 def principals(conn: Connection) -> dict[tuple[str, int], int]:

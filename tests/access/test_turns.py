@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from agentctx.access.turns import AT_ONCE, FairQueue, Turns, aside
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.service.base import Peer, Service
-from agentctx.service.guard import GuardedService
+from agentctx.service.guard import guarded
+from agentctx.service.guard_rules import Grounds
 from agentctx.wire import SaveRequest, SaveResult, SearchRequest
 from tests.access.peers import access_control, grant
 from tests.running_core import ME, embedded, running_core
@@ -379,11 +380,11 @@ async def test_saves_that_wait_for_their_vectors_keep_nobody_from_searching(tmp_
     provider = FakeProvider()
     async with running_core(tmp_path, provider) as core:
         await embedded(core)
-        guarded = GuardedService(core.service, access_control(), core.namespace_of)
+        service = guarded(core.service, core.grounds(access_control()))
         provider.hold(queries=False)
         waiting = [
             asyncio.create_task(
-                guarded.save(
+                service.save(
                     [SaveRequest(collection="observation", session="s", content=f"{n}", wait="embedded")], ME
                 )
             )
@@ -391,7 +392,7 @@ async def test_saves_that_wait_for_their_vectors_keep_nobody_from_searching(tmp_
         ]
         await provider.wait_until_held()
         async with asyncio.timeout(10):
-            assert (await guarded.search(SearchRequest(query="anything"), ME)).degraded is None
+            assert (await service.search(SearchRequest(query="anything"), ME)).degraded is None
         assert not any(task.done() for task in waiting)
         provider.release()
         saved = [result for task in waiting for result in await task]
@@ -410,16 +411,20 @@ class SlowService:
         await self.may_answer.wait()
 
 
+async def nothing(_: str) -> None:
+    """No id names anything."""
+
+
 async def test_a_search_beside_a_flood_of_another_process_is_next() -> None:
     service, uid = SlowService(), 8_001
     access = access_control(grant("read", "*", uid=uid))
-    guarded = GuardedService(cast("Service", service), access, lambda _: asyncio.sleep(0))
+    fair = guarded(cast("Service", service), Grounds(access, nothing, nothing))
     flood = [
-        asyncio.create_task(guarded.search(SearchRequest(query=str(number)), Peer(pid=1, uid=uid, gid=uid)))
+        asyncio.create_task(fair.search(SearchRequest(query=str(number)), Peer(pid=1, uid=uid, gid=uid)))
         for number in range(100)
     ]
     await settled()
-    polite = asyncio.create_task(guarded.search(SearchRequest(query="me"), Peer(pid=2, uid=uid, gid=uid)))
+    polite = asyncio.create_task(fair.search(SearchRequest(query="me"), Peer(pid=2, uid=uid, gid=uid)))
     await settled()
     assert len(service.asked) == AT_ONCE
     service.may_answer.set()

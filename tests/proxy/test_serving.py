@@ -16,7 +16,7 @@ from agentctx.model_adapters.dialects.registry import find_dialect
 from agentctx.model_adapters.scope import Scope
 from agentctx.proxy.serving import Injectors, open_proxy
 from agentctx.service.base import Peer
-from agentctx.service.guard import GuardedService
+from agentctx.service.guard import guarded
 from agentctx.telemetry.base import NO_TELEMETRY
 from agentctx.wire import EditRequest, RevokeRequest
 from tests.access.peers import access_control, grant
@@ -51,7 +51,7 @@ async def machine(tmp_path: Path) -> AsyncIterator[Machine]:
         tmp_path / "data", None, screening={"mode": "quarantine"}, injection={"max_distance": 0}
     ) as core:
         injectors = Injectors(core.service, Settings(), NO_TELEMETRY)
-        core.service.tell_erased(injectors.forget)
+        core.storage.tell_erased(injectors.forget)
         yield Machine(core, injectors)
 
 
@@ -95,8 +95,8 @@ async def test_after_a_change_of_grants_only_those_who_may_do_everything_keep_th
     access = access_control(grant("read", "default", uid=GUEST.uid))
     settings = Settings.model_validate({"embedding": {"provider": "none"}, "injection": {"max_distance": 0}})
     async with running_core(tmp_path, None, settings=settings) as core:
-        guarded = GuardedService(core.service, access, core.namespace_of)
-        async with open_proxy(settings, guarded, access, NO_TELEMETRY, tell_erased=core.storage.tell_erased):
+        service = guarded(core.service, core.grounds(access))
+        async with open_proxy(settings, service, access, NO_TELEMETRY, tell_erased=core.storage.tell_erased):
             machine = Machine(core, made[0])
             await save(core, "observation", session="s", content="the whale is green")
             for peer in (ME, GUEST):

@@ -16,6 +16,7 @@ from agentctx.wire import (
     ActivityStatus,
     AuditPage,
     AuditVerdict,
+    AuditVerifyRequest,
     BackupReply,
     BackupRequest,
     CheckResult,
@@ -155,7 +156,7 @@ class RecordingService:
         return EntryPage(entries=[ENTRY], next=None)
 
     async def versions(
-        self, entry_id: str, peer: Peer, *, limit: int, cursor: str | None = None
+        self, entry_id: str, peer: Peer, *, limit: int = 50, cursor: str | None = None
     ) -> VersionPage:
         self._record("versions", peer, entry_id, limit=limit, cursor=cursor)
         return VersionPage(versions=[ENTRY], next=None)
@@ -260,8 +261,8 @@ class RecordingService:
         self._record("audit", peer, wanted)
         return AuditPage(events=[])
 
-    async def verify_audit(self, peer: Peer, *, noted: str | None = None) -> AuditVerdict:
-        self._record("verify_audit", peer, noted)
+    async def verify_audit(self, request: AuditVerifyRequest, peer: Peer) -> AuditVerdict:
+        self._record("verify_audit", peer, request)
         return AuditVerdict(sound=True, rows=0, first=None, last=None, head=None, faults=0, listed=[])
 
     async def reembed_status(self, peer: Peer) -> ReembedReply:

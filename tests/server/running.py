@@ -105,7 +105,7 @@ class Forwarding:
     target: RecordingService
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.target, name)
+        return lambda *args, **given: getattr(self.target, name)(*args, **given)
 
 
 @functools.cache

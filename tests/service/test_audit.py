@@ -12,10 +12,18 @@ from pydantic import SecretStr
 from agentctx.config.schema import AuditSettings, Settings
 from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.service.audit import AuditTrail, digests_of
+from agentctx.service.audit_notes import AuditNote
 from agentctx.service.base import Listing, Peer
 from agentctx.storage.audit import AuditQuery, Event
 from agentctx.storage.transfer import Selection
-from agentctx.wire import AuditEvent, BackupRequest, ContextRequest, ExplainRequest, SearchRequest
+from agentctx.wire import (
+    AuditEvent,
+    AuditVerifyRequest,
+    BackupRequest,
+    ContextRequest,
+    ExplainRequest,
+    SearchRequest,
+)
 from tests.running_core import ME, running_core, save
 
 GUEST = Peer(pid=1, uid=54_321, gid=54_321)
@@ -52,7 +60,7 @@ async def test_every_read_of_another_user_is_recorded_without_what_was_asked(tmp
         search = rows[3]
         assert search.detail == {"entries": 1, "ids": [entry.id]}
         assert "harbour" not in repr(rows)
-        assert (await core.service.verify_audit(ME)).sound
+        assert (await core.service.verify_audit(AuditVerifyRequest(), ME)).sound
 
 
 async def test_reads_of_the_daemons_user_and_root_are_not(tmp_path: Path) -> None:
@@ -134,15 +142,15 @@ async def test_what_does_not_fit_or_is_refused_is_counted_and_told_with_the_next
     table = Table()
     trail = AuditTrail(table, AuditSettings(), clock=lambda: 7, capacity=2)  # type: ignore[arg-type] # part of it
     for _ in range(3):
-        trail.note_read(GUEST, "read")
+        await trail.record(GUEST, AuditNote(kind="read"))
     table.refuses = True
     await trail.flush()
     assert trail.dropped == 3
     table.refuses = False
-    trail.note_read(GUEST, "list", namespace="team")
+    await trail.record(GUEST, AuditNote(kind="list", namespace="team"))
     await trail.flush()
     assert [(event.kind, event.at) for event in table.events] == [("dropped", None), ("list", 7)]
     assert table.events[0].detail == {"rows": 3}
-    trail.note_read(GUEST, "list")
+    await trail.record(GUEST, AuditNote(kind="list"))
     await trail.flush()
     assert [event.kind for event in table.events] == ["dropped", "list", "list"]

@@ -15,7 +15,7 @@ from agentctx.config.schema import Settings
 from agentctx.daemon.build import Core
 from agentctx.server.app import create_app
 from agentctx.service.base import Peer
-from agentctx.service.guard import GuardedService
+from agentctx.service.guard import guarded
 from agentctx.wire import ContextRequest
 from tests.access.peers import access_control, client_of, grant
 from tests.running_core import running_core, save
@@ -49,8 +49,8 @@ async def machine(tmp_path: Path) -> AsyncIterator[Machine]:
         grant("write", "mine", "theirs", uid=OTHER.uid),
     )
     async with running_core(tmp_path, None, clock=clock) as core:
-        guarded = GuardedService(core.service, access, core.namespace_of)
-        async with client_of(create_app(guarded, Settings(), access=access), ME) as http:
+        service = guarded(core.service, core.grounds(access))
+        async with client_of(create_app(service, Settings(), access=access), ME) as http:
             yield Machine(core, http, clock, access)
 
 
@@ -152,8 +152,8 @@ async def test_an_export_of_all_is_one_of_what_is_granted(machine: Machine) -> N
 
 
 def create_app_for(machine: Machine) -> Any:
-    guarded = GuardedService(machine.core.service, machine.grants, machine.core.namespace_of)
-    return create_app(guarded, Settings(), access=machine.grants)
+    service = guarded(machine.core.service, machine.core.grounds(machine.grants))
+    return create_app(service, Settings(), access=machine.grants)
 
 
 async def test_the_principal_of_an_entry_is_the_kernels_uid(machine: Machine) -> None:

@@ -1,0 +1,122 @@
+"""What the audit trail records of a finished call: ids and counts, never what was asked. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from agentctx.wire import (
+    BackupReply,
+    ContextReply,
+    EntryPage,
+    EntryView,
+    ExportReply,
+    InjectionView,
+    ReembedReply,
+    ReleaseReply,
+    RevokeReply,
+    SearchReply,
+    VersionPage,
+)
+
+MOST_IDS: Final = 20
+"""Ids of one answer that are recorded; all are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditNote:
+    """`is_action`: an operator did it, recorded before the answer; else a read, recorded soon after."""
+
+    kind: str
+    namespace: str | None = None
+    subject: str | None = None
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    is_action: bool = False
+
+
+Arguments: TypeAlias = Mapping[str, Any]
+Describe: TypeAlias = Callable[[Arguments, Any], AuditNote | None]
+"""From the arguments and the reply of a call; None: there is nothing to record."""
+
+
+def read_entry(_: Arguments, reply: EntryView) -> AuditNote:
+    return AuditNote(kind="read", namespace=reply.namespace, subject=reply.id)
+
+
+def listed(arguments: Arguments, reply: EntryPage) -> AuditNote:
+    return _found("list", arguments["wanted"].namespace, (entry.id for entry in reply.entries))
+
+
+def read_versions(arguments: Arguments, reply: VersionPage) -> AuditNote:
+    namespace = next((each.namespace for each in reply.versions), None)
+    detail = {"versions": len(reply.versions)}
+    return AuditNote(kind="versions", namespace=namespace, subject=arguments["entry_id"], detail=detail)
+
+
+def searched(arguments: Arguments, reply: SearchReply) -> AuditNote:
+    return _found("search", arguments["request"].namespace, (hit.id for hit in reply.results))
+
+
+def given_context(arguments: Arguments, reply: ContextReply) -> AuditNote:
+    return _found("context", arguments["request"].namespace, (hit.id for hit in reply.results))
+
+
+def explained(arguments: Arguments, _: object) -> AuditNote:
+    request = arguments["request"]
+    return AuditNote(kind="explain", namespace=request.namespace, subject=request.entry[:64])
+
+
+def read_receipt(_: Arguments, reply: InjectionView) -> AuditNote:
+    return AuditNote(kind="injection", namespace=reply.namespace, subject=reply.id)
+
+
+def listed_receipts(_: Arguments, __: object) -> AuditNote:
+    """Not which: anyone but an admin sees only their own."""
+    return AuditNote(kind="injections")
+
+
+def exported(arguments: Arguments, reply: ExportReply) -> AuditNote:
+    namespaces = arguments["selection"].namespaces
+    namespace = namespaces[0] if len(namespaces) == 1 else None
+    return _found("export", namespace, (each.entry.id for each in reply.entries))
+
+
+def backed_up(arguments: Arguments, reply: BackupReply) -> AuditNote:
+    return _action("backup", entries=reply.entries, named=arguments["request"].file is not None)
+
+
+def reembedded(arguments: Arguments, reply: ReembedReply) -> AuditNote:
+    model = reply.answering.model if reply.answering else None
+    return _action("reembed", action=arguments["action"], model=model)
+
+
+def revoked(_: Arguments, reply: RevokeReply) -> AuditNote | None:
+    if reply.revocation is None:
+        return None
+    return _action(
+        "revoke",
+        subject=str(reply.revocation),
+        criteria=sorted(reply.criteria),
+        entries=reply.entries,
+        derived=reply.derived,
+        forget=reply.forget,
+    )
+
+
+def revocation_undone(arguments: Arguments, reply: ReleaseReply) -> AuditNote:
+    return _action("undo_revocation", subject=str(arguments["revocation_id"]), released=reply.released)
+
+
+def released(arguments: Arguments, reply: ReleaseReply) -> AuditNote:
+    return _action("release", subject=arguments["entry_id"], released=reply.released)
+
+
+def _action(kind: str, *, subject: str | None = None, **detail: Any) -> AuditNote:
+    return AuditNote(kind=kind, subject=subject, detail=detail, is_action=True)
+
+
+def _found(kind: str, namespace: str | None, ids: Iterable[str]) -> AuditNote:
+    found = list(dict.fromkeys(ids))
+    detail = {"entries": len(found), "ids": found[:MOST_IDS]}
+    return AuditNote(kind=kind, namespace=namespace, detail=detail)

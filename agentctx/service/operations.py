@@ -1,0 +1,132 @@
+"""Every operation of the daemon as one row: its route, who may use it, and what the audit trail records.
+
+A new operation needs a method in `base.Service`, one of this name on a part of the service, and a row here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from agentctx.access.policy import DAEMON, MEMBER, READ, WRITE, Policy
+from agentctx.service import audit_notes, guard_rules
+from agentctx.service.audit_notes import Describe
+from agentctx.service.guard_rules import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where HTTP offers an operation. `errors` are statuses that only some operations have."""
+
+    method: str
+    path: str
+    """Below `/v1`."""
+    errors: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One row.
+
+    `rule` allows or refuses a call. `takes_turn`: the call waits for a turn of its process (`access.turns`).
+    `audit` describes a finished call for the audit trail; None: the storage records it, or nothing does.
+    """
+
+    name: str
+    route: Route
+    policy: Policy
+    rule: Rule
+    audit: Describe | None = None
+    takes_turn: bool = False
+
+
+def _of_entries(
+    name: str, route: Route, policy: Policy, rule: Rule, audit: Describe | None = None
+) -> Operation:
+    return Operation(name, route, policy, rule, audit, takes_turn=True)
+
+
+def _of_daemon(name: str, route: Route, audit: Describe | None = None) -> Operation:
+    return Operation(name, route, DAEMON, guard_rules.as_admin, audit)
+
+
+_ENTRY: Final = "/entries/{entry_id}"
+
+_ROWS: Final = (
+    # Routes are tried in this order: what is asked most comes first.
+    _of_entries(
+        "search", Route("POST", "/search", (504,)), READ, guard_rules.in_namespace, audit_notes.searched
+    ),
+    _of_entries(
+        "context",
+        Route("POST", "/context", (504,)),
+        READ,
+        guard_rules.in_namespace,
+        audit_notes.given_context,
+    ),
+    _of_entries("save", Route("POST", "/entries", (409, 507)), WRITE, guard_rules.in_every_namespace),
+    _of_entries("list_entries", Route("GET", "/entries"), READ, guard_rules.in_namespace, audit_notes.listed),
+    _of_entries("get", Route("GET", _ENTRY, (404,)), READ, guard_rules.on_entry, audit_notes.read_entry),
+    _of_entries("edit", Route("PATCH", _ENTRY, (404, 409, 507)), WRITE, guard_rules.on_entry),
+    _of_entries("forget", Route("DELETE", _ENTRY, (404, 409, 507)), WRITE, guard_rules.on_entry),
+    _of_entries(
+        "versions",
+        Route("GET", f"{_ENTRY}/versions", (404,)),
+        READ,
+        guard_rules.on_entry,
+        audit_notes.read_versions,
+    ),
+    _of_entries(
+        "outcome",
+        Route("POST", "/learnings/{entry_id}/outcome", (404, 409, 507)),
+        WRITE,
+        guard_rules.on_entry,
+    ),
+    # A member sees receipts of its own; those of others are for admins of the namespace.
+    _of_entries(
+        "injections",
+        Route("GET", "/injections"),
+        MEMBER,
+        guard_rules.own_receipts,
+        audit_notes.listed_receipts,
+    ),
+    _of_entries(
+        "explain",
+        Route("POST", "/injections/explain", (504,)),
+        READ,
+        guard_rules.on_explained_entry,
+        audit_notes.explained,
+    ),
+    _of_entries(
+        "injection",
+        Route("GET", "/injections/{injection_id:receipt_id}", (404,)),
+        READ,
+        guard_rules.on_receipt,
+        audit_notes.read_receipt,
+    ),
+    _of_entries("export", Route("GET", "/export"), READ, guard_rules.in_selection, audit_notes.exported),
+    _of_entries("import_entries", Route("POST", "/import", (507,)), WRITE, guard_rules.in_every_namespace),
+    _of_daemon("status", Route("GET", "/status")),
+    _of_daemon("queue", Route("GET", "/queue")),
+    _of_daemon("retry", Route("POST", "/queue/retry", (507,))),
+    _of_daemon("drain", Route("POST", "/queue/drain")),
+    _of_daemon("reembed_status", Route("GET", "/reembed")),
+    _of_daemon("reembed", Route("POST", "/reembed/{action}", (404, 409, 507)), audit_notes.reembedded),
+    _of_daemon("doctor", Route("GET", "/doctor")),
+    _of_daemon("doctor_fix", Route("POST", "/doctor/fix", (507,))),
+    _of_daemon("backup", Route("POST", "/backup", (403, 507)), audit_notes.backed_up),
+    _of_daemon("audit", Route("GET", "/audit", (403,))),
+    _of_daemon("verify_audit", Route("POST", "/audit/verify", (403, 504))),
+    # What derives from a source may stand in every namespace.
+    _of_daemon("revoke", Route("POST", "/revocations", (507,)), audit_notes.revoked),
+    _of_daemon(
+        "undo_revocation",
+        Route("DELETE", "/revocations/{revocation_id}", (404, 507)),
+        audit_notes.revocation_undone,
+    ),
+    _of_daemon("release", Route("POST", f"{_ENTRY}/release", (404, 507)), audit_notes.released),
+)
+
+OPERATIONS: Final[Mapping[str, Operation]] = {row.name: row for row in _ROWS}
+"""By name, which is the method of `base.Service` and the operation id of OpenAPI."""
