@@ -1,77 +1,82 @@
-"""Which commands there are."""
+"""Which commands there are, and where. A call imports the module of its command alone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from typing import Final
 
-from agentctx.cli import (
-    ask,
-    audit,
-    backup,
-    config,
-    demo,
-    dev,
-    doctor,
-    edit,
-    entries,
-    export,
-    history,
-    import_,
-    ingest,
-    learning,
-    migrate,
-    queue,
-    reembed,
-    restore,
-    revoke,
-    save,
-    serve,
-    service,
-    status,
-    top,
-    undo,
-    why,
-    why_not,
-    wrap,
-)
+import typer
+
 from agentctx.cli.root import create_root, run_app
 
-app = create_root()
+COMMANDS: Final[Mapping[str, str]] = {
+    "serve": "serve.serve",
+    "save": "save.app",
+    "get": "entries.get",
+    "list": "entries.list_entries",
+    "edit": "edit.edit",
+    "history": "history.history",
+    "forget": "entries.forget",
+    "undo": "undo.undo",
+    "revoke": "revoke.revoke",
+    "release": "revoke.release",
+    "learning": "learning.app",
+    "ingest": "ingest.ingest",
+    "search": "ask.search",
+    "context": "ask.context",
+    "why": "why.why",
+    "why-not": "why_not.why_not",
+    "wrap": "wrap.wrap",
+    "status": "status.status",
+    "queue": "queue.app",
+    "top": "top.top",
+    "config": "config.app",
+    "service": "service.app",
+    "migrate": "migrate.migrate",
+    "reembed": "reembed.reembed",
+    "audit": "audit.app",
+    "backup": "backup.backup",
+    "restore": "restore.restore",
+    "export": "export.export",
+    "import": "import_.import_entries",
+    "doctor": "doctor.doctor",
+    "demo": "demo.demo",
+    "dev": "dev.app",
+}
+"""By name: the module below `agentctx.cli`, and a function, or an app with commands of its own."""
 
-app.command()(serve.serve)
-app.add_typer(save.app, name="save")
-app.command()(entries.get)
-app.command("list")(entries.list_entries)
-app.command()(edit.edit)
-app.command()(history.history)
-app.command()(entries.forget)
-app.command()(undo.undo)
-app.command()(revoke.revoke)
-app.command()(revoke.release)
-app.add_typer(learning.app, name="learning")
-app.command()(ingest.ingest)
-app.command()(ask.search)
-app.command()(ask.context)
-app.command()(why.why)
-app.command("why-not")(why_not.why_not)
-app.command()(wrap.wrap)
-app.command()(status.status)
-app.add_typer(queue.app, name="queue")
-app.command()(top.top)
-app.add_typer(config.app, name="config")
-app.add_typer(service.app, name="service")
-app.command()(migrate.migrate)
-app.command()(reembed.reembed)
-app.add_typer(audit.app, name="audit")
-app.command()(backup.backup)
-app.command()(restore.restore)
-app.command()(export.export)
-app.command("import")(import_.import_entries)
-app.command()(doctor.doctor)
-app.command()(demo.demo)
-app.add_typer(dev.app, name="dev")
+_TAKES_VALUE: Final = frozenset({"--socket"})
+"""Options of the root that stand before the command and take a value."""
+
+
+def create_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """The command line with these commands."""
+    app = create_root()
+    for name in names:
+        module, _, attribute = COMMANDS[name].partition(".")
+        command = getattr(import_module(f"agentctx.cli.{module}"), attribute)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        else:
+            app.command(name)(command)
+    return app
+
+
+def command_of(args: Sequence[str]) -> str | None:
+    """The command that these arguments call; None where all have to be known: for help, or a mistyped one."""
+    words = iter(args)
+    for word in words:
+        if word in _TAKES_VALUE:
+            next(words, None)
+        elif not word.startswith("-"):
+            return word if word in COMMANDS else None
+    return None
 
 
 def run(args: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
-    return run_app(app, args)
+    given = sys.argv[1:] if args is None else args
+    name = command_of(given)
+    return run_app(create_app(COMMANDS if name is None else [name]), args)

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
-from agentctx.cli.app import app
+from agentctx.cli.app import create_app
 from agentctx.cli.sections import sections
 
 _HEAD = """\
@@ -37,7 +37,7 @@ They stand before the command: `agentctx --socket PATH status`.
 _KINDS = {"int": "N", "float": "NUMBER", "path": "PATH", "str": "TEXT"}
 
 
-_ROOT: Any = typer.main.get_command(app)
+_ROOT: Any = typer.main.get_command(create_app())
 _CONTEXT = typer.Context(_ROOT)
 
 

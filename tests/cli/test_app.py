@@ -10,7 +10,7 @@ import pytest
 
 from agentctx import __version__
 from agentctx.cli import status as status_command
-from agentctx.cli.app import run
+from agentctx.cli.app import command_of, run
 from agentctx.wire import ForgetReply
 from tests.client.stub_daemon import ID, StubDaemon, queue_reply, status_reply
 
@@ -207,3 +207,30 @@ def test_help_needs_no_daemon_and_no_client() -> None:
         "assert not {'httpx', 'fastapi', 'numpy', 'uvicorn'} & set(sys.modules), sorted(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    ("args", "command"),
+    [
+        (["status"], "status"),
+        (["--socket", "/s", "search", "doctor"], "search"),
+        (["--socket=/s", "why-not", "-h"], "why-not"),
+        (["--help"], None),
+        (["--socket"], None),
+        (["serch"], None),
+        ([], None),
+    ],
+)
+def test_the_command_is_known_before_its_module_is_imported(args: list[str], command: str | None) -> None:
+    assert command_of(args) == command
+
+
+def test_a_call_imports_the_module_of_its_command_alone() -> None:
+    program = (
+        "import sys\nfrom agentctx.cli.app import run\nassert run(['get', '--help']) == 0\n"
+        "print(sorted({'agentctx.cli.demo', 'agentctx.cli.doctor', 'agentctx.cli.entries'} & {*sys.modules}))"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert shown.stdout.endswith("['agentctx.cli.entries']\n")

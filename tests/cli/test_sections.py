@@ -1,12 +1,12 @@
 import pytest
 import typer
 
-from agentctx.cli.app import app, run
+from agentctx.cli.app import create_app, run
 from agentctx.cli.sections import SECTIONS, sections
 
 
 def test_every_command_has_its_place_in_the_help() -> None:
-    root = typer.main.get_command(app)
+    root = typer.main.get_command(create_app())
     names = list(root.commands)  # type: ignore[attr-defined]  # it is a group
     assert sorted(name for found in sections(names).values() for name in found) == sorted(names)
     assert set(sections(names)) <= set(SECTIONS)

@@ -105,7 +105,10 @@ class Forwarding:
     target: RecordingService
 
     def __getattr__(self, name: str) -> Any:
-        return lambda *args, **given: getattr(self.target, name)(*args, **given)
+        def forward(*args: Any, **given: Any) -> Any:
+            return getattr(self.target, name)(*args, **given)
+
+        return forward
 
 
 @functools.cache
