@@ -66,7 +66,11 @@ class JobTable:
         async def claim() -> list[Job]:
             self._claimed_at = now = self._timer.now()
             return await self._storage.claim(
-                limit, now=max(now, self._claim_as_of), lease_until=now + self._lease_ms, exclude=exclude
+                # A copy: the worker goes on changing its own while another thread reads this one.
+                limit,
+                now=max(now, self._claim_as_of),
+                lease_until=now + self._lease_ms,
+                exclude=tuple(exclude),
             )
 
         jobs = await self._patiently(claim)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
@@ -16,6 +16,7 @@ from agentctx.storage.sqlite.tidying import Tidying
 from agentctx.storage.sqlite.vector_copies import DEFAULT_MB, MEBIBYTE, VectorCopies
 from agentctx.times import Clock
 
+P = ParamSpec("P")
 T = TypeVar("T")
 CHECK_TIMEOUT_S = 60.0
 MS_PER_HOUR = 3_600_000
@@ -66,3 +67,27 @@ class SqliteConnections:
         while changed := await self._removing(step):
             total += changed
         return total
+
+
+def writes(
+    function: Callable[Concatenate[Connection, P], T],
+) -> Callable[Concatenate[SqliteConnections, P], Coroutine[Any, Any, T]]:
+    """A method that runs the function as one transaction of the writer."""
+
+    async def method(self: SqliteConnections, /, *args: P.args, **given: P.kwargs) -> T:
+        return await self._writer.run(lambda conn: function(conn, *args, **given))
+
+    method.__doc__ = function.__doc__
+    return method
+
+
+def reads(
+    function: Callable[Concatenate[Connection, P], T],
+) -> Callable[Concatenate[SqliteConnections, P], Coroutine[Any, Any, T]]:
+    """A method that runs the function in a reader."""
+
+    async def method(self: SqliteConnections, /, *args: P.args, **given: P.kwargs) -> T:
+        return await self._readers.run(lambda conn: function(conn, *args, **given))
+
+    method.__doc__ = function.__doc__
+    return method

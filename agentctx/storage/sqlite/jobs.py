@@ -23,7 +23,7 @@ def claim(
     *,
     now: int,
     lease_until: int,
-    exclude: Collection[int],
+    exclude: Collection[int] = (),
     space: int | None = None,
 ) -> list[Job]:
     """Lease due jobs, oldest first: those of the space, or all.
@@ -129,7 +129,7 @@ def depth(conn: Connection) -> QueueDepth:
     return QueueDepth(*row)
 
 
-def buried(conn: Connection, limit: int) -> list[BuriedRow]:
+def buried(conn: Connection, limit: int = 100) -> list[BuriedRow]:
     """The jobs given up, oldest first."""
     rows = conn.execute(
         """SELECT jobs.id, entries.id, entries.collection, jobs.attempts, jobs.last_error
