@@ -16,6 +16,7 @@ from agentctx.service.base import Service
 from agentctx.service.operations import OPERATIONS, Operation
 from agentctx.wire import API_PREFIX
 
+
 class _ReceiptId(StringConvertor):
     """Any name but that of the path beside it, which has methods of its own."""
 

@@ -14,8 +14,8 @@ from structlog.testing import capture_logs
 from agentctx.config.schema import Settings
 from agentctx.daemon.database_keeper import DatabaseKeeper, expect_database
 from agentctx.doctor.database_file import moved_note
-from agentctx.doctor.last_start import RECORD_NAME, StartRecord
 from agentctx.errors import DatabaseMissing, StorageFailed
+from agentctx.host.last_start import RECORD_NAME, StartRecord
 from agentctx.server.app import create_app
 from agentctx.service.base import Examination
 from tests.running_core import ME, running_core, save
