@@ -168,7 +168,7 @@ async def test_the_page_is_there_when_the_database_is_not(core: Core) -> None:
 def test_sizes_of_a_database_that_is_not_there_are_zero(tmp_path: Path) -> None:
     (tmp_path / "a.db").write_bytes(b"123")
     sizes = file_sizes(tmp_path / "a.db")
-    assert sizes == {metrics.DATABASE_BYTES: 3, metrics.WAL_BYTES: 0}
+    assert sizes == {metrics.DATABASE_BYTES: 3, metrics.WAL_BYTES: 0, metrics.RESERVE_BYTES: 0}
     (tmp_path / "a.db-wal").write_bytes(b"12345")
     assert file_sizes(tmp_path / "a.db")[metrics.WAL_BYTES] == 5
 
