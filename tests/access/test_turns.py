@@ -246,18 +246,19 @@ async def test_who_goes_away_while_aside_leaves_no_turn_behind() -> None:
 
 
 async def test_who_is_cut_off_while_aside_goes_on_at_once_and_somebody_else_waits_longer() -> None:
-    turns, never = Turns(1), asyncio.Event()
+    turns, never, limit = Turns(1), asyncio.Event(), asyncio.timeout(None)
 
     async def cut_off() -> bool:
         async with turns.turn(*ALICE):
             with suppress(TimeoutError):
-                async with asyncio.timeout(0.001), aside():
+                async with limit, aside():
                     await never.wait()
             return turns._free == -1
 
     asking = asyncio.create_task(cut_off())
     await settled()
     async with turns.turn(*BOB):
+        limit.reschedule(asyncio.get_running_loop().time())
         assert await asking
     assert turns._free == 1
     assert not turns._queue._users

@@ -64,14 +64,19 @@ def test_a_step_that_goes_wrong_ends_it_with_the_log(
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_the_folder_is_removed_unless_it_is_to_be_kept(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], keep: bool
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+    capsys: pytest.CaptureFixture[str],
+    keep: bool,
 ) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    # A name as short as this leaves room for the path of a socket.
+    folder = tmp_path_factory.mktemp("demo")
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
     monkeypatch.setattr(demo_daemon, "serve_command", stub_command)
 
     assert run(["demo", *(["--keep"] if keep else [])]) == 0
 
-    left = list(tmp_path.iterdir())
+    left = list(folder.iterdir())
     assert len(left) == int(keep)
     assert ("kept" if keep else "removed") in capsys.readouterr().out.splitlines()[-1]
 

@@ -77,12 +77,16 @@ def test_systemd_understands_every_line(tmp_path: Path, no_network: bool) -> Non
 
 
 @needs_analyze
-def test_systemd_understands_every_line_of_a_users_units(tmp_path: Path) -> None:
+def test_systemd_understands_every_line_of_a_users_units(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     files = user_files(PROGRAM, {"XDG_CONFIG_HOME": str(tmp_path)})
     for file in files:
         file.path.parent.mkdir(parents=True, exist_ok=True)
         file.path.write_text(file.marked)
-    done = analyze("--user", "verify", "--man=no", *(file.path for file in files), runtime=tmp_path)
+    done = analyze(
+        "--user", "verify", "--man=no", *(file.path for file in files), runtime=tmp_path_factory.mktemp("run")
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

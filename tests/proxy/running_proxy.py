@@ -24,6 +24,9 @@ MEMORY = "The deploy window is on Tuesday at nine; Rosa has the key."
 QUESTION = "When is the deploy window?"
 HEADING = "## Semantic Context (RAG)"
 
+LIMIT_S = 60.0
+"""Of an answer, on a machine that is busy with other tests."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunningProxy:
@@ -37,7 +40,9 @@ class RunningProxy:
 
     def over_socket(self) -> httpx.AsyncClient:
         return httpx.AsyncClient(
-            transport=httpx.AsyncHTTPTransport(uds=str(self.socket)), base_url="http://agentctx/proxy"
+            transport=httpx.AsyncHTTPTransport(uds=str(self.socket)),
+            base_url="http://agentctx/proxy",
+            timeout=LIMIT_S,
         )
 
     def over_tcp(self) -> httpx.AsyncClient:
@@ -45,6 +50,7 @@ class RunningProxy:
             base_url=f"http://127.0.0.1:{self.port}/proxy",
             headers={"X-Agentctx-Token": self.token},
             trust_env=False,
+            timeout=LIMIT_S,
         )
 
     @property

@@ -312,7 +312,7 @@ class LastFirst:
 
 
 def reranked(core: Core, reranker: LastFirst, **settings: Any) -> RAGService:
-    rerank = RerankSettings(**settings)
+    rerank = RerankSettings(**{"deadline_s": 30.0, **settings})
     return RAGService(core.storage, None, lambda: Serving(None), reranker=reranker, rerank_settings=rerank)
 
 
