@@ -316,6 +316,11 @@ def reranked(core: Core, reranker: LastFirst, **settings: Any) -> RAGService:
     return RAGService(core.storage, None, lambda: Serving(None), reranker=reranker, rerank_settings=rerank)
 
 
+def by_words(core: Core) -> RAGService:
+    """What `reranked` would answer without a reranker."""
+    return RAGService(core.storage, None, lambda: Serving(None))
+
+
 async def save_numbered(core: Core, count: int = 8) -> None:
     for number in range(count):
         await save(core, key=f"k{number}", content="red " * (count - number) + f"thing{number}")
@@ -323,7 +328,7 @@ async def save_numbered(core: Core, count: int = 8) -> None:
 
 async def test_the_reranker_orders_the_candidates_it_reads(core: Core) -> None:
     await save_numbered(core)
-    plain = await service(core).retrieve(asked("red", order="relevance", limit=8))
+    plain = await by_words(core).retrieve(asked("red", order="relevance", limit=8))
     reranker = LastFirst()
     answer = await reranked(core, reranker, candidates=6).retrieve(asked("red", order="relevance", limit=3))
     assert reranker.read == [6]
@@ -333,7 +338,7 @@ async def test_the_reranker_orders_the_candidates_it_reads(core: Core) -> None:
 
 async def test_what_the_reranker_does_not_read_comes_after(core: Core) -> None:
     await save_numbered(core)
-    plain = contents(await service(core).retrieve(asked("red", order="relevance", limit=8)))
+    plain = contents(await by_words(core).retrieve(asked("red", order="relevance", limit=8)))
     answer = await reranked(core, LastFirst(), candidates=2).retrieve(
         asked("red", order="relevance", limit=4)
     )
@@ -354,7 +359,7 @@ async def test_a_reranker_that_fails_leaves_the_fused_order(
 ) -> None:
     await save_numbered(core)
     question = asked("red", order="relevance", limit=3)
-    plain = await RAGService(core.storage, None, lambda: Serving(None)).retrieve(question)
+    plain = await by_words(core).retrieve(question)
     answer = await reranked(core, reranker, deadline_s=0.01).retrieve(question)
     assert answer.hits == plain.hits
     assert answer.rerank is not None

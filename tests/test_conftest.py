@@ -1,0 +1,18 @@
+"""A file that moves takes its mark along: the tables of `conftest.py` name what is there."""
+
+from __future__ import annotations
+
+from tests.conftest import MARKS, ONE_CHROMA_SERVER, ROOT, SEPARABLE, mark_of
+
+
+def test_what_is_marked_by_its_place_is_there() -> None:
+    assert [place for place in MARKS if not (ROOT / place).exists()] == []
+
+
+def test_what_is_spread_in_its_own_way_is_there() -> None:
+    assert [file for file in (*ONE_CHROMA_SERVER, *SEPARABLE) if not (ROOT.parent / file).exists()] == []
+
+
+def test_a_folder_marks_every_file_below_it() -> None:
+    assert mark_of(ROOT / "end_to_end" / "test_daemon.py") == "process"
+    assert mark_of(ROOT / "rag" / "test_select.py") == ""
