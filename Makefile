@@ -7,8 +7,14 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 BENCH_ARGS ?=
 TORTURE_ARGS ?=
+# More processes than cores: many tests wait for processes of their own.
+WORKERS ?= 4
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder --durations=25
+MEASURED = $(if $(filter coverage test-all,$(MAKECMDGOALS)),--cov --cov-report=)
+# The tests start hundreds of processes: they must not compile the same modules each time.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install install-dev demo serve test torture lint format bench reference screens sbom audit lock clean
+.PHONY: install install-dev demo serve test test-all coverage torture lint format bench reference screens sbom audit lock clean
 
 install: $(VENV)/.installed
 
@@ -34,7 +40,15 @@ serve: install
 	$(BIN)/agentctx serve
 
 test: install-dev
-	$(BIN)/python -m pytest
+	$(PYTEST) -m "not slow" $(MEASURED)
+
+# Fails if a module without I/O is not wholly covered.
+coverage: test
+	$(BIN)/python -m tests.pure_coverage
+
+# `make test test-all` runs nothing twice.
+test-all: test coverage
+	$(PYTEST) -m slow
 
 # Hours in all: it adds up in docs/durability.json and goes on where it was. TORTURE_ARGS="--suite kill --minutes 30"
 torture: install-dev
@@ -89,4 +103,4 @@ lock:
 	  --generate-hashes --no-emit-index-url --no-annotate --no-header --output-file requirements-audit.lock
 
 clean:
-	rm -rf $(VENV) .venv-audit dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-audit dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*

@@ -35,6 +35,8 @@ _DBCONFIG_DEFENSIVE: Final = 1010
 _ASK: Final = -1
 _OK: Final = 0
 _ENTRY_POINT: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+_registered: Final[list[Any]] = []
+"""Never freed: SQLite calls every entry point it was given for as long as the process lives."""
 
 
 class Hardening:
@@ -51,11 +53,12 @@ class Hardening:
         self._connect = driver.connect
         self._opening = threading.local()
         self._class = _class_with_handle(driver.Connection)
-        # SQLite keeps its address for as long as the process lives.
-        self._entry_point = _ENTRY_POINT(self._opened)
         self._library = _library_of(driver)
-        if self._library is not None and self._library.sqlite3_auto_extension(self._entry_point) != _OK:
-            self._library = None
+        if self._library is not None:
+            entry_point = _ENTRY_POINT(self._opened)
+            _registered.append(entry_point)
+            if self._library.sqlite3_auto_extension(entry_point) != _OK:
+                self._library = None
 
     def connect(self, database: str, **options: Any) -> Any:
         """A connection as `connect` of the driver makes it, with the limits."""

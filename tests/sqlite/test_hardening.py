@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -118,6 +120,17 @@ def test_the_standard_module_is_hardened_as_well(tmp_path: Path) -> None:
         other.defend(connection)
         assert other.is_defended(connection)
         assert other.limits(connection) == {name: most for name, (_, most) in LIMITS.items()}
+
+
+def test_connections_of_others_outlive_the_hardening() -> None:
+    program = """
+import gc, sqlite3
+from agentctx.sqlite.hardening import Hardening
+Hardening(sqlite3)
+gc.collect()
+sqlite3.connect(":memory:").close()
+"""
+    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 0
 
 
 def test_a_sqlite_that_cannot_be_reached_is_used_as_it_is(
