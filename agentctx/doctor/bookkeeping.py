@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agentctx.doctor.check import SCAN_S, Check, Finding, failed, passed, warned
+from agentctx.doctor.scrub import LookAgain
 from agentctx.storage.base import Storage
 from agentctx.storage.bookkeeping import Bookkeeping
 from agentctx.times import Clock, format_time
@@ -15,16 +16,18 @@ RECENT_MS = 7 * 86_400_000
 _DISK = "What was saved is not affected. Check the disk and the memory of the machine, and make a backup."
 _SECURITY = (
     "Find out whether somebody wrote to the database file: the audit trail of before cannot be verified. "
-    "Keep a copy of the file, then run `agentctx doctor --fix`, which lets go of the damaged values."
+    "Keep a copy of the file, then run `agentctx doctor --fix`, which removes the damaged values."
 )
 
 
-def bookkeeping_check(storage: Storage, clock: Clock) -> Check:
+def bookkeeping_check(storage: Storage, look_again: LookAgain, clock: Clock) -> Check:
     async def run() -> Finding:
         return judge_bookkeeping(await storage.check_bookkeeping(), now=clock())
 
     async def fix() -> str:
-        return f"let go of {counted(await storage.forget_set_aside(), 'damaged value')}"
+        mended = await storage.mend_bookkeeping()
+        look_again()
+        return f"mended or removed {counted(mended, 'row')}"
 
     return Check(id="database.bookkeeping", run=run, fix=fix, timeout_s=SCAN_S)
 
@@ -35,7 +38,8 @@ def judge_bookkeeping(found: Bookkeeping, *, now: int) -> Finding:
         return failed(
             f"{counted(rows, 'bookkeeping row')} cannot be read",
             detail=_named(f"{each.table}: {each.loss}" for each in found.damaged),
-            hint=f"Restart the daemon, which mends or removes what it needs. {_DISK}",
+            hint=f"Run `agentctx doctor --fix`, which mends or removes them. {_DISK}",
+            fixable=True,
         )
     if found.set_aside:
         return warned(

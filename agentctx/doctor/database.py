@@ -101,7 +101,7 @@ def _storage_checks(storage: Storage, look_again: LookAgain, clock: Clock) -> li
         ),
         Check(id="database.invariant", run=invariant, fix=_make_whole(storage, look_again), timeout_s=SCAN_S),
         scrub_check(storage, look_again),
-        bookkeeping_check(storage, clock),
+        bookkeeping_check(storage, look_again, clock),
         audit_check(storage),
         slots_check(storage),
         Check(id="database.wal", run=wal),

@@ -196,6 +196,6 @@ def _detail(text: str) -> dict[str, Any]:
     """A row that somebody has tampered with can be shown as well."""
     try:
         detail = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         detail = None
     return detail if isinstance(detail, dict) else {"unreadable": text[:200]}

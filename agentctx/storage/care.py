@@ -71,8 +71,8 @@ class StorageCare(Protocol):
         """Which rows cannot be read of those that are not the memory itself, and which a start mended."""
         ...
 
-    async def forget_set_aside(self) -> int:
-        """Remove the damaged values that a start has set aside; returns how many."""
+    async def mend_bookkeeping(self) -> int:
+        """Mend or remove such rows, and remove the values that were set aside; returns how many."""
         ...
 
     async def census(self) -> Census:

@@ -17,7 +17,7 @@ def test_damaged_rows_fail_and_say_what_is_lost() -> None:
     finding = judge_bookkeeping(Bookkeeping(damaged, [], []), now=NOW)
     assert (finding.status, finding.message) == ("fail", "3 bookkeeping rows cannot be read")
     assert finding.detail == "jobs: the jobs are made again; scrub: it begins again"
-    assert "Restart" in finding.hint
+    assert finding.fixable
 
 
 @pytest.mark.parametrize(("age_ms", "status"), [(0, "warn"), (RECENT_MS - 1, "warn"), (RECENT_MS, "pass")])

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from agentctx.server.views import audit_event
 from agentctx.sqlite.driver import open_connection
-from agentctx.storage.audit import Event
+from agentctx.storage.audit import AuditQuery, Event
 from agentctx.storage.bookkeeping import Bookkeeping
 from agentctx.storage.records import Filter, IdempotencyKey
+from agentctx.storage.sqlite.audit import MS_PER_DAY
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.trust import Source
 from tests.doctor.damage import BOOKKEEPING, SPOILT, columns_of, spoil
@@ -238,3 +240,39 @@ def test_the_vectors_of_a_space_whose_state_was_lost_are_kept(filled: Path, tmp_
     assert path is not None
     with capture_logs():
         assert asyncio.run(spaces(path)) == before
+
+
+def test_a_damaged_receipt_is_passed_over_and_removed_by_a_repair(filled: Path, tmp_path: Path) -> None:
+    async def mended(path: Path) -> None:
+        storage = await opened(path)
+        try:
+            assert await storage.injections.last(10) == []
+            assert await storage.injections.find("i1") is None
+            assert [each.table for each in (await storage.check_bookkeeping()).damaged] == ["injections"]
+            assert await storage.mend_bookkeeping() == 1
+            assert not (await storage.check_bookkeeping()).damaged
+        finally:
+            await storage.close()
+
+    path = spoilt_copy(filled, tmp_path, "injections", "candidates", "text", "TRUE")
+    assert path is not None
+    asyncio.run(mended(path))
+
+
+@pytest.mark.parametrize("column", ["at", "kind", "principal", "subject", "detail", "previous_hash", "hash"])
+@pytest.mark.parametrize("kind", ["bytes", "null", "text", "fraction", "huge number"])
+def test_damaged_rows_of_the_trail_are_shown_and_pruned(
+    filled: Path, tmp_path: Path, column: str, kind: str
+) -> None:
+    async def read(path: Path) -> None:
+        storage = await opened(path)
+        try:
+            page = [audit_event(row) for row in await storage.audit.page(AuditQuery(limit=100))]
+            assert len(page) > 5
+            assert await storage.audit.prune(before=START_MS + 30 * MS_PER_DAY, keep=1) > 5
+        finally:
+            await storage.close()
+
+    path = spoilt_copy(filled, tmp_path, "audit", column, kind, "TRUE")
+    assert path is not None
+    asyncio.run(read(path))

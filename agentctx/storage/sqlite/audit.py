@@ -30,6 +30,8 @@ PRUNE_ROWS: Final = 5_000
 PRUNE_LEAST: Final = 1_000
 """Fewer rows beyond the limits wait until the oldest is a day over its time: each pruning adds a row."""
 MS_PER_DAY: Final = 86_400_000
+LAST_TIME: Final = 253_402_300_799_999
+"""The end of the year 9999, in milliseconds: a later one is no time."""
 
 _COLUMNS: Final = ", ".join(AuditRow._fields)
 _INSERT: Final = f"INSERT INTO audit ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"  # noqa: S608 - constants
@@ -158,7 +160,7 @@ def page(conn: Connection, wanted: AuditQuery) -> list[AuditRow]:
         f"{_SELECT}{where} ORDER BY seq DESC LIMIT ?",
         (*conditions.values(), wanted.limit),
     )
-    return [_row(row) for row in rows]
+    return [_readable(_row(row)) for row in rows]
 
 
 def verify(conn: Connection, noted: Head | None = None) -> Verdict:
@@ -171,14 +173,14 @@ def verify(conn: Connection, noted: Head | None = None) -> Verdict:
 def damage_known(conn: Connection) -> list[MendedRows]:
     """What was mended at earlier starts, newest first, as far as the trail still knows and can be read."""
     rows = conn.execute(f"{_SELECT} WHERE kind = ? ORDER BY seq DESC LIMIT ?", (DAMAGE, DAMAGE_SHOWN))
-    known = (_mended(_row(row)) for row in rows)
+    known = (_mended(_readable(_row(row))) for row in rows)
     return [mended for mended in known if mended is not None]
 
 
 def _mended(row: AuditRow) -> MendedRows | None:
     try:
         detail = json.loads(row.detail)
-        return MendedRows(int(row.at), str(detail["table"]), int(detail["rows"]))
+        return MendedRows(row.at, str(detail["table"]), int(detail["rows"]))
     except (KeyError, TypeError, ValueError, RecursionError):
         return None
 
@@ -188,15 +190,17 @@ def prune(conn: Connection, *, before: int, keep: int, now: int) -> int:
     first = conn.execute(f"{_SELECT} ORDER BY seq LIMIT 1").fetchone()
     if first is None:
         return 0
-    oldest, (_, head) = _row(first), _state(conn)
+    oldest, (_, head) = _readable(_row(first)), _state(conn)
     through = min(_last_beyond(conn, head, before, keep), oldest.seq + PRUNE_ROWS - 1)
     is_due = oldest.at < before - MS_PER_DAY and oldest.kind != PRUNE
     if through < oldest.seq or (through - oldest.seq + 1 < PRUNE_LEAST and not is_due):
         return 0
-    last = _row(conn.execute(f"{_SELECT} WHERE seq <= ? ORDER BY seq DESC LIMIT 1", (through,)).fetchone())
+    row = conn.execute(f"{_SELECT} WHERE seq <= ? ORDER BY seq DESC LIMIT 1", (through,)).fetchone()
+    last = _readable(_row(row))
     conn.execute(
         """INSERT OR IGNORE INTO forgotten (entry, at)
-           SELECT subject, at FROM audit WHERE kind = 'forget' AND subject IS NOT NULL AND seq <= ?""",
+           SELECT subject, CASE WHEN typeof(at) = 'integer' THEN at ELSE 0 END
+           FROM audit WHERE kind = 'forget' AND typeof(subject) = 'text' AND seq <= ?""",
         (through,),
     )
     removed = int(conn.execute("DELETE FROM audit WHERE seq <= ?", (through,)).rowcount)
@@ -239,3 +243,18 @@ def _begin(conn: Connection, secret: bytes) -> Head:
 def _row(stored: Any) -> AuditRow:
     row = AuditRow._make(stored)
     return row._replace(previous_hash=row.previous_hash or b"", hash=row.hash or b"")
+
+
+def _readable(row: Any) -> AuditRow:
+    """The row with neutral values for those of another type; only `verify` has to see what is damaged."""
+    return AuditRow(
+        seq=row.seq,
+        at=row.at if isinstance(row.at, int) and 0 <= row.at <= LAST_TIME else 0,
+        kind=row.kind if isinstance(row.kind, str) else "",
+        principal=row.principal if isinstance(row.principal, int) else None,
+        namespace=row.namespace if isinstance(row.namespace, str) else None,
+        subject=row.subject if isinstance(row.subject, str) else None,
+        detail=row.detail if isinstance(row.detail, str) else "",
+        previous_hash=row.previous_hash if isinstance(row.previous_hash, bytes) else b"",
+        hash=row.hash if isinstance(row.hash, bytes) else b"",
+    )

@@ -18,8 +18,6 @@ from agentctx.sqlite.driver import Connection
 from agentctx.storage.bookkeeping import Bookkeeping, DamagedRows
 from agentctx.storage.sqlite import audit, installation, spaces
 
-LAST_TIME: Final = 253_402_300_799_999
-"""The end of the year 9999, in milliseconds."""
 LAST_ID: Final = 2**62
 """Above it there is soon no id left for the next row."""
 _ID_GAP: Final = 1_000_000
@@ -35,20 +33,24 @@ class _Rule:
     table: str
     sound: str
     loss: str
-    mends: tuple[str, ...] = ()
-    """None where whoever reads the table passes over such rows; it may be large."""
+    mends: tuple[str, ...]
     damaged: str = ""
     """The condition of a row that is not sound, where SQLite finds those without reading the whole table."""
+    at_start: bool = True
+    """False where whoever reads the table passes over such rows, and looking at all of them takes long."""
 
 
-def _rule(table: str, sound: str, loss: str, mends: Sequence[str] = (), damaged: str = "") -> _Rule:
+def _rule(
+    table: str, sound: str, loss: str, mends: Sequence[str], damaged: str = "", *, at_start: bool = True
+) -> _Rule:
     """In `mends`, `{sound}` stands for that condition."""
-    return _Rule(table, sound, loss, tuple(mend.replace("{sound}", f"({sound})") for mend in mends), damaged)
+    filled = tuple(mend.replace("{sound}", f"({sound})") for mend in mends)
+    return _Rule(table, sound, loss, filled, damaged, at_start)
 
 
 def _whole(*columns: str, least: int = 0) -> str:
     """The columns are numbers that a time or a count can be."""
-    return _each("(typeof({0}) = 'integer' AND {0} BETWEEN %d AND %d)" % (least, LAST_TIME), columns)  # noqa: UP031 - braces
+    return _each("(typeof({0}) = 'integer' AND {0} BETWEEN %d AND %d)" % (least, audit.LAST_TIME), columns)  # noqa: UP031 - braces
 
 
 def _id(column: str) -> str:
@@ -210,7 +212,9 @@ _RECEIPTS: Final = _rule(
     f"""{_text("id", "namespace")} AND {_whole("created", "tokens")} AND {_whole("budget_tokens", least=1)}
         AND position IN ('system', 'tail') AND {_list("candidates")} AND {_object("fates")}
         AND typeof(question_hash) = 'text' AND (principal IS NULL OR typeof(principal) = 'integer')""",
-    "these receipts are not shown",
+    "receipts of injections",
+    ("DELETE FROM injections WHERE COALESCE({sound}, 0) = 0",),
+    at_start=False,
 )
 _CHECKSUMS: Final = _rule(
     "vector_checksums",
@@ -255,15 +259,19 @@ _RULES: Final = (
 """In the order in which they are mended: a row may depend on one of a table before."""
 
 
-def mend(conn: Connection, *, now: int, is_ledger_mended: bool = False) -> list[DamagedRows]:
+def mend(
+    conn: Connection, *, now: int, at_start: bool = False, is_ledger_mended: bool = False
+) -> list[DamagedRows]:
     """Mend or remove what cannot be read, and record it in the audit trail; returns what it was.
 
-    `is_ledger_mended`: the record of the migrations was written again before.
+    `at_start`: only what would be in the way. `is_ledger_mended`: the record of the migrations was written
+    again before.
     """
     _make_functions(conn)
     found = [DamagedRows(_MIGRATIONS, 1, "the record was written again")] if is_ledger_mended else []
     found += installation.mend(conn)
-    found += [damaged for rule in _RULES if rule.mends and (damaged := _mended(conn, rule)) is not None]
+    rules = [rule for rule in _RULES if rule.at_start or not at_start]
+    found += [damaged for rule in rules if (damaged := _mended(conn, rule)) is not None]
     if any(damaged.table in {"jobs", "spaces"} for damaged in found):
         for space in spaces.enabled_ids(conn):
             spaces.backfill(conn, space, now=now, limit=_ALL)

@@ -67,8 +67,10 @@ class SqliteCare(SqliteConnections):
     async def check_bookkeeping(self) -> Bookkeeping:
         return await self._check(bookkeeping.look)
 
-    async def forget_set_aside(self) -> int:
-        return await self._writer.run(installation.forget_set_aside)
+    async def mend_bookkeeping(self) -> int:
+        mended = await self._writer.run(partial(bookkeeping.mend, now=self._clock()))
+        forgotten = await self._writer.run(installation.forget_set_aside)
+        return sum(damaged.rows for damaged in mended) + forgotten
 
     async def census(self) -> Census:
         async with self._one_check:

@@ -109,7 +109,9 @@ class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, Sqlit
             is_ledger_mended = await asyncio.to_thread(_migrate, path, clock)
             writer = await Writer.open(path, telemetry, reserve_bytes)
             try:
-                mend = partial(bookkeeping.mend, now=clock(), is_ledger_mended=is_ledger_mended)
+                mend = partial(
+                    bookkeeping.mend, now=clock(), at_start=True, is_ledger_mended=is_ledger_mended
+                )
                 _log_damage(await writer.run(mend, uses_reserve=True))
                 await writer.run(fill_missing, uses_reserve=True)
                 pool = await Readers.open(path, readers)

@@ -59,7 +59,8 @@ def _find(conn: Connection, injection_id: str) -> Receipt | None:
 def _last(conn: Connection, limit: int, visible: Visible) -> list[Receipt]:
     rows = conn.execute("SELECT id, namespace, principal FROM injections ORDER BY id DESC")
     ids = islice((row[0] for row in rows if visible(row[1], row[2])), limit)
-    return [_receipt(conn.execute(f"{_SELECT} WHERE id = ?", (each,)).fetchone()) for each in list(ids)]
+    found = [_receipt(conn.execute(f"{_SELECT} WHERE id = ?", (each,)).fetchone()) for each in list(ids)]
+    return [receipt for receipt in found if receipt is not None]
 
 
 def _sweep(conn: Connection, before: int, keep: int) -> int:
@@ -85,7 +86,15 @@ def _row(receipt: Receipt) -> tuple[Any, ...]:
     return tuple(values.values())
 
 
-def _receipt(row: Sequence[Any]) -> Receipt:
+def _receipt(row: Sequence[Any]) -> Receipt | None:
+    """None for a row that is damaged, which the doctor names (`bookkeeping.py`)."""
+    try:
+        return _read(row)
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def _read(row: Sequence[Any]) -> Receipt:
     values = dict(zip(_COLUMNS, row, strict=True))
     values["candidates"] = tuple(CandidateFigures(*figures) for figures in json.loads(values["candidates"]))
     values["fates"] = json.loads(values["fates"])
