@@ -1,19 +1,19 @@
 """Reading every row of a damaged table that SQLite can still reach.
 
 A scan ends at the first page that makes no sense. So a table is read from its other end as well, and what is
-left in between is looked up row by row.
+left is looked up row by row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import count
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, count
 from typing import Any, Final
 
 from agentctx.sqlite.driver import Connection, Error
 
 MOST_MISSES: Final = 50_000
-"""Numbers in a row without a row, after which there is nothing more to expect: 1.5 s of look-ups."""
+"""Numbers above the highest known one to look up without finding a row: 1.5 s of look-ups."""
 _PASSING: Final = ("SQLITE_IOERR", "SQLITE_FULL", "SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_INTERRUPT")
 """What says nothing about the pages."""
 
@@ -26,15 +26,12 @@ def is_damage(error: Error) -> bool:
     return not str(getattr(error, "sqlite_errorname", "")).startswith(_PASSING)
 
 
-class ReadableRows:
-    """The rows of a table, each once, as tuples of its columns. Iterate once; then `is_whole` is known.
+class DamagedTable:
+    """A table whose pages may be damaged.
 
     Args:
         key: the column that the table is ordered by: `rowid`, or the first of the primary key.
-        keys: values of `key` to look up after a damaged page; by default the numbers that are left out.
-
-    Raises:
-        Error: the disk failed, or the database is busy; damage is not raised.
+        keys: values of `key` to look up; by default the numbers of rows that no scan has found.
     """
 
     def __init__(
@@ -47,49 +44,52 @@ class ReadableRows:
         keys: Sequence[Any] | None = None,
     ) -> None:
         self.is_whole = True
-        """Whether every row could be read."""
+        """Whether every row could be read and was accepted, as far as `read` has come."""
         self._connection = connection
         self._named = {"table": table, "columns": ", ".join(columns), "key": key}
         self._keys = keys
+        self._accepted: set[Any] = set()
 
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        seen: set[tuple[Any, ...]] = set()
-        ends: list[Any] = [None, None]
-        for end, direction in enumerate(("ASC", "DESC")):
-            for row in self._scan(direction):
-                ends[end] = row[0]
-                if (identity := self._identity(row)) not in seen:
-                    seen.add(identity)
-                    yield row[1:]
+    def read(self, accept: Callable[[tuple[Any, ...]], bool]) -> None:
+        """Give every row, as a tuple of its columns, to `accept`.
+
+        A page that is in another one's place shows rows that are none of this table's, under numbers that are
+        others': where `accept` refuses a row, its number is looked up as well.
+
+        Raises:
+            Error: the disk failed, or the database is busy; damage is not raised.
+        """
+        for direction in ("ASC", "DESC"):
+            for row in self._rows(_SCAN.format(**self._named, direction=direction), ()):
+                self._offer(row, accept)
             if self.is_whole:
                 return
+        look_up = _LOOK_UP.format(**self._named)
         misses = 0
-        for key in self._between(*ends):
-            rows = [row for row in self._look_up(key) if self._identity(row) not in seen]
-            seen.update(map(self._identity, rows))
-            yield from (row[1:] for row in rows)
-            misses = 0 if rows else misses + 1
+        highest = max((number for number in self._accepted if isinstance(number, int)), default=0)
+        for key in self._unread(highest):
+            found = [self._offer(row, accept) for row in self._rows(look_up, (key,))]
+            misses = 0 if any(found) or self._keys is not None or key <= highest else misses + 1
             if misses > MOST_MISSES:
                 return
 
-    def _identity(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        return row[:1] if self._keys is None else row
+    def _offer(self, row: tuple[Any, ...], accept: Callable[[tuple[Any, ...]], bool]) -> bool:
+        identity = row[0] if self._keys is None else row
+        if identity in self._accepted:
+            return False
+        if accept(row[1:]):
+            self._accepted.add(identity)
+            return True
+        self.is_whole = False
+        return False
 
-    def _between(self, first: Any, last: Any) -> Iterable[Any]:
-        """The keys after the last one that was read from the one end, and before that from the other."""
+    def _unread(self, highest: int) -> Iterable[Any]:
         if self._keys is not None:
             return self._keys
-        first = first if isinstance(first, int) else 0
-        return range(first + 1, last) if isinstance(last, int) else count(first + 1)
+        below = (number for number in range(1, highest) if number not in self._accepted)
+        return chain(below, count(highest + 1))
 
-    def _scan(self, direction: str) -> Iterator[tuple[Any, ...]]:
-        sql = _SCAN.format(**self._named, direction=direction)
-        return self._until_damage(sql, ())
-
-    def _look_up(self, key: Any) -> Iterator[tuple[Any, ...]]:
-        return self._until_damage(_LOOK_UP.format(**self._named), (key,))
-
-    def _until_damage(self, sql: str, parameters: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    def _rows(self, sql: str, parameters: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
         try:
             yield from self._connection.execute(sql, parameters)
         except Error as error:

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agentctx.sqlite.driver import Connection, Error, open_connection
-from agentctx.sqlite.readable import ReadableRows, is_damage
+from agentctx.sqlite.readable import DamagedTable, is_damage
 
 PAGE = 4_096
 ROWS = 400
@@ -35,8 +36,20 @@ def zero(path: Path, *pages: int) -> None:
 
 def read(path: Path, **options: object) -> tuple[list[int], bool]:
     with closing(open_connection(path, readonly=True)) as conn:
-        rows = ReadableRows(conn, "t", ("id",), **options)  # type: ignore[arg-type]
-        return [row[0] for row in rows], rows.is_whole
+        table, ids = DamagedTable(conn, "t", ("id", "x"), **options), []  # type: ignore[arg-type]
+
+        def accept(row: tuple[Any, ...]) -> bool:
+            if is_row(row):
+                ids.append(row[0])
+            return is_row(row)
+
+        table.read(accept)
+        return ids, table.is_whole
+
+
+def is_row(row: tuple[Any, ...]) -> bool:
+    """Whether it is one of those that were written."""
+    return isinstance(row[1], str) and row[1].startswith(f"row {row[0]} ")
 
 
 def test_a_sound_table_is_read_in_order_and_whole(tmp_path: Path) -> None:
@@ -75,6 +88,34 @@ def test_without_row_numbers_the_given_keys_are_looked_up(tmp_path: Path) -> Non
     assert len(without) < len(with_keys) == len(set(with_keys))
 
 
+def test_swapped_pages_and_a_damaged_one_hide_no_row_that_can_be_found(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    leaves = made(path)
+    content = bytearray(path.read_bytes())
+    one, other = (slice((leaf - 1) * PAGE, leaf * PAGE) for leaf in (leaves[2], leaves[8]))
+    content[one], content[other] = content[other], content[one]
+    path.write_bytes(content)
+    zero(path, leaves[5])
+    ids, is_whole = read(path)
+    assert not is_whole
+    assert len(ids) == len(set(ids)) > ROWS - ROWS // 8, "only the rows of one page are missing"
+
+
+def test_rows_of_another_table_do_not_hide_those_of_the_same_number(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with closing(open_connection(path)) as conn:
+        conn.execute("CREATE TABLE other (id INTEGER PRIMARY KEY, x INTEGER)")
+        conn.executemany("INSERT INTO other VALUES (?, ?)", [(n, n) for n in range(1, 100)])
+        (root,) = conn.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'other'").fetchone()
+    leaves = made(path)
+    content = bytearray(path.read_bytes())
+    content[(leaves[0] - 1) * PAGE : leaves[0] * PAGE] = content[(root - 1) * PAGE : root * PAGE]
+    path.write_bytes(content)
+    ids, is_whole = read(path)
+    assert not is_whole
+    assert len(ids) > ROWS - ROWS // 8
+
+
 @pytest.mark.parametrize(("name", "damage"), [("SQLITE_CORRUPT_VTAB", True), ("SQLITE_IOERR_READ", False)])
 def test_a_failing_disk_is_no_damage(name: str, damage: bool) -> None:
     error = Error("x")
@@ -94,4 +135,4 @@ def test_a_passing_error_is_raised(tmp_path: Path) -> None:
 
     failing: Connection = Failing()  # type: ignore[assignment]
     with pytest.raises(Error):
-        list(ReadableRows(failing, "t", ("id",)))
+        DamagedTable(failing, "t", ("id",)).read(lambda _: True)

@@ -11,13 +11,14 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from agentctx.sqlite.copy import check_pages, sync_folder
 from agentctx.sqlite.driver import Connection, Error, IntegrityError, open_connection, translated
 from agentctx.sqlite.migrate import migrate_database
-from agentctx.sqlite.readable import ReadableRows, is_damage
+from agentctx.sqlite.readable import DamagedTable, is_damage
 from agentctx.storage.care import FileRepair
 from agentctx.storage.sqlite import audit, quarantine, recut, repair, spaces, word_index
 from agentctx.storage.sqlite.salvaged_vectors import copy_vectors
@@ -154,9 +155,9 @@ class _Salvage:
         key = "rowid" if keys is None else next(name for name, pk in columns if pk == 1)
         if key not in ("rowid", "entry"):
             keys = ()  # what it is ordered by is known from nowhere else
-        rows = ReadableRows(self._old, table, names, key=key, keys=keys)
-        refused = sum(not self._insert(table, names, row) for row in rows)
-        if refused or not rows.is_whole:
+        damaged = DamagedTable(self._old, table, names, key=key, keys=keys)
+        damaged.read(partial(self._insert, table, names))
+        if not damaged.is_whole:
             self._incomplete.append(table)
 
     def _insert(self, table: str, names: Sequence[str], row: Sequence[object]) -> bool:
@@ -170,7 +171,9 @@ class _Salvage:
 
     def _continue_numbers(self) -> None:
         """No id is given twice, also none of a row that was lost."""
-        given: dict[str, object] = dict(ReadableRows(self._old, "sqlite_sequence", ("name", "seq")))
+        given: dict[str, object] = {}
+        numbers = DamagedTable(self._old, "sqlite_sequence", ("name", "seq"), keys=())
+        numbers.read(lambda row: bool(given.setdefault(row[0], row[1])))
         for (table,) in self._new.execute(_NUMBERED).fetchall():
             (key,) = (name for name, pk in self._new.execute(_COLUMNS, (table,)) if pk)
             (highest,) = self._new.execute(f"SELECT COALESCE(MAX({key}), 0) FROM {table}").fetchone()  # noqa: S608 - names of our schema
