@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agentctx import Client
+from structlog.testing import capture_logs
+
 from agentctx.errors import AgentctxError
 from agentctx.sqlite.driver import Connection, open_connection
-from agentctx.storage.sqlite.engine import DATABASE_NAME
+from agentctx.storage.records import Filter
+from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
 from agentctx.storage.sqlite.salvage import ENDING
-from agentctx.wire import SaveRequest
+from agentctx.wire import DEFAULT_NAMESPACE, SaveRequest
 from tests.doctor import damage
 from tests.durability.forked_daemon import DaemonEnded, ForkedDaemon
 from tests.durability.kill import pause
 from tests.durability.suite import Outcome
 
 ENTRIES = 600
-ASKED = 25
+ASKED = 30
 """Entries that are looked for by a word of their own."""
+EVERYTHING = Filter(namespace=DEFAULT_NAMESPACE)
 PAGE = 4_096
 CONTROL_KILLS = 8
 REBUILT_S = 60.0
 CONFIG = '[embedding]\nprovider = "fake"\n[embedding.queue]\nbatch_wait_ms = 1\nbatch_size = 256\n'
 
 
-def lose_half_of_the_words(conn: Connection) -> None:
-    rows = conn.execute("SELECT id, text, labels, terms, scope FROM chunk_text WHERE id % 2").fetchall()
+def lose_a_third_of_the_words(conn: Connection) -> None:
+    rows = conn.execute("SELECT id, text, labels, terms, scope FROM chunk_text WHERE id % 3 = 0").fetchall()
     conn.executemany(
         """INSERT INTO chunk_fts (chunk_fts, rowid, text, labels, terms, scope)
            VALUES ('delete', ?, ?, ?, ?, ?)""",
@@ -41,8 +45,8 @@ def lose_half_of_the_words(conn: Connection) -> None:
     )
 
 
-def lose_half_of_the_vectors(conn: Connection) -> None:
-    conn.execute("DELETE FROM vec_1 WHERE id % 2")
+def lose_a_third_of_the_vectors(conn: Connection) -> None:
+    conn.execute("DELETE FROM vec_1 WHERE id % 3 = 0")
 
 
 def leave_orphans(conn: Connection) -> None:
@@ -51,17 +55,43 @@ def leave_orphans(conn: Connection) -> None:
     )
 
 
-REPAIRS: dict[str, Callable[[Connection], object]] = {
-    "half of the words": lose_half_of_the_words,
-    "all words": damage.lose_words,
-    "half of the vectors": lose_half_of_the_vectors,
-    "scrambled vectors": damage.scramble_vectors,
-    "orphans": leave_orphans,
+REPAIRS: dict[str, tuple[str, Callable[[Connection], object]]] = {
+    "a third of the words": ("database.words", lose_a_third_of_the_words),
+    "all words": ("database.words", damage.lose_words),
+    "a third of the vectors": ("database.invariant", lose_a_third_of_the_vectors),
+    "scrambled vectors": ("database.vectors", damage.scramble_vectors),
+    "orphans": ("database.invariant", leave_orphans),
 }
-"""What is broken, each mended by another repair."""
+"""What is broken, and the check whose repair mends it."""
 PAGES = ("chunk_fts_data", "chunks", "entries_live_id", "vec_1_vector_chunks00", "jobs")
 """Tables and indexes whose first page is zeroed, so that the file is made again."""
 ALL_REPAIRS = (*REPAIRS, *PAGES)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What of the entries that are asked for is read and found by words, and what is said of it."""
+
+    entries: frozenset[str]
+    words: frozenset[str]
+    shortfall: str | None
+
+
+async def _look(database: Path, asked: Mapping[str, str]) -> Found:
+    entries, words = set(), set()
+    storage = await SqliteStorage.open(database, readers=1)
+    try:
+        for word, entry_id in asked.items():
+            with suppress(AgentctxError):
+                found = await storage.get(entry_id)
+                entries |= {found.id} if found else set()
+            with suppress(AgentctxError):
+                hits = await storage.search_words(word, EVERYTHING, 3)
+                shown = await storage.resolve([hit.chunk for hit in hits], EVERYTHING)
+                words |= {word for each in shown.values() if each.entry.id == entry_id}
+        return Found(frozenset(entries), frozenset(words), storage.words_shortfall)
+    finally:
+        await storage.close()
 
 
 @dataclass
@@ -107,27 +137,21 @@ class Rounds:
 
     def _round(self, repair: str) -> None:
         self._break(repair)
+        before = self._look()
         self.daemon.start(CONFIG, broken=self.broken)
-        with self.daemon.client() as client:
-            before = self._found(client)
         self._fix_and_kill(repair)
         self.kills += 1
         when = f"kill {self.kills} ({repair})"
-        self.daemon.start(CONFIG, broken=self.broken)
-        with self.daemon.client() as client:
-            self._note(when, self._lost(client, before))
-            if "words" in repair:
-                self._note(when, self._untold(client))
+        self._note(when, self._lost(before, self._look()))
         if not self.violations:
             self._note(when, self._mended(repair))
-        self.daemon.stop(signal.SIGTERM)
 
     def _break(self, repair: str) -> None:
         shutil.rmtree(self.daemon.data_dir)
         shutil.copytree(self.template, self.daemon.data_dir)
         database = self.daemon.data_dir / DATABASE_NAME
         if repair in REPAIRS:
-            damage.damaged(database, REPAIRS[repair])
+            damage.damaged(database, REPAIRS[repair][1])
             return
         with closing(open_connection(database, readonly=True)) as conn:
             (page,) = conn.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (repair,)).fetchone()
@@ -137,54 +161,54 @@ class Rounds:
 
     def _fix_and_kill(self, repair: str) -> None:
         """Anywhere in the time that this repair took at most so far."""
-        fixing = threading.Thread(target=self._fix)
+        fixing = threading.Thread(target=self._fix, args=(repair,))
         fixing.start()
         pause(self.rng.uniform(0, self.longest_s.get(repair, 0.5)))
         self.amid += fixing.is_alive()
         self.daemon.stop(signal.SIGKILL)
         fixing.join()
 
-    def _fix(self) -> None:
+    def _fix(self, repair: str) -> None:
+        check = REPAIRS[repair][0] if repair in REPAIRS else "database.integrity"
         with suppress(AgentctxError), self.daemon.client(timeout_s=REBUILT_S) as client:
-            client.doctor_fix(only=["database"])
+            client.doctor_fix(only=[check])
 
-    def _found(self, client: Client) -> set[str]:
-        """Words by which their entry is found, and ids that are read."""
-        found = set()
-        for word, entry_id in self.asked.items():
-            with suppress(AgentctxError):
-                found |= {word} & {word for hit in client.search(word, limit=3).results if hit.id == entry_id}
-            with suppress(AgentctxError):
-                found.add(client.get(entry_id).id)
-        return found
+    def _look(self) -> Found:
+        """As the next daemon finds it, in a copy."""
+        copy = self.folder / "copy"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(self.daemon.data_dir, copy)
+        with capture_logs():
+            return asyncio.run(_look(copy / DATABASE_NAME, self.asked))
 
-    def _lost(self, client: Client, before: set[str]) -> Iterator[str]:
-        if lost := before - self._found(client):
-            yield f"{len(lost)} of {len(before)} are not found any more"
-
-    def _untold(self, client: Client) -> Iterator[str]:
-        """Until a rebuild is done, answers say what they may miss."""
-        for _ in range(2):  # it may be done between the two looks
-            missing = {word for word in self.asked if word not in self._found(client)}
-            if not missing or client.search("unique1word").degraded:
-                return
-        yield f"{len(missing)} words are not found, and answers do not say so"
+    def _lost(self, before: Found, after: Found) -> Iterator[str]:
+        if lost := before.entries - after.entries:
+            yield f"{len(lost)} of {len(before.entries)} entries cannot be read any more"
+        if lost := before.words - after.words:
+            yield f"{len(lost)} of {len(before.words)} words are not found any more"
+        if (missing := len(self.asked) - len(after.words)) and not after.shortfall:
+            yield f"{missing} words are not found, and answers do not say so"
 
     def _mended(self, repair: str) -> Iterator[str]:
         """After a repair that runs to its end everything is there."""
+        self.daemon.start(CONFIG, broken=self.broken)
         began = time.monotonic()
+        self._fix(repair)
+        self.longest_s[repair] = max(self.longest_s.get(repair, 0.0), time.monotonic() - began)
         with self.daemon.client(timeout_s=REBUILT_S) as client:
             checks = client.doctor_fix(only=["database"]).checks
-            self.longest_s[repair] = max(self.longest_s.get(repair, 0.0), time.monotonic() - began)
-            client.drain(timeout_s=30.0)
-            found, degraded = self._found(client), client.search("unique1word").degraded
+            left = client.drain(timeout_s=30.0)
+        self.daemon.stop(signal.SIGTERM)
         yield from (f"{check.id} still fails: {check.message}" for check in checks if check.status == "fail")
-        if len(found) != 2 * len(self.asked):
-            yield f"only {len(found)} of {2 * len(self.asked)} are found in the end"
-        if degraded:
-            yield f"answers are still degraded: {degraded}"
-        if left := list(self.daemon.data_dir.glob(f"*{ENDING}*")):
-            yield f"a repair has left {left[0].name}"
+        if left.pending or left.buried:
+            yield f"{left.pending} jobs are pending and {left.buried} buried in the end"
+        found = self._look()
+        if len(found.words) != len(self.asked) or len(found.entries) != len(self.asked):
+            yield f"{len(found.words)} words and {len(found.entries)} entries of {len(self.asked)} in the end"
+        if found.shortfall:
+            yield f"answers are still degraded: {found.shortfall}"
+        if remains := list(self.daemon.data_dir.glob(f"*{ENDING}*")):
+            yield f"a repair has left {remains[0].name}"
 
     def _note(self, when: str, problems: Iterator[str]) -> None:
         self.violations += [f"{when}: {problem}" for problem in problems]
@@ -212,7 +236,7 @@ class RepairSuite:
 
     def control(self, *, seed: int, folder: Path) -> Outcome:
         """A build that empties the index of words before it fills it again."""
-        rounds = Rounds(seed, folder, "empty the index first", ("half of the words",))
+        rounds = Rounds(seed, folder, "empty the index first", ("a third of the words",))
         rounds.run(CONTROL_KILLS)
         return Outcome(rounds.kills, tuple(rounds.violations))
 

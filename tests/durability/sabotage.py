@@ -203,6 +203,10 @@ def set_the_clock(ahead_s: int) -> Callable[[], None]:
 def empty_the_index_first() -> None:
     """A rebuild takes all words out of the index before it puts them in again, and nobody resumes it."""
     from agentctx.storage.sqlite import word_index, word_rebuild
+    from agentctx.storage.sqlite.care_engine import SqliteCare
+
+    async def never(_: SqliteCare) -> None:
+        return None
 
     def emptied(connection: Any) -> None:
         word_index.drop(connection, word_index.NEXT)
@@ -211,6 +215,8 @@ def empty_the_index_first() -> None:
         word_index.create(connection, word_index.NEXT)
 
     replace(word_rebuild, "begin", emptied)
+    replace(word_rebuild.add_words, "__defaults__", (5,))
+    replace(SqliteCare, "resume_words", never)
 
 
 BROKEN: dict[str, Callable[[], None]] = {
