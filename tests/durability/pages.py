@@ -20,8 +20,8 @@ from structlog.testing import capture_logs
 
 from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.config.schema import Settings
-from agentctx.daemon.examination import examine_alone
 from agentctx.doctor.catalog import INNER_IDS
+from agentctx.doctor.examination import examine_alone
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.errors import AgentctxError
 from agentctx.sqlite.readable import DamagedTable

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from agentctx.server.views import audit_event
+from agentctx.service.views import audit_event
 from agentctx.sqlite.driver import open_connection
 from agentctx.storage.audit import AuditQuery, Event
 from agentctx.storage.bookkeeping import Bookkeeping
