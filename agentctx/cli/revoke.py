@@ -110,8 +110,8 @@ def _undo(ctx: typer.Context, revocation: int, *, as_json: bool) -> None:
 def undone(reply: ReleaseReply) -> str:
     """One line about a revocation that was taken back."""
     released = f"released  {reply.released:,}"
-    if not reply.still_held:
+    if not reply.still_quarantined:
         return released
     others = ", ".join(f"revocation {other}" for other in reply.revocations)
     reason = f"by {others}" if others else "since they were flagged"
-    return f"{released}  {reply.still_held:,} stay in quarantine, {reason}"
+    return f"{released}  {reply.still_quarantined:,} stay in quarantine, {reason}"

@@ -84,7 +84,7 @@ def _judge_grant(contact: Contact) -> Finding:
         return passed(f"a daemon answers on {contact.socket}; you may use it")
     return failed(
         f"a daemon answers on {contact.socket}, but this user has no grant",
-        hint="Ask whoever runs it for a grant in [access] of its configuration.",
+        hint="Ask its operator for a grant in [access] of its configuration.",
     )
 
 

@@ -89,7 +89,7 @@ class Backups(PartsHolder):
                 await asyncio.to_thread(make_folder, folder)
             backup = await self._parts.storage.backup(wanted)
         except (DeadlineExceeded, StorageFailed) as error:
-            if target is None:  # who named a file is answered, and may just have mistyped it
+            if target is None:  # a named file may just be mistyped, and its caller gets the error
                 await asyncio.to_thread(self._note_failure, error)
             raise
         await asyncio.to_thread(note_success, self._data_dir, backup)

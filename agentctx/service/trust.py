@@ -103,7 +103,9 @@ class Revoking(PartsHolder):
         undone = await self._parts.storage.undo_revocation(revocation_id)
         self._parts.settler.ask()
         return ReleaseReply(
-            released=undone.released, still_held=undone.still_held, revocations=list(undone.revocations)
+            released=undone.released,
+            still_quarantined=undone.still_quarantined,
+            revocations=list(undone.revocations),
         )
 
     async def release(self, entry_id: str, peer: Peer) -> ReleaseReply:  # noqa: ARG002

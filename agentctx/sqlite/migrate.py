@@ -147,7 +147,7 @@ def mend_ledger(
     Returns whether it did. The record of a newer program, or of another schema, stays as it is.
 
     Raises:
-        StorageFailed: the file is no database, or cannot be read or written.
+        StorageFailed: the file is not a database, or cannot be read or written.
     """
     migrations = load_migrations() if migrations is None else migrations
     if not check_schema(path, migrations).is_misrecorded:

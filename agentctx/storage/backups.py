@@ -44,7 +44,7 @@ class Backup:
 class BackupRecord:
     """How the last backups went. `failed` is when one failed after the last verified one, `problem` why.
 
-    A failure to write a file that somebody named is not kept: whoever named it was told.
+    A failure to write a named file is not kept: the caller got the error.
     """
 
     last: Backup | None = None

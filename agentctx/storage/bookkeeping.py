@@ -32,4 +32,4 @@ class Bookkeeping:
     mended: Sequence[MendedRows]
     """Newest first; those of which the audit trail still knows."""
     set_aside: Sequence[str]
-    """Names of damaged values of the installation that are kept for whoever wants to examine them."""
+    """Names of damaged values of the installation that are kept for an examination."""

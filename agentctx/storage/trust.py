@@ -70,7 +70,7 @@ class Undone:
     """
 
     released: int
-    still_held: int = 0
+    still_quarantined: int = 0
     revocations: tuple[int, ...] = ()
 
 
@@ -106,7 +106,7 @@ class TrustStorage(Protocol):
         ...
 
     async def undo_revocation(self, revocation_id: int) -> Undone:
-        """Release what a revocation alone holds back.
+        """Release what only this revocation keeps in quarantine.
 
         Raises:
             NotFound: no such revocation.

@@ -58,7 +58,7 @@ class ReleaseReply:
     """Answers may hold these entries again, each as soon as it is back in the indexes."""
 
     released: int
-    still_held: int = 0
+    still_quarantined: int = 0
     """Entries of a revocation that stay in quarantine: another one holds them back, or they were flagged."""
     revocations: list[int] = field(default_factory=list)
     """The others that hold back some of these."""

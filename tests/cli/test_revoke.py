@@ -75,13 +75,13 @@ def test_a_revocation_is_undone_by_its_number(
 def test_what_stays_in_quarantine_is_said_with_the_reason(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    held = ReleaseReply(released=0, still_held=3, revocations=[8])
-    daemon.answer("DELETE", "/v1/revocations/7", (200, held))
+    partly = ReleaseReply(released=0, still_quarantined=3, revocations=[8])
+    daemon.answer("DELETE", "/v1/revocations/7", (200, partly))
     assert agentctx("revoke", "--undo", "7") == 0
     captured = capsys.readouterr()
     assert captured.out == "released  0  3 stay in quarantine, by revocation 8\n"
     assert "agentctx revoke --undo 8" in captured.err
-    daemon.answer("DELETE", "/v1/revocations/7", (200, ReleaseReply(released=2, still_held=1)))
+    daemon.answer("DELETE", "/v1/revocations/7", (200, ReleaseReply(released=2, still_quarantined=1)))
     assert agentctx("revoke", "--undo", "7") == 0
     assert capsys.readouterr().out == "released  2  1 stay in quarantine, since they were flagged\n"
 

@@ -50,7 +50,7 @@ def columns_of(database: Path, table: str) -> list[str]:
 def spoil(database: Path, table: str, column: str, value: str, where: str = "TRUE") -> bool:
     """Put a value into a column that its table would refuse, as a damaged page has it.
 
-    Returns False where SQLite could not even read such a row, as with a row id that is no number.
+    Returns False where SQLite could not even read such a row, as with a row id of text.
     """
     with closing(open_connection(database, readonly=True)) as connection:
         (sql,) = connection.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)).fetchone()

@@ -112,7 +112,9 @@ async def test_what_two_revocations_hold_back_comes_back_when_both_are_undone(
 ) -> None:
     await machine.revoke(is_settled=is_settled)
     await machine.revoke(is_settled=is_settled)
-    assert await machine.storage.undo_revocation(1) == Undone(released=0, still_held=2, revocations=(2,))
+    assert await machine.storage.undo_revocation(1) == Undone(
+        released=0, still_quarantined=2, revocations=(2,)
+    )
     await machine.storage.settle(owed=True)
     assert sorted(await found_by_words(machine.storage, "whale")) == sorted(machine.open)
     known = await machine.storage.provenance(machine.held)
@@ -140,7 +142,7 @@ async def test_what_is_made_of_an_entry_that_two_revocations_hold_back_is_held_b
     await machine.revoke(is_settled=True)
     made = await save(machine.storage, keyless("made of a whale", derived_from=(machine.held[0],)))
     undone = await machine.storage.undo_revocation(1)
-    assert (undone.released, undone.still_held) == (0, 3)
+    assert (undone.released, undone.still_quarantined) == (0, 3)
     assert made.id in await machine.storage.provenance([made.id])
     assert (await machine.storage.undo_revocation(2)).released == 3
 
@@ -151,5 +153,5 @@ async def test_a_release_by_hand_lets_go_of_every_revocation(machine: Machine) -
     assert await machine.storage.release(machine.held[0])
     await machine.storage.settle(owed=True)
     assert await machine.storage.quarantined() == 1
-    assert (await machine.storage.undo_revocation(1)).still_held == 1
+    assert (await machine.storage.undo_revocation(1)).still_quarantined == 1
     assert (await machine.storage.undo_revocation(2)).released == 1

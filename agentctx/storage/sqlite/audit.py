@@ -31,7 +31,7 @@ PRUNE_LEAST: Final = 1_000
 """Fewer rows beyond the limits wait until the oldest is a day over its time: each pruning adds a row."""
 MS_PER_DAY: Final = 86_400_000
 LAST_TIME: Final = 253_402_300_799_999
-"""The end of the year 9999, in milliseconds: a later one is no time."""
+"""The end of the year 9999, in milliseconds: a later one is damage."""
 
 _COLUMNS: Final = ", ".join(AuditRow._fields)
 _INSERT: Final = f"INSERT INTO audit ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"  # noqa: S608 - constants

@@ -37,7 +37,7 @@ class _Rule:
     damaged: str = ""
     """The condition of a row that is not sound, where SQLite finds those without reading the whole table."""
     at_start: bool = True
-    """False where whoever reads the table passes over such rows, and looking at all of them takes long."""
+    """False where readers of the table skip such rows, and looking at all of them takes long."""
 
 
 def _rule(

@@ -26,9 +26,9 @@ _NOWHERE: Final = bytes(HASH_BYTES)
 """A hash that no row has, so that the trail shows where it was broken."""
 _TABLE: Final = "installation"
 _LOSSES: Final = {
-    SECRET: "the secret of the installation is another one now: no earlier row of the audit trail can be "
-    "verified any more",
-    AUDIT_HEAD: "rows may be missing at the end of the audit trail, which cannot be told any more",
+    SECRET: "the secret of the installation was replaced: earlier rows of the audit trail can no longer be "
+    "verified",
+    AUDIT_HEAD: "missing rows at the end of the audit trail can no longer be detected",
     AUDIT_CONFIG: "which settings changed before this start is not known",
 }
 
