@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
-from agentctx.host.last_start import RECORD_NAME, read_record
 from agentctx.errors import DatabaseMissing
+from agentctx.host.last_start import RECORD_NAME, read_record
 from agentctx.sqlite.rescue import RESCUED
 from agentctx.wording import counted, listed
 

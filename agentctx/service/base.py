@@ -220,7 +220,7 @@ class Service(Protocol):
         ...
 
     async def undo_revocation(self, revocation_id: RevocationId, peer: Peer) -> ReleaseReply:
-        """Undo a revocation: what nothing else quarantines comes back into answers."""
+        """Undo a revocation. Entries that nothing else keeps in quarantine come into answers again."""
         ...
 
     async def release(self, entry_id: str, peer: Peer) -> ReleaseReply:
