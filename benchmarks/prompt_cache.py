@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from agentctx.fake_provider.prompt_cache import AnthropicCache, PrefixCache, PromptUsage
 from agentctx.fake_provider.prompts import (
-    Block,
+    PromptBlock,
     anthropic_blocks,
     gemini_blocks,
     ollama_blocks,
@@ -49,7 +49,7 @@ class Api:
     name: str
     dialect: str
     body: Callable[[Conversation, Sequence[Step]], Body]
-    blocks: Callable[[Body], list[Block]]
+    blocks: Callable[[Body], list[PromptBlock]]
     open_cache: Callable[[], Ask]
 
 
@@ -117,7 +117,7 @@ async def replay(api: Api, conversation: Conversation, inject: Inject | None = N
     return total
 
 
-def own_tokens(blocks: Sequence[Block]) -> list[tuple[int, int]]:
+def own_tokens(blocks: Sequence[PromptBlock]) -> list[tuple[int, int]]:
     """Where our blocks stand in a prompt: first token and length. Each ends with a block of the prompt."""
     found = []
     start = 0
@@ -170,7 +170,7 @@ def _anthropic() -> Ask:
 
 
 def _automatic(
-    blocks: Callable[[Body], list[Block]], open_cache: Callable[[], PrefixCache]
+    blocks: Callable[[Body], list[PromptBlock]], open_cache: Callable[[], PrefixCache]
 ) -> Callable[[], Ask]:
     def opened() -> Ask:
         cache = open_cache()

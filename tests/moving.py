@@ -10,7 +10,7 @@ from typing import Any
 from agentctx.cli.export_format import entry_line, read_entry
 from agentctx.daemon.build import Core
 from agentctx.errors import AgentctxError, Expired
-from agentctx.storage.transfer import Selection
+from agentctx.storage.transfer import ExportSelection
 from agentctx.times import parse_time
 from agentctx.wire import ExportedEntry, ImportRequest, SaveResult
 from tests.running_core import ME, running_core
@@ -45,7 +45,7 @@ async def exported(core: Core) -> list[ExportedEntry]:
     found: list[ExportedEntry] = []
     cursor: str | None = None
     while True:
-        page = await core.service.export(Selection(with_history=True), ME, cursor=cursor, limit=PAGE)
+        page = await core.service.export(ExportSelection(with_history=True), ME, cursor=cursor, limit=PAGE)
         found, cursor = [*found, *page.entries], page.next
         if cursor is None:
             return found

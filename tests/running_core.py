@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentctx.config.schema import Settings
-from agentctx.daemon.build import Core, Places, open_core
+from agentctx.daemon.build import Core, DaemonPaths, open_core
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.errors import AgentctxError
 from agentctx.service.base import Peer
@@ -37,7 +37,7 @@ async def running_core(
     off = {"embedding": {"provider": "none"}} if provider is None else {}
     folder.mkdir(exist_ok=True)  # noqa: ASYNC240 - one folder of a test
     settings = settings or Settings.model_validate({**off, **overrides})
-    places = Places(folder, folder / "agentctx.sock")
+    places = DaemonPaths(folder, folder / "agentctx.sock")
     async with open_core(
         settings, places, not_ready=lambda: None, provider=provider, next_provider=next_provider, clock=clock
     ) as core:

@@ -8,13 +8,13 @@ from bisect import bisect_right
 from agentctx.chunking.base import Span
 from agentctx.chunking.borders import separator_levels
 from agentctx.chunking.markdown import markdown_layout
-from agentctx.chunking.packing import Layout, Limits, pack
+from agentctx.chunking.packing import Layout, PackLimits, pack
 from agentctx.chunking.weights import CharacterRuler, Ruler, WeightTable
 
 CHUNKING_VERSION = 2
 """Stored with every chunk. Raise it whenever some text is cut differently than before."""
 
-ENTRY_LIMITS = Limits(chunk_size=800, chunk_overlap=100)
+ENTRY_LIMITS = PackLimits(chunk_size=800, chunk_overlap=100)
 """In Latin characters: about 200 tokens, under the 256 of the embedded model."""
 
 MARKDOWN_SUFFIXES = (

@@ -17,7 +17,7 @@ _NON_BLANK = re.compile(r"\S")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PackLimits:
     """Weights of a chunk and of what it repeats of the one before.
 
     Raises `InvalidInput` unless `0 <= chunk_overlap < chunk_size`.
@@ -56,7 +56,7 @@ class Layout:
         return None
 
 
-def pack(text: str, ruler: Ruler, layout: Layout, limits: Limits) -> list[Span]:
+def pack(text: str, ruler: Ruler, layout: Layout, limits: PackLimits) -> list[Span]:
     """The spans of the chunks of `text`, in order; none for an empty text.
 
     - Their union is the whole text; starts and ends strictly increase.
@@ -109,7 +109,7 @@ class _Cutter:
     text: str
     ruler: Ruler
     layout: Layout
-    limits: Limits
+    limits: PackLimits
     tail: int
     """Where the whitespace at the end of the text begins."""
 

@@ -9,7 +9,7 @@ from itertools import takewhile
 from agentctx.chunking.base import Document, PositionAwareChunk, Span
 from agentctx.chunking.borders import Borders, separator_levels
 from agentctx.chunking.ids import chunk_id_at
-from agentctx.chunking.packing import Limits
+from agentctx.chunking.packing import PackLimits
 from agentctx.chunking.weights import CharacterRuler, Ruler, Weight, WeightTable
 from agentctx.errors import InvalidInput
 
@@ -38,7 +38,7 @@ class SpanChunker(ABC):
     ) -> None:
         if isinstance(separators, str):
             raise InvalidInput("separators must be a list of strings, not one string")
-        self.limits = Limits(chunk_size, chunk_overlap)
+        self.limits = PackLimits(chunk_size, chunk_overlap)
         self.separators = tuple(separators)
         self._weights = None if weight is None else WeightTable(weight)
 

@@ -68,11 +68,11 @@ def _by_daemon(ctx: typer.Context, target: Path | None, config: Path | None) -> 
 
 def _offline(target: Path | None, config: Path | None, data_dir: Path | None) -> BackupReply:
     from agentctx.config.load import load_settings
-    from agentctx.daemon.build import Places
+    from agentctx.daemon.build import DaemonPaths
     from agentctx.host.lock import acquire_lock, data_lock_path
 
     settings = load_settings(config, {"data_dir": data_dir})
-    places = Places.of(settings)
+    places = DaemonPaths.of(settings)
     if not places.database.is_file():
         raise NotFound(
             f"There is no database {places.database}.",

@@ -22,7 +22,7 @@ from agentctx.errors import AgentctxError, DeadlineExceeded
 
 if TYPE_CHECKING:
     from agentctx.cli.demo_daemon import DemoDaemon
-    from agentctx.cli.demo_memories import Memory, Question
+    from agentctx.cli.demo_memories import DemoMemory, DemoQuestion
     from agentctx.client import Client
     from agentctx.wire import Passage, SaveResult
 
@@ -101,7 +101,7 @@ def start(daemon: DemoDaemon, client: Client, folder: Path) -> None:
     _say(f"ready    pid {daemon.pid}, after {elapsed_s:.2f} s")
 
 
-def save_all(client: Client, memories: Mapping[str, Memory]) -> Saved:
+def save_all(client: Client, memories: Mapping[str, DemoMemory]) -> Saved:
     """Save each memory, then the first one again, which must change nothing."""
     saved: dict[str, SaveResult] = {}
     rows: list[tuple[str, ...]] = []
@@ -118,11 +118,11 @@ def save_all(client: Client, memories: Mapping[str, Memory]) -> Saved:
     return saved
 
 
-def _save(client: Client, memory: Memory) -> SaveResult:
+def _save(client: Client, memory: DemoMemory) -> SaveResult:
     return client.save(memory.collection, memory.content, **memory.fields)
 
 
-def _save_again(client: Client, name: str, memory: Memory, saved: Saved) -> None:
+def _save_again(client: Client, name: str, memory: DemoMemory, saved: Saved) -> None:
     again = _save(client, memory)
     _check(
         again.id == saved[name].id and not again.changed, f"Saving {name} again did not leave it as it was."
@@ -130,7 +130,7 @@ def _save_again(client: Client, name: str, memory: Memory, saved: Saved) -> None
     _say(f"{name} saved once more: nothing changed, still version {again.version}")
 
 
-def search_by_word(client: Client, questions: Sequence[Question], saved: Saved) -> None:
+def search_by_word(client: Client, questions: Sequence[DemoQuestion], saved: Saved) -> None:
     rows: list[tuple[str, ...]] = []
     for question in questions:
         reply, elapsed_s = _timed(partial(client.search, question.text, limit=3))
@@ -155,7 +155,7 @@ def drain(client: Client, *, clock: Callable[[], float] = time.monotonic) -> Non
     _say(f"  0 owed  after {clock() - started:.2f} s")
 
 
-def search_by_meaning(client: Client, questions: Sequence[Question], saved: Saved) -> None:
+def search_by_meaning(client: Client, questions: Sequence[DemoQuestion], saved: Saved) -> None:
     for question in questions:
         reply, elapsed_s = _timed(partial(client.search, question.text, limit=3, order="distance"))
         _check(reply.degraded is None, f"The answer leaves out meaning: {reply.degraded}.")
@@ -168,7 +168,7 @@ def search_by_meaning(client: Client, questions: Sequence[Question], saved: Save
             _say(line)
 
 
-def show_block(client: Client, question: Question, saved: Saved) -> None:
+def show_block(client: Client, question: DemoQuestion, saved: Saved) -> None:
     reply, elapsed_s = _timed(partial(client.context, question.text, limit=3))
     _expected(question, reply.results, saved)
     _check(reply.block.startswith(BLOCK_HEADING), f"The block does not begin with {BLOCK_HEADING!r}.")
@@ -185,7 +185,7 @@ def stop(daemon: DemoDaemon) -> None:
     _say(f"SIGTERM  exit code {code} after {elapsed_s:.2f} s, socket removed")
 
 
-def _expected_hit(question: Question, passages: Sequence[Passage], saved: Saved) -> Passage:
+def _expected_hit(question: DemoQuestion, passages: Sequence[Passage], saved: Saved) -> Passage:
     """The first passage, which must be of the expected memory."""
     found = next(iter(passages), None)
     if found is None or found.id != saved[question.answer].id:
@@ -194,7 +194,7 @@ def _expected_hit(question: Question, passages: Sequence[Passage], saved: Saved)
     return found
 
 
-def _expected(question: Question, passages: Sequence[Passage], saved: Saved) -> None:
+def _expected(question: DemoQuestion, passages: Sequence[Passage], saved: Saved) -> None:
     ids = {passage.id for passage in passages}
     _check(saved[question.answer].id in ids, f"“{question.text}” should bring {question.answer}.")
 

@@ -11,7 +11,7 @@ _ONBOARDING = "onboarding-anna"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DemoQuestion:
     """A question and the name of the memory that answers it best."""
 
     text: str
@@ -19,7 +19,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class DemoMemory:
     """What is saved; learnings are made of their fields and have no content of their own."""
 
     collection: str
@@ -27,8 +27,8 @@ class Memory:
     fields: SaveFields
 
 
-MEMORIES: dict[str, Memory] = {
-    "deploy-window": Memory(
+MEMORIES: dict[str, DemoMemory] = {
+    "deploy-window": DemoMemory(
         "knowledge",
         "Nothing goes to production after three o'clock on a Friday: whoever is on call over the "
         "weekend would have nobody to ask.",
@@ -38,7 +38,7 @@ MEMORIES: dict[str, Memory] = {
             "tags": ["operations"],
         },
     ),
-    "money-as-cents": Memory(
+    "money-as-cents": DemoMemory(
         "knowledge",
         "Amounts of money are integers in the smallest unit of the currency. Floats made one invoice "
         "in thirty wrong by a cent in March.",
@@ -48,7 +48,7 @@ MEMORIES: dict[str, Memory] = {
             "tags": ["billing"],
         },
     ),
-    "consignment": Memory(
+    "consignment": DemoMemory(
         "knowledge",
         "A consignment is everything one sender hands over at one stop. A parcel is a single labelled "
         "box of it.",
@@ -58,7 +58,7 @@ MEMORIES: dict[str, Memory] = {
             "tags": ["glossary"],
         },
     ),
-    "carrier-quota": Memory(
+    "carrier-quota": DemoMemory(
         "knowledge",
         "The Polaris carrier API accepts forty calls a second for each key and answers 429 for the "
         "whole next minute to whoever exceeds that.",
@@ -68,7 +68,7 @@ MEMORIES: dict[str, Memory] = {
             "source": "https://polaris.example/docs/limits",
         },
     ),
-    "commit-style": Memory(
+    "commit-style": DemoMemory(
         "knowledge",
         "Commit subjects are imperative, below sixty characters, and name the part first, like "
         "`labels: round weights up`.",
@@ -78,7 +78,7 @@ MEMORIES: dict[str, Memory] = {
             "origin": "user",
         },
     ),
-    "backup-policy": Memory(
+    "backup-policy": DemoMemory(
         "knowledge",
         "本番データベースのバックアップは毎日午前三時に東京リージョンへ複製し、三十日間保管する。",
         {
@@ -86,7 +86,7 @@ MEMORIES: dict[str, Memory] = {
             "category": "fact",
         },
     ),
-    "hanging checkout": Memory(
+    "hanging checkout": DemoMemory(
         "observation",
         "While the coupon service restarts, every checkout worker hangs: each one waits for a "
         "connection that never comes back.",
@@ -95,7 +95,7 @@ MEMORIES: dict[str, Memory] = {
             "agent": "debugger",
         },
     ),
-    "evening delivery": Memory(
+    "evening delivery": DemoMemory(
         "observation",
         "Support reports that most recipients are away until six and ask for a drop-off in the evening.",
         {
@@ -103,7 +103,7 @@ MEMORIES: dict[str, Memory] = {
             "agent": "planner",
         },
     ),
-    "Anna's replies": Memory(
+    "Anna's replies": DemoMemory(
         "observation",
         "Anna started on Monday. She likes replies that begin with the command and explain it afterwards.",
         {
@@ -111,7 +111,7 @@ MEMORIES: dict[str, Memory] = {
             "agent": "assistant",
         },
     ),
-    "wrong suspect": Memory(
+    "wrong suspect": DemoMemory(
         "reflection",
         "We blamed the network for two days. The counters of the connection pool would have shown "
         "the cause within ten minutes.",
@@ -120,7 +120,7 @@ MEMORIES: dict[str, Memory] = {
             "agent": "debugger",
         },
     ),
-    "glossary first": Memory(
+    "glossary first": DemoMemory(
         "reflection",
         "Newcomers stumble over our names for shipments, not over the code: the glossary should be "
         "their first page.",
@@ -129,7 +129,7 @@ MEMORIES: dict[str, Memory] = {
             "agent": "assistant",
         },
     ),
-    "locked migration": Memory(
+    "locked migration": DemoMemory(
         "learning",
         None,
         {
@@ -141,7 +141,7 @@ MEMORIES: dict[str, Memory] = {
             "tags": ["postgres"],
         },
     ),
-    "closed loop": Memory(
+    "closed loop": DemoMemory(
         "learning",
         None,
         {
@@ -152,7 +152,7 @@ MEMORIES: dict[str, Memory] = {
             "tags": ["pytest"],
         },
     ),
-    "full volume": Memory(
+    "full volume": DemoMemory(
         "learning",
         None,
         {
@@ -167,18 +167,18 @@ MEMORIES: dict[str, Memory] = {
 """By the name the demo shows."""
 
 BY_WORD = (
-    Question("Polaris 429", "carrier-quota"),
-    Question("lock_timeout", "locked migration"),
-    Question("東京", "backup-policy"),
+    DemoQuestion("Polaris 429", "carrier-quota"),
+    DemoQuestion("lock_timeout", "locked migration"),
+    DemoQuestion("東京", "backup-policy"),
 )
 """Words of the answers themselves, two characters of Japanese among them."""
 
 BY_MEANING = (
-    Question("May I release right before Saturday?", "deploy-window"),
-    Question("Which data type fits prices?", "money-as-cents"),
-    Question("Why do purchases freeze during a redeploy of vouchers?", "hanging checkout"),
-    Question("hard drive out of room", "full volume"),
+    DemoQuestion("May I release right before Saturday?", "deploy-window"),
+    DemoQuestion("Which data type fits prices?", "money-as-cents"),
+    DemoQuestion("Why do purchases freeze during a redeploy of vouchers?", "hanging checkout"),
+    DemoQuestion("hard drive out of room", "full volume"),
 )
 """No content word of a question is in any of the memories: only the meaning can find them."""
 
-FOR_AN_LLM = Question("Can we release the label printer fix on Friday at five?", "deploy-window")
+FOR_AN_LLM = DemoQuestion("Can we release the label printer fix on Friday at five?", "deploy-window")

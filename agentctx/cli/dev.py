@@ -46,10 +46,10 @@ def fake_provider(
     Its vectors need no model: texts that share words are near each other. Chats are answered with an echo,
     or with what they are told to say. Any key is accepted.
     """
-    from agentctx.fake_provider.faults import Fault
+    from agentctx.fake_provider.faults import HttpFault
     from agentctx.fake_provider.serving import FakeProviderServer
 
-    faults = [Fault.parse(spec) for spec in fault or ()]
+    faults = [HttpFault.parse(spec) for spec in fault or ()]
     server = FakeProviderServer(host=host, port=port, dimension=dimension, faults=faults)
     asyncio.run(serve_until_interrupted(server, lambda: announce(server)))
 

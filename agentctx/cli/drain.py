@@ -30,7 +30,7 @@ _EARLY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class DrainProgress:
     """How far the queue is: jobs owed at the beginning and now, and the seconds between."""
 
     first: int
@@ -75,7 +75,7 @@ def drain(
 def drained(
     client: Client,
     timeout_s: float,
-    tell: Callable[[Progress], None],
+    tell: Callable[[DrainProgress], None],
     clock: Callable[[], float] = time.monotonic,
 ) -> QueueReply:
     """Ask again and again until nothing is pending, the time is over, or nothing embeds at all."""
@@ -86,7 +86,7 @@ def drained(
     if not first or client.status().provider.state == "off":
         return reply
     while reply.pending and (left_s := timeout_s - (clock() - started)) > 0:
-        tell(Progress(first, reply.pending, clock() - started))
+        tell(DrainProgress(first, reply.pending, clock() - started))
         reply = client.drain(min(look_s, left_s))
         first = max(first, reply.pending)
     return reply
@@ -107,7 +107,7 @@ def _not_drained(reply: QueueReply, status: StatusReply, timeout_s: float) -> Un
 
 
 @contextmanager
-def _teller() -> Iterator[Callable[[Progress], None]]:
+def _teller() -> Iterator[Callable[[DrainProgress], None]]:
     """Tells progress on stderr: in place on a terminal, else one line for each look."""
     if not sys.stderr.isatty():
         yield lambda progress: note(str(progress))

@@ -25,7 +25,7 @@ from agentctx.wire import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from agentctx.client import Client
-    from agentctx.ingest.progress import Progress
+    from agentctx.ingest.progress import IngestProgress
     from agentctx.ingest.report import Report
     from agentctx.ingest.run import Task
 
@@ -111,22 +111,22 @@ def ingest(
 
     A hit names file and lines. Ctrl-C ends after the running batch; the same command goes on from there.
     """
-    from agentctx.ingest.delivery import Target
+    from agentctx.ingest.delivery import IngestTarget
     from agentctx.ingest.known import Labels
     from agentctx.ingest.progress import choose_progress
     from agentctx.ingest.run import Task, absolute, check
-    from agentctx.ingest.walk import Selection
+    from agentctx.ingest.walk import WalkSelection
 
     task = Task(
         roots=absolute(paths),
-        selection=Selection(
+        selection=WalkSelection(
             hidden=hidden,
             ignore_files=not no_ignore,
             include=tuple(include or ()),
             exclude=tuple(exclude or ()),
             max_bytes=_bytes(max_size),
         ),
-        target=Target(
+        target=IngestTarget(
             collection, namespace, Labels(tuple(dict.fromkeys(tag)) if tag else None, category, agent)
         ),
         dry_run=dry_run,
@@ -155,7 +155,7 @@ class _Command:
         self,
         client: Client,
         task: Task,
-        progress: Progress,
+        progress: IngestProgress,
         removal: Removal,
         gate: CostGate,
         as_json: bool,

@@ -36,9 +36,9 @@ def migrate(
 ) -> None:
     """Bring the database to this program's schema. The daemon does it too, when it starts."""
     from agentctx.config.load import load_settings
-    from agentctx.daemon.build import Places
+    from agentctx.daemon.build import DaemonPaths
 
-    places = Places.of(load_settings(config, {"data_dir": data_dir}))
+    places = DaemonPaths.of(load_settings(config, {"data_dir": data_dir}))
     if not places.database.is_file():
         raise NotFound(
             f"There is no database {places.database}.",

@@ -79,13 +79,13 @@ def report_rows(report: RestoreReport) -> Iterator[tuple[str, ...]]:
 
 def _restored(file: Path, config: Path | None, data_dir: Path | None, *, dry_run: bool) -> RestoreReport:
     from agentctx.config.load import load_settings
-    from agentctx.daemon.build import Places
+    from agentctx.daemon.build import DaemonPaths
     from agentctx.host.lock import acquire_lock, data_lock_path
     from agentctx.storage.sqlite.audit_engine import record_restore
     from agentctx.storage.sqlite.restore import restore_database
     from agentctx.times import wall_clock
 
-    places = Places.of(load_settings(config, {"data_dir": data_dir}))
+    places = DaemonPaths.of(load_settings(config, {"data_dir": data_dir}))
     if dry_run:
         return _report(restore_database(file, places.database, now=wall_clock(), dry_run=True), dry_run=True)
     try:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 from agentctx import wire
 from agentctx.client import calls
 from agentctx.client.async_transport import AsyncUnixTransport
-from agentctx.client.batches import BATCH_BYTES, BATCH_ENTRIES, Batch, Batcher, Delivery
-from agentctx.client.calls import Call, SaveOutcomes
+from agentctx.client.batches import BATCH_BYTES, BATCH_ENTRIES, Batch, BatchDelivery, SaveBatcher
+from agentctx.client.calls import ApiCall, SaveOutcomes
 from agentctx.client.retry import START_TIMEOUT_S
 from agentctx.client.session import UNANSWERED, Session, new_idempotency_key
-from agentctx.client.transport import TIMEOUT_S, AsyncTransport, Reply
+from agentctx.client.transport import TIMEOUT_S, AsyncTransport, HttpReply
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.wire.names import DEFAULT_NAMESPACE
 
@@ -135,7 +135,7 @@ class AsyncClient(Session):
         Raises:
             AgentctxError: a batch could not be delivered (no daemon, no answer, disk full).
         """
-        batcher = Batcher(batch_entries, batch_bytes)
+        batcher = SaveBatcher(batch_entries, batch_bytes)
         async for request in _each(requests):
             if batch := batcher.add(request):
                 async for outcome in self._deliver(batch):
@@ -337,7 +337,7 @@ class AsyncClient(Session):
         return await self._send(calls.ready())
 
     async def _deliver(self, batch: Batch) -> AsyncIterator[wire.SaveResult | AgentctxError]:
-        delivery = Delivery(batch)
+        delivery = BatchDelivery(batch)
         while (call := delivery.next_call()) is not None:
             try:
                 delivery.answered(await self._send(call))
@@ -348,7 +348,7 @@ class AsyncClient(Session):
         for outcome in delivery.settled():
             yield outcome
 
-    async def _send(self, call: Call[T]) -> T:
+    async def _send(self, call: ApiCall[T]) -> T:
         attempts = self._attempts(call)
         while True:
             try:
@@ -359,7 +359,7 @@ class AsyncClient(Session):
                     raise
             await asyncio.sleep(pause_s)
 
-    async def _exchange(self, call: Call[T]) -> Reply:
+    async def _exchange(self, call: ApiCall[T]) -> HttpReply:
         reply = await self._transport.request(
             call.method, call.path, call.body, call.headers, self._timeout_of(call)
         )

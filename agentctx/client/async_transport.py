@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agentctx.client.http1 import MalformedReply, ReplyParser, encode_request
-from agentctx.client.transport import MAX_IDLE, TIMEOUT_S, Reply, closed, dropped, too_slow
+from agentctx.client.transport import MAX_IDLE, TIMEOUT_S, HttpReply, closed, dropped, too_slow
 from agentctx.client.unix_socket import IdleWatch, connected
 from agentctx.errors import AgentctxError
 
@@ -37,7 +37,7 @@ class AsyncUnixTransport:
         body: bytes | None,
         headers: Mapping[str, str],
         timeout_s: float | None = None,
-    ) -> Reply:
+    ) -> HttpReply:
         message = encode_request(method, target, body, headers)
         connection = self._kept() or await self._connected()
         try:
@@ -89,7 +89,7 @@ class _Connection(asyncio.BufferedProtocol):
         self._parser = ReplyParser()
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._answer: asyncio.Future[Reply] | None = None
+        self._answer: asyncio.Future[HttpReply] | None = None
         self._buffer = memoryview(bytearray(_CHUNK))
 
     @property
@@ -120,7 +120,7 @@ class _Connection(asyncio.BufferedProtocol):
         if reply is not None and self._answer is not None and not self._answer.done():
             self._answer.set_result(reply)
 
-    async def exchange(self, message: bytes, timeout_s: float) -> Reply:
+    async def exchange(self, message: bytes, timeout_s: float) -> HttpReply:
         """Send a request and wait for its reply.
 
         Raises:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from agentctx.client.calls import Call, EncodedSave, SaveOutcomes, encode_save, save_encoded
+from agentctx.client.calls import ApiCall, EncodedSave, SaveOutcomes, encode_save, save_encoded
 from agentctx.client.session import new_idempotency_key
 from agentctx.errors import AgentctxError, InvalidInput
 
@@ -26,7 +26,7 @@ Batch: TypeAlias = list[Slot]
 """What goes in one request, in order, with the errors of what cannot go."""
 
 
-class Batcher:
+class SaveBatcher:
     """Collects saves until a batch is full. An entry over `most_bytes` goes alone."""
 
     def __init__(self, most_entries: int = BATCH_ENTRIES, most_bytes: int = BATCH_BYTES) -> None:
@@ -54,7 +54,7 @@ class Batcher:
         return batch or None
 
 
-class Delivery:
+class BatchDelivery:
     """A batch on its way: what to send next, and what became of its entries, in order.
 
     Send `next_call()` until it is None, report each with `answered` or `refused`, take what has `settled`.
@@ -64,7 +64,7 @@ class Delivery:
         self._waiting: list[Batch] = [batch]
         self._outcomes: SaveOutcomes = []
 
-    def next_call(self) -> Call[SaveOutcomes] | None:
+    def next_call(self) -> ApiCall[SaveOutcomes] | None:
         """The request for the first entries that have no outcome yet, with a key of its own."""
         while self._waiting:
             if entries := self._entries():

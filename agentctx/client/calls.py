@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 from agentctx import wire
 from agentctx.client.decode import UnreadableReply, decode
 from agentctx.client.failure import error_of, failure_of, parse
-from agentctx.client.transport import Reply
+from agentctx.client.transport import HttpReply
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.wire.names import API_PREFIX, IDEMPOTENCY_HEADER
 
@@ -44,7 +44,7 @@ _JSON = {"Content-Type": "application/json"}
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
-class Call(NamedTuple, Generic[T]):
+class ApiCall(NamedTuple, Generic[T]):
     """One request, and how its reply is read.
 
     `repeatable`: doing it twice is doing it once, so it may be sent again when its reply was lost.
@@ -54,7 +54,7 @@ class Call(NamedTuple, Generic[T]):
 
     method: str
     path: str
-    read: Callable[[Reply], T]
+    read: Callable[[HttpReply], T]
     body: bytes | None = None
     headers: Mapping[str, str] = _NO_HEADERS
     repeatable: bool = False
@@ -69,15 +69,15 @@ class EncodedSave(NamedTuple):
     waits: bool
 
 
-def save(request: wire.SaveRequest, idempotency_key: str) -> Call[wire.SaveResult]:
+def save(request: wire.SaveRequest, idempotency_key: str) -> ApiCall[wire.SaveResult]:
     return _save(encode_save(request), _reader(wire.SaveResult), idempotency_key)
 
 
-def save_many(requests: Sequence[wire.SaveRequest], idempotency_key: str) -> Call[SaveOutcomes]:
+def save_many(requests: Sequence[wire.SaveRequest], idempotency_key: str) -> ApiCall[SaveOutcomes]:
     return save_encoded([encode_save(request) for request in requests], idempotency_key)
 
 
-def save_encoded(entries: Sequence[EncodedSave], idempotency_key: str) -> Call[SaveOutcomes]:
+def save_encoded(entries: Sequence[EncodedSave], idempotency_key: str) -> ApiCall[SaveOutcomes]:
     """Many saves in one request, each encoded by `encode_save`."""
     body = b'{"entries":[%b]}' % b",".join(entry.body for entry in entries)
     encoded = EncodedSave(body, any(entry.waits for entry in entries))
@@ -89,76 +89,76 @@ def encode_save(request: wire.SaveRequest) -> EncodedSave:
     return EncodedSave(_encode(_present(request)), request.wait is not None)
 
 
-def get(entry_id: str, version: int | None) -> Call[wire.EntryView]:
+def get(entry_id: str, version: int | None) -> ApiCall[wire.EntryView]:
     path = _entry(entry_id) + _query({"version": version})
-    return Call("GET", path, _reader(wire.EntryView), repeatable=True)
+    return ApiCall("GET", path, _reader(wire.EntryView), repeatable=True)
 
 
-def list_entries(options: ListOptions) -> Call[wire.EntryPage]:
+def list_entries(options: ListOptions) -> ApiCall[wire.EntryPage]:
     # A query string repeats a name for each value, so there it is in the singular.
     pairs = {"collection" if name == "collections" else name: value for name, value in options.items()}
     path = f"{API_PREFIX}/entries{_query(pairs)}"
-    return Call("GET", path, _reader(wire.EntryPage), repeatable=True)
+    return ApiCall("GET", path, _reader(wire.EntryPage), repeatable=True)
 
 
-def edit(entry_id: str, request: wire.EditRequest) -> Call[wire.SaveResult]:
+def edit(entry_id: str, request: wire.EditRequest) -> ApiCall[wire.SaveResult]:
     body, read = _encode(_present(request)), _reader(wire.SaveResult)
     takes_s = EMBEDDED_WAIT_S if request.wait is not None else 0.0
-    return Call("PATCH", _entry(entry_id), read, body, _JSON, takes_s=takes_s)
+    return ApiCall("PATCH", _entry(entry_id), read, body, _JSON, takes_s=takes_s)
 
 
-def history(entry_id: str, limit: int | None, cursor: str | None) -> Call[wire.VersionPage]:
+def history(entry_id: str, limit: int | None, cursor: str | None) -> ApiCall[wire.VersionPage]:
     path = f"{_entry(entry_id)}/versions{_query({'limit': limit, 'cursor': cursor})}"
-    return Call("GET", path, _reader(wire.VersionPage), repeatable=True)
+    return ApiCall("GET", path, _reader(wire.VersionPage), repeatable=True)
 
 
-def forget(entry_id: str, if_version: int | None, with_copies: bool = False) -> Call[wire.ForgetReply]:
+def forget(entry_id: str, if_version: int | None, with_copies: bool = False) -> ApiCall[wire.ForgetReply]:
     asked = _query({"if_version": if_version, "with_copies": "true" if with_copies else None})
-    return Call("DELETE", _entry(entry_id) + asked, _reader(wire.ForgetReply))
+    return ApiCall("DELETE", _entry(entry_id) + asked, _reader(wire.ForgetReply))
 
 
-def outcome(entry_id: str, request: wire.OutcomeRequest) -> Call[wire.SaveResult]:
+def outcome(entry_id: str, request: wire.OutcomeRequest) -> ApiCall[wire.SaveResult]:
     path = f"{API_PREFIX}/learnings/{_segment(entry_id)}/outcome"
-    return Call("POST", path, _reader(wire.SaveResult), _encode(_present(request)), _JSON)
+    return ApiCall("POST", path, _reader(wire.SaveResult), _encode(_present(request)), _JSON)
 
 
-def search(request: wire.SearchRequest) -> Call[wire.SearchReply]:
+def search(request: wire.SearchRequest) -> ApiCall[wire.SearchReply]:
     return _ask("search", request, _reader(wire.SearchReply))
 
 
-def context(request: wire.ContextRequest) -> Call[wire.ContextReply]:
+def context(request: wire.ContextRequest) -> ApiCall[wire.ContextReply]:
     return _ask("context", request, _reader(wire.ContextReply))
 
 
-def injection(injection_id: str) -> Call[wire.InjectionView]:
+def injection(injection_id: str) -> ApiCall[wire.InjectionView]:
     path = f"{API_PREFIX}/injections/{_segment(injection_id)}"
-    return Call("GET", path, _reader(wire.InjectionView), repeatable=True)
+    return ApiCall("GET", path, _reader(wire.InjectionView), repeatable=True)
 
 
-def injections(limit: int | None) -> Call[wire.InjectionList]:
+def injections(limit: int | None) -> ApiCall[wire.InjectionList]:
     path = f"{API_PREFIX}/injections{_query({'limit': limit})}"
-    return Call("GET", path, _reader(wire.InjectionList), repeatable=True)
+    return ApiCall("GET", path, _reader(wire.InjectionList), repeatable=True)
 
 
-def why_not(request: wire.ExplainRequest) -> Call[wire.ExplainReply]:
+def why_not(request: wire.ExplainRequest) -> ApiCall[wire.ExplainReply]:
     return _ask("injections/explain", request, _reader(wire.ExplainReply))
 
 
-def status() -> Call[wire.StatusReply]:
-    return Call("GET", f"{API_PREFIX}/status", _reader(wire.StatusReply), repeatable=True)
+def status() -> ApiCall[wire.StatusReply]:
+    return ApiCall("GET", f"{API_PREFIX}/status", _reader(wire.StatusReply), repeatable=True)
 
 
-def queue() -> Call[wire.QueueReply]:
-    return Call("GET", f"{API_PREFIX}/queue", _reader(wire.QueueReply), repeatable=True)
+def queue() -> ApiCall[wire.QueueReply]:
+    return ApiCall("GET", f"{API_PREFIX}/queue", _reader(wire.QueueReply), repeatable=True)
 
 
-def retry_buried() -> Call[wire.RetryReply]:
-    return Call("POST", f"{API_PREFIX}/queue/retry", _reader(wire.RetryReply))
+def retry_buried() -> ApiCall[wire.RetryReply]:
+    return ApiCall("POST", f"{API_PREFIX}/queue/retry", _reader(wire.RetryReply))
 
 
-def drain(request: wire.DrainRequest) -> Call[wire.QueueReply]:
+def drain(request: wire.DrainRequest) -> ApiCall[wire.QueueReply]:
     body = _encode(_present(request))
-    return Call(
+    return ApiCall(
         "POST",
         f"{API_PREFIX}/queue/drain",
         _reader(wire.QueueReply),
@@ -169,36 +169,36 @@ def drain(request: wire.DrainRequest) -> Call[wire.QueueReply]:
     )
 
 
-def reembed_status() -> Call[wire.ReembedReply]:
-    return Call("GET", f"{API_PREFIX}/reembed", _reader(wire.ReembedReply), repeatable=True)
+def reembed_status() -> ApiCall[wire.ReembedReply]:
+    return ApiCall("GET", f"{API_PREFIX}/reembed", _reader(wire.ReembedReply), repeatable=True)
 
 
-def reembed(action: wire.ReembedAction) -> Call[wire.ReembedReply]:
-    return Call("POST", f"{API_PREFIX}/reembed/{action}", _reader(wire.ReembedReply))
+def reembed(action: wire.ReembedAction) -> ApiCall[wire.ReembedReply]:
+    return ApiCall("POST", f"{API_PREFIX}/reembed/{action}", _reader(wire.ReembedReply))
 
 
-def doctor(only: Sequence[str], *, offline: bool) -> Call[wire.DoctorReply]:
+def doctor(only: Sequence[str], *, offline: bool) -> ApiCall[wire.DoctorReply]:
     query = _query({"only": list(only), "offline": offline or None})
     path, read = f"{API_PREFIX}/doctor{query}", _reader(wire.DoctorReply)
-    return Call("GET", path, read, repeatable=True, takes_s=EXAMINE_WAIT_S)
+    return ApiCall("GET", path, read, repeatable=True, takes_s=EXAMINE_WAIT_S)
 
 
-def doctor_fix(only: Sequence[str], *, offline: bool) -> Call[wire.DoctorReply]:
+def doctor_fix(only: Sequence[str], *, offline: bool) -> ApiCall[wire.DoctorReply]:
     # Fixing twice harms nothing, but the second reply would not say what the first one fixed.
     query = _query({"only": list(only), "offline": offline or None})
     path, read = f"{API_PREFIX}/doctor/fix{query}", _reader(wire.DoctorReply)
-    return Call("POST", path, read, takes_s=REPAIR_WAIT_S)
+    return ApiCall("POST", path, read, takes_s=REPAIR_WAIT_S)
 
 
-def export(options: ExportOptions) -> Call[wire.ExportReply]:
+def export(options: ExportOptions) -> ApiCall[wire.ExportReply]:
     singular = {"namespaces": "namespace", "collections": "collection"}
     pairs = {singular.get(name, name): value for name, value in options.items()}
-    return Call("GET", f"{API_PREFIX}/export{_query(pairs)}", _reader(wire.ExportReply), repeatable=True)
+    return ApiCall("GET", f"{API_PREFIX}/export{_query(pairs)}", _reader(wire.ExportReply), repeatable=True)
 
 
 def import_entries(
     entries: Sequence[wire.ImportEntry], *, dry_run: bool, include_forgotten: bool
-) -> Call[SaveOutcomes]:
+) -> ApiCall[SaveOutcomes]:
     body = _encode(
         {
             "entries": [_present(entry) for entry in entries],
@@ -207,90 +207,90 @@ def import_entries(
         }
     )
     read = _outcomes_reader(len(entries))
-    return Call("POST", f"{API_PREFIX}/import", read, body, _JSON, repeatable=True)
+    return ApiCall("POST", f"{API_PREFIX}/import", read, body, _JSON, repeatable=True)
 
 
-def revoke(request: wire.RevokeRequest) -> Call[wire.RevokeReply]:
+def revoke(request: wire.RevokeRequest) -> ApiCall[wire.RevokeReply]:
     # Sent twice it would make another revocation, which holds nothing.
-    return Call(
+    return ApiCall(
         "POST", f"{API_PREFIX}/revocations", _reader(wire.RevokeReply), _encode(_present(request)), _JSON
     )
 
 
-def undo_revocation(revocation: int) -> Call[wire.ReleaseReply]:
+def undo_revocation(revocation: int) -> ApiCall[wire.ReleaseReply]:
     path = f"{API_PREFIX}/revocations/{int(revocation)}"
-    return Call("DELETE", path, _reader(wire.ReleaseReply))
+    return ApiCall("DELETE", path, _reader(wire.ReleaseReply))
 
 
-def release(entry_id: str) -> Call[wire.ReleaseReply]:
-    return Call("POST", f"{_entry(entry_id)}/release", _reader(wire.ReleaseReply))
+def release(entry_id: str) -> ApiCall[wire.ReleaseReply]:
+    return ApiCall("POST", f"{_entry(entry_id)}/release", _reader(wire.ReleaseReply))
 
 
-def backup(request: wire.BackupRequest) -> Call[wire.BackupReply]:
+def backup(request: wire.BackupRequest) -> ApiCall[wire.BackupReply]:
     body = _encode(_present(request))
     read = _reader(wire.BackupReply)
-    return Call("POST", f"{API_PREFIX}/backup", read, body, _JSON, takes_s=BACKUP_WAIT_S)
+    return ApiCall("POST", f"{API_PREFIX}/backup", read, body, _JSON, takes_s=BACKUP_WAIT_S)
 
 
-def audit(options: Mapping[str, Any]) -> Call[wire.AuditPage]:
-    return Call("GET", f"{API_PREFIX}/audit{_query(options)}", _reader(wire.AuditPage), repeatable=True)
+def audit(options: Mapping[str, Any]) -> ApiCall[wire.AuditPage]:
+    return ApiCall("GET", f"{API_PREFIX}/audit{_query(options)}", _reader(wire.AuditPage), repeatable=True)
 
 
-def verify_audit(request: wire.AuditVerifyRequest) -> Call[wire.AuditVerdict]:
+def verify_audit(request: wire.AuditVerifyRequest) -> ApiCall[wire.AuditVerdict]:
     body = _encode(_present(request))
     read = _reader(wire.AuditVerdict)
     path = f"{API_PREFIX}/audit/verify"
-    return Call("POST", path, read, body, _JSON, repeatable=True, takes_s=AUDIT_WAIT_S)
+    return ApiCall("POST", path, read, body, _JSON, repeatable=True, takes_s=AUDIT_WAIT_S)
 
 
-def metrics() -> Call[str]:
-    return Call("GET", "/metrics", _read_text, repeatable=True)
+def metrics() -> ApiCall[str]:
+    return ApiCall("GET", "/metrics", _read_text, repeatable=True)
 
 
-def alive() -> Call[bool]:
-    return Call("GET", "/healthz", _is_success, repeatable=True, is_probe=True)
+def alive() -> ApiCall[bool]:
+    return ApiCall("GET", "/healthz", _is_success, repeatable=True, is_probe=True)
 
 
-def ready() -> Call[bool]:
-    return Call("GET", "/readyz", _is_success, repeatable=True, is_probe=True)
+def ready() -> ApiCall[bool]:
+    return ApiCall("GET", "/readyz", _is_success, repeatable=True, is_probe=True)
 
 
-def _save(encoded: EncodedSave, read: Callable[[Reply], T], idempotency_key: str) -> Call[T]:
+def _save(encoded: EncodedSave, read: Callable[[HttpReply], T], idempotency_key: str) -> ApiCall[T]:
     headers = {**_JSON, IDEMPOTENCY_HEADER: idempotency_key}
     takes_s = EMBEDDED_WAIT_S if encoded.waits else 0.0
-    return Call(
+    return ApiCall(
         "POST", f"{API_PREFIX}/entries", read, encoded.body, headers, repeatable=True, takes_s=takes_s
     )
 
 
-def _ask(route: str, request: wire.SearchRequest, read: Callable[[Reply], T]) -> Call[T]:
+def _ask(route: str, request: wire.SearchRequest, read: Callable[[HttpReply], T]) -> ApiCall[T]:
     body = _encode(_present(request))
-    return Call("POST", f"{API_PREFIX}/{route}", read, body, _JSON, repeatable=True)
+    return ApiCall("POST", f"{API_PREFIX}/{route}", read, body, _JSON, repeatable=True)
 
 
-def _reader(kind: type[W]) -> Callable[[Reply], W]:
-    def read(reply: Reply) -> W:
+def _reader(kind: type[W]) -> Callable[[HttpReply], W]:
+    def read(reply: HttpReply) -> W:
         return decode(kind, parse(_succeeded(reply)))
 
     return read
 
 
-def _succeeded(reply: Reply) -> Reply:
+def _succeeded(reply: HttpReply) -> HttpReply:
     if not _is_success(reply):
         raise failure_of(reply)
     return reply
 
 
-def _is_success(reply: Reply) -> bool:
+def _is_success(reply: HttpReply) -> bool:
     return reply.status in _SUCCESS
 
 
-def _read_text(reply: Reply) -> str:
+def _read_text(reply: HttpReply) -> str:
     return _succeeded(reply).body.decode("utf-8", "replace")
 
 
-def _outcomes_reader(count: int) -> Callable[[Reply], SaveOutcomes]:
-    def read(reply: Reply) -> SaveOutcomes:
+def _outcomes_reader(count: int) -> Callable[[HttpReply], SaveOutcomes]:
+    def read(reply: HttpReply) -> SaveOutcomes:
         results = _reader(wire.SaveManyReply)(reply).results
         if len(results) != count:
             raise UnreadableReply(f"The daemon answered {len(results)} results for {count} entries.")

@@ -7,7 +7,7 @@ from typing import Any
 
 from agentctx import errors
 from agentctx.client.decode import UnreadableReply, decode
-from agentctx.client.transport import Reply
+from agentctx.client.transport import HttpReply
 from agentctx.errors import AgentctxError
 from agentctx.wire.failures import ErrorBody, ErrorReply
 
@@ -27,7 +27,7 @@ def error_of(body: ErrorBody) -> AgentctxError:
     return error
 
 
-def failure_of(reply: Reply) -> AgentctxError:
+def failure_of(reply: HttpReply) -> AgentctxError:
     """The error of an answer that is not a success, also when it is not ours (a plain 400 of the server)."""
     try:
         return error_of(decode(ErrorReply, parse(reply)).error)
@@ -38,7 +38,7 @@ def failure_of(reply: Reply) -> AgentctxError:
         )
 
 
-def parse(reply: Reply) -> Any:
+def parse(reply: HttpReply) -> Any:
     """The JSON of an answer.
 
     Raises:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import httptools
 
-from agentctx.client.transport import Reply
+from agentctx.client.transport import HttpReply
 from agentctx.errors import InvalidInput
 
 
@@ -41,18 +41,18 @@ class ReplyParser:
     def __init__(self) -> None:
         self._headers: dict[str, str] = {}
         self._body: list[bytes] = []
-        self._replies: list[Reply] = []
+        self._replies: list[HttpReply] = []
         self.can_go_on = True
         """Whether another request may follow the reply that was read."""
         self._parser = httptools.HttpResponseParser(self)
 
-    def feed(self, data: bytes | memoryview) -> Reply | None:
+    def feed(self, data: bytes | memoryview) -> HttpReply | None:
         """The reply, once its last byte is here. What follows it unasked spoils the connection.
 
         Raises:
             MalformedReply: this is not HTTP, or not a reply.
         """
-        replies: list[Reply] = []
+        replies: list[HttpReply] = []
         self._replies = replies
         try:
             self._parser.feed_data(data)
@@ -77,6 +77,6 @@ class ReplyParser:
     def on_message_complete(self) -> None:
         status = self._parser.get_status_code()
         if status >= 200:  # a 1xx only announces the reply
-            self._replies.append(Reply(status, self._headers, b"".join(self._body)))
+            self._replies.append(HttpReply(status, self._headers, b"".join(self._body)))
             if not self._parser.should_keep_alive():  # known only here: the parser forgets with the message
                 self.can_go_on = False

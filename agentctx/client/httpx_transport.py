@@ -16,7 +16,7 @@ from traceback import walk_tb
 import httpx
 
 from agentctx.client.http1 import encode_request
-from agentctx.client.transport import TIMEOUT_S, Reply, closed, dropped, os_error, refusal, too_slow
+from agentctx.client.transport import TIMEOUT_S, HttpReply, closed, dropped, os_error, refusal, too_slow
 
 _ORIGIN = "http://agentctx"
 """HTTP wants a host; the socket decides who answers."""
@@ -38,7 +38,7 @@ class HttpxTransport:
         body: bytes | None,
         headers: Mapping[str, str],
         timeout_s: float | None = None,
-    ) -> Reply:
+    ) -> HttpReply:
         if self._closed:
             raise closed()
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
@@ -71,7 +71,7 @@ class AsyncHttpxTransport:
         body: bytes | None,
         headers: Mapping[str, str],
         timeout_s: float | None = None,
-    ) -> Reply:
+    ) -> HttpReply:
         if self._closed:
             raise closed()
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
@@ -110,9 +110,9 @@ def _until(deadline: float, response: httpx.Response) -> bytes:
     return b"".join(parts)
 
 
-def _reply(response: httpx.Response, body: bytes) -> Reply:
+def _reply(response: httpx.Response, body: bytes) -> HttpReply:
     headers = {name.lower(): value for name, value in response.headers.items()}
-    return Reply(response.status_code, headers, body)
+    return HttpReply(response.status_code, headers, body)
 
 
 @contextmanager

@@ -7,9 +7,9 @@ from copy import copy
 from pathlib import Path
 from typing import Any, Self
 
-from agentctx.client.calls import Call
+from agentctx.client.calls import ApiCall
 from agentctx.client.retry import Attempts
-from agentctx.client.transport import Reply
+from agentctx.client.transport import HttpReply
 from agentctx.config.paths import find_socket
 from agentctx.errors import DaemonUnreachable, DeadlineExceeded, Unavailable
 from agentctx.wire.names import VERSION_HEADER
@@ -40,15 +40,15 @@ class Session:
         other.timeout_s = timeout_s
         return other
 
-    def _attempts(self, call: Call[Any]) -> Attempts:
+    def _attempts(self, call: ApiCall[Any]) -> Attempts:
         return Attempts(
             repeatable=call.repeatable, is_probe=call.is_probe, start_timeout_s=self.start_timeout_s
         )
 
-    def _timeout_of(self, call: Call[Any]) -> float:
+    def _timeout_of(self, call: ApiCall[Any]) -> float:
         return self.timeout_s + call.takes_s
 
-    def _note(self, reply: Reply) -> None:
+    def _note(self, reply: HttpReply) -> None:
         self.daemon_version = reply.headers.get(VERSION_HEADER.lower())
 
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from agentctx import wire
 from agentctx.client import calls
-from agentctx.client.batches import BATCH_BYTES, BATCH_ENTRIES, Batch, Batcher, Delivery
-from agentctx.client.calls import Call, SaveOutcomes
+from agentctx.client.batches import BATCH_BYTES, BATCH_ENTRIES, Batch, BatchDelivery, SaveBatcher
+from agentctx.client.calls import ApiCall, SaveOutcomes
 from agentctx.client.retry import START_TIMEOUT_S
 from agentctx.client.session import UNANSWERED, Session, new_idempotency_key
-from agentctx.client.transport import TIMEOUT_S, Reply, Transport
+from agentctx.client.transport import TIMEOUT_S, HttpReply, Transport
 from agentctx.client.unix_transport import UnixTransport
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.wire.names import DEFAULT_NAMESPACE
@@ -130,7 +130,7 @@ class Client(Session):
         Raises:
             AgentctxError: a batch could not be delivered (no daemon, no answer, disk full).
         """
-        batcher = Batcher(batch_entries, batch_bytes)
+        batcher = SaveBatcher(batch_entries, batch_bytes)
         for request in requests:
             if batch := batcher.add(request):
                 yield from self._deliver(batch)
@@ -325,7 +325,7 @@ class Client(Session):
         return self._send(calls.ready())
 
     def _deliver(self, batch: Batch) -> Iterator[wire.SaveResult | AgentctxError]:
-        delivery = Delivery(batch)
+        delivery = BatchDelivery(batch)
         while (call := delivery.next_call()) is not None:
             try:
                 delivery.answered(self._send(call))
@@ -334,7 +334,7 @@ class Client(Session):
             yield from delivery.settled()
         yield from delivery.settled()
 
-    def _send(self, call: Call[T]) -> T:
+    def _send(self, call: ApiCall[T]) -> T:
         attempts = self._attempts(call)
         while True:
             try:
@@ -345,7 +345,7 @@ class Client(Session):
                     raise
             time.sleep(pause_s)
 
-    def _exchange(self, call: Call[T]) -> Reply:
+    def _exchange(self, call: ApiCall[T]) -> HttpReply:
         reply = self._transport.request(
             call.method, call.path, call.body, call.headers, self._timeout_of(call)
         )

@@ -20,7 +20,7 @@ MAX_IDLE = 16
 """Connections kept for later requests; what is over that was a burst."""
 
 
-class Reply(NamedTuple):
+class HttpReply(NamedTuple):
     """An HTTP reply. Header names are in lower case."""
 
     status: int
@@ -63,7 +63,7 @@ class Transport(Protocol):
         body: bytes | None,
         headers: Mapping[str, str],
         timeout_s: float | None = None,
-    ) -> Reply: ...
+    ) -> HttpReply: ...
 
     def close(self) -> None: ...
 
@@ -78,7 +78,7 @@ class AsyncTransport(Protocol):
         body: bytes | None,
         headers: Mapping[str, str],
         timeout_s: float | None = None,
-    ) -> Reply: ...
+    ) -> HttpReply: ...
 
     async def close(self) -> None: ...
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Lock
 
 from agentctx.client.http1 import MalformedReply, ReplyParser, encode_request
-from agentctx.client.transport import MAX_IDLE, TIMEOUT_S, Reply, closed, dropped, too_slow
+from agentctx.client.transport import MAX_IDLE, TIMEOUT_S, HttpReply, closed, dropped, too_slow
 from agentctx.client.unix_socket import IdleWatch, connected
 
 _CHUNK = 65_536
@@ -37,7 +37,7 @@ class UnixTransport:
         body: bytes | None,
         headers: Mapping[str, str],
         timeout_s: float | None = None,
-    ) -> Reply:
+    ) -> HttpReply:
         message = encode_request(method, target, body, headers)
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
         deadline = time.monotonic() + timeout_s
@@ -107,7 +107,7 @@ class _Connection:
     def is_quiet(self) -> bool:
         return self._watch.is_quiet()
 
-    def exchange(self, message: bytes, deadline: float) -> Reply:
+    def exchange(self, message: bytes, deadline: float) -> HttpReply:
         """Send a request and wait for its reply, until `deadline` on the monotonic clock.
 
         Raises:
@@ -133,7 +133,7 @@ class _Connection:
             # A daemon that refuses a body stops reading it; why it did waits to be read.
             return
 
-    def _receive(self, deadline: float) -> Reply:
+    def _receive(self, deadline: float) -> HttpReply:
         while True:
             self._socket.settimeout(_left_s(deadline))
             data = self._socket.recv(_CHUNK)

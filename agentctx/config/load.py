@@ -20,7 +20,7 @@ from agentctx.errors import ConfigInvalid
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SettingsReading:
     """All sources as they are. `settings` is None when there are problems."""
 
     file: Path | None
@@ -56,7 +56,7 @@ def load_settings(config: Path | None = None, flags: Mapping[str, Any] | None = 
     return reading.settings
 
 
-def read_settings(config: Path | None = None, flags: Mapping[str, Any] | None = None) -> Reading:
+def read_settings(config: Path | None = None, flags: Mapping[str, Any] | None = None) -> SettingsReading:
     """As `load_settings`, but keeps who said what, and gives every problem instead of raising.
 
     Raises:
@@ -66,7 +66,7 @@ def read_settings(config: Path | None = None, flags: Mapping[str, Any] | None = 
     given, problems = read_sources(file, flags or {})
     settings, found = _validated(given, file)
     problems += found
-    return Reading(file, given, None if problems else settings, problems)
+    return SettingsReading(file, given, None if problems else settings, problems)
 
 
 def effective_values(settings: Settings, given: list[Given]) -> list[Effective]:

@@ -40,14 +40,14 @@ from agentctx.times import Clock, wall_clock
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class DaemonPaths:
     """Where this daemon keeps its data and listens."""
 
     data_dir: Path
     socket: Path
 
     @classmethod
-    def of(cls, settings: Settings) -> Places:
+    def of(cls, settings: Settings) -> DaemonPaths:
         return cls(settings.data_dir or default_data_dir(), settings.socket or default_socket())
 
     @property
@@ -88,7 +88,7 @@ class Core:
 @asynccontextmanager
 async def open_core(
     settings: Settings,
-    places: Places,
+    places: DaemonPaths,
     *,
     not_ready: Callable[[], str | None],
     provider: EmbeddingProvider | None = None,
@@ -170,7 +170,7 @@ async def _open_reranker(settings: RerankSettings) -> AsyncIterator[Reranker | N
 
 def _parts(
     settings: Settings,
-    places: Places,
+    places: DaemonPaths,
     storage: SqliteStorage,
     receipts: ReceiptLog,
     trail: AuditTrail,

@@ -18,7 +18,7 @@ LOOKS: Final = 3
 """In a row that have to see the same trouble: models are switched and renewed in several steps."""
 
 
-class Verdict:
+class HealthVerdict:
     """Whether an invariant is broken for good, by looks one after the other. No I/O."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Health:
         self._storage = storage
         self._lanes = lanes
         self._loop_lag = loop_lag
-        self._verdict = Verdict()
+        self._verdict = HealthVerdict()
 
     async def look(self) -> None:
         """Ask the writer, then look at the invariant and the models as far as that takes milliseconds.

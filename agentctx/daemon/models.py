@@ -21,7 +21,7 @@ from agentctx.times import Clock
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class ConfiguredModel:
     """A provider with its settings, and what it costs; None where nothing is asked over HTTP."""
 
     provider: EmbeddingProvider
@@ -37,7 +37,7 @@ async def open_models(
     *,
     provider: EmbeddingProvider | None = None,
     next_provider: EmbeddingProvider | None = None,
-) -> AsyncIterator[list[Model]]:
+) -> AsyncIterator[list[ConfiguredModel]]:
     """The model of `[embedding]`, then that of `[embedding.next]`; none where embedding is off.
 
     A provider that is given stands in for the configured one.
@@ -45,7 +45,7 @@ async def open_models(
     Raises:
         UnknownProvider, ConfigInvalid: the settings cannot be used.
     """
-    models: list[Model] = []
+    models: list[ConfiguredModel] = []
     try:
         if (first := _model(settings, folder, clock, FILE_NAME, provider)) is not None:
             models.append(first)
@@ -60,7 +60,11 @@ async def open_models(
 
 
 async def open_lanes(
-    models: list[Model], settings: EmbeddingSettings, storage: Storage, clock: Clock, telemetry: Telemetry
+    models: list[ConfiguredModel],
+    settings: EmbeddingSettings,
+    storage: Storage,
+    clock: Clock,
+    telemetry: Telemetry,
 ) -> Lanes | None:
     """Open the spaces of the models; without one, nothing is owed any more."""
     if not models:
@@ -93,17 +97,17 @@ def _model(
     clock: Clock,
     file_name: str,
     given: EmbeddingProvider | None,
-) -> Model | None:
+) -> ConfiguredModel | None:
     if given is not None:
-        return Model(given, settings, None)
+        return ConfiguredModel(given, settings, None)
     spending = open_spending(settings, folder, clock, file_name=file_name)
     provider = create_provider(settings, spending)
-    return None if provider is None else Model(provider, settings, spending)
+    return None if provider is None else ConfiguredModel(provider, settings, spending)
 
 
 def _next_model(
     settings: EmbeddingSettings, folder: Path, clock: Clock, given: EmbeddingProvider | None
-) -> Model | None:
+) -> ConfiguredModel | None:
     try:
         return _model(settings, folder, clock, NEXT_FILE_NAME, given)
     except (ConfigInvalid, UnknownProvider) as error:

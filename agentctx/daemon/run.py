@@ -21,7 +21,7 @@ from agentctx.access.control import AccessControl, default_owners
 from agentctx.access.quotas import Quotas
 from agentctx.config.load import load_settings
 from agentctx.config.schema import LogSettings, Settings
-from agentctx.daemon.build import Core, Places, open_core
+from agentctx.daemon.build import Core, DaemonPaths, open_core
 from agentctx.daemon.database_keeper import DatabaseKeeper, expect_database
 from agentctx.daemon.health import Health
 from agentctx.daemon.reload import Reloader
@@ -103,7 +103,7 @@ async def run(
         ExceptionGroup: a background task died.
     """
     systemd = systemd or Systemd()
-    places = Places.of(settings)
+    places = DaemonPaths.of(settings)
     if systemd.listening:
         places = replace(places, socket=socket_path(systemd.listening))
     async with AsyncExitStack() as stack:
@@ -150,7 +150,7 @@ async def run(
     log.info("stopped")
 
 
-def _on_loopback(proxy: ASGIApp, settings: Settings, places: Places, telemetry: Telemetry) -> HttpServer:
+def _on_loopback(proxy: ASGIApp, settings: Settings, places: DaemonPaths, telemetry: Telemetry) -> HttpServer:
     for_token = on_loopback(proxy, settings.proxy, places.data_dir)
     listening = bind_loopback(settings.proxy.tcp_port)
     log.info("proxy_on_loopback", port=settings.proxy.tcp_port)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentctx.doctor.check import SCAN_S, Check, Finding, failed, passed
-from agentctx.storage.audit import Fault, Verdict
+from agentctx.storage.audit import ChainFault, ChainVerdict
 from agentctx.storage.base import Storage
 from agentctx.wording import counted, listed
 
@@ -19,7 +19,7 @@ def audit_check(storage: Storage) -> Check:
     return Check(id="database.audit", run=run, timeout_s=SCAN_S)
 
 
-def judge_audit(verdict: Verdict) -> Finding:
+def judge_audit(verdict: ChainVerdict) -> Finding:
     if verdict.is_sound:
         return passed(f"the audit trail is whole, {counted(verdict.rows, 'row')}")
     return failed(
@@ -29,5 +29,5 @@ def judge_audit(verdict: Verdict) -> Finding:
     )
 
 
-def _said(fault: Fault) -> str:
+def _said(fault: ChainFault) -> str:
     return fault.problem if fault.seq is None else f"row {fault.seq} {fault.problem}"

@@ -14,7 +14,7 @@ from typing import Any
 
 from agentctx import __version__
 from agentctx.client import AsyncClient
-from agentctx.config.load import Reading, read_settings
+from agentctx.config.load import SettingsReading, read_settings
 from agentctx.config.paths import default_data_dir, find_socket
 from agentctx.config.problems import config_invalid
 from agentctx.config.schema import Settings
@@ -110,7 +110,7 @@ def _load(checkup: Checkup) -> _Loaded:
     )
 
 
-def _read(config: Path | None, flags: dict[str, Any]) -> tuple[Reading | None, AgentctxError | None]:
+def _read(config: Path | None, flags: dict[str, Any]) -> tuple[SettingsReading | None, AgentctxError | None]:
     try:
         reading = read_settings(config, flags)
     except ConfigInvalid as error:
@@ -118,12 +118,12 @@ def _read(config: Path | None, flags: dict[str, Any]) -> tuple[Reading | None, A
     return reading, config_invalid(reading.problems) if reading.settings is None else None
 
 
-def _given(reading: Reading | None) -> dict[str, Any]:
+def _given(reading: SettingsReading | None) -> dict[str, Any]:
     """Top-level values that somebody gave, whether or not the rest makes sense; the strongest source wins."""
     return {each.path[0]: each.value for each in reading.given if len(each.path) == 1} if reading else {}
 
 
-def _is_whole(reading: Reading | None) -> bool:
+def _is_whole(reading: SettingsReading | None) -> bool:
     """Whether all sources could be read, so that a setting nobody gave is at its default."""
     if reading is None:
         return False

@@ -77,7 +77,7 @@ def make_embedding(
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProbeAnswer:
     """The canary's vector, of unit length, or why there is none."""
 
     vector: Vectors | None
@@ -89,28 +89,28 @@ class Probe:
 
     def __init__(self, embedding: Embedding) -> None:
         self._embedding = embedding
-        self._answer: Answer | None = None
+        self._answer: ProbeAnswer | None = None
         self.timeout_s = embedding.settings.queue.call_timeout_s
 
-    async def answer(self) -> Answer:
+    async def answer(self) -> ProbeAnswer:
         if self._answer is None:
             self._answer = await self._ask()
         return self._answer
 
-    async def _ask(self) -> Answer:
+    async def _ask(self) -> ProbeAnswer:
         reason, provider = self._embedding.idle_because, self._embedding.provider
         if reason is not None or provider is None:
-            return Answer(None, skipped(reason or OFF))
+            return ProbeAnswer(None, skipped(reason or OFF))
         began = time.perf_counter()
         try:
             async with asyncio.timeout(self.timeout_s):
                 vector = await embed_canary(provider)
         except TimeoutError:
-            return Answer(None, _silent(self.timeout_s))
+            return ProbeAnswer(None, _silent(self.timeout_s))
         except ProviderFailed as error:
-            return Answer(None, failed(error.message, hint=error.hint or "See the daemon's log."))
+            return ProbeAnswer(None, failed(error.message, hint=error.hint or "See the daemon's log."))
         milliseconds = (time.perf_counter() - began) * 1_000
-        return Answer(vector, passed(f"embedded a text in {milliseconds:.0f} ms"))
+        return ProbeAnswer(vector, passed(f"embedded a text in {milliseconds:.0f} ms"))
 
 
 def provider_checks(embedding: Embedding, probe: Probe) -> list[Check]:

@@ -24,7 +24,7 @@ DEFAULT_MODEL = "bag-of-words"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FakeCall:
     """One call that reached the fake."""
 
     texts: tuple[str, ...]
@@ -33,7 +33,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FakeFault:
     """What goes wrong, and when: in call number `call` (from 1), for a text that fits `when`, or always.
 
     Made by the class methods. `spoil` gets the right reply and returns the wrong one, or raises.
@@ -51,7 +51,7 @@ class Fault:
         retry_after_s: float | None = None,
         call: int | None = None,
         when: Callable[[str], bool] | None = None,
-    ) -> Fault:
+    ) -> FakeFault:
         """The call raises `ProviderFailed`."""
 
         def spoil(_: Vectors) -> Vectors:
@@ -62,26 +62,28 @@ class Fault:
         return cls(spoil, call, when)
 
     @classmethod
-    def wrong_count(cls, *, call: int | None = None, when: Callable[[str], bool] | None = None) -> Fault:
+    def wrong_count(cls, *, call: int | None = None, when: Callable[[str], bool] | None = None) -> FakeFault:
         """The last vector of the reply is missing."""
         return cls(lambda reply: reply[:-1], call, when)
 
     @classmethod
-    def wrong_dimension(cls, *, call: int | None = None, when: Callable[[str], bool] | None = None) -> Fault:
+    def wrong_dimension(
+        cls, *, call: int | None = None, when: Callable[[str], bool] | None = None
+    ) -> FakeFault:
         """Every vector is one number short."""
         return cls(lambda reply: reply[:, :-1], call, when)
 
     @classmethod
-    def not_a_number(cls, *, call: int | None = None, when: Callable[[str], bool] | None = None) -> Fault:
+    def not_a_number(cls, *, call: int | None = None, when: Callable[[str], bool] | None = None) -> FakeFault:
         """Every vector holds a NaN."""
         return cls(lambda reply: np.full_like(reply, np.nan), call, when)
 
     @classmethod
-    def zero(cls, *, call: int | None = None, when: Callable[[str], bool] | None = None) -> Fault:
+    def zero(cls, *, call: int | None = None, when: Callable[[str], bool] | None = None) -> FakeFault:
         """Every vector is zero."""
         return cls(np.zeros_like, call, when)
 
-    def fits(self, call: Call, number: int) -> bool:
+    def fits(self, call: FakeCall, number: int) -> bool:
         """Whether it happens in this call."""
         if self.call is not None and self.call != number:
             return False
@@ -105,14 +107,14 @@ class FakeProvider:
     def __init__(
         self,
         dimension: int = DEFAULT_DIMENSION,
-        faults: Sequence[Fault] = (),
+        faults: Sequence[FakeFault] = (),
         *,
         model: str = DEFAULT_MODEL,
         limits: ProviderLimits | None = None,
         records: bool = True,
     ) -> None:
         self.faults = list(faults)
-        self.calls: list[Call] = []
+        self.calls: list[FakeCall] = []
         self.closed = False
         self._dimension = dimension
         self._model = model
@@ -147,11 +149,11 @@ class FakeProvider:
         if not texts:
             self._require_open()
             return np.empty((0, self._dimension), np.float32)
-        return await self._answer(Call(tuple(texts), query=False))
+        return await self._answer(FakeCall(tuple(texts), query=False))
 
     async def embed_query(self, text: str) -> Vectors:
         """One vector `(dimension,)`. Raises `ProviderFailed` as told."""
-        row: Vectors = (await self._answer(Call((text,), query=True)))[0]
+        row: Vectors = (await self._answer(FakeCall((text,), query=True)))[0]
         return row
 
     def hold(self, *, batches: bool = True, queries: bool = True) -> None:
@@ -175,7 +177,7 @@ class FakeProvider:
         self.closed = True
         self.release()
 
-    async def _answer(self, call: Call) -> Vectors:
+    async def _answer(self, call: FakeCall) -> Vectors:
         self._require_open()
         require_unicode(call.texts)
         self._asked += 1
@@ -189,7 +191,7 @@ class FakeProvider:
         spoiled = fault.spoil(reply) if fault else reply
         return check_reply(spoiled, count=len(call.texts), dimension=self._dimension)
 
-    async def _pass_gate(self, call: Call) -> None:
+    async def _pass_gate(self, call: FakeCall) -> None:
         gate = self._gates[call.query]
         if not gate.is_set():
             self._waiting.set()

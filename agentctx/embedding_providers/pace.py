@@ -13,7 +13,7 @@ _LARGEST_TEXT_TOKENS: Final = 2_000
 """A chunk with its header has less."""
 
 
-class Pace:
+class RequestPace:
     """Lets calls through at a rate. 0 is no limit.
 
     A limit is a bucket, as providers count too: after a pause a minute's worth may go at once. Whoever is

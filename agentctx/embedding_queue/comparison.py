@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.storage.base import Storage
-from agentctx.storage.records import Filter, SampledChunk, VectorHit
+from agentctx.storage.records import Filter, NearestChunk, SampledChunk
 
 SAMPLE: Final = 50
 NEAREST: Final = 10
@@ -69,12 +69,12 @@ async def compare(storage: Storage, new: Searched, present: Searched | None) -> 
     return Comparison(len(self_found), _mean(self_found), _mean(shares) if shares else None)
 
 
-def finds_itself(chunk: SampledChunk, own: float, near: Sequence[VectorHit]) -> bool:
+def finds_itself(chunk: SampledChunk, own: float, near: Sequence[NearestChunk]) -> bool:
     """Whether nothing of another entry is nearer to a text than what is stored of it, at distance `own`."""
     return any(hit.entry == chunk.entry or own <= hit.distance + _TIE for hit in near[:1])
 
 
-def overlap(chunk: SampledChunk, one: Sequence[VectorHit], other: Sequence[VectorHit]) -> float | None:
+def overlap(chunk: SampledChunk, one: Sequence[NearestChunk], other: Sequence[NearestChunk]) -> float | None:
     """The share of the nearest that both have; the text itself does not count. None when there is nothing."""
     first, second = (
         [hit.chunk for hit in hits if hit.chunk != chunk.chunk][:NEAREST] for hits in (one, other)
@@ -85,7 +85,7 @@ def overlap(chunk: SampledChunk, one: Sequence[VectorHit], other: Sequence[Vecto
 
 async def _ask(
     storage: Storage, searched: Searched, chunk: SampledChunk
-) -> tuple[Sequence[VectorHit], float | None]:
+) -> tuple[Sequence[NearestChunk], float | None]:
     """The nearest to the text, and the distance of what is stored of it."""
     query = await searched.provider.embed_query(chunk.text)
     near = await storage.search_vectors(searched.space, query, Filter(namespace=chunk.namespace), NEAREST + 1)

@@ -67,7 +67,7 @@ class Postponed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class RetryVerdict:
     """What to do. Every job of the call is in exactly one of `postpone`, `parts` and `bury`."""
 
     postpone: tuple[Postponed, ...] = ()
@@ -90,7 +90,7 @@ def decide(
     now: int,
     backoff: Backoff,
     rng: random.Random,
-) -> Verdict:
+) -> RetryVerdict:
     """The verdict on the jobs of one failed call.
 
     `trusted`: the provider is known to work, so a text refused alone is the culprit and is buried. Otherwise
@@ -101,16 +101,16 @@ def decide(
     """
     if failure.is_ours:
         if len(jobs) > 1:
-            return Verdict(parts=halves(jobs))
-        return Verdict(parts=(tuple(jobs),), hold_until=_earliest(failure, now))
+            return RetryVerdict(parts=halves(jobs))
+        return RetryVerdict(parts=(tuple(jobs),), hold_until=_earliest(failure, now))
     if failure.disposition in {Disposition.SPLIT, Disposition.BURY}:
         if len(jobs) > 1:
-            return Verdict(parts=halves(jobs))
+            return RetryVerdict(parts=halves(jobs))
         if trusted:
             # Counted as a fault too: many lone refusals in a row point at the provider, not at the texts.
-            return Verdict(bury=tuple(jobs), is_fault=True)
+            return RetryVerdict(bury=tuple(jobs), is_fault=True)
     postponed = _postpone(jobs, _earliest(failure, now), now=now, backoff=backoff, rng=rng)
-    return Verdict(
+    return RetryVerdict(
         postpone=postponed,
         hold_until=_hold_until(failure, postponed, now),
         is_fault=True,

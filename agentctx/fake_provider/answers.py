@@ -28,7 +28,7 @@ class ToolCall(BaseModel):
         return json.dumps(self.arguments, ensure_ascii=False, separators=(",", ":"))
 
 
-class Answer(When):
+class FakeAnswer(When):
     """What is said in reply to the requests that fit: a text, calls, or the text and then the calls.
 
     A tool loop is two of them, the later round first:
@@ -41,10 +41,10 @@ class Answer(When):
     calls: tuple[ToolCall, ...] = ()
 
 
-def echo(last_text: str, images: int) -> Answer:
+def echo(last_text: str, images: int) -> FakeAnswer:
     """What is said where nothing is scripted."""
     said = f"You said: {last_text[:ECHO_CHARACTERS]}"
-    return Answer(text=f"{said} (images: {images})" if images else said)
+    return FakeAnswer(text=f"{said} (images: {images})" if images else said)
 
 
 def text_pieces(text: str) -> list[str]:

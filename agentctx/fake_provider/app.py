@@ -22,22 +22,22 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from agentctx.fake_provider.asked import Payload, Refusal, Refused, require
+from agentctx.fake_provider.asked import FakeRefusal, Payload, Refused, require
 from agentctx.fake_provider.chat import Chat, digest
-from agentctx.fake_provider.delivery import Delivery, Reply
+from agentctx.fake_provider.delivery import FakeReply, ReplyDelivery
 from agentctx.fake_provider.dialects.base import (
     ChatEndpoint,
-    Dialect,
     EmbedEndpoint,
     Endpoint,
+    FakeDialect,
     PlainEndpoint,
     RerankEndpoint,
     bearer_key,
 )
 from agentctx.fake_provider.dialects.catalog import ALL_DIALECTS
 from agentctx.fake_provider.dialects.google import find_key
-from agentctx.fake_provider.faults import Fault
-from agentctx.fake_provider.gate import Gate
+from agentctx.fake_provider.faults import HttpFault
+from agentctx.fake_provider.gate import ReplyGate
 from agentctx.fake_provider.ranking import rank
 from agentctx.fake_provider.retry_hints import hint_headers
 from agentctx.fake_provider.rows import Row, spoil
@@ -64,7 +64,7 @@ class FakeProviderApp:
     def __init__(
         self,
         script: Script,
-        gate: Gate,
+        gate: ReplyGate,
         chat: Chat,
         *,
         dimension: int | None,
@@ -100,14 +100,14 @@ class FakeProviderApp:
         ]
 
     async def _provide(
-        self, dialect: Dialect, endpoint: Endpoint | None, request: Request
-    ) -> Delivery | Response:
+        self, dialect: FakeDialect, endpoint: Endpoint | None, request: Request
+    ) -> ReplyDelivery | Response:
         try:
             seen = as_seen(dialect.provider, request, await request.body())
         except ClientDisconnect:
             return Response()  # nobody reads it
         fault = self._script.take(seen)
-        deliver = partial(Delivery, gate=self._gate, on_abort=partial(self._script.abort, seen))
+        deliver = partial(ReplyDelivery, gate=self._gate, on_abort=partial(self._script.abort, seen))
         if fault and fault.kind == "status":
             return deliver(self._refused(dialect, fault), kind=None)
         if fault and fault.kind == "redirect":
@@ -120,12 +120,12 @@ class FakeProviderApp:
         headers = {dialect.request_id_header: _request_id(seen), **(fault.headers if fault else {})}
         return deliver(_with_headers(reply, headers), kind=fault.kind if fault else None)
 
-    def _refused(self, dialect: Dialect, fault: Fault) -> Reply:
+    def _refused(self, dialect: FakeDialect, fault: HttpFault) -> FakeReply:
         headers = {**hint_headers(fault, now_ms=self._clock()), **fault.headers}
         body = dialect.refusal(_refusal_of(fault))
         return _with_headers(_as_json(body, status=fault.status or 500), headers)
 
-    def _require_key(self, dialect: Dialect, request: Request) -> None:
+    def _require_key(self, dialect: FakeDialect, request: Request) -> None:
         if dialect.keys is None:
             return
         key = dialect.keys.find(request)
@@ -135,10 +135,15 @@ class FakeProviderApp:
             raise Refused(dialect.keys.wrong)
 
     async def _answer(
-        self, dialect: Dialect, endpoint: Endpoint | None, request: Request, seen: Seen, fault: Fault | None
-    ) -> Reply:
+        self,
+        dialect: FakeDialect,
+        endpoint: Endpoint | None,
+        request: Request,
+        seen: Seen,
+        fault: HttpFault | None,
+    ) -> FakeReply:
         if endpoint is None:
-            raise Refused(Refusal(404, f"Unknown request URL: {seen.method} {seen.path}."))
+            raise Refused(FakeRefusal(404, f"Unknown request URL: {seen.method} {seen.path}."))
         if isinstance(endpoint, ChatEndpoint | PlainEndpoint):
             _require_headers(endpoint, request)
         if isinstance(endpoint, PlainEndpoint) and endpoint.method == "GET":
@@ -152,7 +157,7 @@ class FakeProviderApp:
         return _as_json(await self._calculate(endpoint, body, model, fault))
 
     async def _calculate(
-        self, endpoint: EmbedEndpoint | RerankEndpoint, body: Payload, model: str, fault: Fault | None
+        self, endpoint: EmbedEndpoint | RerankEndpoint, body: Payload, model: str, fault: HttpFault | None
     ) -> Payload:
         if isinstance(endpoint, EmbedEndpoint):
             asked = endpoint.read(body, model)
@@ -162,13 +167,13 @@ class FakeProviderApp:
 
     def _say(
         self,
-        dialect: Dialect,
+        dialect: FakeDialect,
         endpoint: ChatEndpoint,
         request: Request,
         seen: Seen,
         body: Payload,
-        fault: Fault | None,
-    ) -> Reply:
+        fault: HttpFault | None,
+    ) -> FakeReply:
         exchange = self._chat.exchange(
             dialect.provider,
             endpoint,
@@ -180,7 +185,7 @@ class FakeProviderApp:
         seen.usage = exchange.usage
         if not exchange.asked.is_stream:
             return _as_json(endpoint.write(exchange))
-        return Reply(
+        return FakeReply(
             pieces=tuple(endpoint.stream(exchange)),
             content_type=endpoint.stream_type if exchange.asked.is_sse else "application/json",
             error_piece=endpoint.stream_error(dialect.refusal(_refusal_of(fault))) if fault else b"",
@@ -210,16 +215,16 @@ def _require_headers(endpoint: ChatEndpoint | PlainEndpoint, request: Request) -
         require(request.headers.get(name), f"{name}: header is required")
 
 
-def _refusal_of(fault: Fault) -> Refusal:
+def _refusal_of(fault: HttpFault) -> FakeRefusal:
     retry_info_s = fault.after_s if fault.hint == "retry_info" else None
-    return Refusal(fault.status or 500, fault.message, fault.code, retry_info_s=retry_info_s)
+    return FakeRefusal(fault.status or 500, fault.message, fault.code, retry_info_s=retry_info_s)
 
 
-def _spoiled(rows: list[Row], fault: Fault | None) -> list[Row]:
+def _spoiled(rows: list[Row], fault: HttpFault | None) -> list[Row]:
     return spoil(fault.kind, rows) if fault and rows else rows
 
 
-def _redirect(request: Request, fault: Fault) -> Response:
+def _redirect(request: Request, fault: HttpFault) -> Response:
     location = fault.location or f"{str(request.base_url).rstrip('/')}{ELSEWHERE}{request.url.path}"
     return Response(
         status_code=fault.status or _TEMPORARY_REDIRECT, headers={**fault.headers, "location": location}
@@ -238,12 +243,12 @@ def _parsed(body: bytes) -> object:
         return None
 
 
-def _as_json(payload: Mapping[str, Any], *, status: int = 200) -> Reply:
+def _as_json(payload: Mapping[str, Any], *, status: int = 200) -> FakeReply:
     body = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
-    return Reply(status=status, body=body)
+    return FakeReply(status=status, body=body)
 
 
-def _with_headers(reply: Reply, headers: Mapping[str, str]) -> Reply:
+def _with_headers(reply: FakeReply, headers: Mapping[str, str]) -> FakeReply:
     return replace(reply, headers=headers)
 
 

@@ -41,7 +41,7 @@ class RerankAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class FakeRefusal:
     """An error reply before it takes a provider's shape. `retry_info_s` is Google's hint in the body."""
 
     status: int
@@ -54,7 +54,7 @@ class Refusal:
 class Refused(Exception):
     """The request is answered with an error."""
 
-    def __init__(self, refusal: Refusal) -> None:
+    def __init__(self, refusal: FakeRefusal) -> None:
         super().__init__(refusal.message)
         self.refusal = refusal
 
@@ -65,9 +65,9 @@ def count_tokens(text: str) -> int:
 
 
 def require(holds: object, message: str, *, status: int = 400, **fields: Any) -> None:
-    """Pass if it holds. `fields` are further fields of `Refusal`. Raises `Refused`."""
+    """Pass if it holds. `fields` are further fields of `FakeRefusal`. Raises `Refused`."""
     if not holds:
-        raise Refused(Refusal(status, message, **fields))
+        raise Refused(FakeRefusal(status, message, **fields))
 
 
 def text_field(payload: Payload, name: str, *, status: int = 400) -> str:

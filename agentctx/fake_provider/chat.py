@@ -7,10 +7,10 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
-from agentctx.fake_provider.answers import Answer, echo
+from agentctx.fake_provider.answers import FakeAnswer, echo
 from agentctx.fake_provider.asked import Payload
 from agentctx.fake_provider.dialects.base import ChatEndpoint
-from agentctx.fake_provider.exchange import ChatAsked, Exchange
+from agentctx.fake_provider.exchange import ChatAsked, FakeExchange
 from agentctx.fake_provider.prompt_cache import AnthropicCache, PrefixCache, PromptUsage
 
 _ID_DIGITS = 24
@@ -38,8 +38,8 @@ class Chat:
         *,
         model: str,
         query: Mapping[str, str],
-        choose: Callable[[], Answer | None],
-    ) -> Exchange:
+        choose: Callable[[], FakeAnswer | None],
+    ) -> FakeExchange:
         """The reply to a request. `choose` is asked for the scripted answer when the request is right.
 
         Raises:
@@ -50,8 +50,8 @@ class Chat:
         now_ms = self._clock()
         usage = self._usage(provider, asked, now_ms)
         request_id = digest(body)
-        answer = Answer() if asked.is_silent else choose() or echo(asked.last_text, asked.images)
-        exchange = Exchange(asked, _with_ids(answer, provider, request_id), usage, request_id, now_ms)
+        answer = FakeAnswer() if asked.is_silent else choose() or echo(asked.last_text, asked.images)
+        exchange = FakeExchange(asked, _with_ids(answer, provider, request_id), usage, request_id, now_ms)
         self._store(endpoint, exchange)
         return exchange
 
@@ -63,7 +63,7 @@ class Chat:
             self._prefixes[place] = _prefix_cache(provider, asked.model)
         return self._prefixes[place].ask(asked.blocks, now_ms=now_ms)
 
-    def _store(self, endpoint: ChatEndpoint, exchange: Exchange) -> None:
+    def _store(self, endpoint: ChatEndpoint, exchange: FakeExchange) -> None:
         kept = endpoint.remember(exchange) if endpoint.remember else None
         if kept is None:
             return
@@ -84,7 +84,7 @@ def _prefix_cache(provider: str, model: str) -> PrefixCache:
     return PrefixCache.ollama() if provider == "ollama" else PrefixCache.openai()
 
 
-def _with_ids(answer: Answer, provider: str, request_id: str) -> Answer:
+def _with_ids(answer: FakeAnswer, provider: str, request_id: str) -> FakeAnswer:
     prefix = "toolu_" if provider == "anthropic" else "call_"
     calls = tuple(
         call if call.id else call.model_copy(update={"id": f"{prefix}{request_id}{number}"})

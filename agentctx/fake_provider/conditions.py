@@ -32,7 +32,7 @@ class When(BaseModel):
 Rule = TypeVar("Rule", bound=When)
 
 
-class Rules(Generic[Rule]):
+class FakeRules(Generic[Rule]):
     """Rules in order, of which the first that fits happens, each at most `times` times."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from starlette.types import Message, Receive, Scope, Send
 
 from agentctx.fake_provider.faults import Kind
-from agentctx.fake_provider.gate import Gate
+from agentctx.fake_provider.gate import ReplyGate
 
 TRANSPORT = "transport"
 """Key of the connection's transport in the request's state; `serving` puts it there."""
@@ -25,7 +25,7 @@ _PAGE = b"<!doctype html><title>Sign in</title><p>Please sign in to the network.
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reply:
+class FakeReply:
     """What is delivered when nothing goes wrong. `pieces` are set for a stream, `body` for the rest."""
 
     status: int = 200
@@ -42,11 +42,11 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Delivery:
+class ReplyDelivery:
     """An ASGI reply, delivered as the fault `kind` says. `on_abort` is called if the client leaves before."""
 
-    reply: Reply
-    gate: Gate
+    reply: FakeReply
+    gate: ReplyGate
     kind: Kind | None
     on_abort: Callable[[], Awaitable[None]]
 
@@ -98,7 +98,7 @@ class _Wire:
         await self.gone
 
 
-async def _whole(delivery: Delivery, wire: _Wire) -> None:
+async def _whole(delivery: ReplyDelivery, wire: _Wire) -> None:
     reply = delivery.reply
     await wire.send(delivery.head(len(reply.body)))
     for piece in reply.pieces:
@@ -106,27 +106,27 @@ async def _whole(delivery: Delivery, wire: _Wire) -> None:
     await wire.part(reply.body, more=False)
 
 
-async def _refuse(_: Delivery, wire: _Wire) -> None:
+async def _refuse(_: ReplyDelivery, wire: _Wire) -> None:
     await wire.reset()
 
 
-async def _reset(delivery: Delivery, wire: _Wire) -> None:
+async def _reset(delivery: ReplyDelivery, wire: _Wire) -> None:
     await _begin(delivery, wire)
     await wire.reset()
 
 
-async def _slow_headers(delivery: Delivery, wire: _Wire) -> None:
+async def _slow_headers(delivery: ReplyDelivery, wire: _Wire) -> None:
     await delivery.gate.hold(wire.gone)
     await _whole(delivery, wire)
 
 
-async def _slow_body(delivery: Delivery, wire: _Wire) -> None:
+async def _slow_body(delivery: ReplyDelivery, wire: _Wire) -> None:
     await _begin(delivery, wire)
     await delivery.gate.hold(wire.gone)
     await wire.part(delivery.halves[1], more=False)
 
 
-async def _slow_pieces(delivery: Delivery, wire: _Wire) -> None:
+async def _slow_pieces(delivery: ReplyDelivery, wire: _Wire) -> None:
     reply = delivery.reply
     await wire.send(delivery.head(len(reply.body)))
     for piece in reply.pieces or (reply.body,):
@@ -135,7 +135,7 @@ async def _slow_pieces(delivery: Delivery, wire: _Wire) -> None:
     await wire.part(b"", more=False)
 
 
-async def _stream_error(delivery: Delivery, wire: _Wire) -> None:
+async def _stream_error(delivery: ReplyDelivery, wire: _Wire) -> None:
     pieces = delivery.reply.pieces
     if not pieces:
         await _whole(delivery, wire)
@@ -146,7 +146,7 @@ async def _stream_error(delivery: Delivery, wire: _Wire) -> None:
     await wire.part(delivery.reply.error_piece, more=False)
 
 
-async def _endless_body(delivery: Delivery, wire: _Wire) -> None:
+async def _endless_body(delivery: ReplyDelivery, wire: _Wire) -> None:
     pieces = delivery.reply.pieces
     await wire.send(delivery.head(None))
     await wire.part(pieces[0] if pieces else _ENDLESS_BEGIN, more=True)
@@ -156,24 +156,24 @@ async def _endless_body(delivery: Delivery, wire: _Wire) -> None:
         await asyncio.sleep(0)  # a reader that keeps up must not starve the server's other connections
 
 
-async def _truncated_json(delivery: Delivery, wire: _Wire) -> None:
+async def _truncated_json(delivery: ReplyDelivery, wire: _Wire) -> None:
     first, _ = delivery.halves
     await wire.send(delivery.head(len(first)))
     await wire.part(first, more=False)
 
 
-async def _wrong_content_type(delivery: Delivery, wire: _Wire) -> None:
+async def _wrong_content_type(delivery: ReplyDelivery, wire: _Wire) -> None:
     await wire.send(delivery.head(len(_PAGE), "text/html; charset=utf-8"))
     await wire.part(_PAGE, more=False)
 
 
-async def _begin(delivery: Delivery, wire: _Wire) -> None:
+async def _begin(delivery: ReplyDelivery, wire: _Wire) -> None:
     """The head and the first half of the body."""
     await wire.send(delivery.head(len(delivery.reply.whole)))
     await wire.part(delivery.halves[0], more=True)
 
 
-_WAYS: Mapping[Kind | None, Callable[[Delivery, _Wire], Awaitable[None]]] = {
+_WAYS: Mapping[Kind | None, Callable[[ReplyDelivery, _Wire], Awaitable[None]]] = {
     "refuse": _refuse,
     "reset": _reset,
     "slow_headers": _slow_headers,

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentctx.fake_provider.answers import Answer
+from agentctx.fake_provider.answers import FakeAnswer
 from agentctx.fake_provider.asked import Payload, count_tokens, require
 from agentctx.fake_provider.prompt_cache import PromptUsage
-from agentctx.fake_provider.prompts import Block
+from agentctx.fake_provider.prompts import PromptBlock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class ChatAsked:
 
     model: str
     body: Payload
-    blocks: Sequence[Block]
+    blocks: Sequence[PromptBlock]
     last_text: str
     images: int = 0
     is_stream: bool = False
@@ -41,11 +41,11 @@ class ChatAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class FakeExchange:
     """`id` is hexadecimal and depends on the request alone, as does everything but `now_ms`."""
 
     asked: ChatAsked
-    answer: Answer
+    answer: FakeAnswer
     usage: PromptUsage
     id: str
     now_ms: int

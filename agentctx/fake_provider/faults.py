@@ -34,7 +34,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 Hint = Literal["seconds", "date", "milliseconds", "reset_requests", "reset_tokens", "retry_info"]
 
 
-class Fault(When):
+class HttpFault(When):
     """What goes wrong (`kind`), and when: in request number `request`, in those that hold the text
     `contains`, in those to `provider`; without a condition in every one, at most `times` times.
 
@@ -67,7 +67,7 @@ class Fault(When):
     location: str | None = None
 
     @model_validator(mode="after")
-    def _status_fits(self) -> Fault:
+    def _status_fits(self) -> HttpFault:
         if self.kind == "status" and (self.status is None or self.status < 400):
             raise ValueError("a fault of kind status needs a status of 400 to 599")
         if self.kind == "redirect" and self.status is not None and self.status >= 400:
@@ -75,12 +75,12 @@ class Fault(When):
         return self
 
     @classmethod
-    def refuses(cls, status: int, **fields: Any) -> Fault:
+    def refuses(cls, status: int, **fields: Any) -> HttpFault:
         """The reply is an error with this status. Raises `ValidationError` of pydantic for wrong fields."""
         return cls(kind="status", status=status, **fields)
 
     @classmethod
-    def parse(cls, spec: str) -> Fault:
+    def parse(cls, spec: str) -> HttpFault:
         """A kind or a status, then its fields: `429,hint=seconds,after_s=2,request=1`.
 
         Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 
-class Gate:
+class ReplyGate:
     """`hold` waits for `release` or for the client to leave, and never for time."""
 
     def __init__(self) -> None:

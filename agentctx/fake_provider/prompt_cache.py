@@ -28,7 +28,7 @@ from itertools import accumulate
 from typing import Any, TypeAlias
 
 from agentctx.fake_provider.asked import require
-from agentctx.fake_provider.prompts import Block
+from agentctx.fake_provider.prompts import PromptBlock
 
 _Tokens: TypeAlias = tuple[bytes, ...]
 MAX_BREAKPOINTS = 4
@@ -90,7 +90,7 @@ class AnthropicCache:
         self._entries: OrderedDict[bytes, _Entry] = OrderedDict()
 
     def ask(
-        self, model: str, blocks: Sequence[Block], marker: Mapping[str, Any] | None, *, now_ms: int
+        self, model: str, blocks: Sequence[PromptBlock], marker: Mapping[str, Any] | None, *, now_ms: int
     ) -> PromptUsage:
         """Read what is there, write what the breakpoints ask for. `marker` is the request's own
         `cache_control`, at its top level.
@@ -164,7 +164,7 @@ class PrefixCache:
     def ollama(cls) -> PrefixCache:
         return cls(1, kept=1, evaluates_last=True)
 
-    def ask(self, blocks: Sequence[Block], *, now_ms: int) -> PromptUsage:
+    def ask(self, blocks: Sequence[PromptBlock], *, now_ms: int) -> PromptUsage:
         """Read the longest common prefix, and remember this prompt."""
         prompt = [block.tokens for block in blocks]
         total = sum(map(len, prompt))
@@ -181,7 +181,7 @@ class PrefixCache:
         return cached if cached >= self._minimum else 0
 
 
-def find_breakpoints(blocks: Sequence[Block], marker: Mapping[str, Any] | None) -> list[_Breakpoint]:
+def find_breakpoints(blocks: Sequence[PromptBlock], marker: Mapping[str, Any] | None) -> list[_Breakpoint]:
     """Where the request wants its prefix cached, in order.
 
     Raises:
@@ -236,7 +236,7 @@ def _ttl(marker: Mapping[str, Any] | None) -> str:
     return ttl
 
 
-def _prefix_keys(model: str, blocks: Sequence[Block]) -> list[bytes]:
+def _prefix_keys(model: str, blocks: Sequence[PromptBlock]) -> list[bytes]:
     """For each block, what the prompt up to its end is known by."""
     state = hashlib.sha256(model.encode())
     keys = []

@@ -29,7 +29,7 @@ _STORED_FIELDS = frozenset({"id", "status"})
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class PromptBlock:
     """A piece of a prompt that is never split between two places.
 
     Args:
@@ -51,12 +51,12 @@ def tokenize(content: bytes) -> list[bytes]:
     return [content[at : at + _BYTES_PER_TOKEN] for at in range(0, len(content), _BYTES_PER_TOKEN)]
 
 
-def tokens_of(blocks: Sequence[Block]) -> list[bytes]:
+def tokens_of(blocks: Sequence[PromptBlock]) -> list[bytes]:
     """All tokens of a prompt."""
     return [token for block in blocks for token in block.tokens]
 
 
-def anthropic_blocks(body: Payload) -> list[Block]:
+def anthropic_blocks(body: Payload) -> list[PromptBlock]:
     """Tools, system, messages."""
     blocks = [_block("tools", "tool", tool) for tool in _items(body.get("tools"))]
     blocks += _content("system", "system", body.get("system"))
@@ -65,7 +65,7 @@ def anthropic_blocks(body: Payload) -> list[Block]:
     return blocks
 
 
-def openai_chat_blocks(body: Payload) -> list[Block]:
+def openai_chat_blocks(body: Payload) -> list[PromptBlock]:
     """Tools, then messages; the tool calls of a message stand after its text."""
     blocks = [_block("tools", "tool", tool) for tool in _items(body.get("tools"))]
     for message in _items(body.get("messages")):
@@ -73,7 +73,7 @@ def openai_chat_blocks(body: Payload) -> list[Block]:
     return blocks
 
 
-def openai_responses_blocks(body: Payload) -> list[Block]:
+def openai_responses_blocks(body: Payload) -> list[PromptBlock]:
     """Tools, instructions, then the items of `input`; those of earlier turns must be among them."""
     blocks = [_block("tools", "tool", tool) for tool in _items(body.get("tools"))]
     blocks += _content("system", "instructions", body.get("instructions"))
@@ -86,7 +86,7 @@ def openai_responses_blocks(body: Payload) -> list[Block]:
     return blocks
 
 
-def gemini_blocks(body: Payload) -> list[Block]:
+def gemini_blocks(body: Payload) -> list[PromptBlock]:
     """System instruction, tools, then contents."""
     system = body.get("systemInstruction") or body.get("system_instruction")
     blocks = _gemini_parts("system", system) if isinstance(system, dict) else []
@@ -96,7 +96,7 @@ def gemini_blocks(body: Payload) -> list[Block]:
     return blocks
 
 
-def ollama_blocks(body: Payload) -> list[Block]:
+def ollama_blocks(body: Payload) -> list[PromptBlock]:
     """As most chat templates put it: tools, then messages; or `system` and `prompt` of `/api/generate`."""
     if "messages" in body:
         return openai_chat_blocks(body)
@@ -115,7 +115,7 @@ def text_of(content: object) -> str | None:
     return None
 
 
-def _chat_message(message: Payload) -> Iterator[Block]:
+def _chat_message(message: Payload) -> Iterator[PromptBlock]:
     role = str(message.get("role"))
     if call := message.get("tool_call_id") or message.get("tool_name"):
         role = f"{role} {call}"
@@ -126,25 +126,25 @@ def _chat_message(message: Payload) -> Iterator[Block]:
         yield _block("messages", f"{role}+", call)
 
 
-def _content(section: Section, role: str, content: object) -> list[Block]:
+def _content(section: Section, role: str, content: object) -> list[PromptBlock]:
     """A block for each part; the frame of the first begins a message."""
     parts = [content] if isinstance(content, str) else content if isinstance(content, list) else []
     return [_block(section, f"{role}+" if at else role, part) for at, part in enumerate(parts)]
 
 
-def _gemini_parts(section: Section, content: Payload) -> list[Block]:
+def _gemini_parts(section: Section, content: Payload) -> list[PromptBlock]:
     role = str(content.get("role") or section)
     parts = [{"type": "text", **part} if "text" in part else part for part in _items(content.get("parts"))]
     return _content(section, role, parts)
 
 
-def _block(section: Section, frame: str, content: object) -> Block:
+def _block(section: Section, frame: str, content: object) -> PromptBlock:
     text = text_of(content)
     marker = content.get("cache_control") if isinstance(content, dict) else None
     kind = content.get("type") if isinstance(content, dict) else "text"
     raw = text if text is not None else json.dumps(_bare(content), ensure_ascii=False, separators=(",", ":"))
     tokens, digest = _tokens(f"<{section} {frame}>", raw)
-    return Block(section, tokens, digest, marker, is_cacheable=bool(raw) and kind not in _UNCACHEABLE)
+    return PromptBlock(section, tokens, digest, marker, is_cacheable=bool(raw) and kind not in _UNCACHEABLE)
 
 
 # Every request of a conversation repeats all before it: what is the same becomes the same object, and

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from email.utils import format_datetime
 
-from agentctx.fake_provider.faults import Fault
+from agentctx.fake_provider.faults import HttpFault
 
 
-def hint_headers(fault: Fault, *, now_ms: int) -> dict[str, str]:
+def hint_headers(fault: HttpFault, *, now_ms: int) -> dict[str, str]:
     """The headers of the fault's retry hint; `now_ms` counts from the epoch."""
     match fault.hint:
         case "seconds":

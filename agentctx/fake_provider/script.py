@@ -7,9 +7,9 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from agentctx.fake_provider.answers import Answer
-from agentctx.fake_provider.conditions import Rules
-from agentctx.fake_provider.faults import Fault
+from agentctx.fake_provider.answers import FakeAnswer
+from agentctx.fake_provider.conditions import FakeRules
+from agentctx.fake_provider.faults import HttpFault
 from agentctx.fake_provider.prompt_cache import PromptUsage
 
 
@@ -46,20 +46,20 @@ class Seen:
 class Script:
     """Faults and answers, of which the first that fits a request happens; the last `kept` requests."""
 
-    def __init__(self, faults: Sequence[Fault] = (), *, kept: int = 1_000) -> None:
+    def __init__(self, faults: Sequence[HttpFault] = (), *, kept: int = 1_000) -> None:
         self.seen: deque[Seen] = deque(maxlen=kept)
         self._aborted = asyncio.Condition()
-        self._answers: Rules[Answer] = Rules(())
+        self._answers: FakeRules[FakeAnswer] = FakeRules(())
         self.set(faults)
 
-    def set(self, faults: Sequence[Fault]) -> None:
+    def set(self, faults: Sequence[HttpFault]) -> None:
         """Replace the faults; requests are counted from 1 again."""
-        self._faults = Rules(faults)
+        self._faults = FakeRules(faults)
         self._number = 0
 
-    def set_answers(self, answers: Sequence[Answer]) -> None:
+    def set_answers(self, answers: Sequence[FakeAnswer]) -> None:
         """Replace the answers; where none fits, chats echo."""
-        self._answers = Rules(answers)
+        self._answers = FakeRules(answers)
 
     def reset(self) -> None:
         """No faults, no answers, and nothing has come in."""
@@ -67,7 +67,7 @@ class Script:
         self.set_answers(())
         self.seen.clear()
 
-    def take(self, seen: Seen) -> Fault | None:
+    def take(self, seen: Seen) -> HttpFault | None:
         """Record a request; the fault that happens to it."""
         self._number += 1
         seen.number = self._number
@@ -76,7 +76,7 @@ class Script:
         self.seen.append(seen)
         return fault
 
-    def answer(self, seen: Seen) -> Answer | None:
+    def answer(self, seen: Seen) -> FakeAnswer | None:
         """What is said in reply to it."""
         return self._answers.choose(seen.number, seen.provider, seen.payload)
 

@@ -13,13 +13,13 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from agentctx.errors import InvalidInput, NotFound
-from agentctx.fake_provider.answers import Answer
+from agentctx.fake_provider.answers import FakeAnswer
 from agentctx.fake_provider.app import FakeProviderApp
 from agentctx.fake_provider.chat import Chat
 from agentctx.fake_provider.delivery import TRANSPORT
 from agentctx.fake_provider.dialects.catalog import ALL_DIALECTS
-from agentctx.fake_provider.faults import Fault
-from agentctx.fake_provider.gate import Gate
+from agentctx.fake_provider.faults import HttpFault
+from agentctx.fake_provider.gate import ReplyGate
 from agentctx.fake_provider.script import Script, Seen
 from agentctx.times import wall_clock
 
@@ -44,11 +44,11 @@ class FakeProviderServer:
         port: int = 0,
         dimension: int | None = None,
         key: str | None = None,
-        faults: Sequence[Fault] = (),
+        faults: Sequence[HttpFault] = (),
         clock: Callable[[], int] = wall_clock,
     ) -> None:
         self._script = Script(faults)
-        self._gate = Gate()
+        self._gate = ReplyGate()
         self._chat = Chat(clock)
         app = FakeProviderApp(self._script, self._gate, self._chat, dimension=dimension, key=key, clock=clock)
         self._config = uvicorn.Config(app.asgi, http=_Connection, lifespan="off", log_config=None, ws="none")
@@ -99,11 +99,11 @@ class FakeProviderServer:
         """What came in, oldest first; the last 1,000."""
         return list(self._script.seen)
 
-    def script(self, *faults: Fault) -> None:
+    def script(self, *faults: HttpFault) -> None:
         """From now on these happen, the first that fits; requests are counted from 1 again."""
         self._script.set(faults)
 
-    def answer(self, *answers: Answer) -> None:
+    def answer(self, *answers: FakeAnswer) -> None:
         """From now on chats are answered with these, the first that fits, else with an echo."""
         self._script.set_answers(answers)
 

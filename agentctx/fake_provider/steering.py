@@ -12,10 +12,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from agentctx.fake_provider.answers import Answer
+from agentctx.fake_provider.answers import FakeAnswer
 from agentctx.fake_provider.chat import Chat
-from agentctx.fake_provider.faults import Fault, first_problem
-from agentctx.fake_provider.gate import Gate
+from agentctx.fake_provider.faults import HttpFault, first_problem
+from agentctx.fake_provider.gate import ReplyGate
 from agentctx.fake_provider.script import Script, Seen
 
 ELSEWHERE = "/__elsewhere"
@@ -26,7 +26,7 @@ _KEY_IN_QUERY = re.compile(r"(?<![^&])key=[^&]*")
 
 
 def steering_routes(
-    script: Script, gate: Gate, chat: Chat, as_seen: Callable[[str, Request, bytes], Seen]
+    script: Script, gate: ReplyGate, chat: Chat, as_seen: Callable[[str, Request, bytes], Seen]
 ) -> list[Route]:
     """`as_seen` makes the record of a request that came for a provider."""
     steering = _Steering(script, gate, chat, as_seen)
@@ -54,7 +54,7 @@ def without_keys(seen: Seen) -> dict[str, Any]:
 
 class _Steering:
     def __init__(
-        self, script: Script, gate: Gate, chat: Chat, as_seen: Callable[[str, Request, bytes], Seen]
+        self, script: Script, gate: ReplyGate, chat: Chat, as_seen: Callable[[str, Request, bytes], Seen]
     ) -> None:
         self._script = script
         self._gate = gate
@@ -98,8 +98,8 @@ class _Steering:
 class _ScriptBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    faults: list[Fault] | None = None
-    answers: list[Answer] | None = None
+    faults: list[HttpFault] | None = None
+    answers: list[FakeAnswer] | None = None
 
 
 async def _waited(request: Request, until: Callable[[int], Any]) -> Response:

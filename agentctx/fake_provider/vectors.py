@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.errors import ProviderFailed
-from agentctx.fake_provider.asked import EmbedAsked, Refusal, Refused
+from agentctx.fake_provider.asked import EmbedAsked, FakeRefusal, Refused
 from agentctx.fake_provider.rows import Row
 
 
@@ -54,11 +54,11 @@ async def embed(asked: EmbedAsked, dimension: int | None = None) -> list[Row]:
     possible = lengths(asked.model, dimension)
     wanted = possible.default if asked.dimension is None else asked.dimension
     if not 1 <= wanted <= possible.largest:
-        raise Refused(Refusal(400, f"dimensions must be from 1 to {possible.largest}, not {wanted}"))
+        raise Refused(FakeRefusal(400, f"dimensions must be from 1 to {possible.largest}, not {wanted}"))
     try:
         vectors = await _vectors(asked, wanted if asked.unit_length else possible.largest)
     except ProviderFailed as failed:
-        raise Refused(Refusal(400, failed.message)) from failed
+        raise Refused(FakeRefusal(400, failed.message)) from failed
     return [Row(index, row[:wanted]) for index, row in enumerate(vectors)]
 
 

@@ -11,12 +11,12 @@ from threading import Event
 from typing import Protocol, TypeAlias
 
 from agentctx.errors import AgentctxError, NotFound, StorageFailed, Unavailable
-from agentctx.ingest.extract import NotIngestible, Refusal, extract
+from agentctx.ingest.extract import ExtractRefusal, NotIngestible, extract
 from agentctx.ingest.known import Labels
 from agentctx.ingest.names import key_of
 from agentctx.ingest.parts import Part, split
-from agentctx.ingest.plan import GONE, Candidate, Verdict, labels_for, missing_file, verdict_on
-from agentctx.ingest.progress import Progress
+from agentctx.ingest.plan import GONE, FileCandidate, FileVerdict, labels_for, missing_file, verdict_on
+from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.read import Contents, read
 from agentctx.ingest.report import Report
 from agentctx.ingest.walk import problem_of
@@ -24,11 +24,11 @@ from agentctx.wire import FileRecord, ForgetReply, PlaceUnit, SaveRequest, SaveR
 
 Outcome: TypeAlias = SaveResult | AgentctxError
 
-_PASSING = frozenset({Refusal.NEEDS_EXTRA, Refusal.TOO_SLOW})
+_PASSING = frozenset({ExtractRefusal.NEEDS_EXTRA, ExtractRefusal.TOO_SLOW})
 """These say nothing about the text, so what is known of it stays."""
 
 
-class Memory(Protocol):
+class DeliveryClient(Protocol):
     """The part of `Client` that is needed here."""
 
     def save_all(self, requests: Iterable[SaveRequest]) -> Iterator[Outcome]: ...
@@ -47,7 +47,7 @@ class Rehearsal:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class IngestTarget:
     """Where the entries go and what they are labelled with."""
 
     collection: str
@@ -59,8 +59,8 @@ class Target:
 class _Work:
     """One file on its way. It is done when every part has its outcome."""
 
-    candidate: Candidate
-    verdict: Verdict
+    candidate: FileCandidate
+    verdict: FileVerdict
     size: int
     parts: int
     settled: int = 0
@@ -73,10 +73,10 @@ class Delivery:
 
     def __init__(
         self,
-        memory: Memory,
-        target: Target,
+        memory: DeliveryClient,
+        target: IngestTarget,
         report: Report,
-        progress: Progress,
+        progress: IngestProgress,
         *,
         stop: Event,
         max_bytes: int,
@@ -90,7 +90,7 @@ class Delivery:
         self._owed: deque[_Work] = deque()
         """The file of each part that was sent, until its outcome is there."""
 
-    def run(self, candidates: Iterable[Candidate]) -> None:
+    def run(self, candidates: Iterable[FileCandidate]) -> None:
         """Save the files, one after the other, batch by batch.
 
         Raises:
@@ -100,7 +100,7 @@ class Delivery:
         for outcome in self._memory.save_all(self._requests(candidates)):
             self._settle(self._owed.popleft(), outcome)
 
-    def _requests(self, candidates: Iterable[Candidate]) -> Iterator[SaveRequest]:
+    def _requests(self, candidates: Iterable[FileCandidate]) -> Iterator[SaveRequest]:
         for candidate in candidates:
             if self._stop.is_set():
                 self._report.interrupted = True
@@ -116,7 +116,7 @@ class Delivery:
                 self._report.fail(candidate.found.path, problem_of(error))
                 self._progress.done(candidate.found.size)
 
-    def _requests_of(self, candidate: Candidate) -> Iterator[SaveRequest]:
+    def _requests_of(self, candidate: FileCandidate) -> Iterator[SaveRequest]:
         contents = read(candidate.found, self._max_bytes)
         extracted = extract(PurePath(candidate.found.path), contents.data)
         parts = split(extracted.text, extracted.unit, extracted.places)
@@ -129,7 +129,7 @@ class Delivery:
 
     def _request(
         self,
-        candidate: Candidate,
+        candidate: FileCandidate,
         contents: Contents,
         part: Part,
         number: int,
@@ -189,13 +189,13 @@ class Delivery:
                 with suppress(NotFound):
                     self._memory.forget(held.id)
 
-    def _refuse(self, candidate: Candidate, refusal: NotIngestible) -> None:
+    def _refuse(self, candidate: FileCandidate, refusal: NotIngestible) -> None:
         self._report.skip(candidate.found.path, refusal.message, refusal.hint)
         if candidate.known and refusal.refusal not in _PASSING:
             self._report.missing.append(missing_file(candidate.known, refusal.message))
         self._progress.done(candidate.found.size)
 
-    def _vanish(self, candidate: Candidate) -> None:
+    def _vanish(self, candidate: FileCandidate) -> None:
         if candidate.known:
             self._report.missing.append(missing_file(candidate.known, GONE))
         self._progress.done(candidate.found.size)

@@ -6,7 +6,7 @@ from threading import Event
 from typing import Protocol
 
 from agentctx.errors import AccessDenied
-from agentctx.ingest.progress import Progress
+from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
 from agentctx.wire import QueueReply, StatusReply
 
@@ -25,7 +25,7 @@ class Queues(Protocol):
 
 
 def wait_until_embedded(
-    client: Queues, report: Report, progress: Progress, stop: Event, *, look_s: float = LOOK_S
+    client: Queues, report: Report, progress: IngestProgress, stop: Event, *, look_s: float = LOOK_S
 ) -> None:
     """Wait for all that the daemon owes, whoever saved it; the figures are in `report`.
 

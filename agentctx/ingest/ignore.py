@@ -31,7 +31,7 @@ _SPECIAL = re.compile(r"[*?\[\\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class IgnoreRule:
     """One line of an ignore file."""
 
     pattern: re.Pattern[str] | str
@@ -57,7 +57,7 @@ class Layer:
     """The rules of one file, and the folder they are relative to."""
 
     folder: str
-    rules: tuple[Rule, ...]
+    rules: tuple[IgnoreRule, ...]
     size: int
     """Of the file, in bytes."""
     is_of_git: bool
@@ -116,7 +116,7 @@ def rules_above(folder: str) -> IgnoreRules:
     return rules
 
 
-def parse_rules(text: str) -> tuple[Rule, ...]:
+def parse_rules(text: str) -> tuple[IgnoreRule, ...]:
     """The rules of an ignore file, its bytes read as Latin-1. Lines that git would skip mean nothing."""
     lines = text.removeprefix(_BYTE_ORDER_MARK).split("\n")
     return tuple(rule for line in lines if (rule := _rule(line.removesuffix("\r"))) is not None)
@@ -133,7 +133,7 @@ def exclude_file(repository: str) -> str:
     return f"{git}/{EXCLUDE_FILE}"
 
 
-def _rule(line: str) -> Rule | None:
+def _rule(line: str) -> IgnoreRule | None:
     if line.startswith("#"):
         return None
     text = _trimmed(line.partition("\0")[0])
@@ -142,7 +142,7 @@ def _rule(line: str) -> Rule | None:
     by_name = "/" not in inner
     path = inner if by_name else inner.removeprefix("/")
     pattern = globs.translate(path) if _SPECIAL.search(path) else path
-    return Rule(pattern, text == glob, glob != inner, by_name) if pattern else None
+    return IgnoreRule(pattern, text == glob, glob != inner, by_name) if pattern else None
 
 
 def _trimmed(line: str) -> str:

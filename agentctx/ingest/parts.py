@@ -24,7 +24,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PartLimits:
     """The most a part may hold. A part has at least one character, whatever `bytes` says."""
 
     characters: int = PART_CHARS
@@ -33,7 +33,7 @@ class Limits:
 
 
 def split(
-    text: str, unit: PlaceUnit, places: Sequence[Sequence[int]], limits: Limits = Limits()
+    text: str, unit: PlaceUnit, places: Sequence[Sequence[int]], limits: PartLimits = PartLimits()
 ) -> list[Part]:
     """The text cut after line breaks; a line longer than a part is cut inside.
 
@@ -50,7 +50,7 @@ def split(
     return parts
 
 
-def _borders(text: str, offsets: Sequence[int], limits: Limits) -> Iterator[tuple[int, int]]:
+def _borders(text: str, offsets: Sequence[int], limits: PartLimits) -> Iterator[tuple[int, int]]:
     start = 0
     while start < len(text):
         end = _end_of_part(text, offsets, start, limits)
@@ -58,7 +58,7 @@ def _borders(text: str, offsets: Sequence[int], limits: Limits) -> Iterator[tupl
         start = end
 
 
-def _end_of_part(text: str, offsets: Sequence[int], start: int, limits: Limits) -> int:
+def _end_of_part(text: str, offsets: Sequence[int], start: int, limits: PartLimits) -> int:
     longest = min(len(text), start + limits.characters)
     after_last_place = bisect_right(offsets, start) + limits.places - 1
     if after_last_place < len(offsets):

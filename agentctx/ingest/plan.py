@@ -13,7 +13,7 @@ from agentctx.ingest.walk import TOO_LONG, Found, LeftOut, Seen, Unreadable
 GONE = "gone"
 
 
-class Verdict(StrEnum):
+class FileVerdict(StrEnum):
     """What a file's bytes say against its entries."""
 
     NEW = "new"
@@ -23,7 +23,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class FileCandidate:
     """A file that has to be read, and what is known of it."""
 
     found: Found
@@ -41,26 +41,26 @@ class Missing:
 
 
 @dataclass(slots=True)
-class Plan:
+class IngestPlan:
     """One pass. Nothing has been read or sent yet."""
 
-    candidates: list[Candidate] = field(default_factory=list)
+    candidates: list[FileCandidate] = field(default_factory=list)
     unchanged: int = 0
     left_out: list[LeftOut] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
 
 
-def make_plan(seen: Iterable[Seen], known: Mapping[str, KnownFile], labels: Labels) -> Plan:
+def make_plan(seen: Iterable[Seen], known: Mapping[str, KnownFile], labels: Labels) -> IngestPlan:
     """Sort what was seen. Known files that could not be looked at are neither unchanged nor missing."""
-    plan = Plan()
+    plan = IngestPlan()
     found, left_out, unreadable = _by_kind(seen)
     for source, file in found.items():
         entries = known.get(source)
         if entries and _is_unchanged(file, entries, labels):
             plan.unchanged += 1
         else:
-            plan.candidates.append(Candidate(file, source, entries))
+            plan.candidates.append(FileCandidate(file, source, entries))
     # Two arguments may overlap: what one of them takes is not left out.
     plan.left_out = [each for source, each in left_out.items() if source not in found]
     plan.unreadable = list(unreadable.values())
@@ -89,11 +89,11 @@ def _by_kind(seen: Iterable[Seen]) -> tuple[dict[str, Found], dict[str, LeftOut]
     return found, left_out, unreadable
 
 
-def verdict_on(digest: str, known: KnownFile | None) -> Verdict:
+def verdict_on(digest: str, known: KnownFile | None) -> FileVerdict:
     """What to do with a file that had to be read."""
     if known is None:
-        return Verdict.NEW
-    return Verdict.TOUCHED if known.is_whole and known.first.digest == digest else Verdict.CHANGED
+        return FileVerdict.NEW
+    return FileVerdict.TOUCHED if known.is_whole and known.first.digest == digest else FileVerdict.CHANGED
 
 
 def labels_for(wanted: Labels, known: KnownFile | None) -> Labels:

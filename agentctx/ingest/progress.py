@@ -18,7 +18,7 @@ Clock = Callable[[], float]
 """Seconds on a clock that never goes back."""
 
 
-class Progress(Protocol):
+class IngestProgress(Protocol):
     """What a run tells while it works. `begin` may come several times, once for each stage."""
 
     def looking(self, stage: str, count: int) -> None:
@@ -149,7 +149,7 @@ class Bar:
             self._bar.update(self._task, **fields)
 
 
-def choose_progress(stream: TextIO, *, quiet: bool) -> Progress:
+def choose_progress(stream: TextIO, *, quiet: bool) -> IngestProgress:
     """What fits the stream."""
     if quiet:
         return Silence()

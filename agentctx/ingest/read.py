@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import PurePath
 
-from agentctx.ingest.extract import NotIngestible, Refusal, surely_binary
+from agentctx.ingest.extract import ExtractRefusal, NotIngestible, surely_binary
 from agentctx.ingest.walk import Found
 
 HEAD_BYTES = 8_192
@@ -36,11 +36,11 @@ def read(found: Found, max_bytes: int) -> Contents:
     with open(os.open(found.path, flags), "rb") as stream:  # noqa: PTH123 - a descriptor
         status = os.fstat(stream.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise NotIngestible(Refusal.UNSUPPORTED, "no regular file")
+            raise NotIngestible(ExtractRefusal.UNSUPPORTED, "no regular file")
         data = stream.read(HEAD_BYTES)
         if surely_binary(PurePath(found.path), data):
-            raise NotIngestible(Refusal.BINARY, "binary")
+            raise NotIngestible(ExtractRefusal.BINARY, "binary")
         data += stream.read(max_bytes + 1 - len(data))
     if len(data) > max_bytes:
-        raise NotIngestible(Refusal.TOO_LARGE, f"larger than {max_bytes:,} bytes")
+        raise NotIngestible(ExtractRefusal.TOO_LARGE, f"larger than {max_bytes:,} bytes")
     return Contents(data, sha256(data).hexdigest(), len(data), status.st_mtime_ns)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from agentctx.ingest.names import spell
-from agentctx.ingest.plan import Missing, Verdict
+from agentctx.ingest.plan import FileVerdict, Missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedFile:
     """A file that should have been taken and could not be."""
 
     path: str
@@ -52,13 +52,15 @@ class Report:
     roots: list[str] = field(default_factory=list)
     dry_run: bool = False
     interrupted: bool = False
-    saved: dict[Verdict, list[str]] = field(default_factory=lambda: {verdict: [] for verdict in Verdict})
+    saved: dict[FileVerdict, list[str]] = field(
+        default_factory=lambda: {verdict: [] for verdict in FileVerdict}
+    )
     unchanged: int = 0
     missing: list[Missing] = field(default_factory=list)
     """Known files whose entries are still there and should go."""
     removed: list[Missing] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
-    failed: list[Failed] = field(default_factory=list)
+    failed: list[FailedFile] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
     entries: int = 0
     bytes: int = 0
@@ -82,7 +84,7 @@ class Report:
         self.skipped.append(Skipped(spell(path), reason, hint))
 
     def fail(self, path: str, problem: str, hint: str = "") -> None:
-        self.failed.append(Failed(spell(path), problem, hint))
+        self.failed.append(FailedFile(spell(path), problem, hint))
 
     def remark(self, source: str, remark: str) -> None:
         self.remarks.append(Remark(source, remark))

@@ -11,20 +11,20 @@ from typing import Protocol, Unpack
 
 from agentctx.client.options import ListOptions
 from agentctx.errors import InvalidInput, NotFound
-from agentctx.ingest.delivery import Delivery, Outcome, Rehearsal, Target
+from agentctx.ingest.delivery import Delivery, IngestTarget, Outcome, Rehearsal
 from agentctx.ingest.known import Place, list_known
 from agentctx.ingest.names import is_within, spell
-from agentctx.ingest.plan import Missing, Plan, make_plan
-from agentctx.ingest.progress import Progress
+from agentctx.ingest.plan import IngestPlan, Missing, make_plan
+from agentctx.ingest.progress import IngestProgress
 from agentctx.ingest.report import Report
-from agentctx.ingest.walk import Seen, Selection, Unreadable, folder_identity, walk
+from agentctx.ingest.walk import Seen, Unreadable, WalkSelection, folder_identity, walk
 from agentctx.wire import COLLECTIONS, EntryView, ForgetReply, SaveRequest
 
 FILE_COLLECTION = "knowledge"
 """The only collection of those built in that takes files."""
 
 
-class Memory(Protocol):
+class IngestClient(Protocol):
     """The part of `Client` that a pass needs."""
 
     def iterate(self, **options: Unpack[ListOptions]) -> Iterator[EntryView]: ...
@@ -42,8 +42,8 @@ class Task:
     """
 
     roots: tuple[str, ...]
-    selection: Selection
-    target: Target
+    selection: WalkSelection
+    target: IngestTarget
     dry_run: bool = False
     identities: tuple[tuple[int, int] | None, ...] = field(init=False)
     """Of each root, as `folder_identity` gives them."""
@@ -86,10 +86,10 @@ def check(task: Task) -> None:
 
 
 def run_pass(
-    memory: Memory,
+    memory: IngestClient,
     task: Task,
     report: Report,
-    progress: Progress,
+    progress: IngestProgress,
     stop: Event,
     *,
     scopes: Sequence[str] | None = None,
@@ -130,7 +130,7 @@ def run_pass(
         raise
 
 
-def remove(memory: Memory, report: Report, stop: Event) -> None:
+def remove(memory: IngestClient, report: Report, stop: Event) -> None:
     """Forget the entries of the missing files, and move them to `report.removed`."""
     while report.missing and not stop.is_set():
         missing = report.missing[0]
@@ -142,8 +142,8 @@ def remove(memory: Memory, report: Report, stop: Event) -> None:
 
 
 def _look(
-    memory: Memory, task: Task, progress: Progress, stop: Event, scopes: Sequence[str] | None
-) -> Plan | None:
+    memory: IngestClient, task: Task, progress: IngestProgress, stop: Event, scopes: Sequence[str] | None
+) -> IngestPlan | None:
     """The plan; None when it was interrupted: half a walk must not make files missing."""
     places = task.roots if scopes is None else scopes
     known = list_known(
@@ -185,7 +185,9 @@ def _is_there(path: str) -> bool:
     return True
 
 
-def _deliver(memory: Memory, task: Task, plan: Plan, report: Report, progress: Progress, stop: Event) -> None:
+def _deliver(
+    memory: IngestClient, task: Task, plan: IngestPlan, report: Report, progress: IngestProgress, stop: Event
+) -> None:
     if not plan.candidates:
         return
     delivery = Delivery(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from agentctx.errors import TooLarge
-from agentctx.ingest.ignore import IgnoreRules, Rule, parse_rules, rules_above
+from agentctx.ingest.ignore import IgnoreRule, IgnoreRules, parse_rules, rules_above
 from agentctx.ingest.names import MAX_SOURCE_CHARS, is_within
 
 VERSION_CONTROL = frozenset({".git", ".hg", ".svn", ".bzr", ".jj", ".pijul", "_darcs", "CVS"})
@@ -51,7 +51,7 @@ Seen: TypeAlias = Found | LeftOut | Unreadable
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class WalkSelection:
     """Which files of a folder are wanted. Globs are written as in `.gitignore`, relative to the argument."""
 
     hidden: bool = False
@@ -76,14 +76,14 @@ class _Walk:
     """One argument's walk: what stays the same on the way."""
 
     root: str
-    selection: Selection
+    selection: WalkSelection
     scopes: Collection[str]
-    include: tuple[Rule, ...]
-    exclude: tuple[Rule, ...]
+    include: tuple[IgnoreRule, ...]
+    exclude: tuple[IgnoreRule, ...]
     pending: list[_Folder] = field(default_factory=list)
 
 
-def walk(root: str, selection: Selection, scopes: Collection[str] | None = None) -> Iterator[Seen]:
+def walk(root: str, selection: WalkSelection, scopes: Collection[str] | None = None) -> Iterator[Seen]:
     """Everything at and below `root`, in the order of names, each folder after its files.
 
     `root` is taken though it be hidden, ignored or a link. With `scopes`, paths at or below `root`, only
@@ -116,7 +116,7 @@ def walk(root: str, selection: Selection, scopes: Collection[str] | None = None)
         yield _named_file(task, status)
 
 
-def _globs(given: Sequence[str]) -> tuple[Rule, ...]:
+def _globs(given: Sequence[str]) -> tuple[IgnoreRule, ...]:
     return parse_rules(os.fsencode("\n".join(given)).decode("latin-1"))
 
 
@@ -212,7 +212,7 @@ def _relative(task: _Walk, entry: os.DirEntry[str]) -> str:
     return entry.path[len(task.root.rstrip("/")) + 1 :]
 
 
-def _is_ruled(rules: Sequence[Rule], path: str, name: str, *, is_folder: bool) -> bool:
+def _is_ruled(rules: Sequence[IgnoreRule], path: str, name: str, *, is_folder: bool) -> bool:
     """Whether the last glob about a path speaks for it."""
     for rule in reversed(rules):
         if rule.matches(path, name, is_folder=is_folder):
@@ -220,7 +220,7 @@ def _is_ruled(rules: Sequence[Rule], path: str, name: str, *, is_folder: bool) -
     return False
 
 
-def _file(path: str, status: os.stat_result, selection: Selection, *, is_named: bool = False) -> Seen:
+def _file(path: str, status: os.stat_result, selection: WalkSelection, *, is_named: bool = False) -> Seen:
     if not stat.S_ISREG(status.st_mode):
         return LeftOut(path, "no regular file")
     if status.st_size > selection.max_bytes:

@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 from agentctx.model_adapters.conversation import Conversation
 from agentctx.model_adapters.dialects.base import Dialect
 from agentctx.model_adapters.dialects.content import Body
-from agentctx.model_adapters.injection import Asked, Plan, asked_of, inject, plan
+from agentctx.model_adapters.injection import Asked, InjectionPlan, asked_of, inject, plan
 from agentctx.wire.names import InjectionPosition
 
 B_co = TypeVar("B_co", covariant=True)
@@ -36,7 +36,7 @@ class ParsedCall:
 
     def __init__(self, dialect: Dialect, body: Body) -> None:
         self._dialect = dialect
-        self._plan: Plan | None = None
+        self._plan: InjectionPlan | None = None
         self.body = body
 
     async def read(self) -> Asked:

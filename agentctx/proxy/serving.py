@@ -40,7 +40,7 @@ _MOST_PEERS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceContextSource:
+class PeerContextSource:
     """What the daemon answers this peer. Of a long conversation it is given the latest texts."""
 
     service: Service
@@ -82,7 +82,7 @@ class Injectors:
         """For one call of this peer."""
         most_present = min(MOST_PRESENT_BYTES, self._settings.limits.max_present_chars)
         return Injector(
-            ServiceContextSource(self._service, peer, most_present),
+            PeerContextSource(self._service, peer, most_present),
             position=self._settings.proxy.position,
             deadline_s=self._settings.injection.deadline_ms / 1_000,
             conversations=self._memory(peer.uid),

@@ -26,7 +26,7 @@ def normalised(text: str) -> str:
     return " ".join(text.split())
 
 
-class Conversation:
+class ConversationTexts:
     """The texts that a conversation holds already, to look passages up in.
 
     A text that holds context blocks of earlier calls counts with the passages as they were before they were

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from agentctx.rag.floor import LEAST_COVERAGE, LEAST_WORDS, Floor
 from agentctx.rag.trace import Considered
 from agentctx.rag.word_match import WordMatch
-from agentctx.storage.records import Entry, Filter, VectorHit, WordHit
+from agentctx.storage.records import Entry, Filter, NearestChunk, WordHit
 from agentctx.wire import Fate, Quarantine, Verdict
 
 
@@ -21,7 +21,7 @@ class Explanation(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class Ranks:
     """Where an entry's best passages stand among all, by words and by distance, from 1.
 
     None: no word matches; no distance, or farther than the `looked_at` nearest. `degraded` says why meaning
@@ -35,10 +35,10 @@ class Places:
 
 
 def places(
-    entry: str, words: Sequence[WordHit], near: Sequence[VectorHit], looked_at: int, degraded: str | None
-) -> Places:
+    entry: str, words: Sequence[WordHit], near: Sequence[NearestChunk], looked_at: int, degraded: str | None
+) -> Ranks:
     """The places of an entry in both searches."""
-    return Places(
+    return Ranks(
         word=next((at for at, hit in enumerate(words, start=1) if hit.entry == entry), None),
         distance=next((at for at, hit in enumerate(near, start=1) if hit.entry == entry), None),
         looked_at=looked_at,
@@ -98,7 +98,7 @@ def best_of(considered: Sequence[Considered]) -> Considered | None:
     return min(considered, key=lambda each: _ORDER.index(each.fate), default=None)
 
 
-def unfound(entry: Entry, where: Places) -> Explanation:
+def unfound(entry: Entry, where: Ranks) -> Explanation:
     """Why none of an entry's passages was a candidate."""
     if where.word is None and entry.pending:
         return Explanation("no_vector", "it is not embedded yet, and it has none of the question's words")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from agentctx.storage.records import VectorHit, WordHit
+from agentctx.storage.records import NearestChunk, WordHit
 
 DENSE_WEIGHT = 0.5
 
@@ -26,7 +26,7 @@ class Candidate(NamedTuple):
 
 
 def merge(
-    word_hits: Sequence[WordHit], vector_hits: Sequence[VectorHit], distances: Mapping[int, float]
+    word_hits: Sequence[WordHit], vector_hits: Sequence[NearestChunk], distances: Mapping[int, float]
 ) -> list[Candidate]:
     """The union of both searches, one candidate a chunk, not yet scored.
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agentctx.rag.caps import Caps, within_caps
-from agentctx.rag.duplicates import Conversation, without_duplicates
+from agentctx.rag.duplicates import ConversationTexts, without_duplicates
 from agentctx.rag.floor import Floor
 from agentctx.rag.fuse import Candidate
 from agentctx.rag.select import shared_out, within_floor
@@ -31,7 +31,7 @@ class InjectionRules:
 
     floor: Floor | None = None
     max_distance: float = 0.0
-    conversation: Conversation = field(default_factory=Conversation)
+    conversation: ConversationTexts = field(default_factory=ConversationTexts)
     caps: Caps = field(default_factory=Caps)
     with_flagged: bool = True
     """Whether text shaped like instructions may be in it: not where an LLM obeys what it reads."""

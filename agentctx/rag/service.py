@@ -15,8 +15,8 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import DeadlineExceeded, ProviderFailed, StorageCorrupt, StorageFailed
 from agentctx.rag.budget import estimate_tokens, fit
 from agentctx.rag.caps import Caps
-from agentctx.rag.duplicates import Conversation
-from agentctx.rag.explain import Places, places
+from agentctx.rag.duplicates import ConversationTexts
+from agentctx.rag.explain import Ranks, places
 from agentctx.rag.floor import Floor
 from agentctx.rag.fuse import Candidate, fuse, merge, order_by_distance
 from agentctx.rag.injection import SPARE as SPARE_OF_INJECTION
@@ -28,7 +28,7 @@ from agentctx.rag.select import distinct_texts, select
 from agentctx.rag.trace import Considered, Trace
 from agentctx.rerankers.base import Reranker
 from agentctx.storage.base import Storage
-from agentctx.storage.records import ResolvedChunk, VectorHit, WordHit
+from agentctx.storage.records import NearestChunk, ResolvedChunk, WordHit
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.telemetry.labels import degradation
 from agentctx.times import format_date
@@ -69,7 +69,7 @@ class Serving:
 class _Meaning:
     """What the vectors say: the nearest chunks, and the exact distances of those the words found."""
 
-    hits: Sequence[VectorHit] = ()
+    hits: Sequence[NearestChunk] = ()
     exact: Mapping[int, float] = field(default_factory=dict)
 
 
@@ -163,7 +163,7 @@ class RAGService:
             self._secret = await self._storage.secret()
         return self._secret
 
-    async def places(self, question: Question, entry: str) -> Places:
+    async def places(self, question: Question, entry: str) -> Ranks:
         """Where an entry stands among all that a question finds."""
         question = allowed(replace(question, limit=-(-LOOKED_AT // POOL_PER_RESULT)))
         words = asyncio.ensure_future(self._words(question))
@@ -184,7 +184,7 @@ class RAGService:
         rules = InjectionRules(
             floor=self.floor if question.position else None,
             max_distance=question.max_distance,
-            conversation=Conversation(question.present),
+            conversation=ConversationTexts(question.present),
             caps=replace(self._caps, asker=question.asker, strict=question.position == "system"),
             with_flagged=question.position != "system",
         )
@@ -258,7 +258,7 @@ class RAGService:
         )
         return _Meaning(hits, exact)
 
-    async def _vectors_near(self, space: int, query: Vectors, question: Question) -> list[VectorHit]:
+    async def _vectors_near(self, space: int, query: Vectors, question: Question) -> list[NearestChunk]:
         with self._telemetry.stage("vectors"):
             return await self._storage.search_vectors(space, query, question.wanted, self._pool(question))
 

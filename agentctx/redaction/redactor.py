@@ -7,21 +7,21 @@ from typing import Final
 
 from agentctx.config.schema import RedactionSettings
 from agentctx.redaction.redact import Redacted, redact
-from agentctx.redaction.rules import Rules, load_rules
+from agentctx.redaction.rules import SecretRules, load_rules
 
 
 @dataclass(frozen=True, slots=True)
 class Redactor:
     """Cuts secrets out of one text. With `refuses`, what is to be saved must have none."""
 
-    rules: Rules
+    rules: SecretRules
     refuses: bool = False
 
     def __call__(self, text: str) -> Redacted:
         return redact(text, self.rules)
 
 
-no_redaction: Final = Redactor(Rules(()))
+no_redaction: Final = Redactor(SecretRules(()))
 """Keeps every text as it is."""
 
 

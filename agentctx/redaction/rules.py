@@ -26,7 +26,7 @@ _NO_WORD_GOES_ON: Final = r"(?![A-Za-z0-9])"
 _RARE: Final = "_~=/:-0123456789."
 
 
-class Span(NamedTuple):
+class SecretSpan(NamedTuple):
     """Where a text holds a secret: `[start, end)` in code points."""
 
     start: int
@@ -48,7 +48,7 @@ class RuleFields(BaseModel):
 
 
 @dataclass(frozen=True)
-class Rule:
+class SecretRule:
     """One kind of secret. Its regex is compiled when it is needed first: most never are."""
 
     id: str
@@ -65,7 +65,7 @@ class Rule:
     def _groups(self) -> tuple[str, ...]:
         return tuple(name for name in self.pattern.groupindex if name.startswith("secret"))
 
-    def spans(self, text: str) -> Iterator[Span]:
+    def spans(self, text: str) -> Iterator[SecretSpan]:
         """Where the text holds such secrets, in order; they do not overlap."""
         at = 0
         while match := self.pattern.search(text, at):
@@ -78,9 +78,9 @@ class Rule:
             if span.start < span.end and self._is_one(text[span.start : span.end]):
                 yield span
 
-    def _secret(self, match: re.Match[str]) -> Span:
+    def _secret(self, match: re.Match[str]) -> SecretSpan:
         taking_part = (name for name in self._groups if match[name] is not None)
-        return Span(*match.span(next(taking_part, 0)))
+        return SecretSpan(*match.span(next(taking_part, 0)))
 
     def _is_one(self, secret: str) -> bool:
         least = self.fields.min_entropy
@@ -89,10 +89,10 @@ class Rule:
         return all(CHECKS[name](secret) for name in self.fields.checks)
 
 
-class Rules:
+class SecretRules:
     """Rules in their order, with the keywords that tell which of them a text needs."""
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
+    def __init__(self, rules: Iterable[SecretRule]) -> None:
         self._rules = tuple(rules)
         self._always = frozenset(at for at, rule in enumerate(self._rules) if not rule.fields.keywords)
         self._keywords: dict[str, list[tuple[str, int]]] = {}
@@ -105,13 +105,13 @@ class Rules:
     def ids(self) -> tuple[str, ...]:
         return tuple(rule.id for rule in self._rules)
 
-    def __iter__(self) -> Iterator[Rule]:
+    def __iter__(self) -> Iterator[SecretRule]:
         return iter(self._rules)
 
     def __len__(self) -> int:
         return len(self._rules)
 
-    def wanted(self, text: str) -> list[Rule]:
+    def wanted(self, text: str) -> list[SecretRule]:
         """The rules that the text has a keyword of, in their order."""
         lowered = text.lower()
         found = set(self._always)
@@ -126,7 +126,7 @@ def _telltale(keyword: str) -> str:
     return next((character for character in _RARE if character in keyword), "")
 
 
-def load_rules(own: Path | None = None, *, disabled: Collection[str] = ()) -> Rules:
+def load_rules(own: Path | None = None, *, disabled: Collection[str] = ()) -> SecretRules:
     """Our rules and an operator's own, without the disabled.
 
     A rule of one's own stands before ours, and replaces that of the same id.
@@ -141,10 +141,10 @@ def load_rules(own: Path | None = None, *, disabled: Collection[str] = ()) -> Ru
             f"redaction.disabled names {unknown[0]!r}, and there is no such rule",
             hint="agentctx/redaction/rules.toml and redaction.rules_file have the rules.",
         )
-    return Rules(rule for name, rule in rules.items() if name not in disabled)
+    return SecretRules(rule for name, rule in rules.items() if name not in disabled)
 
 
-def _read(file: Path, *, is_ours: bool = True) -> dict[str, Rule]:
+def _read(file: Path, *, is_ours: bool = True) -> dict[str, SecretRule]:
     try:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -156,23 +156,23 @@ def _read(file: Path, *, is_ours: bool = True) -> dict[str, Rule]:
     return {name: check(file, name, table) for name, table in tables.items()}
 
 
-def _rule(file: Path, name: str, table: Any) -> Rule:
+def _rule(file: Path, name: str, table: Any) -> SecretRule:
     try:
-        return Rule(name, RuleFields.model_validate(table))
+        return SecretRule(name, RuleFields.model_validate(table))
     except ValidationError as error:
         problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place = ".".join(map(str, (name, *problem["loc"])))
         raise _unusable(file, f"{place}: {problem['msg'].lower()}") from None
 
 
-def _checked_rule(file: Path, name: str, table: Mapping[str, Any]) -> Rule:
+def _checked_rule(file: Path, name: str, table: Mapping[str, Any]) -> SecretRule:
     rule = _rule(file, name, table)
     if problem := fault(rule):
         raise _unusable(file, f"{name}: {problem}")
     return rule
 
 
-def fault(rule: Rule) -> str | None:
+def fault(rule: SecretRule) -> str | None:
     """Why a rule cannot be used; None when it can."""
     if not _ID.fullmatch(rule.id):
         return "an id is made of a-z, 0-9 and -, at most 63 of them"

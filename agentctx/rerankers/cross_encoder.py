@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from agentctx.chunking.base import PositionAwareChunk
-from agentctx.embedding_providers.embedded.lane import Lane, Stopped
+from agentctx.embedding_providers.embedded.lane import ModelLane, Stopped
 from agentctx.embedding_providers.embedded.model import input_types
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
 from agentctx.onnx_runtime import onnxruntime
@@ -43,7 +43,7 @@ class CrossEncoderReranker:
         self._files = find_model(model_path)
         self._threads = threads
         self._window = window
-        self._lane = Lane("rerank")
+        self._lane = ModelLane("rerank")
         self._model: PairModel | None = None
         self._closed = False
 

@@ -24,7 +24,7 @@ class Window(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rule:
+class ScreeningRule:
     """One flag. Its regex is compiled when it is needed first."""
 
     flag: str
@@ -59,10 +59,10 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Rules:
+class ScreeningRules:
     """Rules in the order of the file."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[ScreeningRule, ...] = ()
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -74,12 +74,12 @@ class Rules:
 
 
 @cache
-def load_rules() -> Rules:
+def load_rules() -> ScreeningRules:
     """Those of `rules.toml`; tests hold the file to its form."""
     tables = tomllib.loads(RULES_FILE.read_text(encoding="utf-8"))
-    return Rules(
+    return ScreeningRules(
         tuple(
-            Rule(
+            ScreeningRule(
                 flag=flag,
                 description=table["description"],
                 keywords=tuple(table["keywords"]),

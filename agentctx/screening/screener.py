@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentctx.config.schema import ScreeningSettings
-from agentctx.screening.rules import Rules, load_rules
+from agentctx.screening.rules import ScreeningRules, load_rules
 from agentctx.screening.visible import hidden_parts, hides_text, plain
 
 HIDDEN_TEXT: Final = "hidden-text"
@@ -19,18 +19,18 @@ ENCODED_TEXT: Final = "encoded-instructions"
 class Screener:
     """Flags one text. With `quarantines`, a flagged entry is in no answer until it is released."""
 
-    rules: Rules
+    rules: ScreeningRules
     quarantines: bool = False
 
     def __call__(self, text: str) -> tuple[str, ...]:
         return screen(text, self.rules)
 
 
-no_screening: Final = Screener(Rules())
+no_screening: Final = Screener(ScreeningRules())
 """Flags nothing."""
 
 
-def screen(text: str, rules: Rules) -> tuple[str, ...]:
+def screen(text: str, rules: ScreeningRules) -> tuple[str, ...]:
     """The flags of a text, each once. Pure."""
     if not rules.rules:
         return ()

@@ -17,7 +17,7 @@ from agentctx.server.audit import AuditHandlers
 from agentctx.server.doctor import DoctorHandlers
 from agentctx.server.entries import SAVE_RESPONSES, EntryHandlers
 from agentctx.server.errors import HANDLERS
-from agentctx.server.gate import Gate, declare_policies, version_telling
+from agentctx.server.gate import AccessGate, declare_policies, version_telling
 from agentctx.server.injections import InjectionHandlers
 from agentctx.server.metrics import MetricRoutes
 from agentctx.server.openapi import describe_fields
@@ -61,7 +61,7 @@ def create_app(
         middleware=[
             Middleware(RequestContext, telemetry, version_telling(access)),
             *([] if quota_gate is None else [Middleware(quota_gate)]),
-            Middleware(Gate, access),
+            Middleware(AccessGate, access),
         ],
         exception_handlers=HANDLERS,
         generate_unique_id_function=_operation_id,

@@ -27,7 +27,7 @@ class RouteWithoutPolicy(AgentctxError):
     """A route was added and nobody said who may use it."""
 
 
-class Gate:
+class AccessGate:
     """ASGI middleware below `RequestContext`. What a peer may do in a namespace is the guard's to say."""
 
     def __init__(self, app: ASGIApp, access: AccessControl) -> None:

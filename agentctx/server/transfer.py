@@ -11,7 +11,7 @@ from agentctx.errors import AgentctxError, TooLarge
 from agentctx.server.errors import error_reply
 from agentctx.server.peer import request_peer
 from agentctx.service.base import Service
-from agentctx.storage.transfer import Selection
+from agentctx.storage.transfer import ExportSelection
 from agentctx.times import parse_time, wall_clock
 from agentctx.wire import ExportReply, ImportRequest, SaveManyReply
 
@@ -42,7 +42,7 @@ class TransferHandlers:
         `history` adds their older versions, `vectors` the vectors of the active space, `since` leaves out
         what was not changed since. A page may be shorter than `limit`; only a null `next` is the end.
         """
-        selection = Selection(
+        selection = ExportSelection(
             namespaces=tuple(namespace or ()),
             collections=tuple(collection or ()),
             since=None if since is None else parse_time(since, now=wall_clock()),

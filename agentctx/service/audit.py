@@ -20,7 +20,7 @@ from agentctx.config.schema import AuditSettings, Settings
 from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.service.audit_notes import AuditNote
 from agentctx.service.base import Peer, Service
-from agentctx.service.calls import Call, Proceed, wrapped
+from agentctx.service.calls import OperationCall, Proceed, wrapped
 from agentctx.service.write_behind import WriteBehind
 from agentctx.storage.audit import AuditStorage, Event
 from agentctx.times import Clock
@@ -114,7 +114,7 @@ class AuditTrail(WriteBehind[Event]):
 def audited(service: Service, trail: AuditTrail) -> Service:
     """The service that has what each call did or gave away recorded."""
 
-    async def record(call: Call, proceed: Proceed, /) -> Any:
+    async def record(call: OperationCall, proceed: Proceed, /) -> Any:
         reply = await proceed(call)
         describe = call.operation.audit
         if describe is not None and (note := describe(call.arguments, reply)) is not None:

@@ -14,7 +14,7 @@ from pydantic import Field
 from agentctx.errors import AgentctxError
 from agentctx.storage.audit import AuditQuery
 from agentctx.storage.injections import Visible, everything
-from agentctx.storage.transfer import Selection
+from agentctx.storage.transfer import ExportSelection
 from agentctx.wire import (
     AuditPage,
     AuditVerdict,
@@ -154,7 +154,7 @@ class Service(Protocol):
         ...
 
     async def export(
-        self, selection: Selection, peer: Peer, *, cursor: str | None, limit: int
+        self, selection: ExportSelection, peer: Peer, *, cursor: str | None, limit: int
     ) -> ExportReply:
         """One page of live entries with what the selection asks for, oldest change first."""
         ...

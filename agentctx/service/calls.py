@@ -16,7 +16,7 @@ UNGUARDED: Final = ("metrics", "degraded", "not_ready")
 
 
 @dataclass(slots=True)
-class Call:
+class OperationCall:
     """One operation with its arguments by name; a wrapper may replace an argument."""
 
     operation: Operation
@@ -27,13 +27,13 @@ class Call:
         return cast("Peer", self.arguments["peer"])
 
 
-Proceed = Callable[[Call], Awaitable[Any]]
+Proceed = Callable[[OperationCall], Awaitable[Any]]
 
 
 class Wrapper(Protocol):
     """What happens around every call of an operation."""
 
-    async def __call__(self, call: Call, proceed: Proceed, /) -> Any: ...
+    async def __call__(self, call: OperationCall, proceed: Proceed, /) -> Any: ...
 
 
 def composed(parts: Iterable[object]) -> Service:
@@ -67,10 +67,10 @@ def _wrapped(operation: Operation, method: Callable[..., Any], wrapper: Wrapper)
     _, *parameters = inspect.signature(getattr(Service, operation.name)).parameters.values()
     signature = inspect.Signature(parameters)
 
-    async def proceed(call: Call) -> Any:
+    async def proceed(call: OperationCall) -> Any:
         return await method(**call.arguments)
 
     async def call_operation(*args: Any, **given: Any) -> Any:
-        return await wrapper(Call(operation, signature.bind(*args, **given).arguments), proceed)
+        return await wrapper(OperationCall(operation, signature.bind(*args, **given).arguments), proceed)
 
     return call_operation

@@ -6,7 +6,7 @@ from typing import Any
 
 from agentctx.access.turns import Turns
 from agentctx.service.base import Service
-from agentctx.service.calls import Call, Proceed, wrapped
+from agentctx.service.calls import OperationCall, Proceed, wrapped
 from agentctx.service.guard_rules import Grounds
 
 
@@ -20,7 +20,7 @@ class _Guard:
         self._grounds = grounds
         self._turns = Turns()
 
-    async def __call__(self, call: Call, proceed: Proceed, /) -> Any:
+    async def __call__(self, call: OperationCall, proceed: Proceed, /) -> Any:
         operation, peer = call.operation, call.peer
         refusal = await operation.rule(self._grounds, operation.policy.right, peer, call.arguments)
         if refusal is not None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from agentctx.storage.base import Storage
 from agentctx.storage.proofs import Canary
-from agentctx.storage.records import Filter, VectorHit
+from agentctx.storage.records import Filter, NearestChunk
 
 SAMPLE: Final = 20
 MOST_HITS: Final = 50
@@ -72,7 +72,7 @@ async def _still_there(storage: Storage, lost: Sequence[Canary]) -> set[int]:
     return found
 
 
-def is_found(chunk: int, nearest: Sequence[VectorHit]) -> bool:
+def is_found(chunk: int, nearest: Sequence[NearestChunk]) -> bool:
     """Whether a chunk is among the nearest to its own vector, or these are all as near as it could be."""
     if any(hit.chunk == chunk for hit in nearest):
         return next(hit.distance for hit in nearest if hit.chunk == chunk) < SAME

@@ -26,7 +26,7 @@ class Transfer(PartsHolder):
     """The part of the service that exports and imports."""
 
     async def export(
-        self, selection: transfer.Selection, peer: Peer, *, cursor: str | None, limit: int
+        self, selection: transfer.ExportSelection, peer: Peer, *, cursor: str | None, limit: int
     ) -> ExportReply:
         del peer
         for collection in selection.collections:
@@ -77,7 +77,7 @@ class Transfer(PartsHolder):
         return save_result(result)
 
 
-def exported_entry(exported: transfer.ExportedEntry, known: Provenance = NOTHING_KNOWN) -> ExportedEntry:
+def exported_entry(exported: transfer.ExportRow, known: Provenance = NOTHING_KNOWN) -> ExportedEntry:
     vectors = exported.vectors
     return ExportedEntry(
         entry=entry_view(exported.entry, known),

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from agentctx.rag.explain import Explanation, Places
+from agentctx.rag.explain import Explanation, Ranks
 from agentctx.rag.question import Hit
 from agentctx.rag.word_match import WordMatch
 from agentctx.storage.audit import AuditRow
-from agentctx.storage.audit import Verdict as AuditOutcome
+from agentctx.storage.audit import ChainVerdict as AuditOutcome
 from agentctx.storage.injections import CandidateFigures, Receipt
 from agentctx.storage.records import Change, Entry
 from agentctx.storage.trust import NOTHING_KNOWN, Provenance
@@ -125,7 +125,7 @@ def injection_candidate(figures: CandidateFigures, entry: Entry | None = None) -
 def explained(
     entry_id: str,
     explanation: Explanation,
-    where: Places | None = None,
+    where: Ranks | None = None,
     *,
     candidates: Sequence[CandidateFigures] = (),
     fused_rank: int | None = None,

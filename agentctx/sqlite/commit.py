@@ -23,13 +23,13 @@ class Done(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedWrite:
     """The function raised, or its changes could not be committed; nothing of it is left."""
 
     error: Exception
 
 
-Outcome: TypeAlias = Done[Any] | Failed
+Outcome: TypeAlias = Done[Any] | FailedWrite
 
 
 def commit_group(
@@ -44,7 +44,7 @@ def commit_group(
             return _commit_together(connection, functions)
         except Error as error:
             if is_disk_fault(error):
-                return [Failed(error_for_caller(error))] * len(functions), 0
+                return [FailedWrite(error_for_caller(error))] * len(functions), 0
     outcomes: list[Outcome] = []
     for function in functions:
         outcomes.append(_commit_alone(connection, function))
@@ -55,8 +55,8 @@ def commit_group(
     return outcomes, sum(isinstance(outcome, Done) for outcome in outcomes)
 
 
-def _fault_among(outcomes: Sequence[Outcome]) -> Failed | None:
-    failed = (outcome for outcome in outcomes if isinstance(outcome, Failed))
+def _fault_among(outcomes: Sequence[Outcome]) -> FailedWrite | None:
+    failed = (outcome for outcome in outcomes if isinstance(outcome, FailedWrite))
     return next((outcome for outcome in failed if is_disk_fault(outcome.error)), None)
 
 
@@ -79,7 +79,7 @@ def _commit_together(
         connection.execute("BEGIN IMMEDIATE")
     except Error as error:
         # Nobody could begin: trying each alone would only wait for the same lock again and again.
-        return [Failed(error_for_caller(error))] * len(functions), 0
+        return [FailedWrite(error_for_caller(error))] * len(functions), 0
     try:
         outcomes: list[Outcome] = []
         for function in functions:
@@ -104,7 +104,7 @@ def _in_savepoint(connection: Connection, function: WriteFunction[Any]) -> Outco
     try:
         outcome = Done(function(connection))
     except Exception as error:  # noqa: BLE001 (handed to the caller of the function)
-        outcome = Failed(error_for_caller(error))
+        outcome = FailedWrite(error_for_caller(error))
         if is_disk_fault(error):
             # The transaction is lost, and SQLite may have undone it: the savepoint would be missed instead.
             return outcome
@@ -120,7 +120,7 @@ def _commit_alone(connection: Connection, function: WriteFunction[Any]) -> Outco
         connection.execute("COMMIT")
     except Exception as error:  # noqa: BLE001 (handed to the caller of the function)
         _roll_back(connection)
-        return Failed(error_for_caller(error))
+        return FailedWrite(error_for_caller(error))
     return Done(result)
 
 

@@ -41,7 +41,7 @@ REST: Final = 3.0
 """Times what it worked. Saves on a machine of two cores keep four fifths of their rate then."""
 
 
-class Pace:
+class CopyPace:
     """How a copy goes on: at full speed, or resting in between, so that others are served meanwhile.
 
     `stop`, once set, ends the copy at its next step.
@@ -76,7 +76,7 @@ class Copied:
     digest: str
 
 
-def copy_database(source: Connection, target: Path, *, pace: Pace | None = None) -> Copied:
+def copy_database(source: Connection, target: Path, *, pace: CopyPace | None = None) -> Copied:
     """Write what `source` sees now into `target` (mode 0600) and compare the two row by row. Blocks.
 
     Others may write to the source meanwhile: everything is read in one read transaction, the caller's if
@@ -91,14 +91,14 @@ def copy_database(source: Connection, target: Path, *, pace: Pace | None = None)
         StorageFailed: it could not be written, or is not what was read.
         StorageClosed: `pace` was stopped.
     """
-    pace = pace or Pace()
+    pace = pace or CopyPace()
     with _written_beside(target) as partial:
         digest = _copy_snapshot(source, partial, pace)
         check_copy(partial, digest, pace=pace)
         return _put_in_place(partial, target, digest)
 
 
-def copy_pages(source: Connection, target: Path, *, pace: Pace | None = None) -> None:
+def copy_pages(source: Connection, target: Path, *, pace: CopyPace | None = None) -> None:
     """Write what `source` has into `TARGET.partial` (mode 0600), for `keep_copy`. Blocks.
 
     `source` is the one connection that writes, and its own thread may go on using it. SQLite takes what it
@@ -108,12 +108,12 @@ def copy_pages(source: Connection, target: Path, *, pace: Pace | None = None) ->
     Raises:
         StorageFull, StorageFailed, StorageClosed: as `copy_database`.
     """
-    pace = pace or Pace()
+    pace = pace or CopyPace()
     with _written_beside(target) as partial:
         _copy_pages(source, partial, pace, PAGES_BETWEEN_COMMITS)
 
 
-def keep_copy(target: Path, *, pace: Pace | None = None) -> Copied:
+def keep_copy(target: Path, *, pace: CopyPace | None = None) -> Copied:
     """Verify `TARGET.partial` and put it in the place of `target`, in one step. Blocks.
 
     What was deleted from the source before the copying ended leaves no trace in it. The disk must give back
@@ -123,7 +123,7 @@ def keep_copy(target: Path, *, pace: Pace | None = None) -> Copied:
     Raises:
         StorageFull, StorageFailed, StorageClosed: as `copy_database`.
     """
-    pace = pace or Pace()
+    pace = pace or CopyPace()
     with _written_beside(target, is_new=False) as partial:
         _wipe(partial, pace)
         digest = _digest_on_disk(partial, pace)
@@ -183,7 +183,7 @@ def _put_in_place(partial: Path, target: Path, digest: str) -> Copied:
     return Copied(size, digest)
 
 
-def _copy_snapshot(source: Connection, partial: Path, pace: Pace) -> str:
+def _copy_snapshot(source: Connection, partial: Path, pace: CopyPace) -> str:
     """Write the copy and return the digest of the rows that were read, both in one snapshot."""
     if not source.in_transaction:
         source.execute("BEGIN")
@@ -196,14 +196,14 @@ def _copy_snapshot(source: Connection, partial: Path, pace: Pace) -> str:
             source.execute("ROLLBACK")
 
 
-def _copy_pages(source: Connection, partial: Path, pace: Pace, pages_a_step: int) -> None:
+def _copy_pages(source: Connection, partial: Path, pace: CopyPace, pages_a_step: int) -> None:
     with closing(open_copy_target(partial)) as target:
         source.backup(target, pages=pages_a_step, progress=lambda *_: pace.step(), sleep=COMMIT_S)
         # A copy brings the source's mode with it; a WAL beside a backup would only be in the way.
         target.execute("PRAGMA journal_mode=DELETE")
 
 
-def _wipe(partial: Path, pace: Pace) -> None:
+def _wipe(partial: Path, pace: CopyPace) -> None:
     partial.stat()  # if it is missing, that is what the error says
     page: int | None = 1
     while page is not None:
@@ -211,13 +211,13 @@ def _wipe(partial: Path, pace: Pace) -> None:
         pace.step()
 
 
-def file_digest(path: Path, *, pace: Pace | None = None) -> str:
+def file_digest(path: Path, *, pace: CopyPace | None = None) -> str:
     """SHA-256 over the bytes of a file that nobody writes to, as `sha256sum` gives it. Blocks.
 
     Raises:
         OSError: it cannot be read.
     """
-    pace = pace or Pace()
+    pace = pace or CopyPace()
     total = hashlib.sha256()
     with path.open("rb") as file:
         while octets := file.read(OCTETS_A_STEP):
@@ -226,7 +226,7 @@ def file_digest(path: Path, *, pace: Pace | None = None) -> str:
     return total.hexdigest()
 
 
-def _digest_on_disk(path: Path, pace: Pace) -> str:
+def _digest_on_disk(path: Path, pace: CopyPace) -> str:
     """The digest of a file that was just written, read from the disk again."""
     written = file_digest(path, pace=pace)
     _sync(path, forget=True)
@@ -241,19 +241,19 @@ def _different(path: Path) -> StorageFailed:
     )
 
 
-def check_pages(path: Path, *, pace: Pace | None = None) -> None:
+def check_pages(path: Path, *, pace: CopyPace | None = None) -> None:
     """Have SQLite check all of a database that nobody writes to. Blocks.
 
     Raises:
         StorageFailed: it is damaged or no database.
         StorageClosed: `pace` was stopped.
     """
-    pace = pace or Pace()
+    pace = pace or CopyPace()
     with closing(open_connection(path, readonly=True)) as connection:
         _check_pages(connection, path, pace)
 
 
-def _check_pages(connection: Connection, path: Path, pace: Pace) -> None:
+def _check_pages(connection: Connection, path: Path, pace: CopyPace) -> None:
     connection.set_progress_handler(lambda: pace.is_stopped, _STEPS_A_LOOK)
     try:
         problems = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)")]
@@ -268,14 +268,14 @@ def _check_pages(connection: Connection, path: Path, pace: Pace) -> None:
         )
 
 
-def check_copy(path: Path, digest: str | None = None, *, pace: Pace | None = None) -> str:
+def check_copy(path: Path, digest: str | None = None, *, pace: CopyPace | None = None) -> str:
     """Read all of a database that nobody writes to; returns the digest of its rows. Blocks.
 
     Raises:
         StorageFailed: it is damaged or no database, or its rows do not have this digest.
         StorageClosed: `pace` was stopped.
     """
-    pace = pace or Pace()
+    pace = pace or CopyPace()
     with closing(open_connection(path, readonly=True)) as connection:
         _check_pages(connection, path, pace)
         try:
@@ -291,12 +291,12 @@ def check_copy(path: Path, digest: str | None = None, *, pace: Pace | None = Non
     return found
 
 
-def digest_rows(connection: Connection, *, pace: Pace | None = None) -> str:
+def digest_rows(connection: Connection, *, pace: CopyPace | None = None) -> str:
     """SHA-256 over the schema and every row of every table, those of words and vectors included. Blocks.
 
     The caller holds the snapshot.
     """
-    pace = pace or Pace()
+    pace = pace or CopyPace()
     total = hashlib.sha256()
     schema = connection.execute("SELECT type, name, sql FROM sqlite_schema ORDER BY type, name").fetchall()
     _add(total, schema)

@@ -67,7 +67,7 @@ _WRITER_PRAGMAS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class DriverCandidate:
     """A driver at hand: its module, the version of its SQLite and whether it can load sqlite-vec."""
 
     name: str
@@ -82,7 +82,7 @@ def is_fixed(version: Version) -> bool:
     )
 
 
-def choose(candidates: Sequence[Candidate]) -> Candidate:
+def choose(candidates: Sequence[DriverCandidate]) -> DriverCandidate:
     """The first candidate that is safe and can load extensions.
 
     Raises:
@@ -98,7 +98,7 @@ def choose(candidates: Sequence[Candidate]) -> Candidate:
     )
 
 
-def _fault(candidate: Candidate) -> str:
+def _fault(candidate: DriverCandidate) -> str:
     faults = []
     if not is_fixed(candidate.version):
         faults.append(f"SQLite {_dotted(candidate.version)} can corrupt WAL databases")
@@ -119,9 +119,9 @@ def _installed() -> dict[str, ModuleType]:
     return modules
 
 
-def _candidates(modules: dict[str, ModuleType]) -> list[Candidate]:
+def _candidates(modules: dict[str, ModuleType]) -> list[DriverCandidate]:
     return [
-        Candidate(name, module.sqlite_version_info, hasattr(module.Connection, "enable_load_extension"))
+        DriverCandidate(name, module.sqlite_version_info, hasattr(module.Connection, "enable_load_extension"))
         for name, module in modules.items()
     ]
 

@@ -20,7 +20,7 @@ import structlog
 
 from agentctx.errors import StorageFull
 from agentctx.sqlite.checkpoint import WalState
-from agentctx.sqlite.commit import Failed, Outcome, WriteFunction, commit_and_look
+from agentctx.sqlite.commit import FailedWrite, Outcome, WriteFunction, commit_and_look
 from agentctx.sqlite.driver import Connection
 
 log = structlog.get_logger("agentctx.sqlite")
@@ -157,7 +157,7 @@ def commit_within(
 ) -> tuple[list[Outcome], int, WalState | None]:
     """As `commit_and_look`, with the reserve; only what may use it runs while some of it is spent."""
     taken = list(range(len(group)))
-    outcomes: list[Outcome] = [Failed(_kept_for_removals()) for _ in group]
+    outcomes: list[Outcome] = [FailedWrite(_kept_for_removals()) for _ in group]
     if reserve.refuses_saves():
         taken = [number for number in taken if group[number].uses_reserve]
     commits, wal = 0, None
@@ -173,7 +173,7 @@ def commit_within(
 
 
 def _is_full(outcome: Outcome) -> bool:
-    return isinstance(outcome, Failed) and isinstance(outcome.error, StorageFull)
+    return isinstance(outcome, FailedWrite) and isinstance(outcome.error, StorageFull)
 
 
 def _kept_for_removals() -> StorageFull:

@@ -19,7 +19,7 @@ from agentctx.errors import StorageClosed, StorageFailed, StorageFull
 from agentctx.sqlite.checkpoint import MOST_FRAMES, CheckpointSchedule, Mode, WalState, checkpoint
 from agentctx.sqlite.commit import (
     Done,
-    Failed,
+    FailedWrite,
     Outcome,
     WriteFunction,
     error_for_caller,
@@ -322,7 +322,7 @@ class Writer:
         finally:
             self._closed = True
             for waiter in self._waiting:
-                _answer(waiter.answer, Failed(StorageClosed("the database was closed for writing")))
+                _answer(waiter.answer, FailedWrite(StorageClosed("the database was closed for writing")))
             self._waiting.clear()
 
     async def _group_is_ready(self) -> bool:
@@ -354,7 +354,7 @@ class Writer:
 
     async def _commit(self, group: Sequence[_Waiter]) -> None:
         writes = [waiter.write for waiter in group]
-        outcomes: list[Outcome] = [Failed(StorageFailed("the writer was stopped; this may be on disk"))]
+        outcomes: list[Outcome] = [FailedWrite(StorageFailed("the writer was stopped; this may be on disk"))]
         outcomes *= len(group)
         began, commits, wal = time.monotonic(), 0, None
         try:
@@ -364,12 +364,12 @@ class Writer:
                 self._telemetry.committed(time.monotonic() - began, len(group))
         except StorageFailed as error:
             # Not even rolling back worked. The next group tries again.
-            outcomes = [Failed(error)] * len(group)
+            outcomes = [FailedWrite(error)] * len(group)
         finally:
             for waiter, outcome in zip(group, outcomes, strict=True):
                 _answer(waiter.answer, outcome)
         self._note_loss(self._loss)
-        self._look_at(*(outcome.error for outcome in outcomes if isinstance(outcome, Failed)))
+        self._look_at(*(outcome.error for outcome in outcomes if isinstance(outcome, FailedWrite)))
         # Where SQLite could not look, the checkpoint will meet the fault itself.
         mode = self._schedule.due(wal) if wal else "PASSIVE"
         if commits and self.fault is None and mode:
@@ -382,10 +382,10 @@ class Writer:
     ) -> tuple[list[Outcome], int, WalState | None]:
         if self._checkpoint_fault is not None:
             # This group was already on its way when the checkpoint failed.
-            return [Failed(error_for_caller(self._checkpoint_fault))] * len(writes), 0, None
+            return [FailedWrite(error_for_caller(self._checkpoint_fault))] * len(writes), 0, None
         if (loss := self._files.loss()) is not None:
             self._loss = loss
-            return [Failed(_refusal(loss)) for _ in writes], 0, None
+            return [FailedWrite(_refusal(loss)) for _ in writes], 0, None
         return commit_within(self._reserve, connection, writes)
 
     def _checkpoint(self, connection: Connection, *, mode: Mode, patience_ms: int = BUSY_TIMEOUT_MS) -> bool:
@@ -437,7 +437,7 @@ class Writer:
         self.fault = fault
         self._is_sound.clear()
         while self._waiting:
-            _answer(self._waiting.popleft().answer, Failed(_refusal(fault)))
+            _answer(self._waiting.popleft().answer, FailedWrite(_refusal(fault)))
 
     def _refuse_while_faulty(self) -> None:
         if self.fault is not None:

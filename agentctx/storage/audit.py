@@ -62,7 +62,7 @@ class Event:
     at: int | None = None
 
 
-class Fault(NamedTuple):
+class ChainFault(NamedTuple):
     """What is wrong at a row; `seq` None: with the chain as a whole."""
 
     seq: int | None
@@ -70,7 +70,7 @@ class Fault(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class ChainVerdict:
     """What came of following the chain. `first` and `last` are None when there are no rows."""
 
     rows: int
@@ -78,7 +78,7 @@ class Verdict:
     last: int | None
     head: str | None
     faults: int
-    listed: tuple[Fault, ...]
+    listed: tuple[ChainFault, ...]
 
     @property
     def is_sound(self) -> bool:
@@ -113,7 +113,7 @@ class AuditStorage(Protocol):
 
     async def page(self, wanted: AuditQuery) -> list[AuditRow]: ...
 
-    async def verify(self, noted: Head | None = None) -> Verdict:
+    async def verify(self, noted: Head | None = None) -> ChainVerdict:
         """Follow the chain from its first row to its end. `noted` is a head that must be part of it."""
         ...
 
@@ -170,7 +170,7 @@ def parse_head(text: str) -> Head | None:
 
 def verify(
     rows: Iterable[AuditRow], *, secret: bytes, head: Head | None, noted: Head | None = None
-) -> Verdict:
+) -> ChainVerdict:
     """Follow a chain in the order of its rows. `head` None: nothing was chained yet.
 
     Unchained rows of an earlier schema are sound only as long as nothing was chained.
@@ -179,7 +179,7 @@ def verify(
     for row in rows:
         walk.step(row)
     walk.end(head)
-    return Verdict(
+    return ChainVerdict(
         rows=walk.count,
         first=walk.first.seq if walk.first else None,
         last=walk.last.seq if walk.last else None,
@@ -195,7 +195,7 @@ class _Walk:
     def __init__(self, secret: bytes, *, is_begun: bool, noted: Head | None) -> None:
         self.count = 0
         self.faults = 0
-        self.listed: list[Fault] = []
+        self.listed: list[ChainFault] = []
         self.first: AuditRow | None = None
         self.last: AuditRow | None = None
         self._secret = secret
@@ -248,7 +248,7 @@ class _Walk:
     def _fault(self, seq: int | None, problem: str) -> None:
         self.faults += 1
         if len(self.listed) < MOST_FAULTS:
-            self.listed.append(Fault(seq, problem))
+            self.listed.append(ChainFault(seq, problem))
 
 
 def anchor_of(row: AuditRow) -> Head | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from agentctx.storage.records import Draft, Entry, Filter, IdempotencyKey, Revision, Saved
-from agentctx.storage.transfer import ExportPage, Selection
+from agentctx.storage.transfer import ExportPage, ExportSelection
 
 MOST_PAGE_CHARS: Final = 4_000_000
 """Of the contents of a page, and one more entry: a reply of long texts stays one of some megabytes."""
@@ -109,7 +109,7 @@ class EntryStorage(Protocol):
         """
         ...
 
-    async def export_page(self, selection: Selection, *, after: int, limit: int) -> ExportPage:
+    async def export_page(self, selection: ExportSelection, *, after: int, limit: int) -> ExportPage:
         """Live entries in the order of their last version, oldest first; `after` is 0, then a page's `next`.
 
         An entry that changes meanwhile comes again, at the end; none is left out.

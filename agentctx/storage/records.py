@@ -223,7 +223,7 @@ class WordHit(NamedTuple):
     score: float
 
 
-class VectorHit(NamedTuple):
+class NearestChunk(NamedTuple):
     """A chunk found by meaning. `distance` is cosine, 0 to 2."""
 
     chunk: int

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from agentctx.embedding_providers.base import Vectors
-from agentctx.storage.records import Filter, ResolvedChunk, SampledChunk, VectorHit, WordHit
+from agentctx.storage.records import Filter, NearestChunk, ResolvedChunk, SampledChunk, WordHit
 
 
 class SearchStorage(Protocol):
@@ -16,7 +16,9 @@ class SearchStorage(Protocol):
         """The best chunks by BM25. Every character of the question is text, never syntax."""
         ...
 
-    async def search_vectors(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[VectorHit]:
+    async def search_vectors(
+        self, space: int, query: Vectors, wanted: Filter, limit: int
+    ) -> list[NearestChunk]:
         """The nearest chunks of a space, ascending."""
         ...
 

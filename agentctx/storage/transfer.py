@@ -9,7 +9,7 @@ from agentctx.storage.records import Entry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class ExportSelection:
     """Which entries are exported; empty tuples are all. `since`: changed then or later, in milliseconds."""
 
     namespaces: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class ExportedVectors:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedEntry:
+class ExportRow:
     """A live entry, its older versions (oldest first) and the positions of its chunks."""
 
     entry: Entry
@@ -41,5 +41,5 @@ class ExportedEntry:
 class ExportPage:
     """Oldest first. `next` is the cursor of the following page, None on the last."""
 
-    entries: tuple[ExportedEntry, ...]
+    entries: tuple[ExportRow, ...]
     next: int | None

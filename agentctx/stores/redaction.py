@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from agentctx.errors import SecretRefused
-from agentctx.redaction.redact import Finding
+from agentctx.redaction.redact import SecretFinding
 from agentctx.redaction.redactor import Redactor
 
 MOST_NAMED: Final = 10
@@ -23,7 +23,7 @@ class FieldFinding:
     """A secret and the field that holds it, like `content` or `tags.0`."""
 
     field: str
-    finding: Finding
+    finding: SecretFinding
 
 
 def redact_fields(
@@ -57,7 +57,7 @@ def redact_name(name: str | None, redactor: Redactor) -> tuple[str | None, tuple
 
 
 def moved_places(
-    places: Places, content: str, findings: Sequence[Finding], *, by_line: bool
+    places: Places, content: str, findings: Sequence[SecretFinding], *, by_line: bool
 ) -> list[list[int]]:
     """Where the places are once the findings are cut out.
 
@@ -75,7 +75,7 @@ def moved_places(
 class _Shift:
     """How far the cuts push what stands behind them."""
 
-    def __init__(self, findings: Sequence[Finding]) -> None:
+    def __init__(self, findings: Sequence[SecretFinding]) -> None:
         self._starts = [finding.start for finding in findings]
         self._ends = [finding.end for finding in findings]
         self._after: list[int] = []
@@ -109,7 +109,7 @@ def _redact_value(name: str, value: Any, redactor: Redactor) -> tuple[Any, list[
     return value, []
 
 
-def _move_places(fields: dict[str, Any], content: str, findings: Sequence[Finding]) -> None:
+def _move_places(fields: dict[str, Any], content: str, findings: Sequence[SecretFinding]) -> None:
     file = fields.get("file")
     if isinstance(file, dict):
         by_line = file.get("unit") == "line"

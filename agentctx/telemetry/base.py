@@ -25,7 +25,7 @@ EmbedKind: TypeAlias = Literal["batch", "query", "probe"]
 Headers: TypeAlias = Iterable[tuple[bytes, bytes]]
 
 
-class Operation(Protocol):
+class Measurement(Protocol):
     """Something under way. It is over when its `with` block is, also by an exception."""
 
     def ended(self, *labels: str) -> None:
@@ -42,30 +42,30 @@ class Operation(Protocol):
 class Telemetry(Protocol):
     """Where it is told. Everything belongs to one event loop, costs microseconds and never raises."""
 
-    def request(self, method: str, headers: Headers, request_id: str) -> Operation:
+    def request(self, method: str, headers: Headers, request_id: str) -> Measurement:
         """An HTTP request. Ends with the template of its route and its status, as `("/v1/search", "200")`.
 
         Headers may carry the trace of the caller. The id is for traces, no label.
         """
         ...
 
-    def saving(self) -> Operation:
+    def saving(self) -> Measurement:
         """A save. Ends with a collection that exists and what changed; else an exception says why not."""
         ...
 
-    def editing(self) -> Operation:
+    def editing(self) -> Measurement:
         """A change of an entry by its id. Ends with what changed; else an exception says why not."""
         ...
 
-    def asking(self, limit: int) -> Operation:
+    def asking(self, limit: int) -> Measurement:
         """A question for up to `limit` passages. Ends with the class of its degradation, or with nothing."""
         ...
 
-    def stage(self, stage: Stage) -> Operation:
+    def stage(self, stage: Stage) -> Measurement:
         """A part of answering; its end says nothing."""
         ...
 
-    def embedding(self, kind: EmbedKind, texts: int) -> Operation:
+    def embedding(self, kind: EmbedKind, texts: int) -> Measurement:
         """A call of the provider with so many texts. Ends with the disposition of its failure, or nothing."""
         ...
 
@@ -115,22 +115,22 @@ NO_OPERATION = NoOperation()
 class NoTelemetry:
     """Listens to nothing."""
 
-    def request(self, method: str, headers: Headers, request_id: str) -> Operation:  # noqa: ARG002 - protocol
+    def request(self, method: str, headers: Headers, request_id: str) -> Measurement:  # noqa: ARG002 - protocol
         return NO_OPERATION
 
-    def saving(self) -> Operation:
+    def saving(self) -> Measurement:
         return NO_OPERATION
 
-    def editing(self) -> Operation:
+    def editing(self) -> Measurement:
         return NO_OPERATION
 
-    def asking(self, limit: int) -> Operation:  # noqa: ARG002 - protocol
+    def asking(self, limit: int) -> Measurement:  # noqa: ARG002 - protocol
         return NO_OPERATION
 
-    def stage(self, stage: Stage) -> Operation:  # noqa: ARG002 - protocol
+    def stage(self, stage: Stage) -> Measurement:  # noqa: ARG002 - protocol
         return NO_OPERATION
 
-    def embedding(self, kind: EmbedKind, texts: int) -> Operation:  # noqa: ARG002 - protocol
+    def embedding(self, kind: EmbedKind, texts: int) -> Measurement:  # noqa: ARG002 - protocol
         return NO_OPERATION
 
     def injected(self, position: InjectionPosition, block: str) -> None: ...

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self, TypeAlias
 
 from agentctx.telemetry import metrics
-from agentctx.telemetry.base import EmbedKind, Headers, Operation, Stage
+from agentctx.telemetry.base import EmbedKind, Headers, Measurement, Stage
 from agentctx.telemetry.labels import failure_code, provider_failure, status_class
 from agentctx.telemetry.loop_lag import LoopLag
 from agentctx.telemetry.recent import Recent
@@ -54,22 +54,22 @@ class Recorder:
         self._recent_answers = Recent()
         self._recent_calls = Recent()
 
-    def request(self, method: str, headers: Headers, request_id: str) -> Operation:  # noqa: ARG002 - for traces
+    def request(self, method: str, headers: Headers, request_id: str) -> Measurement:  # noqa: ARG002 - for traces
         return _Timed(partial(self._answered, method))
 
-    def saving(self) -> Operation:
+    def saving(self) -> Measurement:
         return _Timed(self._saved)
 
-    def editing(self) -> Operation:
+    def editing(self) -> Measurement:
         return _Timed(self._edited)
 
-    def asking(self, limit: int) -> Operation:  # noqa: ARG002 - for traces
+    def asking(self, limit: int) -> Measurement:  # noqa: ARG002 - for traces
         return _Timed(self._asked_for)
 
-    def stage(self, stage: Stage) -> Operation:
+    def stage(self, stage: Stage) -> Measurement:
         return _Timed(partial(self._passed, stage))
 
-    def embedding(self, kind: EmbedKind, texts: int) -> Operation:
+    def embedding(self, kind: EmbedKind, texts: int) -> Measurement:
         return _Timed(partial(self._called, kind, texts))
 
     def injected(self, position: InjectionPosition, block: str) -> None:

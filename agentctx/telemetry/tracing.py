@@ -31,7 +31,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, set_
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from agentctx.telemetry import conventions as names
-from agentctx.telemetry.base import EmbedKind, Headers, Operation, Stage, Telemetry
+from agentctx.telemetry.base import EmbedKind, Headers, Measurement, Stage, Telemetry
 from agentctx.telemetry.labels import failure_code, provider_failure
 from agentctx.wire import InjectionPosition
 
@@ -48,7 +48,7 @@ _TRACE_HEADERS = frozenset({b"traceparent", b"tracestate"})
 _PROPAGATOR = TraceContextTextMapPropagator()
 
 
-class Model(Protocol):
+class TracedModel(Protocol):
     """What spans say of the embedding provider; the dimension is 0 while it is not known."""
 
     @property
@@ -64,7 +64,7 @@ class Model(Protocol):
 class Tracing:
     """A `Telemetry` that makes spans and tells `inner` the same. `close` it."""
 
-    def __init__(self, inner: Telemetry, *, endpoint: str, model: Model | None, version: str) -> None:
+    def __init__(self, inner: Telemetry, *, endpoint: str, model: TracedModel | None, version: str) -> None:
         """Args:
         inner: hears everything too.
         endpoint: where spans are sent, see `traces_url`; empty is what OpenTelemetry's own variables say.
@@ -87,7 +87,7 @@ class Tracing:
         if closing.is_alive():
             self._exporter.shutdown()  # type: ignore[no-untyped-call]  # it tries no more
 
-    def request(self, method: str, headers: Headers, request_id: str) -> Operation:
+    def request(self, method: str, headers: Headers, request_id: str) -> Measurement:
         def describe(span: Span, labels: tuple[str, ...]) -> None:
             route, status = labels
             span.update_name(f"{method} {route}")
@@ -105,21 +105,21 @@ class Tracing:
             parent=_parent(headers),
         )
 
-    def saving(self) -> Operation:
+    def saving(self) -> Measurement:
         def describe(span: Span, labels: tuple[str, ...]) -> None:
             collection, change = labels
             span.set_attributes({names.COLLECTION: collection, names.CHANGE: change})
 
         return self._memory(self._inner.saving(), names.UPSERT_MEMORY, describe)
 
-    def editing(self) -> Operation:
+    def editing(self) -> Measurement:
         def describe(span: Span, labels: tuple[str, ...]) -> None:
             (change,) = labels
             span.set_attribute(names.CHANGE, change)
 
         return self._memory(self._inner.editing(), names.UPDATE_MEMORY, describe)
 
-    def asking(self, limit: int) -> Operation:
+    def asking(self, limit: int) -> Measurement:
         def describe(span: Span, labels: tuple[str, ...]) -> None:
             for degradation in labels:
                 span.set_attribute(names.DEGRADED, degradation)
@@ -133,10 +133,10 @@ class Tracing:
         name = f"{names.RETRIEVAL} {names.SERVICE}"
         return _Traced(self._inner.asking(limit), self._tracer, name, attributes, describe)
 
-    def stage(self, stage: Stage) -> Operation:
+    def stage(self, stage: Stage) -> Measurement:
         return _Traced(self._inner.stage(stage), self._tracer, stage, {}, _nothing_to_say)
 
-    def embedding(self, kind: EmbedKind, texts: int) -> Operation:
+    def embedding(self, kind: EmbedKind, texts: int) -> Measurement:
         def describe(span: Span, labels: tuple[str, ...]) -> None:
             for disposition in labels:
                 _fail(span, disposition)
@@ -173,7 +173,7 @@ class Tracing:
     def lagged(self, seconds: float) -> None:
         self._inner.lagged(seconds)
 
-    def _memory(self, inner: Operation, operation: str, describe: Describe) -> Operation:
+    def _memory(self, inner: Measurement, operation: str, describe: Describe) -> Measurement:
         attributes = {names.OPERATION: operation, names.PROVIDER: names.SERVICE}
         return _Traced(inner, self._tracer, operation, attributes, describe)
 
@@ -185,7 +185,7 @@ class _Traced:
 
     def __init__(
         self,
-        inner: Operation,
+        inner: Measurement,
         tracer: Tracer,
         name: str,
         attributes: Attributes,
@@ -252,7 +252,7 @@ def _parent(headers: Headers) -> Context:
     return _PROPAGATOR.extract(carrier, Context())
 
 
-def _described(model: Model) -> Attributes:
+def _described(model: TracedModel) -> Attributes:
     known = {names.PROVIDER: model.id, names.REQUEST_MODEL: model.model}
     return {**known, names.DIMENSIONS: model.dimension} if model.dimension else known
 

@@ -29,7 +29,7 @@ FROM json_each(?) AS wanted CROSS JOIN {table} AS vectors ON vectors.id = wanted
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class SlotBlock:
     """A block of `BLOCK_SIZE` slots, `used` of which hold a vector. Newer ones have higher numbers."""
 
     number: int
@@ -55,16 +55,16 @@ class SlotCount:
         return self.dead / (self.used + self.dead + self.spare) if self.dead else 0.0
 
 
-def blocks(connection: Connection, table: str) -> list[Block]:
+def blocks(connection: Connection, table: str) -> list[SlotBlock]:
     """Every block. Reads no vectors; only for a table without `vec0_shadow.shape_faults`."""
     rows = connection.execute(_BLOCKS.format(blocks=quoted(f"{table}_chunks")))
     return [
-        Block(number, namespace, int.from_bytes(bits, "little").bit_count())
+        SlotBlock(number, namespace, int.from_bytes(bits, "little").bit_count())
         for number, namespace, bits in rows
     ]
 
 
-def count_slots(found: Iterable[Block]) -> SlotCount:
+def count_slots(found: Iterable[SlotBlock]) -> SlotCount:
     used = dead = allocated = 0
     for group in _by_namespace(found).values():
         used_here = sum(block.used for block in group)
@@ -74,13 +74,13 @@ def count_slots(found: Iterable[Block]) -> SlotCount:
     return SlotCount(used, dead, allocated - used - dead)
 
 
-def sparsest(found: Iterable[Block]) -> Block | None:
+def sparsest(found: Iterable[SlotBlock]) -> SlotBlock | None:
     """The block to empty next, the one with the fewest vectors to move; None when packing saves no block.
 
     Never the newest of its namespace, to which the vectors move, nor one without any. Emptying what this
     returns, again and again, comes to an end: each time fewer slots of older blocks are free.
     """
-    older: list[Block] = []
+    older: list[SlotBlock] = []
     for group in _by_namespace(found).values():
         if _blocks_to_save(group):
             newest = max(block.number for block in group)
@@ -109,14 +109,14 @@ def _stored_in(connection: Connection, table: str, number: int) -> list[int]:
     return list(compress(np.frombuffer(ids, dtype="<i8").tolist(), used))
 
 
-def _by_namespace(found: Iterable[Block]) -> Mapping[str, Sequence[Block]]:
-    groups: defaultdict[str, list[Block]] = defaultdict(list)
+def _by_namespace(found: Iterable[SlotBlock]) -> Mapping[str, Sequence[SlotBlock]]:
+    groups: defaultdict[str, list[SlotBlock]] = defaultdict(list)
     for block in found:
         groups[block.namespace].append(block)
     return groups
 
 
-def _blocks_to_save(group: Sequence[Block]) -> int:
+def _blocks_to_save(group: Sequence[SlotBlock]) -> int:
     """How many blocks fewer could hold the vectors of a namespace."""
     used = sum(block.used for block in group)
     return len(group) - -(-used // BLOCK_SIZE)

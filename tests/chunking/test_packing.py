@@ -2,20 +2,20 @@ import pytest
 
 from agentctx.chunking.base import Span
 from agentctx.chunking.borders import PositionBorders
-from agentctx.chunking.packing import Layout, Limits, pack
+from agentctx.chunking.packing import Layout, PackLimits, pack
 from agentctx.chunking.weights import CharacterRuler
 from agentctx.errors import InvalidInput
 
 
 def cut(text: str, layout: Layout, size: int, overlap: int = 0) -> list[str]:
-    spans = pack(text, CharacterRuler(len(text)), layout, Limits(size, overlap))
+    spans = pack(text, CharacterRuler(len(text)), layout, PackLimits(size, overlap))
     return [text[span.start : span.end] for span in spans]
 
 
 @pytest.mark.parametrize(("size", "overlap"), [(0, 0), (-5, 0), (10, -1), (10, 10), (10, 11)])
 def test_limits_that_cannot_work_are_refused(size: int, overlap: int) -> None:
     with pytest.raises(InvalidInput):
-        Limits(size, overlap)
+        PackLimits(size, overlap)
 
 
 def test_a_better_level_wins_where_the_chunk_is_filled_to_its_share() -> None:

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from agentctx.cli.demo_memories import BY_MEANING, BY_WORD, FOR_AN_LLM, MEMORIES, Question
+from agentctx.cli.demo_memories import BY_MEANING, BY_WORD, FOR_AN_LLM, MEMORIES, DemoQuestion
 from agentctx.wire import COLLECTIONS, SaveRequest
 
 COMMON = set("a an and by do during for i is it may of or right the to up we which why".split())  # noqa: SIM905 - words
@@ -18,17 +18,17 @@ ALL_WORDS = words(*(f"{name} {memory.content} {memory.fields}" for name, memory 
 
 
 @pytest.mark.parametrize("question", BY_MEANING)
-def test_only_meaning_can_answer(question: Question) -> None:
+def test_only_meaning_can_answer(question: DemoQuestion) -> None:
     assert not words(question.text) & ALL_WORDS
 
 
 @pytest.mark.parametrize("question", [*BY_WORD, *BY_MEANING, FOR_AN_LLM])
-def test_every_answer_is_saved(question: Question) -> None:
+def test_every_answer_is_saved(question: DemoQuestion) -> None:
     assert question.answer in MEMORIES
 
 
 @pytest.mark.parametrize("question", BY_WORD)
-def test_the_words_asked_for_are_in_one_memory_only(question: Question) -> None:
+def test_the_words_asked_for_are_in_one_memory_only(question: DemoQuestion) -> None:
     holding = [
         name
         for name, memory in MEMORIES.items()

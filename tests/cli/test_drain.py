@@ -3,7 +3,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from agentctx.cli.drain import Progress, drained
+from agentctx.cli.drain import DrainProgress, drained
 from agentctx.client import Client
 from agentctx.wire import ProviderStatus
 from tests.cli.pseudo_terminal import PseudoTerminal
@@ -76,24 +76,24 @@ def test_it_stops_at_the_deadline_and_never_asks_for_longer(queueing: StubDaemon
         yield from (0.0, 5.0, 5.0, 13.0, 13.0, 15.0)
 
     queueing.answer(*DRAIN, (200, queue_reply(7, 0)), (200, queue_reply(12, 0)))
-    told: list[Progress] = []
+    told: list[DrainProgress] = []
     clock = seconds()
     with Client(queueing.socket) as client:
         reply = drained(client, 15.0, told.append, lambda: next(clock))
     assert reply.pending == 12
-    assert told == [Progress(9, 9, 5.0), Progress(9, 7, 13.0)]
+    assert told == [DrainProgress(9, 9, 5.0), DrainProgress(9, 7, 13.0)]
     assert [seen.body["timeout_s"] for seen in queueing.seen if seen.path == DRAIN[1]] == [10.0, 2.0]
 
 
 @pytest.mark.parametrize(
     ("progress", "text"),
     [
-        (Progress(9, 9, 3.0), "9 left"),
-        (Progress(90, 30, 2.0), "30 left, 30.0/s, about 1.0 s to go"),
-        (Progress(9, 1, 0.1), "1 left"),
+        (DrainProgress(9, 9, 3.0), "9 left"),
+        (DrainProgress(90, 30, 2.0), "30 left, 30.0/s, about 1.0 s to go"),
+        (DrainProgress(9, 1, 0.1), "1 left"),
     ],
 )
-def test_progress_reads_well(progress: Progress, text: str) -> None:
+def test_progress_reads_well(progress: DrainProgress, text: str) -> None:
     assert str(progress) == text
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentctx.cli.ingest import change_lines, summary_lines
-from agentctx.ingest.plan import Missing, Verdict
+from agentctx.ingest.plan import FileVerdict, Missing
 from agentctx.ingest.report import Report
 from agentctx.wire import EntryPage, ForgetReply, SaveManyReply
 from tests.cli.terminal import Terminal
@@ -286,7 +286,7 @@ def test_names_that_are_no_text_are_taken(
 
 def test_the_summary_has_a_line_for_each_outcome() -> None:
     report = Report(unchanged=120, entries=4, bytes=12_000, pending=0, buried=1)
-    report.saved[Verdict.TOUCHED] += ["/d/a"]
+    report.saved[FileVerdict.TOUCHED] += ["/d/a"]
     report.skip("/d/.env", "hidden")
     report.skip("/d/.x", "hidden")
     report.skip("/d/y", "ignored")
@@ -304,7 +304,7 @@ def test_the_summary_has_a_line_for_each_outcome() -> None:
 
 def test_changes_are_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
     report = Report()
-    report.saved[Verdict.CHANGED] += ["/d/a"]
+    report.saved[FileVerdict.CHANGED] += ["/d/a"]
     report.removed.append(Missing("/d/e", "gone", ("1",)))
     report.skip("/d/.env", "hidden")
     assert change_lines(report, with_skipped=False) == ["changed    /d/a", "removed    /d/e  (gone)"]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentctx.client.batches import Batch, Batcher, Delivery
+from agentctx.client.batches import Batch, BatchDelivery, SaveBatcher
 from agentctx.client.calls import EncodedSave, SaveOutcomes, encode_save
 from agentctx.errors import AgentctxError, InvalidInput, NotFound
 from agentctx.wire import SaveRequest, SaveResult
@@ -19,14 +19,14 @@ def request(content: str) -> SaveRequest:
 
 
 def batched(requests: Sequence[SaveRequest], most_entries: int, most_bytes: int) -> list[Batch]:
-    batcher = Batcher(most_entries, most_bytes)
+    batcher = SaveBatcher(most_entries, most_bytes)
     batches = [batcher.add(each) for each in requests]
     return [batch for batch in [*batches, batcher.rest()] if batch]
 
 
 def delivered(batch: Batch, poison: frozenset[bytes] = frozenset()) -> SaveOutcomes:
     """The outcomes at a daemon that refuses any request with a poisonous entry as a whole."""
-    delivery = Delivery(batch)
+    delivery = BatchDelivery(batch)
     outcomes: SaveOutcomes = []
     while (call := delivery.next_call()) is not None:
         assert call.body is not None
@@ -63,7 +63,7 @@ def test_every_request_is_in_one_batch_and_batches_keep_their_bounds(
 
 
 def test_a_full_batch_goes_at_once() -> None:
-    batcher = Batcher(2, 10_000)
+    batcher = SaveBatcher(2, 10_000)
 
     assert batcher.add(request("a")) is None
     assert len(batcher.add(request("b")) or []) == 2
@@ -78,9 +78,9 @@ def test_an_oversized_entry_goes_alone() -> None:
 
 def test_bounds_that_hold_nothing_are_refused() -> None:
     with pytest.raises(InvalidInput):
-        Batcher(0, 10)
+        SaveBatcher(0, 10)
     with pytest.raises(InvalidInput):
-        Batcher(10, 0)
+        SaveBatcher(10, 0)
 
 
 @settings(max_examples=80, deadline=None)
@@ -107,7 +107,7 @@ def test_outcomes_come_in_order_whatever_is_refused(
 
 def test_each_request_of_a_batch_has_a_key_of_its_own() -> None:
     [batch] = batched([request("a"), request("b")], 10, 10_000)
-    delivery = Delivery(batch)
+    delivery = BatchDelivery(batch)
     first, again = delivery.next_call(), delivery.next_call()
     delivery.refused(InvalidInput("no"))
     half = delivery.next_call()
@@ -118,7 +118,7 @@ def test_each_request_of_a_batch_has_a_key_of_its_own() -> None:
 
 def test_errors_of_single_entries_are_outcomes() -> None:
     [batch] = batched([request("a"), request(BAD), request("b")], 10, 10_000)
-    delivery = Delivery(batch)
+    delivery = BatchDelivery(batch)
     delivery.next_call()
     delivery.answered([NotFound("gone"), save_result()])
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from agentctx.client import calls
-from agentctx.client.calls import Call
+from agentctx.client.calls import ApiCall
 from agentctx.client.decode import UnreadableReply
-from agentctx.client.transport import Reply
+from agentctx.client.transport import HttpReply
 from agentctx.doctor.check import SCAN_S
 from agentctx.doctor.runner import FIX_S
 from agentctx.errors import AgentctxError, InvalidInput, NotFound
@@ -86,7 +86,7 @@ def test_a_number_that_json_does_not_know_is_refused() -> None:
 def test_only_what_may_happen_twice_is_repeatable() -> None:
     save = SaveRequest(collection="knowledge", key="k", content="c")
     search = SearchRequest(query="q")
-    repeatable: list[Call[Any]] = [
+    repeatable: list[ApiCall[Any]] = [
         calls.save(save, "k"),
         calls.save_many([save], "k"),
         calls.get("id", None),
@@ -101,7 +101,7 @@ def test_only_what_may_happen_twice_is_repeatable() -> None:
         calls.doctor((), offline=False),
         calls.metrics(),
     ]
-    once: list[Call[Any]] = [
+    once: list[ApiCall[Any]] = [
         calls.edit("id", EditRequest()),
         calls.forget("id", None),
         calls.retry_buried(),
@@ -116,7 +116,7 @@ def test_results_that_do_not_match_the_entries_are_no_answer() -> None:
     request = SaveRequest(collection="knowledge", key="k", content="c")
 
     with pytest.raises(UnreadableReply, match="0 results for 2 entries"):
-        calls.save_many([request] * 2, "k").read(Reply(200, {}, b'{"results": []}'))
+        calls.save_many([request] * 2, "k").read(HttpReply(200, {}, b'{"results": []}'))
 
 
 def test_what_the_daemon_was_asked_to_wait_is_added_to_the_timeout() -> None:
@@ -140,16 +140,16 @@ def test_an_examination_says_only_what_was_said() -> None:
 
 
 def test_metrics_are_text() -> None:
-    assert calls.metrics().read(Reply(200, {}, b"agentctx_saves_total 3\n")) == "agentctx_saves_total 3\n"
+    assert calls.metrics().read(HttpReply(200, {}, b"agentctx_saves_total 3\n")) == "agentctx_saves_total 3\n"
     with pytest.raises(AgentctxError, match="HTTP 404"):
-        calls.metrics().read(Reply(404, {}, b"no"))
+        calls.metrics().read(HttpReply(404, {}, b"no"))
 
 
 def test_readiness_is_a_matter_of_the_status() -> None:
     read = calls.ready().read
 
-    assert read(Reply(200, {}, b"")) is True
-    assert read(Reply(503, {}, b"not json")) is False
+    assert read(HttpReply(200, {}, b"")) is True
+    assert read(HttpReply(503, {}, b"not json")) is False
 
 
 def test_each_of_many_results_is_read_by_itself() -> None:
@@ -161,7 +161,7 @@ def test_each_of_many_results_is_read_by_itself() -> None:
         ]
     }
 
-    reply = Reply(200, {}, json.dumps(body).encode())
+    reply = HttpReply(200, {}, json.dumps(body).encode())
     request = SaveRequest(collection="knowledge", key="k", content="c")
     saved, missing, odd = calls.save_many([request] * 3, "k").read(reply)
 

@@ -5,15 +5,15 @@ import pytest
 
 from agentctx import errors
 from agentctx.client.failure import error_of, failure_of, parse
-from agentctx.client.transport import Reply
+from agentctx.client.transport import HttpReply
 from agentctx.errors import AgentctxError, StorageFull
 from agentctx.wire import ErrorBody
 
 TREE = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AgentctxError)]
 
 
-def reply(status: int, body: Any) -> Reply:
-    return Reply(status, {}, body if isinstance(body, bytes) else json.dumps(body).encode())
+def reply(status: int, body: Any) -> HttpReply:
+    return HttpReply(status, {}, body if isinstance(body, bytes) else json.dumps(body).encode())
 
 
 @pytest.mark.parametrize("kind", TREE)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentctx.client.http1 import MalformedReply, ReplyParser, encode_request
-from agentctx.client.transport import Reply
+from agentctx.client.transport import HttpReply
 from agentctx.errors import InvalidInput
 
 REPLY = b'HTTP/1.1 201 Created\r\nContent-Length: 12\r\nX-Y: z\r\n\r\n{"ok": true}'
@@ -38,7 +38,7 @@ def test_replies_are_read_however_they_are_cut(cuts: set[int]) -> None:
     fed = [parser.feed(memoryview(stream)[a:b]) for a, b in itertools.pairwise(borders)]
 
     first, second = [reply for reply in fed if reply is not None]
-    assert first == Reply(201, {"content-length": "12", "x-y": "z"}, b'{"ok": true}')
+    assert first == HttpReply(201, {"content-length": "12", "x-y": "z"}, b'{"ok": true}')
     assert (second.status, second.body) == (200, b"onetwo")
     assert parser.can_go_on
 

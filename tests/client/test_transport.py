@@ -17,7 +17,7 @@ import pytest
 
 from agentctx.client.async_transport import AsyncUnixTransport
 from agentctx.client.httpx_transport import AsyncHttpxTransport, HttpxTransport
-from agentctx.client.transport import BacklogFull, ConnectionDropped, NotListening, Reply, refusal
+from agentctx.client.transport import BacklogFull, ConnectionDropped, HttpReply, NotListening, refusal
 from agentctx.client.unix_transport import UnixTransport
 from agentctx.errors import DaemonUnreachable, DeadlineExceeded, InvalidInput, Unavailable
 from tests.client.stub_daemon import StubDaemon
@@ -26,7 +26,7 @@ BLOCKING: list[Any] = [UnixTransport, HttpxTransport]
 AWAITED: list[Any] = [AsyncUnixTransport, AsyncHttpxTransport]
 TIMEOUT_S = 10.0
 
-Exchange = Callable[..., Awaitable[Reply]]
+Exchange = Callable[..., Awaitable[HttpReply]]
 
 
 async def awaited(value: Any) -> Any:

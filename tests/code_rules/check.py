@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -19,7 +20,23 @@ def sources(root: Path) -> list[Source]:
 
 def problems(root: Path) -> list[str]:
     """What is against a rule and not allowed, and what is allowed and not there; one line each."""
-    return judged([found for source in sources(root) for found in violations(source)], ALLOWED)
+    program = sources(root)
+    found = [found for source in program for found in violations(source)]
+    return judged(found, ALLOWED) + repeated_class_names(program)
+
+
+def repeated_class_names(program: Iterable[Source]) -> list[str]:
+    """Public classes with one name: a reader who finds one of them would take it for the other."""
+    places: dict[str, list[str]] = {}
+    for source in program:
+        for node in ast.walk(source.tree()):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(f"{source.path}:{node.lineno}")
+    return [
+        f"{', '.join(where)}: class name that stands twice: {name}"
+        for name, where in places.items()
+        if len(where) > 1
+    ]
 
 
 def judged(found: Iterable[Violation], allowed: Mapping[tuple[str, str, str], str]) -> list[str]:

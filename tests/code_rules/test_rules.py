@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.code_rules.check import judged, problems
+from tests.code_rules.check import judged, problems, repeated_class_names
 from tests.code_rules.rules import RULES, Source, Violation, violations
 
 ROOT = Path(__file__).parents[2]
@@ -128,3 +128,10 @@ def test_what_is_allowed_and_gone_is_said() -> None:
 
 def test_the_program_keeps_the_rules() -> None:
     assert problems(ROOT) == []
+
+
+def test_a_class_name_that_stands_twice_is_found_in_both_places() -> None:
+    one = Source(NEAR, "class Plan: ...\nclass _Plan: ...")
+    other = Source(FAR, "\nclass Plan: ...\nclass _Plan: ...")
+    assert repeated_class_names([one, other]) == [f"{NEAR}:1, {FAR}:2: class name that stands twice: Plan"]
+    assert repeated_class_names([one]) == []

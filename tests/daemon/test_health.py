@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.daemon.build import Core
-from agentctx.daemon.health import LOOKS, Health, Verdict
+from agentctx.daemon.health import LOOKS, Health, HealthVerdict
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.errors import StorageClosed
 from agentctx.host.systemd import Patience, Systemd, keep_alive
@@ -24,7 +24,7 @@ from tests.running_core import embedded, running_core, save
 
 
 def after(*looks: str) -> str:
-    verdict = Verdict()
+    verdict = HealthVerdict()
     for look in looks:
         verdict.note(look)
     return verdict.trouble

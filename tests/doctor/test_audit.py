@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from agentctx.doctor.audit import judge_audit
-from agentctx.storage.audit import Fault, Verdict
+from agentctx.storage.audit import ChainFault, ChainVerdict
 
-WHOLE = Verdict(rows=3, first=1, last=3, head="3:00", faults=0, listed=())
+WHOLE = ChainVerdict(rows=3, first=1, last=3, head="3:00", faults=0, listed=())
 
 
 def test_a_whole_chain_passes() -> None:
@@ -12,8 +12,8 @@ def test_a_whole_chain_passes() -> None:
 
 
 def test_a_changed_row_fails_and_is_named() -> None:
-    faults = (Fault(2, "was changed or added"), Fault(None, "rows are missing at the end"))
-    finding = judge_audit(Verdict(rows=3, first=1, last=3, head="3:00", faults=2, listed=faults))
+    faults = (ChainFault(2, "was changed or added"), ChainFault(None, "rows are missing at the end"))
+    finding = judge_audit(ChainVerdict(rows=3, first=1, last=3, head="3:00", faults=2, listed=faults))
     assert finding.status == "fail"
     assert "2 faults" in finding.message
     assert finding.detail == "row 2 was changed or added; rows are missing at the end"

@@ -14,7 +14,7 @@ from agentctx.config.schema import Settings
 from agentctx.daemon.build import Core
 from agentctx.doctor.catalog import INNER_IDS
 from agentctx.doctor.examination import examine_alone
-from agentctx.embedding_providers.fake import FakeProvider, Fault
+from agentctx.embedding_providers.fake import FakeFault, FakeProvider
 from agentctx.errors import Disposition, InvalidInput
 from agentctx.service.base import Examination
 from agentctx.sqlite.driver import Connection
@@ -145,7 +145,7 @@ async def test_a_model_that_changed_under_its_name_is_noticed(core: Core, tmp_pa
 async def test_a_provider_in_trouble_is_told_with_the_jobs_that_wait_for_it(
     core: Core, provider: FakeProvider
 ) -> None:
-    provider.faults = [Fault.fails(Disposition.STOP)]
+    provider.faults = [FakeFault.fails(Disposition.STOP)]
     await save(core, key="new", content="white grape")
     assert core.queue is not None
     while core.queue.status().state == "ok":  # noqa: ASYNC110 - the queue announces its trouble to nobody

@@ -10,7 +10,7 @@ from agentctx.doctor.provider import Embedding, Probe, judge_key, make_embedding
 from agentctx.doctor.runner import run_checks
 from agentctx.embedding_providers import registry
 from agentctx.embedding_providers.base import EmbeddingProvider
-from agentctx.embedding_providers.fake import FakeProvider, Fault
+from agentctx.embedding_providers.fake import FakeFault, FakeProvider
 from agentctx.embedding_providers.registry import ProviderKind
 from agentctx.embedding_providers.spending import Spending
 from agentctx.embedding_queue.space_keeper import CANARY
@@ -105,14 +105,14 @@ async def test_the_canary_is_embedded_once_for_all_checks() -> None:
 
 
 async def test_a_provider_that_refuses_fails_with_its_reason() -> None:
-    provider = FakeProvider(faults=[Fault.fails(Disposition.STOP)])
+    provider = FakeProvider(faults=[FakeFault.fails(Disposition.STOP)])
     results = await examined(Embedding(settings=EmbeddingSettings(provider="fake"), provider=provider))
     answers = results["embedding.answers"]
     assert (answers.status, answers.message) == ("fail", "the fake provider was told to fail")
 
 
 async def test_a_vector_that_is_none_fails() -> None:
-    provider = FakeProvider(faults=[Fault.not_a_number()])
+    provider = FakeProvider(faults=[FakeFault.not_a_number()])
     results = await examined(Embedding(settings=EmbeddingSettings(provider="fake"), provider=provider))
     assert results["embedding.answers"].status == "fail"
 

@@ -8,7 +8,7 @@ import pytest
 from agentctx.config.embedding import RerankSettings
 from agentctx.doctor.rerank import rerank_check
 from agentctx.doctor.runner import run_checks
-from agentctx.fake_provider.faults import Fault
+from agentctx.fake_provider.faults import HttpFault
 from agentctx.fake_provider.serving import running
 from agentctx.wire import CheckResult
 
@@ -30,7 +30,7 @@ async def test_a_reranker_that_answers_passes() -> None:
 
 
 async def test_a_refused_key_fails_and_is_not_shown() -> None:
-    async with running(faults=[Fault.refuses(401)]) as server:
+    async with running(faults=[HttpFault.refuses(401)]) as server:
         result = await found(provider="cohere", api_key="sk-canary", base_url=server.base_url("cohere"))
     assert result.status == "fail"
     assert "401" in result.message

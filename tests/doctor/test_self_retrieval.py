@@ -8,15 +8,15 @@ import pytest
 from agentctx.doctor.self_retrieval import judge_self_retrieval
 from agentctx.service.self_retrieval import NEAREST, SAME, SelfRetrieval, is_found, retrieve_canaries
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.records import Saved, VectorHit
+from agentctx.storage.records import NearestChunk, Saved
 from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
 from tests.doctor.damage import damaged, hide_vectors, lose_words
 from tests.storage.conformance import embed, save, serving_space
 from tests.storage.drafts import HandClock, keyless, vector
 
 
-def hits(*distances: float) -> list[VectorHit]:
-    return [VectorHit(number, "e", distance) for number, distance in enumerate(distances, start=1)]
+def hits(*distances: float) -> list[NearestChunk]:
+    return [NearestChunk(number, "e", distance) for number, distance in enumerate(distances, start=1)]
 
 
 def test_a_chunk_is_found_at_no_distance_from_itself() -> None:

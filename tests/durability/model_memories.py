@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 from agentctx import wire
 from agentctx.client import calls
 from agentctx.daemon.build import Core
-from agentctx.embedding_providers.fake import DEFAULT_DIMENSION, FakeProvider, Fault
+from agentctx.embedding_providers.fake import DEFAULT_DIMENSION, FakeFault, FakeProvider
 from agentctx.embedding_queue.space_keeper import CANARY
 from agentctx.errors import AgentctxError, Conflict, Disposition, NotFound
 from agentctx.service.base import Listing
@@ -160,7 +160,7 @@ class CoreMemory:
     def fail(self, *, on: bool) -> None:
         """From now on batches fail, or not; the canary of a start does not."""
         self._is_failing = on
-        faults = [Fault.fails(Disposition.RETRY, when=lambda text: text != CANARY)]
+        faults = [FakeFault.fails(Disposition.RETRY, when=lambda text: text != CANARY)]
         for provider in self._providers:
             provider.faults = faults if on else []
 

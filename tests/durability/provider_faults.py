@@ -24,11 +24,11 @@ from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.embedding_providers.registry import create_provider
 from agentctx.embedding_providers.remote import openai
-from agentctx.embedding_queue.retry import Verdict
+from agentctx.embedding_queue.retry import RetryVerdict
 from agentctx.embedding_queue.space_keeper import SpaceKeeper
 from agentctx.embedding_queue.timing import Alarm
 from agentctx.embedding_queue.worker import EmbeddingQueue
-from agentctx.fake_provider.faults import KINDS, Fault, Hint
+from agentctx.fake_provider.faults import KINDS, Hint, HttpFault
 from agentctx.fake_provider.serving import FakeProviderServer, running
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
@@ -53,11 +53,11 @@ SCRIPTED = 1_000
 STATUSES = (400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 529)
 HINTS: tuple[Hint | None, ...] = (None, "seconds", "date", "milliseconds", "reset_requests", "reset_tokens")
 POISONS = (
-    Fault.refuses(400, contains="poison0"),
-    Fault.refuses(413, contains="poison1"),
-    Fault.refuses(422, contains="poison2"),
-    Fault(kind="nan", contains="poison3"),
-    Fault(kind="zeros", contains="poison4"),
+    HttpFault.refuses(400, contains="poison0"),
+    HttpFault.refuses(413, contains="poison1"),
+    HttpFault.refuses(422, contains="poison2"),
+    HttpFault(kind="nan", contains="poison3"),
+    HttpFault(kind="zeros", contains="poison4"),
 )
 _BLAMES_A_TEXT = re.compile(r"answered (400|413|422)|not finite or is zero")
 _BLAMING_KINDS = {"status", "nan", "zeros"}
@@ -101,7 +101,7 @@ class NoticedProvider:
             await self._asked.wait_for(lambda: self.calls > known)
 
 
-def scripted(rng: random.Random) -> list[Fault]:
+def scripted(rng: random.Random) -> list[HttpFault]:
     """Each kind at one of the first requests, then by chance; for some texts; and for poison, always."""
     first = rng.sample(KINDS, len(KINDS))
     later = [number for number in range(len(first), SCRIPTED) if rng.random() < 0.5]
@@ -114,12 +114,12 @@ def scripted(rng: random.Random) -> list[Fault]:
     return [*by_request, *by_text, *POISONS]
 
 
-def _some_fault(rng: random.Random, kind: str, **when: Any) -> Fault:
+def _some_fault(rng: random.Random, kind: str, **when: Any) -> HttpFault:
     fields: dict[str, Any] = {"kind": kind, **when}
     if kind == "status":
         hint = rng.choice(HINTS)
         fields |= {"status": rng.choice(STATUSES), "hint": hint, "after_s": rng.choice([0.5, 5, 60])}
-    return Fault.model_validate(fields)
+    return HttpFault.model_validate(fields)
 
 
 @dataclass
@@ -131,7 +131,7 @@ class Load:
     server: FakeProviderServer
     provider: NoticedProvider
     texts: int
-    faults: Sequence[Fault]
+    faults: Sequence[HttpFault]
     """In the end only those that belong to a text are left."""
     deadline_s: float = DEADLINE_S
     violations: list[str] = field(default_factory=list)
@@ -323,7 +323,7 @@ class FaultsSuite:
 
 
 def _loaded(
-    seed: int, folder: Path, texts: int, faults: Sequence[Fault], *, deadline_s: float = DEADLINE_S
+    seed: int, folder: Path, texts: int, faults: Sequence[HttpFault], *, deadline_s: float = DEADLINE_S
 ) -> Load:
     folder.mkdir(exist_ok=True)
 
@@ -376,17 +376,17 @@ def _buried(connection: Connection) -> list[tuple[int, str, str]]:
     ).fetchall()
 
 
-def _bury_the_batch(jobs: Sequence[Any], verdict: Verdict) -> Verdict:
+def _bury_the_batch(jobs: Sequence[Any], verdict: RetryVerdict) -> RetryVerdict:
     """A refused batch is buried as a whole."""
     return replace(verdict, parts=(), bury=tuple(jobs)) if verdict.parts else verdict
 
 
-_MUTANTS: dict[str, tuple[Mutate, Fault]] = {
-    "a transient fault buries": (MUTANTS["a transient fault buries"], Fault.refuses(503, times=20)),
-    "poison takes its batch along": (_deciding(_bury_the_batch), Fault(kind="nan", times=10)),
+_MUTANTS: dict[str, tuple[Mutate, HttpFault]] = {
+    "a transient fault buries": (MUTANTS["a transient fault buries"], HttpFault.refuses(503, times=20)),
+    "poison takes its batch along": (_deciding(_bury_the_batch), HttpFault(kind="nan", times=10)),
     "the indexes of a reply are not looked at": (
         lambda: patch.object(openai, "by_index", list),
-        Fault(kind="wrong_order"),
+        HttpFault(kind="wrong_order"),
     ),
 }
 

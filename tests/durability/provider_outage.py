@@ -16,7 +16,7 @@ from unittest.mock import patch
 from structlog.testing import capture_logs
 
 from agentctx.config.embedding import QueueSettings
-from agentctx.embedding_providers.fake import DEFAULT_DIMENSION, FakeProvider, Fault
+from agentctx.embedding_providers.fake import DEFAULT_DIMENSION, FakeFault, FakeProvider
 from agentctx.embedding_queue.space_keeper import SpaceKeeper
 from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.errors import AgentctxError, Disposition
@@ -56,12 +56,12 @@ class Outage:
     def __init__(self, provider: FakeProvider) -> None:
         self._provider = provider
         self._faults = {
-            "unreachable": Fault.fails(Disposition.RETRY),
-            "overloaded": Fault.fails(Disposition.LATER, retry_after_s=20),
-            "asks for an hour": Fault.fails(Disposition.LATER, retry_after_s=3_600),
-            "hangs": Fault.fails(Disposition.RETRY),
-            "refuses the key": Fault.fails(Disposition.STOP),
-            "too few vectors": Fault.wrong_count(),
+            "unreachable": FakeFault.fails(Disposition.RETRY),
+            "overloaded": FakeFault.fails(Disposition.LATER, retry_after_s=20),
+            "asks for an hour": FakeFault.fails(Disposition.LATER, retry_after_s=3_600),
+            "hangs": FakeFault.fails(Disposition.RETRY),
+            "refuses the key": FakeFault.fails(Disposition.STOP),
+            "too few vectors": FakeFault.wrong_count(),
         }
 
     def become(self, kind: str) -> None:

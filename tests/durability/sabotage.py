@@ -133,7 +133,7 @@ def fail_in_company() -> None:
     def locked(connection: Any, functions: Sequence[Any]) -> Any:
         if len(functions) > 4:
             error = StorageFailed("database is locked")
-            return [commit.Failed(error)] * len(functions), 0
+            return [commit.FailedWrite(error)] * len(functions), 0
         return commit_group(connection, functions)
 
     replace(commit, "commit_group", locked)

@@ -21,7 +21,7 @@ from structlog.testing import capture_logs
 from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_queue import retry, worker
 from agentctx.embedding_queue.breaker import Breaker
-from agentctx.embedding_queue.retry import Postponed, Verdict
+from agentctx.embedding_queue.retry import Postponed, RetryVerdict
 from agentctx.errors import Disposition, ProviderFailed
 from tests.durability.suite import Outcome
 from tests.embedding_queue.manual_timer import START
@@ -185,12 +185,12 @@ def _first_problems(seed: int) -> tuple[str, ...]:
 Mutate = Callable[[], Any]
 
 
-def _deciding(change: Callable[[Sequence[Any], Verdict], Verdict]) -> Mutate:
+def _deciding(change: Callable[[Sequence[Any], RetryVerdict], RetryVerdict]) -> Mutate:
     @contextmanager
     def mutated() -> Iterator[None]:
         decide = retry.decide
 
-        def wrongly(jobs: Sequence[Any], *arguments: Any, **named: Any) -> Verdict:
+        def wrongly(jobs: Sequence[Any], *arguments: Any, **named: Any) -> RetryVerdict:
             return change(jobs, decide(jobs, *arguments, **named))
 
         with patch.object(worker, "decide", wrongly):
@@ -199,13 +199,13 @@ def _deciding(change: Callable[[Sequence[Any], Verdict], Verdict]) -> Mutate:
     return mutated
 
 
-def _drop_one(_jobs: Sequence[Any], verdict: Verdict) -> Verdict:
+def _drop_one(_jobs: Sequence[Any], verdict: RetryVerdict) -> RetryVerdict:
     """A retry that loses sight of a job: it stays in memory, and nobody sends it."""
     kept = tuple(Postponed(group.jobs[1:], group.not_before) for group in verdict.postpone)
     return replace(verdict, postpone=kept)
 
 
-def _bury_instead(jobs: Sequence[Any], verdict: Verdict) -> Verdict:
+def _bury_instead(jobs: Sequence[Any], verdict: RetryVerdict) -> RetryVerdict:
     """A transient fault counts as the text's own."""
     return replace(verdict, postpone=(), bury=tuple(jobs)) if verdict.postpone else verdict
 

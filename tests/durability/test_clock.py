@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agentctx.embedding_providers.fake import FakeProvider, Fault
+from agentctx.embedding_providers.fake import FakeFault, FakeProvider
 from agentctx.errors import Disposition
 from tests.running_core import ME, embedded, running_core, save
 from tests.storage.conformance import assert_sound
@@ -38,7 +38,7 @@ async def test_a_retry_put_off_before_the_clock_went_back_is_made_in_time(tmp_pa
     provider = FakeProvider(dimension=16)
     async with running_core(tmp_path, provider, clock=clock) as core:
         await embedded(core)
-        provider.faults = [Fault.fails(Disposition.RETRY, call=len(provider.calls) + 1)]
+        provider.faults = [FakeFault.fails(Disposition.RETRY, call=len(provider.calls) + 1)]
         saved = await save(core, "observation", session="s", content="late")
         clock.now -= 10 * DAY_MS
         clock.now += 20 * DAY_MS  # suspended meanwhile: the wait is over

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from agentctx import Client, wire
 from agentctx.client import calls
-from agentctx.client.calls import Call
+from agentctx.client.calls import ApiCall
 from agentctx.client.http1 import encode_request
 from agentctx.errors import AgentctxError, DaemonUnreachable, NotFound, StorageClosed, Unavailable
 from tests.durability.ledger import Attempt, Ledger, Version
@@ -225,7 +225,7 @@ class Writer:
     def _key(self) -> str:
         return f"w{self._number}-{self._rng.getrandbits(64):x}"
 
-    def _send_and_hang_up(self, call: Call[T]) -> None:
+    def _send_and_hang_up(self, call: ApiCall[T]) -> None:
         """As a client that dies before the answer."""
         self.retries += 1
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from agentctx.embedding_providers.fake import Call, FakeProvider, Fault
+from agentctx.embedding_providers.fake import FakeCall, FakeFault, FakeProvider
 from agentctx.errors import Disposition, ProviderFailed
 from tests.embedding_providers.conformance import BlockBatches, Make, ProviderConformance
 
@@ -52,11 +52,11 @@ async def test_calls_are_recorded() -> None:
     await fake.embed(["a", "b"])
     await fake.embed([])
     await fake.embed_query("c")
-    assert fake.calls == [Call(("a", "b"), query=False), Call(("c",), query=True)]
+    assert fake.calls == [FakeCall(("a", "b"), query=False), FakeCall(("c",), query=True)]
 
 
 async def test_without_records_nothing_is_kept_of_a_call_but_its_number() -> None:
-    fake = FakeProvider(faults=[Fault.fails(call=2)], records=False)
+    fake = FakeProvider(faults=[FakeFault.fails(call=2)], records=False)
     await fake.embed(["a"])
     with pytest.raises(ProviderFailed):
         await fake.embed(["b"])
@@ -64,7 +64,7 @@ async def test_without_records_nothing_is_kept_of_a_call_but_its_number() -> Non
 
 
 async def test_a_fault_of_one_call() -> None:
-    fake = FakeProvider(faults=[Fault.fails(Disposition.LATER, retry_after_s=2.5, call=2)])
+    fake = FakeProvider(faults=[FakeFault.fails(Disposition.LATER, retry_after_s=2.5, call=2)])
     await fake.embed(["a"])
     with pytest.raises(ProviderFailed) as caught:
         await fake.embed(["a"])
@@ -74,7 +74,7 @@ async def test_a_fault_of_one_call() -> None:
 
 
 async def test_a_fault_of_one_text() -> None:
-    fake = FakeProvider(faults=[Fault.fails(Disposition.SPLIT, when="poison".__eq__)])
+    fake = FakeProvider(faults=[FakeFault.fails(Disposition.SPLIT, when="poison".__eq__)])
     await fake.embed(["good", "better"])
     with pytest.raises(ProviderFailed) as caught:
         await fake.embed(["good", "poison"])
@@ -84,13 +84,13 @@ async def test_a_fault_of_one_text() -> None:
 @pytest.mark.parametrize(
     ("fault", "disposition"),
     [
-        (Fault.wrong_count(), Disposition.RETRY),
-        (Fault.wrong_dimension(), Disposition.STOP),
-        (Fault.not_a_number(), Disposition.SPLIT),
-        (Fault.zero(), Disposition.SPLIT),
+        (FakeFault.wrong_count(), Disposition.RETRY),
+        (FakeFault.wrong_dimension(), Disposition.STOP),
+        (FakeFault.not_a_number(), Disposition.SPLIT),
+        (FakeFault.zero(), Disposition.SPLIT),
     ],
 )
-async def test_spoiled_replies_are_refused(fault: Fault, disposition: Disposition) -> None:
+async def test_spoiled_replies_are_refused(fault: FakeFault, disposition: Disposition) -> None:
     fake = FakeProvider(faults=[fault])
     with pytest.raises(ProviderFailed) as caught:
         await fake.embed(["a", "b"])

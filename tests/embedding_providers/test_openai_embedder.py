@@ -18,7 +18,7 @@ import pytest
 
 from agentctx.embedding_providers.openai_embedder import LIMITS, OpenAIEmbedder, _batches
 from agentctx.errors import ConfigInvalid, Disposition, InvalidInput, ProviderFailed
-from agentctx.fake_provider.faults import Fault
+from agentctx.fake_provider.faults import HttpFault
 from agentctx.fake_provider.serving import running
 
 KEY = "sk-s3cret"
@@ -339,7 +339,7 @@ async def test_the_reset_of_the_limits_is_a_pause_only_for_who_has_used_them_up(
     status: int, disposition: Disposition
 ) -> None:
     async with running(dimension=8) as server:
-        server.script(Fault.refuses(status, headers={"x-ratelimit-reset-requests": "1m30s"}))
+        server.script(HttpFault.refuses(status, headers={"x-ratelimit-reset-requests": "1m30s"}))
         base_url = server.base_url("openai")
         async with openai.AsyncOpenAI(api_key="key", base_url=base_url, max_retries=0) as client:
             with pytest.raises(ProviderFailed) as failure:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agentctx.embedding_providers.pace import Pace
+from agentctx.embedding_providers.pace import RequestPace
 
 
 @pytest.fixture
@@ -29,18 +29,18 @@ async def turned() -> None:
         await asyncio.sleep(0)
 
 
-def turn(pace: Pace, tokens: int = 1, *, is_question: bool = False) -> asyncio.Task[None]:
+def turn(pace: RequestPace, tokens: int = 1, *, is_question: bool = False) -> asyncio.Task[None]:
     return asyncio.create_task(pace.turn(tokens, is_question=is_question))
 
 
 async def test_without_limits_nothing_waits() -> None:
-    pace = Pace()
+    pace = RequestPace()
     await pace.turn(10**9, is_question=False)
     assert (pace.most_tokens, pace.longest_wait_s(32)) == (None, 0.0)
 
 
 async def test_requests_of_documents_wait_for_their_minute(later: Callable[[float], None]) -> None:
-    pace = Pace(requests_per_minute=5)
+    pace = RequestPace(requests_per_minute=5)
     for _ in range(4):
         await pace.turn(1, is_question=False)
     fifth = turn(pace)
@@ -51,7 +51,7 @@ async def test_requests_of_documents_wait_for_their_minute(later: Callable[[floa
 
 
 async def test_tokens_of_documents_wait_for_their_minute(later: Callable[[float], None]) -> None:
-    pace = Pace(tokens_per_minute=1_000)
+    pace = RequestPace(tokens_per_minute=1_000)
     await pace.turn(800, is_question=False)
     more = turn(pace, 400)
     later(25)
@@ -62,7 +62,7 @@ async def test_tokens_of_documents_wait_for_their_minute(later: Callable[[float]
 
 
 async def test_a_question_passes_batches_that_wait() -> None:
-    pace = Pace(requests_per_minute=10, tokens_per_minute=1_000)
+    pace = RequestPace(requests_per_minute=10, tokens_per_minute=1_000)
     await pace.turn(800, is_question=False)
     batch = turn(pace, 800)
     await turned()
@@ -72,7 +72,7 @@ async def test_a_question_passes_batches_that_wait() -> None:
 
 
 async def test_questions_keep_to_their_share_too(later: Callable[[float], None]) -> None:
-    pace = Pace(requests_per_minute=10)
+    pace = RequestPace(requests_per_minute=10)
     await pace.turn(1, is_question=True)
     await pace.turn(1, is_question=True)
     third = turn(pace, is_question=True)
@@ -83,7 +83,7 @@ async def test_questions_keep_to_their_share_too(later: Callable[[float], None])
 
 
 async def test_a_question_that_is_given_up_leaves_nothing_behind(later: Callable[[float], None]) -> None:
-    pace = Pace(tokens_per_minute=1_000)
+    pace = RequestPace(tokens_per_minute=1_000)
     await pace.turn(200, is_question=True)
     for _ in range(100):
         given_up = turn(pace, 200, is_question=True)
@@ -98,7 +98,7 @@ async def test_a_question_that_is_given_up_leaves_nothing_behind(later: Callable
 async def test_a_text_over_the_limit_takes_the_whole_minute_and_is_not_refused(
     later: Callable[[float], None],
 ) -> None:
-    pace = Pace(tokens_per_minute=1_000)
+    pace = RequestPace(tokens_per_minute=1_000)
     await pace.turn(5_000, is_question=False)
     next_one = turn(pace)
     await turned()
@@ -108,7 +108,7 @@ async def test_a_text_over_the_limit_takes_the_whole_minute_and_is_not_refused(
 
 
 async def test_one_request_a_minute_is_possible(later: Callable[[float], None]) -> None:
-    pace = Pace(requests_per_minute=1)
+    pace = RequestPace(requests_per_minute=1)
     await pace.turn(1, is_question=True)
     second = turn(pace, is_question=True)
     later(299)
@@ -119,6 +119,6 @@ async def test_one_request_a_minute_is_possible(later: Callable[[float], None]) 
 
 
 def test_the_longest_wait_covers_a_batch() -> None:
-    pace = Pace(requests_per_minute=5, tokens_per_minute=1_000)
+    pace = RequestPace(requests_per_minute=5, tokens_per_minute=1_000)
     assert pace.most_tokens == 800
     assert pace.longest_wait_s(4) >= 60 * (4 / 4 + 4 * 2_000 / 800)

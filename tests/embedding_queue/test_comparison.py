@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from agentctx.embedding_queue.comparison import finds_itself, overlap
 from agentctx.embedding_queue.worker import rest_ms
-from agentctx.storage.records import SampledChunk, VectorHit
+from agentctx.storage.records import NearestChunk, SampledChunk
 
 ASKED = SampledChunk(1, "mine", "default", "text")
 
 
-def hits(*chunks: int) -> list[VectorHit]:
-    return [VectorHit(chunk, "mine" if chunk == 1 else f"e{chunk}", chunk / 100) for chunk in chunks]
+def hits(*chunks: int) -> list[NearestChunk]:
+    return [NearestChunk(chunk, "mine" if chunk == 1 else f"e{chunk}", chunk / 100) for chunk in chunks]
 
 
 def test_the_text_itself_does_not_count_as_overlap() -> None:
@@ -29,7 +29,7 @@ def test_only_the_ten_nearest_count() -> None:
     [(hits(1, 2), 0.01, True), (hits(2, 1), 0.5, False), (hits(2), 0.02, True), ([], 0.1, False)],
 )
 def test_a_text_finds_itself_when_nothing_else_is_nearer(
-    near: list[VectorHit], own: float, found: bool
+    near: list[NearestChunk], own: float, found: bool
 ) -> None:
     assert finds_itself(ASKED, own, near) is found
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentctx.daemon.build import Core
-from agentctx.embedding_providers.fake import FakeProvider, Fault
+from agentctx.embedding_providers.fake import FakeFault, FakeProvider
 from agentctx.embedding_providers.prices import Price
 from agentctx.embedding_providers.spending import Spending
 from agentctx.embedding_queue.lanes import Lanes, to_open
@@ -144,7 +144,7 @@ async def test_a_retired_model_is_not_built_again(tmp_path: Path) -> None:
 
 
 async def test_a_dead_next_model_harms_nobody(tmp_path: Path) -> None:
-    new = new_model(faults=[Fault.fails(Disposition.STOP)])
+    new = new_model(faults=[FakeFault.fails(Disposition.STOP)])
     async with running_core(tmp_path, old_model(), next_provider=new) as core:
         await until_answering(core, "old")
         assert (await save(core, key="k", content="red apple", wait="embedded")).embedding == "done"

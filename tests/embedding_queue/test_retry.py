@@ -10,7 +10,7 @@ from agentctx.embedding_queue.retry import (
     LONGEST_PAUSE_S,
     Backoff,
     Failure,
-    Verdict,
+    RetryVerdict,
     decide,
     failure_of,
     no_answer,
@@ -32,7 +32,7 @@ def verdict_on(
     retry_after_s: float | None = None,
     trusted: bool = True,
     seed: int = 1,
-) -> Verdict:
+) -> RetryVerdict:
     return decide(
         [make_job(number) for number in range(count)],
         Failure(disposition, "reason", retry_after_s),
@@ -179,5 +179,5 @@ def test_a_limit_of_our_own_blames_nobody_and_leaves_the_jobs_as_they_are() -> N
             decide(some, failure, trusted=trusted, now=NOW, backoff=BACKOFF, rng=seeded(1))
             for some in (jobs, jobs[:1])
         )
-        assert several == Verdict(parts=(jobs[:2], jobs[2:]))
-        assert alone == Verdict(parts=(jobs[:1],), hold_until=NOW + 3_600_000)
+        assert several == RetryVerdict(parts=(jobs[:2], jobs[2:]))
+        assert alone == RetryVerdict(parts=(jobs[:1],), hold_until=NOW + 3_600_000)

@@ -10,7 +10,7 @@ import numpy as np
 
 from agentctx.daemon.build import Core
 from agentctx.embedding_providers.base import Vectors
-from agentctx.embedding_providers.fake import FakeProvider, Fault
+from agentctx.embedding_providers.fake import FakeFault, FakeProvider
 from agentctx.embedding_queue.space_keeper import CANARY, FILLING, SpaceKeeper
 from agentctx.embedding_queue.status import QueueStatus
 from agentctx.errors import DeadlineExceeded, Disposition
@@ -152,7 +152,7 @@ class RecordingLane:
 
 
 async def test_a_provider_that_is_down_is_probed_until_it_answers(tmp_path: Path) -> None:
-    provider = FakeProvider(faults=[Fault.fails(Disposition.STOP)])
+    provider = FakeProvider(faults=[FakeFault.fails(Disposition.STOP)])
     async with running_core(tmp_path, None) as core:
         timer = ManualTimer()
         lane = RecordingLane()

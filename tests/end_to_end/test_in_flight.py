@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.embedding_providers.fake import FakeProvider, Fault
+from agentctx.embedding_providers.fake import FakeFault, FakeProvider
 from agentctx.errors import Disposition, NotFound
 from tests.running_core import ME, embedded, running_core, save
 from tests.storage.conformance import assert_sound
@@ -56,7 +56,7 @@ async def test_a_deleted_entry_never_shows_its_vector(tmp_path: Path) -> None:
 
 async def test_a_poisoned_text_is_buried_alone_listed_and_retried(tmp_path: Path) -> None:
     provider = FakeProvider(
-        dimension=64, faults=[Fault.fails(Disposition.SPLIT, when=lambda text: "poison" in text)]
+        dimension=64, faults=[FakeFault.fails(Disposition.SPLIT, when=lambda text: "poison" in text)]
     )
     async with running_core(tmp_path, provider) as core:
         await embedded(core)

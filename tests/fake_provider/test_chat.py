@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from agentctx.fake_provider.answers import Answer, ToolCall
-from agentctx.fake_provider.faults import Fault, Kind
+from agentctx.fake_provider.answers import FakeAnswer, ToolCall
+from agentctx.fake_provider.faults import HttpFault, Kind
 from agentctx.fake_provider.serving import FakeProviderServer, running
 
 MESSAGES = [{"role": "user", "content": "hello there"}]
@@ -114,7 +114,7 @@ def _said(piece: dict[str, Any]) -> str | None:
 async def test_each_piece_waits_for_a_release_of_its_own(
     server: FakeProviderServer, http: httpx.AsyncClient, name: str
 ) -> None:
-    server.script(Fault(kind="slow_pieces"))
+    server.script(HttpFault(kind="slow_pieces"))
     path, body = STREAMS[name]
     async with http.stream("POST", path, json=body, headers=VERSION) as reply:
         pieces = reply.aiter_raw()
@@ -133,7 +133,7 @@ async def test_each_piece_waits_for_a_release_of_its_own(
 async def test_a_stream_that_is_read_to_its_end_is_not_aborted(
     server: FakeProviderServer, http: httpx.AsyncClient
 ) -> None:
-    server.script(Fault(kind="slow_body", request=2))
+    server.script(HttpFault(kind="slow_body", request=2))
     await ask(http, *STREAMS["openai"])
     asking = asyncio.create_task(ask(http, *STREAMS["openai"]))
     await server.wait_until_held()
@@ -146,7 +146,7 @@ async def test_a_stream_that_is_read_to_its_end_is_not_aborted(
 async def test_a_client_that_leaves_is_noticed(
     server: FakeProviderServer, http: httpx.AsyncClient, kind: Kind
 ) -> None:
-    server.script(Fault(kind=kind))
+    server.script(HttpFault(kind=kind))
     asking = asyncio.create_task(ask(http, *STREAMS["anthropic"]))
     if kind == "endless_body":
         async with http.stream("POST", STREAMS["openai"][0], json=STREAMS["openai"][1]) as reply:
@@ -164,15 +164,15 @@ async def test_every_fault_happens_to_chats_too(
     server: FakeProviderServer, http: httpx.AsyncClient, name: str
 ) -> None:
     table, key = (STREAMS, name.removesuffix(" stream")) if name.endswith(" stream") else (WHOLE, name)
-    kinds: list[Fault] = [
-        Fault.refuses(401, request=1),
-        Fault.refuses(429, hint="seconds", after_s=7, request=2),
-        Fault.refuses(529, request=3),
-        Fault(kind="redirect", request=4),
-        Fault(kind="wrong_content_type", request=5),
-        Fault(kind="truncated_json", request=6),
-        Fault(kind="reset", request=7),
-        Fault(kind="refuse", request=8),
+    kinds: list[HttpFault] = [
+        HttpFault.refuses(401, request=1),
+        HttpFault.refuses(429, hint="seconds", after_s=7, request=2),
+        HttpFault.refuses(529, request=3),
+        HttpFault(kind="redirect", request=4),
+        HttpFault(kind="wrong_content_type", request=5),
+        HttpFault(kind="truncated_json", request=6),
+        HttpFault(kind="reset", request=7),
+        HttpFault(kind="refuse", request=8),
     ]
     server.script(*kinds)
     replies = [await ask(http, *table[key]) for _ in range(6)]
@@ -191,7 +191,7 @@ async def test_every_fault_happens_to_chats_too(
 async def test_a_stream_that_fails_says_so_in_the_middle(
     server: FakeProviderServer, http: httpx.AsyncClient
 ) -> None:
-    server.script(Fault(kind="stream_error", status=529, message="too much"))
+    server.script(HttpFault(kind="stream_error", status=529, message="too much"))
     ended = {
         "openai": 'data: {"error":{"message":"too much","type":"server_error","param":null,"code":null}}\n\n',
         "responses": 'event: error\ndata: {"type":"error","code":null,"message":"too much","param":null,'
@@ -236,7 +236,7 @@ async def test_another_process_scripts_answers(http: httpx.AsyncClient) -> None:
 async def test_ollama_streams_unless_told_otherwise_and_sends_calls_whole(
     server: FakeProviderServer, http: httpx.AsyncClient
 ) -> None:
-    server.answer(Answer(text="Look.", calls=(ToolCall(name="f"), ToolCall(name="g"))))
+    server.answer(FakeAnswer(text="Look.", calls=(ToolCall(name="f"), ToolCall(name="g"))))
     lines = [json.loads(line) for line in (await ask(http, *STREAMS["ollama"])).text.splitlines()]
     assert [line["done"] for line in lines] == [False, False, True]
     assert [call["function"]["name"] for call in lines[1]["message"]["tool_calls"]] == ["f", "g"]

@@ -2,25 +2,25 @@ import pytest
 from pydantic import ValidationError
 
 from agentctx.errors import InvalidInput
-from agentctx.fake_provider.faults import KINDS, Fault
+from agentctx.fake_provider.faults import KINDS, HttpFault
 
 
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        ("429", Fault.refuses(429)),
-        ("429,hint=date,after_s=2.5,request=1", Fault.refuses(429, hint="date", after_s=2.5, request=1)),
-        ("reset,provider=cohere,times=2", Fault(kind="reset", provider="cohere", times=2)),
-        ("400,contains=a=b", Fault.refuses(400, contains="a=b")),
+        ("429", HttpFault.refuses(429)),
+        ("429,hint=date,after_s=2.5,request=1", HttpFault.refuses(429, hint="date", after_s=2.5, request=1)),
+        ("reset,provider=cohere,times=2", HttpFault(kind="reset", provider="cohere", times=2)),
+        ("400,contains=a=b", HttpFault.refuses(400, contains="a=b")),
     ],
 )
-def test_a_spec_is_a_fault(spec: str, expected: Fault) -> None:
-    assert Fault.parse(spec) == expected
+def test_a_spec_is_a_fault(spec: str, expected: HttpFault) -> None:
+    assert HttpFault.parse(spec) == expected
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "status"])
 def test_every_kind_can_be_written(kind: str) -> None:
-    assert Fault.parse(kind).kind == kind
+    assert HttpFault.parse(kind).kind == kind
 
 
 @pytest.mark.parametrize(
@@ -28,22 +28,22 @@ def test_every_kind_can_be_written(kind: str) -> None:
 )
 def test_a_wrong_spec_says_what_can_be_written(spec: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        Fault.parse(spec)
+        HttpFault.parse(spec)
     assert repr(spec) in caught.value.message
     assert "truncated_json" in str(caught.value.hint)
 
 
 def test_a_redirect_is_no_error_status() -> None:
     with pytest.raises(ValidationError, match="300 to 399"):
-        Fault(kind="redirect", status=404)
+        HttpFault(kind="redirect", status=404)
 
 
 def test_conditions_add_up() -> None:
-    fault = Fault(kind="nan", request=2, provider="openai", contains="poison")
+    fault = HttpFault(kind="nan", request=2, provider="openai", contains="poison")
     poisoned = {"input": ["fine", {"deep": "some poison here"}]}
     assert fault.fits(2, "openai", poisoned)
     assert not fault.fits(1, "openai", poisoned)
     assert not fault.fits(2, "cohere", poisoned)
     assert not fault.fits(2, "openai", {"input": ["fine"]})
     assert not fault.fits(2, "openai", None)
-    assert Fault(kind="nan").fits(7, "ollama", None)
+    assert HttpFault(kind="nan").fits(7, "ollama", None)

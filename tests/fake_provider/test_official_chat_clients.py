@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agentctx.fake_provider.answers import Answer, ToolCall
-from agentctx.fake_provider.faults import Fault
+from agentctx.fake_provider.answers import FakeAnswer, ToolCall
+from agentctx.fake_provider.faults import HttpFault
 from agentctx.fake_provider.serving import FakeProviderServer
 
 openai = pytest.importorskip("openai")
@@ -22,8 +22,8 @@ ECHO = "You said: hello there"
 OSLO = ToolCall(name="weather", arguments={"city": "Oslo", "days": [1, 2]})
 ROME = ToolCall(name="weather", arguments={"city": "Røm"})
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}}
-IN_PARALLEL = Answer(text="Let me look.", calls=(OSLO, ROME))
-DONE = Answer(text="Rain in both.", contains="9 degrees")
+IN_PARALLEL = FakeAnswer(text="Let me look.", calls=(OSLO, ROME))
+DONE = FakeAnswer(text="Rain in both.", contains="9 degrees")
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ class TestChatCompletions:
         assert reply.choices[0].message.content == "You said: what is this? (images: 1)"
 
     async def test_an_error_in_the_stream(self, server: FakeProviderServer, gpt: Any) -> None:
-        server.script(Fault(kind="stream_error", message="overloaded"))
+        server.script(HttpFault(kind="stream_error", message="overloaded"))
         stream = await gpt.chat.completions.create(model=GPT, messages=ASK, stream=True)
         with pytest.raises(openai.APIError, match="overloaded"):
             [chunk async for chunk in stream]
@@ -170,7 +170,7 @@ class TestResponses:
         assert reply.output_text == "You said: what is this? (images: 1)"
 
     async def test_an_error_in_the_stream(self, server: FakeProviderServer, gpt: Any) -> None:
-        server.script(Fault(kind="stream_error", message="overloaded"))
+        server.script(HttpFault(kind="stream_error", message="overloaded"))
         stream = await gpt.responses.create(model=GPT, input="a", stream=True)
         events = [event async for event in stream]
         assert (events[0].type, events[-1].type) == ("response.created", "error")
@@ -256,13 +256,13 @@ class TestMessages:
     async def test_its_own_errors(
         self, server: FakeProviderServer, claude: Any, status: int, error: str
     ) -> None:
-        server.script(Fault.refuses(status))
+        server.script(HttpFault.refuses(status))
         kind = getattr(anthropic, error, None) or getattr(anthropic._exceptions, error)
         with pytest.raises(kind, match="scripted fault"):
             await claude.messages.create(model=CLAUDE, max_tokens=1, messages=ASK)
 
     async def test_an_error_in_the_stream(self, server: FakeProviderServer, claude: Any) -> None:
-        server.script(Fault(kind="stream_error", status=529, message="overloaded"))
+        server.script(HttpFault(kind="stream_error", status=529, message="overloaded"))
         stream = await claude.messages.create(model=CLAUDE, max_tokens=1, messages=ASK, stream=True)
         with pytest.raises(anthropic.APIStatusError, match="overloaded"):
             [event async for event in stream]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agentctx.fake_provider.answers import Answer, ToolCall
-from agentctx.fake_provider.faults import Fault
+from agentctx.fake_provider.answers import FakeAnswer, ToolCall
+from agentctx.fake_provider.faults import HttpFault
 from agentctx.fake_provider.serving import FakeProviderServer
 
 genai = pytest.importorskip("google.genai")
@@ -17,8 +17,8 @@ GEMINI = "gemini-2.5-flash"
 ECHO = "You said: hello there"
 OSLO = ToolCall(name="weather", arguments={"city": "Oslo", "days": [1, 2]})
 ROME = ToolCall(name="weather", arguments={"city": "Røm"})
-IN_PARALLEL = Answer(text="Let me look.", calls=(OSLO, ROME))
-DONE = Answer(text="Rain in both.", contains="9 degrees")
+IN_PARALLEL = FakeAnswer(text="Let me look.", calls=(OSLO, ROME))
+DONE = FakeAnswer(text="Rain in both.", contains="9 degrees")
 
 # Where aiohttp is installed, the package inherits from a class of it that warns of that.
 pytestmark = pytest.mark.filterwarnings("ignore:Inheritance class:DeprecationWarning")
@@ -81,6 +81,6 @@ async def test_an_image(gemini: Any) -> None:
 
 
 async def test_its_own_errors(server: FakeProviderServer, gemini: Any) -> None:
-    server.script(Fault.refuses(429, message="slow down"))
+    server.script(HttpFault.refuses(429, message="slow down"))
     with pytest.raises(genai.errors.ClientError, match="slow down"):
         await gemini.models.generate_content(model=GEMINI, contents="a")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.fake_provider.prompts import (
-    Block,
+    PromptBlock,
     anthropic_blocks,
     gemini_blocks,
     ollama_blocks,
@@ -18,7 +18,7 @@ from agentctx.fake_provider.prompts import (
 )
 
 
-def frames(blocks: list[Block]) -> list[str]:
+def frames(blocks: list[PromptBlock]) -> list[str]:
     return [block.tokens[0].decode() for block in blocks]
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from agentctx.fake_provider.faults import Fault, Hint
+from agentctx.fake_provider.faults import Hint, HttpFault
 from agentctx.fake_provider.retry_hints import go_duration, hint_headers
 
 NOW_MS = 1_795_305_600_000  # 2026-11-22 00:00:00 UTC
@@ -19,7 +19,7 @@ NOW_MS = 1_795_305_600_000  # 2026-11-22 00:00:00 UTC
     ],
 )
 def test_a_hint_is_a_header(hint: Hint | None, expected: dict[str, str]) -> None:
-    assert hint_headers(Fault.refuses(429, hint=hint, after_s=67.5), now_ms=NOW_MS) == expected
+    assert hint_headers(HttpFault.refuses(429, hint=hint, after_s=67.5), now_ms=NOW_MS) == expected
 
 
 @pytest.mark.parametrize(

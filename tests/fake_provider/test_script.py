@@ -1,5 +1,5 @@
-from agentctx.fake_provider.answers import Answer
-from agentctx.fake_provider.faults import Fault
+from agentctx.fake_provider.answers import FakeAnswer
+from agentctx.fake_provider.faults import HttpFault
 from agentctx.fake_provider.script import Script, Seen
 
 
@@ -13,19 +13,19 @@ def kinds(script: Script, *texts: str) -> list[str | None]:
 
 
 def test_the_first_that_fits_happens() -> None:
-    script = Script([Fault(kind="nan", request=2), Fault(kind="zeros", contains="bad")])
+    script = Script([HttpFault(kind="nan", request=2), HttpFault(kind="zeros", contains="bad")])
     assert kinds(script, "bad", "bad", "good") == ["zeros", "nan", None]
 
 
 def test_a_fault_happens_as_often_as_it_may() -> None:
-    script = Script([Fault(kind="reset", times=2), Fault(kind="nan", times=1)])
+    script = Script([HttpFault(kind="reset", times=2), HttpFault(kind="nan", times=1)])
     assert kinds(script, *"abcd") == ["reset", "reset", "nan", None]
 
 
 def test_a_new_script_counts_from_1_and_keeps_what_came_in() -> None:
-    script = Script([Fault(kind="nan", request=1)])
+    script = Script([HttpFault(kind="nan", request=1)])
     assert kinds(script, "a") == ["nan"]
-    script.set([Fault(kind="zeros", request=1)])
+    script.set([HttpFault(kind="zeros", request=1)])
     assert kinds(script, "b", "c") == ["zeros", None]
     assert [(seen.number, seen.payload, seen.fault) for seen in script.seen] == [
         (1, {"input": "a"}, "nan"),
@@ -46,7 +46,7 @@ def test_only_the_last_requests_are_kept() -> None:
 
 def test_answers_are_chosen_as_faults_are() -> None:
     script = Script()
-    script.set_answers([Answer(text="once", contains="b", times=1), Answer(text="else")])
+    script.set_answers([FakeAnswer(text="once", contains="b", times=1), FakeAnswer(text="else")])
     said = []
     for text in "abb":
         seen = asked(text)

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from agentctx.errors import InvalidInput, NotFound
-from agentctx.fake_provider.faults import Fault, Kind
+from agentctx.fake_provider.faults import HttpFault, Kind
 from agentctx.fake_provider.serving import FakeProviderServer, running
 
 BODY = {"model": "m", "input": ["one", "two"]}
@@ -31,7 +31,7 @@ async def test_without_a_script_everything_is_right(
 async def test_after_a_broken_connection_the_next_is_served(
     server: FakeProviderServer, http: httpx.AsyncClient, kind: Kind
 ) -> None:
-    server.script(Fault(kind=kind, request=1))
+    server.script(HttpFault(kind=kind, request=1))
     if kind == "endless_body":
         received = 0
         async with http.stream("POST", "/v1/embeddings", json=BODY) as reply:
@@ -48,7 +48,7 @@ async def test_after_a_broken_connection_the_next_is_served(
 async def test_a_reset_comes_in_the_middle_of_the_body(
     server: FakeProviderServer, http: httpx.AsyncClient
 ) -> None:
-    server.script(Fault(kind="reset"))
+    server.script(HttpFault(kind="reset"))
     async with http.stream("POST", "/v1/embeddings", json=BODY) as reply:
         parts = reply.aiter_raw()
         first = await anext(parts)
@@ -62,7 +62,7 @@ async def test_a_reset_comes_in_the_middle_of_the_body(
 async def test_a_slow_reply_waits_until_it_is_released(
     server: FakeProviderServer, http: httpx.AsyncClient, kind: Kind
 ) -> None:
-    server.script(Fault(kind=kind, request=1))
+    server.script(HttpFault(kind=kind, request=1))
     asking = asyncio.create_task(ask(http))
     await server.wait_until_held()
     assert (await ask(http)).status_code == 200  # the neighbours are served
@@ -73,7 +73,7 @@ async def test_a_slow_reply_waits_until_it_is_released(
 
 
 async def test_slow_headers_mean_not_a_byte(server: FakeProviderServer) -> None:
-    server.script(Fault(kind="slow_body", request=1), Fault(kind="slow_headers"))
+    server.script(HttpFault(kind="slow_body", request=1), HttpFault(kind="slow_headers"))
     request = b"POST /compatible/v1/embeddings HTTP/1.1\r\nhost: x\r\ncontent-length: 27\r\n\r\n"
     request += b'{"model":"m","input":["a"]}'
     host, port = server.url.removeprefix("http://").split(":")
@@ -92,7 +92,7 @@ async def test_slow_headers_mean_not_a_byte(server: FakeProviderServer) -> None:
 async def test_a_client_that_leaves_is_not_waited_for(
     server: FakeProviderServer, http: httpx.AsyncClient
 ) -> None:
-    server.script(Fault(kind="slow_headers"))
+    server.script(HttpFault(kind="slow_headers"))
     asking = asyncio.create_task(ask(http))
     await server.wait_until_held()
     asking.cancel()
@@ -103,7 +103,7 @@ async def test_a_client_that_leaves_is_not_waited_for(
 
 
 async def test_closing_cuts_what_waits_and_refuses_the_next(http: httpx.AsyncClient) -> None:
-    async with running(faults=[Fault(kind="slow_body")]) as own:
+    async with running(faults=[HttpFault(kind="slow_body")]) as own:
         url = f"{own.base_url('openai')}/embeddings"
         asking = asyncio.create_task(http.post(url, json=BODY))
         await own.wait_until_held()
@@ -117,7 +117,7 @@ async def test_closing_cuts_what_waits_and_refuses_the_next(http: httpx.AsyncCli
 async def test_a_truncated_reply_is_whole_for_http_and_none_for_json(
     server: FakeProviderServer, http: httpx.AsyncClient
 ) -> None:
-    server.script(Fault(kind="truncated_json", request=1), Fault(kind="wrong_content_type"))
+    server.script(HttpFault(kind="truncated_json", request=1), HttpFault(kind="wrong_content_type"))
     with pytest.raises(ValueError, match=r".+"):
         (await ask(http)).json()
     page = await ask(http)
@@ -127,7 +127,7 @@ async def test_a_truncated_reply_is_whole_for_http_and_none_for_json(
 async def test_a_redirect_shows_whether_the_key_follows(
     server: FakeProviderServer, http: httpx.AsyncClient
 ) -> None:
-    server.script(Fault(kind="redirect"))
+    server.script(HttpFault(kind="redirect"))
     async with running() as other:
         reply = await ask(http)
         assert (reply.status_code, reply.headers["location"]) == (
@@ -139,7 +139,7 @@ async def test_a_redirect_shows_whether_the_key_follows(
             ("openai", True),
             ("elsewhere", True),
         ]
-        server.script(Fault(kind="redirect", status=302, location=f"{other.url}/__elsewhere/x"))
+        server.script(HttpFault(kind="redirect", status=302, location=f"{other.url}/__elsewhere/x"))
         reply = await http.post("/v1/embeddings", json=BODY, follow_redirects=True)
         assert reply.json() == {"redirected": True}
         assert [seen.path for seen in other.requests] == ["/__elsewhere/x"]
@@ -174,7 +174,7 @@ async def test_another_process_steers_it_over_http(
 async def test_a_wrong_script_is_refused_and_changes_nothing(
     server: FakeProviderServer, http: httpx.AsyncClient, path: str, body: bytes
 ) -> None:
-    server.script(Fault.refuses(418))
+    server.script(HttpFault.refuses(418))
     reply = await http.post(path, content=body)
     assert reply.status_code == 400
     assert reply.json()["error"]

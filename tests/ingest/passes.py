@@ -6,18 +6,18 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from agentctx.ingest.delivery import Target
+from agentctx.ingest.delivery import IngestTarget
 from agentctx.ingest.known import Labels
 from agentctx.ingest.progress import Silence
 from agentctx.ingest.report import Report
 from agentctx.ingest.run import Task, absolute, remove, run_pass
-from agentctx.ingest.walk import Selection
+from agentctx.ingest.walk import WalkSelection
 from tests.ingest.memory import Memory
 
 
 def task_for(*roots: Path, labels: Labels | None = None, dry_run: bool = False, **selection: Any) -> Task:
-    target = Target("knowledge", "default", labels or Labels())
-    return Task(absolute(roots), Selection(**selection), target, dry_run)
+    target = IngestTarget("knowledge", "default", labels or Labels())
+    return Task(absolute(roots), WalkSelection(**selection), target, dry_run)
 
 
 def ingested(

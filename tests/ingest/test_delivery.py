@@ -8,10 +8,10 @@ from threading import Event
 import pytest
 
 from agentctx.errors import InvalidInput, StorageFull
-from agentctx.ingest.delivery import Delivery, Outcome, Target
+from agentctx.ingest.delivery import Delivery, IngestTarget, Outcome
 from agentctx.ingest.known import Labels
 from agentctx.ingest.names import key_of
-from agentctx.ingest.plan import Candidate, Verdict
+from agentctx.ingest.plan import FileCandidate, FileVerdict
 from agentctx.ingest.progress import Silence
 from agentctx.ingest.report import Report
 from agentctx.ingest.walk import Found
@@ -129,10 +129,10 @@ def test_a_known_file_that_lost_its_text_is_missing(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_read_is_reported_and_the_others_done(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a")
-    unreadable = Candidate(Found("/proc/self/mem", 0, 0), "/proc/self/mem", None)
-    vanished = Candidate(Found(str(tmp_path / "gone"), 1, 1), str(tmp_path / "gone"), None)
-    readable = Candidate(Found(str(tmp_path / "a"), 1, 1), str(tmp_path / "a"), None)
-    report, target = Report(), Target("knowledge", "default", Labels())
+    unreadable = FileCandidate(Found("/proc/self/mem", 0, 0), "/proc/self/mem", None)
+    vanished = FileCandidate(Found(str(tmp_path / "gone"), 1, 1), str(tmp_path / "gone"), None)
+    readable = FileCandidate(Found(str(tmp_path / "a"), 1, 1), str(tmp_path / "a"), None)
+    report, target = Report(), IngestTarget("knowledge", "default", Labels())
     delivery = Delivery(Memory(), target, report, Silence(), stop=Event(), max_bytes=100)
     delivery.run([unreadable, vanished, readable])
     assert [(each.path, each.problem) for each in report.failed] == [("/proc/self/mem", "input/output error")]
@@ -168,7 +168,7 @@ def test_a_file_with_a_part_missing_is_saved_again(tmp_path: Path) -> None:
     ingested(memory, path)
     del memory.entries[key_of(str(path), 2)]
     report = ingested(memory, path)
-    assert report.saved[Verdict.CHANGED] == [str(path)]
+    assert report.saved[FileVerdict.CHANGED] == [str(path)]
     assert len(memory.entries) == 3
 
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.ingest.parts import Limits, Part, split
+from agentctx.ingest.parts import Part, PartLimits, split
 from agentctx.storage.location import locate
 from agentctx.wire import PlaceUnit
 
-TINY = Limits(characters=10, bytes=40, places=3)
+TINY = PartLimits(characters=10, bytes=40, places=3)
 LINES = ((0, 1),)
 
 
@@ -52,7 +52,7 @@ def test_pages_go_with_their_text() -> None:
 def test_a_part_has_no_more_places_than_the_daemon_takes() -> None:
     text = "ab" * 50
     places = tuple((at * 2, at + 1) for at in range(50))
-    parts = split(text, "cell", places, Limits(characters=1_000, bytes=10_000, places=7))
+    parts = split(text, "cell", places, PartLimits(characters=1_000, bytes=10_000, places=7))
     assert max(len(part.places) for part in parts) == 7
     assert "".join(part.content for part in parts) == text
 
@@ -62,7 +62,7 @@ def test_a_text_of_a_usual_file_is_one_part() -> None:
 
 
 TEXTS = st.text(st.sampled_from('ab \n\n\r\té🙂\x01"\\'), max_size=200)
-LIMITS = st.builds(Limits, st.integers(1, 40), st.integers(8, 90), st.integers(1, 6))
+LIMITS = st.builds(PartLimits, st.integers(1, 40), st.integers(8, 90), st.integers(1, 6))
 
 
 @st.composite
@@ -76,7 +76,7 @@ def placed_texts(draw: st.DrawFn) -> tuple[str, PlaceUnit, list[tuple[int, int]]
 
 @given(placed_texts(), LIMITS)
 def test_every_character_is_somewhere_and_its_place_is_right(
-    placed: tuple[str, PlaceUnit, list[tuple[int, int]]], limits: Limits
+    placed: tuple[str, PlaceUnit, list[tuple[int, int]]], limits: PartLimits
 ) -> None:
     text, unit, places = placed
     whole = Part(text, [list(place) for place in places])
@@ -92,7 +92,7 @@ def test_every_character_is_somewhere_and_its_place_is_right(
 
 @given(placed_texts(), LIMITS)
 def test_no_part_is_over_a_limit(
-    placed: tuple[str, PlaceUnit, list[tuple[int, int]]], limits: Limits
+    placed: tuple[str, PlaceUnit, list[tuple[int, int]]], limits: PartLimits
 ) -> None:
     for part in split(*placed, limits):
         encoded = json.dumps(part.content, ensure_ascii=False).encode()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.ingest.known import Held, KnownFile, Labels
-from agentctx.ingest.plan import Missing, Verdict, labels_for, make_plan, verdict_on
+from agentctx.ingest.plan import FileVerdict, Missing, labels_for, make_plan, verdict_on
 from agentctx.ingest.walk import Found, LeftOut, Seen, Unreadable
 
 
@@ -66,13 +66,15 @@ def test_labels_that_are_not_asked_for_stay() -> None:
 @pytest.mark.parametrize(
     ("digest", "file", "verdict"),
     [
-        ("d", None, Verdict.NEW),
-        ("d", known("/a"), Verdict.TOUCHED),
-        ("e", known("/a"), Verdict.CHANGED),
-        ("d", KnownFile("/a", {2: known("/a", parts=2).parts[2]}), Verdict.CHANGED),
+        ("d", None, FileVerdict.NEW),
+        ("d", known("/a"), FileVerdict.TOUCHED),
+        ("e", known("/a"), FileVerdict.CHANGED),
+        ("d", KnownFile("/a", {2: known("/a", parts=2).parts[2]}), FileVerdict.CHANGED),
     ],
 )
-def test_the_digest_tells_touched_from_changed(digest: str, file: KnownFile | None, verdict: Verdict) -> None:
+def test_the_digest_tells_touched_from_changed(
+    digest: str, file: KnownFile | None, verdict: FileVerdict
+) -> None:
     assert verdict_on(digest, file) is verdict
 
 

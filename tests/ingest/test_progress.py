@@ -2,7 +2,7 @@ import io
 
 import pytest
 
-from agentctx.ingest.progress import Bar, Lines, Progress, Silence, choose_progress, duration
+from agentctx.ingest.progress import Bar, IngestProgress, Lines, Silence, choose_progress, duration
 from tests.cli.terminal import Terminal
 
 
@@ -54,7 +54,7 @@ def test_a_long_look_has_lines_too() -> None:
     assert stream.getvalue() == "listing what is known: 12,000\n"
 
 
-def drive(progress: Progress) -> None:
+def drive(progress: IngestProgress) -> None:
     progress.looking("looking at files", 7)
     progress.begin("ingesting", 4, 2_000_000)
     progress.reading("/a/[red]b[/red].md")

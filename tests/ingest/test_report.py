@@ -1,12 +1,12 @@
 import json
 
-from agentctx.ingest.plan import Missing, Verdict
+from agentctx.ingest.plan import FileVerdict, Missing
 from agentctx.ingest.report import Report
 
 
 def test_the_document_has_counts_reasons_failures_and_missing() -> None:
     report = Report(roots=["/d"], unchanged=7, entries=4, bytes=99)
-    report.saved[Verdict.NEW] += ["/d/a", "/d/b"]
+    report.saved[FileVerdict.NEW] += ["/d/a", "/d/b"]
     report.skip("/d/.env\n", "hidden")
     report.fail("/d/c", "permission denied", "Run as its owner.")
     report.missing.append(Missing("/d/e", "gone", ("1", "2")))
@@ -48,6 +48,6 @@ def test_what_was_waited_for_is_told() -> None:
 def test_changes_are_what_was_saved_and_removed() -> None:
     report = Report(unchanged=5)
     assert report.changes == 0
-    report.saved[Verdict.TOUCHED].append("/d/a")
+    report.saved[FileVerdict.TOUCHED].append("/d/a")
     report.removed.append(Missing("/d/f", "gone", ("3",)))
     assert report.changes == 2

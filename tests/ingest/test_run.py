@@ -8,12 +8,12 @@ import pytest
 
 from agentctx.client.options import ListOptions
 from agentctx.errors import AgentctxError, InvalidInput
-from agentctx.ingest.delivery import Target
+from agentctx.ingest.delivery import IngestTarget
 from agentctx.ingest.known import Labels
 from agentctx.ingest.progress import Silence
 from agentctx.ingest.report import Report
 from agentctx.ingest.run import Task, absolute, check, remove, run_pass, shown
-from agentctx.ingest.walk import Selection
+from agentctx.ingest.walk import WalkSelection
 from agentctx.wire import EntryView, SaveRequest, SaveResult
 from tests.ingest.memory import Memory
 from tests.ingest.passes import counts, ingested, task_for
@@ -236,14 +236,14 @@ def test_absolute_paths_without_dots_each_once(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("target", "problem"),
     [
-        (Target("observation", "default", Labels()), "takes no files"),
-        (Target("manuals", "default", Labels(category="rule")), "no category"),
+        (IngestTarget("observation", "default", Labels()), "takes no files"),
+        (IngestTarget("manuals", "default", Labels(category="rule")), "no category"),
     ],
 )
-def test_what_the_daemon_would_refuse_is_refused_at_once(target: Target, problem: str) -> None:
+def test_what_the_daemon_would_refuse_is_refused_at_once(target: IngestTarget, problem: str) -> None:
     with pytest.raises(InvalidInput, match=problem):
-        check(Task(("/a",), Selection(), target))
-    check(Task(("/a",), Selection(), Target("manuals", "default", Labels(tags=("t",)))))
+        check(Task(("/a",), WalkSelection(), target))
+    check(Task(("/a",), WalkSelection(), IngestTarget("manuals", "default", Labels(tags=("t",)))))
 
 
 def test_a_few_of_the_missing_are_shown(folder: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from agentctx.ingest.ignore import MOST_BYTES
 from agentctx.ingest.names import MAX_SOURCE_CHARS
-from agentctx.ingest.walk import TOO_LONG, Found, LeftOut, Selection, Unreadable, walk
+from agentctx.ingest.walk import TOO_LONG, Found, LeftOut, Unreadable, WalkSelection, walk
 
 
 def plant(root: Path, *names: str, text: str = "text\n") -> None:
@@ -20,7 +20,7 @@ def seen(root: Path, scopes: list[str] | None = None, **selection: object) -> di
     """What became of each path, relative to the root."""
     outcome = {}
     wanted = None if scopes is None else [str(root / scope) for scope in scopes]
-    for each in walk(str(root), Selection(**selection), wanted):  # type: ignore[arg-type]  # keywords of a test
+    for each in walk(str(root), WalkSelection(**selection), wanted):  # type: ignore[arg-type]  # keywords of a test
         match each:
             case Found():
                 what = "found"
@@ -38,7 +38,9 @@ def test_files_come_in_the_order_of_names_each_folder_after_its_files(tmp_path: 
 def test_what_the_system_says_of_a_file_goes_with_it(tmp_path: Path) -> None:
     plant(tmp_path, "a", text="12345")
     os.utime(tmp_path / "a", ns=(1, 1_700_000_000_123_456_789))
-    assert list(walk(str(tmp_path), Selection())) == [Found(f"{tmp_path}/a", 5, 1_700_000_000_123_456_789)]
+    assert list(walk(str(tmp_path), WalkSelection())) == [
+        Found(f"{tmp_path}/a", 5, 1_700_000_000_123_456_789)
+    ]
 
 
 def test_hidden_names_are_left_out_unless_wanted(tmp_path: Path) -> None:
@@ -101,7 +103,7 @@ def test_a_named_link_is_followed(tmp_path: Path) -> None:
     (tmp_path / "folder").symlink_to(tmp_path / "a")
     (tmp_path / "file").symlink_to(tmp_path / "a" / "real")
     assert seen(tmp_path / "folder") == {"real": "found"}
-    (found,) = walk(str(tmp_path / "file"), Selection())
+    (found,) = walk(str(tmp_path / "file"), WalkSelection())
     assert isinstance(found, Found)
     assert found.is_named
 

@@ -14,8 +14,8 @@ from pydantic import SecretStr
 
 from agentctx import ContextAwareModelAdapter
 from agentctx.errors import InvalidInput, ModelFailed
-from agentctx.fake_provider.answers import Answer, ToolCall
-from agentctx.fake_provider.faults import Fault
+from agentctx.fake_provider.answers import FakeAnswer, ToolCall
+from agentctx.fake_provider.faults import HttpFault
 from agentctx.fake_provider.serving import FakeProviderServer, running
 from agentctx.model_adapters.http import (
     AnthropicAdapter,
@@ -129,7 +129,7 @@ async def test_with_context_the_model_sees_the_block_where_it_belongs(
 
 
 async def test_tool_calls_of_a_stream_pass_through(case: Case, server: FakeProviderServer) -> None:
-    server.answer(Answer(calls=(ToolCall(name="weather"), ToolCall(name="tides"))))
+    server.answer(FakeAnswer(calls=(ToolCall(name="weather"), ToolCall(name="tides"))))
     async with case.adapter(server) as model:
         events = str(
             [event async for event in ContextAwareModelAdapter(model, Answering()).stream(case.request)]
@@ -139,7 +139,7 @@ async def test_tool_calls_of_a_stream_pass_through(case: Case, server: FakeProvi
 
 
 async def test_a_refusal_has_status_pause_and_reply(case: Case, server: FakeProviderServer) -> None:
-    server.script(Fault.refuses(429, hint="seconds", after_s=7))
+    server.script(HttpFault.refuses(429, hint="seconds", after_s=7))
     async with case.adapter(server) as model:
         for call in (model.complete(case.request), _drained(model, case.request)):
             with pytest.raises(ModelFailed) as raised:
@@ -150,7 +150,7 @@ async def test_a_refusal_has_status_pause_and_reply(case: Case, server: FakeProv
 
 
 async def test_a_redirect_is_never_followed_with_the_key(case: Case, server: FakeProviderServer) -> None:
-    server.script(Fault(kind="redirect"))
+    server.script(HttpFault(kind="redirect"))
     async with (
         httpx.AsyncClient(follow_redirects=True) as client,
         case.adapter(server, client=client) as model,
@@ -163,7 +163,7 @@ async def test_a_redirect_is_never_followed_with_the_key(case: Case, server: Fak
 
 @pytest.mark.parametrize("kind", ["refuse", "reset", "truncated_json", "wrong_content_type"])
 async def test_a_broken_reply_is_an_error_of_ours(case: Case, server: FakeProviderServer, kind: Any) -> None:
-    server.script(Fault(kind=kind))
+    server.script(HttpFault(kind=kind))
     async with case.adapter(server) as model:
         with pytest.raises(ModelFailed) as raised:
             await model.complete(case.request)
@@ -171,7 +171,7 @@ async def test_a_broken_reply_is_an_error_of_ours(case: Case, server: FakeProvid
 
 
 async def test_an_error_within_a_stream_ends_it(case: Case, server: FakeProviderServer) -> None:
-    server.script(Fault(kind="stream_error"))
+    server.script(HttpFault(kind="stream_error"))
     pieces: list[Any] = []
     async with case.adapter(server) as model:
         with pytest.raises(ModelFailed):
@@ -183,7 +183,7 @@ async def test_an_error_within_a_stream_ends_it(case: Case, server: FakeProvider
 async def test_pieces_come_one_by_one_and_leaving_ends_the_call(
     case: Case, server: FakeProviderServer
 ) -> None:
-    server.script(Fault(kind="slow_pieces"))
+    server.script(HttpFault(kind="slow_pieces"))
     async with case.adapter(server) as model:
         adapter = ContextAwareModelAdapter(model, Answering())
         async with aclosing(adapter.stream(case.request)) as events:  # type: ignore[type-var] # a generator
@@ -196,7 +196,7 @@ async def test_pieces_come_one_by_one_and_leaving_ends_the_call(
 
 
 async def test_a_caller_that_gives_up_ends_the_call(case: Case, server: FakeProviderServer) -> None:
-    server.script(Fault(kind="slow_headers"))
+    server.script(HttpFault(kind="slow_headers"))
     async with case.adapter(server) as model:
         calling = asyncio.create_task(model.complete(case.request))
         await server.wait_until_held()
@@ -207,7 +207,7 @@ async def test_a_caller_that_gives_up_ends_the_call(case: Case, server: FakeProv
 
 
 async def test_silence_has_an_end(case: Case, server: FakeProviderServer) -> None:
-    server.script(Fault(kind="slow_headers"))
+    server.script(HttpFault(kind="slow_headers"))
     async with case.adapter(server, timeout_s=0.05) as model:
         with pytest.raises(ModelFailed, match=r"0\.05 s"):
             await model.complete(case.request)
@@ -216,9 +216,9 @@ async def test_silence_has_an_end(case: Case, server: FakeProviderServer) -> Non
 async def test_no_error_holds_the_key(case: Case, server: FakeProviderServer) -> None:
     async with case.adapter(server) as model:
         for fault in (
-            Fault.refuses(401, message=f"wrong key {KEY}"),
-            Fault(kind="refuse"),
-            Fault(kind="reset"),
+            HttpFault.refuses(401, message=f"wrong key {KEY}"),
+            HttpFault(kind="refuse"),
+            HttpFault(kind="reset"),
         ):
             server.script(fault)
             for call in (model.complete(case.request), _drained(model, case.request)):

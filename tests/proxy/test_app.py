@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agentctx.fake_provider.faults import Fault
+from agentctx.fake_provider.faults import HttpFault
 from tests.proxy.running_proxy import HEADING, MEMORY, QUESTION, RunningProxy, running_proxy
 
 OPENAI = "/openai/v1/chat/completions"
@@ -124,14 +124,14 @@ async def test_an_unknown_vendor_is_not_found(proxy: RunningProxy) -> None:
 @pytest.mark.parametrize(
     "fault",
     [
-        Fault.refuses(401),
-        Fault.refuses(429, hint="seconds", after_s=7),
-        Fault.refuses(500),
-        Fault.refuses(529),
+        HttpFault.refuses(401),
+        HttpFault.refuses(429, hint="seconds", after_s=7),
+        HttpFault.refuses(500),
+        HttpFault.refuses(529),
     ],
     ids=lambda fault: str(fault.status),
 )
-async def test_the_vendors_errors_arrive_as_sent(proxy: RunningProxy, fault: Fault) -> None:
+async def test_the_vendors_errors_arrive_as_sent(proxy: RunningProxy, fault: HttpFault) -> None:
     async with proxy.over_socket() as http, httpx.AsyncClient(trust_env=False) as direct:
         proxy.vendor.script(fault)
         through = await http.post(OPENAI, headers=KEY, json=asked())
@@ -143,7 +143,7 @@ async def test_the_vendors_errors_arrive_as_sent(proxy: RunningProxy, fault: Fau
 
 
 async def test_redirects_are_passed_on_and_not_followed(proxy: RunningProxy) -> None:
-    proxy.vendor.script(Fault(kind="redirect", status=307))
+    proxy.vendor.script(HttpFault(kind="redirect", status=307))
     async with proxy.over_socket() as http:
         reply = await http.post(OPENAI, headers=KEY, json=asked())
     assert reply.status_code == 307
@@ -151,7 +151,7 @@ async def test_redirects_are_passed_on_and_not_followed(proxy: RunningProxy) -> 
 
 
 async def test_a_stream_comes_piece_by_piece(proxy: RunningProxy, http: httpx.AsyncClient) -> None:
-    proxy.vendor.script(Fault(kind="slow_pieces"))
+    proxy.vendor.script(HttpFault(kind="slow_pieces"))
     async with http, http.stream("POST", OPENAI, headers=KEY, json=asked(stream=True)) as reply:
         pieces = reply.aiter_lines()
         for _ in range(4):
@@ -179,7 +179,7 @@ async def test_a_stream_arrives_byte_for_byte(proxy: RunningProxy) -> None:
 async def test_a_client_that_leaves_ends_the_vendors_work(
     proxy: RunningProxy, http: httpx.AsyncClient
 ) -> None:
-    proxy.vendor.script(Fault(kind="slow_pieces"))
+    proxy.vendor.script(HttpFault(kind="slow_pieces"))
     async with http:
         async with http.stream("POST", OPENAI, headers=KEY, json=asked(stream=True)):
             await proxy.vendor.wait_until_held()
@@ -188,7 +188,7 @@ async def test_a_client_that_leaves_ends_the_vendors_work(
 
 
 async def test_a_reply_that_breaks_off_breaks_off(proxy: RunningProxy) -> None:
-    proxy.vendor.script(Fault(kind="reset"))
+    proxy.vendor.script(HttpFault(kind="reset"))
     async with proxy.over_socket() as http:
         with pytest.raises(httpx.RemoteProtocolError):
             await http.post(OPENAI, headers=KEY, json=asked())

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agentctx.client import AsyncClient
-from agentctx.fake_provider.answers import Answer, ToolCall
-from agentctx.fake_provider.faults import Fault
+from agentctx.fake_provider.answers import FakeAnswer, ToolCall
+from agentctx.fake_provider.faults import HttpFault
 from agentctx.wire import EntryView
 from tests.proxy.running_proxy import MEMORY, QUESTION, RunningProxy, running_proxy
 
@@ -18,8 +18,8 @@ KEY = {"authorization": "Bearer k"}
 NEWS = "The staging cluster was rebooted during lunch."
 
 
-async def ask(proxy: RunningProxy, *, said: Answer | None = None, **more: Any) -> None:
-    proxy.vendor.answer(said or Answer(text=f"{MEMORY} {NEWS}"))
+async def ask(proxy: RunningProxy, *, said: FakeAnswer | None = None, **more: Any) -> None:
+    proxy.vendor.answer(said or FakeAnswer(text=f"{MEMORY} {NEWS}"))
     body = {"model": "m", "messages": [{"role": "user", "content": QUESTION}], **more}
     async with proxy.over_socket() as http:
         await http.post(CHAT, headers={**KEY, "X-Agentctx-Session": "s1", "X-Agentctx-Agent": "a"}, json=body)
@@ -55,8 +55,8 @@ async def test_the_reply_of_a_tool_round_is_made_of_what_was_given_before_it(tmp
     ]
     async with running_proxy(tmp_path, proxy={"capture": True}) as proxy:
         (source,) = [entry async for entry in proxy.memory.iterate()]
-        await ask(proxy, said=Answer(calls=(ToolCall(name="look", arguments={}),)))
-        await ask(proxy, said=Answer(text=NEWS), messages=rounds)
+        await ask(proxy, said=FakeAnswer(calls=(ToolCall(name="look", arguments={}),)))
+        await ask(proxy, said=FakeAnswer(text=NEWS), messages=rounds)
     (entry,) = await observations(tmp_path)
     assert (entry.content, entry.derived_from) == (NEWS, [source.id])
 
@@ -64,8 +64,8 @@ async def test_the_reply_of_a_tool_round_is_made_of_what_was_given_before_it(tmp
 async def test_a_reply_longer_than_an_entry_may_be_is_left_out(tmp_path: Path) -> None:
     limits = {"max_content_chars": 2_000}
     async with running_proxy(tmp_path, proxy={"capture": True}, limits=limits) as proxy:
-        await ask(proxy, said=Answer(text=" ".join(f"word{number}" for number in range(500))))
-        await ask(proxy, said=Answer(text=NEWS))
+        await ask(proxy, said=FakeAnswer(text=" ".join(f"word{number}" for number in range(500))))
+        await ask(proxy, said=FakeAnswer(text=NEWS))
     (entry,) = await observations(tmp_path)
     assert entry.content == NEWS
 
@@ -78,8 +78,8 @@ async def test_capture_is_off_unless_wanted(tmp_path: Path) -> None:
 
 async def test_what_was_injected_turns_ago_is_not_new(tmp_path: Path) -> None:
     async with running_proxy(tmp_path, proxy={"capture": True}) as proxy:
-        await ask(proxy, said=Answer(text="Yes."))
-        proxy.vendor.answer(Answer(text=f"As I said:\n> {MEMORY}"))
+        await ask(proxy, said=FakeAnswer(text="Yes."))
+        proxy.vendor.answer(FakeAnswer(text=f"As I said:\n> {MEMORY}"))
         turns = [
             {"role": "user", "content": QUESTION},
             {"role": "assistant", "content": "Yes."},
@@ -94,14 +94,14 @@ async def test_what_was_injected_turns_ago_is_not_new(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("said", "fault"),
     [
-        (Answer(calls=(ToolCall(name="look", arguments={"a": "one two three four five"}),)), None),
-        (None, Fault.refuses(500)),
-        (None, Fault(kind="wrong_content_type")),
+        (FakeAnswer(calls=(ToolCall(name="look", arguments={"a": "one two three four five"}),)), None),
+        (None, HttpFault.refuses(500)),
+        (None, HttpFault(kind="wrong_content_type")),
     ],
     ids=["tool calls", "an error", "a page"],
 )
 async def test_what_the_model_did_not_say_is_not_saved(
-    tmp_path: Path, said: Answer | None, fault: Fault | None
+    tmp_path: Path, said: FakeAnswer | None, fault: HttpFault | None
 ) -> None:
     async with running_proxy(tmp_path, proxy={"capture": True}) as proxy:
         if fault is not None:

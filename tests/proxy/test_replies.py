@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.fake_provider import serving
-from agentctx.fake_provider.answers import Answer, ToolCall
+from agentctx.fake_provider.answers import FakeAnswer, ToolCall
 from agentctx.proxy.replies import MOST_BYTES, ReplyReader
 
 SAID = "The tower stands in Kiruna.\nIt has 9 floors."
@@ -72,7 +72,7 @@ async def test_the_text_of_every_reply(name: str, with_calls: bool) -> None:
     dialect, path, body = REQUESTS[name]
     calls = (ToolCall(name="look", arguments={"secret": "in a call"}),) if with_calls else ()
     async with serving.running() as vendor, httpx.AsyncClient(trust_env=False) as http:
-        vendor.answer(Answer(text=SAID, calls=calls))
+        vendor.answer(FakeAnswer(text=SAID, calls=calls))
         reply = await http.post(vendor.url + path, headers=KEYS, json=body)
     assert reply.status_code == 200, reply.text
     halves = reply.content[:100], reply.content[100:]

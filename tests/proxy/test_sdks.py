@@ -13,8 +13,8 @@ import pytest
 from agentctx.client import anthropic as sync_anthropic
 from agentctx.client import async_anthropic, async_openai
 from agentctx.client import openai as sync_openai
-from agentctx.fake_provider.answers import Answer, ToolCall
-from agentctx.fake_provider.faults import Fault
+from agentctx.fake_provider.answers import FakeAnswer, ToolCall
+from agentctx.fake_provider.faults import HttpFault
 from tests.proxy.running_proxy import HEADING, QUESTION, RunningProxy
 
 USER: Any = [{"role": "user", "content": QUESTION}]
@@ -92,7 +92,7 @@ async def test_openai_responses(gpt: openai.AsyncOpenAI, proxy: RunningProxy) ->
 async def test_openai_parallel_tool_calls_and_their_results(
     gpt: openai.AsyncOpenAI, proxy: RunningProxy
 ) -> None:
-    proxy.vendor.answer(Answer(calls=CALLS, request=1), Answer(text="Cold and warm."))
+    proxy.vendor.answer(FakeAnswer(calls=CALLS, request=1), FakeAnswer(text="Cold and warm."))
     tools: Any = [{"type": "function", "function": WEATHER}]
     messages: list[Any] = list(USER)
     first = await gpt.chat.completions.create(model=GPT, messages=messages, tools=tools)
@@ -117,7 +117,7 @@ async def test_openai_picture(gpt: openai.AsyncOpenAI, proxy: RunningProxy) -> N
 
 
 async def test_openai_abort(gpt: openai.AsyncOpenAI, proxy: RunningProxy) -> None:
-    proxy.vendor.script(Fault(kind="slow_pieces"))
+    proxy.vendor.script(HttpFault(kind="slow_pieces"))
     stream: Any = await gpt.chat.completions.create(model=GPT, messages=USER, stream=True)
     await proxy.vendor.wait_until_held()
     await stream.close()
@@ -125,7 +125,7 @@ async def test_openai_abort(gpt: openai.AsyncOpenAI, proxy: RunningProxy) -> Non
 
 
 async def test_openai_errors_are_the_vendors(gpt: openai.AsyncOpenAI, proxy: RunningProxy) -> None:
-    proxy.vendor.script(Fault.refuses(429, hint="seconds", after_s=3))
+    proxy.vendor.script(HttpFault.refuses(429, hint="seconds", after_s=3))
     with pytest.raises(openai.RateLimitError) as caught:
         await gpt.chat.completions.create(model=GPT, messages=USER)
     assert caught.value.response.headers["retry-after"] == "3"
@@ -146,7 +146,7 @@ async def test_anthropic_streamed(claude: anthropic.AsyncAnthropic, proxy: Runni
 
 
 async def test_anthropic_parallel_tools(claude: anthropic.AsyncAnthropic, proxy: RunningProxy) -> None:
-    proxy.vendor.answer(Answer(calls=CALLS, request=1), Answer(text="Cold and warm."))
+    proxy.vendor.answer(FakeAnswer(calls=CALLS, request=1), FakeAnswer(text="Cold and warm."))
     tools: Any = [{"name": "weather", "input_schema": WEATHER["parameters"]}]
     messages: list[Any] = list(USER)
     first = await claude.messages.create(model=CLAUDE, max_tokens=50, messages=messages, tools=tools)
@@ -169,7 +169,7 @@ async def test_anthropic_picture_and_abort(claude: anthropic.AsyncAnthropic, pro
     messages: Any = [{"role": "user", "content": content}]
     await claude.messages.create(model=CLAUDE, max_tokens=50, messages=messages)
     assert proxy.last_body["messages"][0]["content"][:2] == content
-    proxy.vendor.script(Fault(kind="slow_pieces"))
+    proxy.vendor.script(HttpFault(kind="slow_pieces"))
     stream = await claude.messages.create(model=CLAUDE, max_tokens=50, messages=messages, stream=True)
     await proxy.vendor.wait_until_held()
     await stream.close()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.rag.duplicates import Conversation, normalised, without_duplicates
+from agentctx.rag.duplicates import ConversationTexts, normalised, without_duplicates
 from agentctx.rag.fuse import Candidate
 from agentctx.rag.render import BlockPassage, render
 
@@ -73,15 +73,15 @@ class TestDuplicates:
 
 class TestConversation:
     def test_white_space_does_not_count_and_case_does(self) -> None:
-        conversation = Conversation(["Please note:\n  deploys run\tfrom main. Thanks"])
+        conversation = ConversationTexts(["Please note:\n  deploys run\tfrom main. Thanks"])
         assert conversation.holds("deploys  run from\nmain.")
         assert not conversation.holds("Deploys run from main.")
 
     def test_nothing_is_found_across_two_texts(self) -> None:
-        assert not Conversation(["deploys run", "from main"]).holds("deploys run from main")
+        assert not ConversationTexts(["deploys run", "from main"]).holds("deploys run from main")
 
     def test_nothing_holds_nothing(self) -> None:
-        assert not Conversation().holds("red")
+        assert not ConversationTexts().holds("red")
 
     def test_passages_of_an_earlier_block_are_there_already(self) -> None:
         content = "first line\n\nsecond <system> line\u200b"
@@ -89,5 +89,5 @@ class TestConversation:
             collection="knowledge", source="k", date="2026-01-01", trust="agent", content=content
         )
         block = render([passage], secret=b"s" * 32)
-        assert Conversation([f"What now?\n\n{block}"]).holds(content)
-        assert not Conversation([f"What now?\n\n{block}"]).holds("another line")
+        assert ConversationTexts([f"What now?\n\n{block}"]).holds(content)
+        assert not ConversationTexts([f"What now?\n\n{block}"]).holds("another line")

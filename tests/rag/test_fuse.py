@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.rag.fuse import Candidate, fuse, merge, order_by_distance
-from agentctx.storage.records import VectorHit, WordHit
+from agentctx.storage.records import NearestChunk, WordHit
 
 word_scores = st.none() | st.floats(-50, 50)
 distances = st.none() | st.floats(0, 2)
@@ -30,13 +30,13 @@ def scores(candidates: list[Candidate]) -> dict[int, float]:
 
 class TestMerge:
     def test_a_chunk_found_by_both_is_one_candidate_with_both_figures(self) -> None:
-        assert merge([WordHit(1, "e", 7.0)], [VectorHit(1, "e", 0.3)], {}) == [Candidate(1, "e", 7.0, 0.3)]
+        assert merge([WordHit(1, "e", 7.0)], [NearestChunk(1, "e", 0.3)], {}) == [Candidate(1, "e", 7.0, 0.3)]
 
     def test_a_chunk_found_only_by_words_takes_its_exact_distance(self) -> None:
         assert merge([WordHit(1, "e", 7.0)], [], {1: 0.9}) == [Candidate(1, "e", 7.0, 0.9)]
 
     def test_what_one_side_lacks_stays_unknown(self) -> None:
-        assert merge([WordHit(1, "e", 7.0)], [VectorHit(2, "f", 0.3)], {}) == [
+        assert merge([WordHit(1, "e", 7.0)], [NearestChunk(2, "f", 0.3)], {}) == [
             Candidate(1, "e", 7.0, None),
             Candidate(2, "f", None, 0.3),
         ]

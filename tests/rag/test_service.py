@@ -13,7 +13,7 @@ import pytest
 from agentctx.chunking.base import PositionAwareChunk
 from agentctx.config.embedding import RagSettings, RerankSettings
 from agentctx.daemon.build import Core
-from agentctx.embedding_providers.fake import FakeProvider, Fault
+from agentctx.embedding_providers.fake import FakeFault, FakeProvider
 from agentctx.errors import Disposition, ProviderFailed
 from agentctx.rag.question import Answer, Question
 from agentctx.rag.render import HEADING, parse
@@ -145,7 +145,7 @@ async def test_a_hit_by_words_gets_its_exact_distance(core: Core, monkeypatch: p
 async def test_a_failing_provider_degrades_to_words_and_says_so(core: Core, provider: FakeProvider) -> None:
     await save(core, key="k", content="red apple")
     await embedded(core)
-    provider.faults.append(Fault.fails(Disposition.RETRY, when=lambda text: text == "apple"))
+    provider.faults.append(FakeFault.fails(Disposition.RETRY, when=lambda text: text == "apple"))
     answer = await service(core).retrieve(asked("apple"))
     assert contents(answer) == ["red apple"]
     assert answer.degraded is not None

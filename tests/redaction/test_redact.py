@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.redaction.redact import MOST_PASSES, Finding, redact
-from agentctx.redaction.rules import Rule, RuleFields, Rules, load_rules
+from agentctx.redaction.redact import MOST_PASSES, SecretFinding, redact
+from agentctx.redaction.rules import RuleFields, SecretRule, SecretRules, load_rules
 from tests.redaction.secrets import KINDS, planted
 
 RULES = load_rules()
@@ -35,9 +35,9 @@ PIECES = st.one_of(
 TEXTS = st.lists(PIECES, max_size=8).map("".join)
 
 
-def rule(name: str, regex: str, **fields: object) -> Rule:
+def rule(name: str, regex: str, **fields: object) -> SecretRule:
     given = {"description": "", "keywords": [], "regex": regex, "min_entropy": 0.0, **fields}
-    return Rule(name, RuleFields.model_validate(given))
+    return SecretRule(name, RuleFields.model_validate(given))
 
 
 @given(TEXTS)
@@ -82,26 +82,28 @@ def test_the_place_of_a_secret_is_told_and_the_secret_is_not(kind: str) -> None:
 
 
 def test_overlapping_places_are_one_of_the_kind_that_stands_first() -> None:
-    rules = Rules([rule("first", "bcd"), rule("second", "abc"), rule("third", "ef")])
-    rules = Rules([Rule(r.id, r.fields.model_copy(update={"whole_word": False})) for r in rules])
+    rules = SecretRules([rule("first", "bcd"), rule("second", "abc"), rule("third", "ef")])
+    rules = SecretRules([SecretRule(r.id, r.fields.model_copy(update={"whole_word": False})) for r in rules])
     assert redact("-abcdef-", rules) == (
         "-[redacted:first][redacted:third]-",
-        (Finding("first", 1, 4), Finding("third", 5, 2)),
+        (SecretFinding("first", 1, 4), SecretFinding("third", 5, 2)),
     )
 
 
 def test_only_the_group_is_cut_out() -> None:
-    rules = Rules([rule("group", r"a=(?P<secret>\d{2})|b=(?P<secret_other>\d{2})")])
+    rules = SecretRules([rule("group", r"a=(?P<secret>\d{2})|b=(?P<secret_other>\d{2})")])
     assert redact("a=12 b=34", rules).text == "a=[redacted:group] b=[redacted:group]"
 
 
 def test_a_secret_that_a_cut_lays_bare_is_cut_out_too() -> None:
-    rules = Rules([rule("word", "[0-9]{4}"), rule("end", "x-[a-z]{2}-", whole_word=False)])
+    rules = SecretRules([rule("word", "[0-9]{4}"), rule("end", "x-[a-z]{2}-", whole_word=False)])
     assert redact("1234x-ab-5678", rules).text == "[redacted:word][redacted:end][redacted:word]"
 
 
 def test_a_text_that_keeps_baring_secrets_is_cut_out_whole() -> None:
-    rules = Rules([rule("last", "z(?![^z])", whole_word=False), rule("end", r"ab(?=$)", whole_word=False)])
+    rules = SecretRules(
+        [rule("last", "z(?![^z])", whole_word=False), rule("end", r"ab(?=$)", whole_word=False)]
+    )
     text = "ab" * (MOST_PASSES + 3) + "z"
     redacted = redact(text, rules)
     assert re.sub(r"\[redacted:(end|last)\]", "", redacted.text) == ""

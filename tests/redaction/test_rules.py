@@ -9,7 +9,7 @@ import pytest
 
 from agentctx.errors import ConfigInvalid
 from agentctx.redaction.redact import find, redact
-from agentctx.redaction.rules import Rule, fault, load_rules
+from agentctx.redaction.rules import SecretRule, fault, load_rules
 from tests.redaction import benign
 from tests.redaction.secrets import KINDS, planted
 
@@ -69,7 +69,7 @@ def test_the_written_benign_lines_are_left_alone_without_exception() -> None:
 
 
 @pytest.mark.parametrize("rule", list(RULES), ids=lambda rule: rule.id)
-def test_every_shipped_rule_can_be_used_and_says_where_its_format_is_published(rule: Rule) -> None:
+def test_every_shipped_rule_can_be_used_and_says_where_its_format_is_published(rule: SecretRule) -> None:
     assert fault(rule) is None
     assert rule.fields.source
     assert all(keyword == keyword.lower() for keyword in rule.fields.keywords)

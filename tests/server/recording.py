@@ -11,7 +11,7 @@ from agentctx.errors import AgentctxError
 from agentctx.service.base import Examination, Listing, Peer
 from agentctx.storage.audit import AuditQuery
 from agentctx.storage.injections import Visible, everything
-from agentctx.storage.transfer import Selection
+from agentctx.storage.transfer import ExportSelection
 from agentctx.wire import (
     ActivityStatus,
     AuditPage,
@@ -244,7 +244,7 @@ class RecordingService:
         return QUEUE
 
     async def export(
-        self, selection: Selection, peer: Peer, *, cursor: str | None, limit: int
+        self, selection: ExportSelection, peer: Peer, *, cursor: str | None, limit: int
     ) -> ExportReply:
         self._record("export", peer, selection, cursor, limit)
         return ExportReply(entries=[], next=None)

@@ -15,7 +15,7 @@ from agentctx.service.audit import AuditTrail, digests_of
 from agentctx.service.audit_notes import AuditNote
 from agentctx.service.base import Listing, Peer
 from agentctx.storage.audit import AuditQuery, Event
-from agentctx.storage.transfer import Selection
+from agentctx.storage.transfer import ExportSelection
 from agentctx.wire import (
     AuditEvent,
     AuditVerifyRequest,
@@ -44,7 +44,7 @@ async def read_everything(core: Any, entry: str, peer: Peer) -> None:
     await service.injection(reply.injection_id, peer)
     await service.injections(9, peer)
     await service.explain(ExplainRequest(query="where is the harbour", entry=entry), peer)
-    await service.export(Selection(namespaces=("default",)), peer, cursor=None, limit=9)
+    await service.export(ExportSelection(namespaces=("default",)), peer, cursor=None, limit=9)
 
 
 async def test_every_read_of_another_user_is_recorded_without_what_was_asked(tmp_path: Path) -> None:

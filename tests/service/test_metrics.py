@@ -9,7 +9,7 @@ import pytest
 
 from agentctx.config.schema import Settings
 from agentctx.daemon.build import Core
-from agentctx.embedding_providers.fake import FakeProvider, Fault
+from agentctx.embedding_providers.fake import FakeFault, FakeProvider
 from agentctx.errors import AgentctxError, Disposition
 from agentctx.server.app import create_app
 from agentctx.service.metrics import file_sizes
@@ -114,10 +114,10 @@ async def test_what_is_owed_and_for_how_long(core: Core, provider: FakeProvider,
 
 async def test_failed_calls_are_counted_by_what_they_mean(core: Core, provider: FakeProvider) -> None:
     await embedded(core)
-    provider.faults = [Fault.fails(Disposition.SPLIT, when=lambda text: TEXT in text)]
+    provider.faults = [FakeFault.fails(Disposition.SPLIT, when=lambda text: TEXT in text)]
     await save(core, key="bad", content=TEXT)
     await embedded(core)
-    provider.faults = [Fault.fails(Disposition.STOP)]
+    provider.faults = [FakeFault.fails(Disposition.STOP)]
     await core.service.search(SearchRequest(query=TEXT), ME)
     found = await shown(core)
     assert found['agentctx_provider_failures_total{disposition="split",kind="batch"}'] == 1
@@ -129,7 +129,7 @@ async def test_failed_calls_are_counted_by_what_they_mean(core: Core, provider: 
 
 
 async def test_a_provider_that_is_down_from_the_start_is_seen(tmp_path: Path) -> None:
-    provider = FakeProvider(faults=[Fault.fails(Disposition.STOP)])
+    provider = FakeProvider(faults=[FakeFault.fails(Disposition.STOP)])
     provider.hold()
     async with running_core(tmp_path / "down", provider) as core:
         await provider.wait_until_held()

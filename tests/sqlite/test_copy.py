@@ -19,7 +19,7 @@ from agentctx.sqlite.copy import (
     BUSY_S,
     REST,
     Copied,
-    Pace,
+    CopyPace,
     check_copy,
     copy_database,
     copy_file,
@@ -84,7 +84,7 @@ class TestCopyDatabase:
                     steps.append(writer.execute("INSERT INTO t VALUES (0, 'new')"))
                     return False
 
-            copy_database(reader, tmp_path / "b.db", pace=Pace(WritesAtEveryStep()))
+            copy_database(reader, tmp_path / "b.db", pace=CopyPace(WritesAtEveryStep()))
         assert len(steps) > 20
         assert count(tmp_path / "b.db") == ROWS
         assert count(path) == ROWS + len(steps)
@@ -95,7 +95,7 @@ class TestCopyDatabase:
         """Else the WAL, and deleted text in it, would stay for twice as long."""
         held = []
 
-        def looked(copied: Path, digest: str | None = None, *, pace: Pace | None = None) -> str:
+        def looked(copied: Path, digest: str | None = None, *, pace: CopyPace | None = None) -> str:
             held.append(reader.in_transaction)
             return check_copy(copied, digest, pace=pace)
 
@@ -119,7 +119,7 @@ class TestCopyDatabase:
         stop = threading.Event()
         stop.set()
         with pytest.raises(StorageClosed):
-            copy_database(reader, target, pace=Pace(stop))
+            copy_database(reader, target, pace=CopyPace(stop))
         assert target.read_bytes() == b"the old one"
         assert not list(tmp_path.glob("*.partial"))
         assert not reader.in_transaction
@@ -214,7 +214,7 @@ class TestKeepCopy:
             "keep_copy": keep_copy,
         }
         with pytest.raises(StorageClosed):
-            steps[step](target, pace=Pace(stop))
+            steps[step](target, pace=CopyPace(stop))
         assert target.read_bytes() == b"the old one"
         assert not list(tmp_path.glob("*.partial"))
 
@@ -263,14 +263,14 @@ class TestCheckCopy:
     def test_ends_while_sqlite_checks_when_it_is_stopped(
         self, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def digest(connection: Connection, *, pace: Pace) -> str:
+        def digest(connection: Connection, *, pace: CopyPace) -> str:
             raise AssertionError("SQLite's own check was not stopped")
 
         monkeypatch.setattr(copy_module, "digest_rows", digest)
         stop = threading.Event()
         stop.set()
         with pytest.raises(StorageClosed):
-            check_copy(path, pace=Pace(stop))
+            check_copy(path, pace=CopyPace(stop))
 
     @pytest.mark.parametrize("octets", [b"not a database " * 100, b"SQLite format 3\x00" + b"\x00" * 84])
     def test_of_another_file_is_an_error(self, tmp_path: Path, octets: bytes) -> None:
@@ -329,7 +329,7 @@ class TestPace:
 
     def test_rests_a_multiple_of_what_it_worked(self) -> None:
         watch = Watch()
-        pace = Pace(watch, rests=True)
+        pace = CopyPace(watch, rests=True)
         for _ in range(3):
             self.work()
             pace.step()
@@ -338,20 +338,20 @@ class TestPace:
 
     def test_does_not_rest_for_a_little_work(self) -> None:
         watch = Watch()
-        pace = Pace(watch, rests=True)
+        pace = CopyPace(watch, rests=True)
         pace.step()
         assert not watch.rests
 
     def test_that_is_not_told_to_rest_goes_on(self) -> None:
         watch = Watch()
-        pace = Pace(watch)
+        pace = CopyPace(watch)
         self.work()
         pace.step()
         assert not watch.rests
 
     def test_ends_when_it_is_stopped(self) -> None:
         stop = threading.Event()
-        pace = Pace(stop, rests=True)
+        pace = CopyPace(stop, rests=True)
         pace.step()
         stop.set()
         with pytest.raises(StorageClosed):

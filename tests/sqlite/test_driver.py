@@ -11,7 +11,7 @@ import pytest
 
 from agentctx.errors import DriverUnsuitable, StorageFailed, StorageFull
 from agentctx.sqlite import driver
-from agentctx.sqlite.driver import Candidate, Connection, choose, open_connection
+from agentctx.sqlite.driver import Connection, DriverCandidate, choose, open_connection
 
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
 
@@ -25,7 +25,7 @@ class TestChoose:
         "version", [(3, 51, 3), (3, 53, 4), (4, 0, 0), (3, 50, 7), (3, 50, 9), (3, 44, 6), (3, 44, 7)]
     )
     def test_takes_fixed_versions(self, version: tuple[int, int, int]) -> None:
-        candidate = Candidate("pysqlite3", version, loads_extensions=True)
+        candidate = DriverCandidate("pysqlite3", version, loads_extensions=True)
         assert choose([candidate]) is candidate
 
     @pytest.mark.parametrize(
@@ -34,19 +34,19 @@ class TestChoose:
     )
     def test_refuses_versions_that_corrupt(self, version: tuple[int, int, int]) -> None:
         with pytest.raises(DriverUnsuitable):
-            choose([Candidate("sqlite3", version, loads_extensions=True)])
+            choose([DriverCandidate("sqlite3", version, loads_extensions=True)])
 
     def test_a_plain_old_standard_module_is_refused_and_told_what_to_install(self) -> None:
         with pytest.raises(DriverUnsuitable) as caught:
-            choose([Candidate("sqlite3", (3, 40, 1), loads_extensions=False)])
+            choose([DriverCandidate("sqlite3", (3, 40, 1), loads_extensions=False)])
         assert "3.40.1" in caught.value.message
         assert "cannot load extensions" in caught.value.message
         assert "pysqlite3" in caught.value.hint
 
     def test_the_first_suitable_one_wins(self) -> None:
-        old = Candidate("pysqlite3", (3, 51, 1), loads_extensions=True)
-        locked = Candidate("other", (3, 53, 0), loads_extensions=False)
-        good = Candidate("sqlite3", (3, 51, 3), loads_extensions=True)
+        old = DriverCandidate("pysqlite3", (3, 51, 1), loads_extensions=True)
+        locked = DriverCandidate("other", (3, 53, 0), loads_extensions=False)
+        good = DriverCandidate("sqlite3", (3, 51, 3), loads_extensions=True)
         assert choose([old, locked, good]) is good
 
     def test_nothing_at_hand_is_refused(self) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from agentctx.errors import StorageFull
 from agentctx.sqlite.checkpoint import WalState
-from agentctx.sqlite.commit import Done, Failed, Outcome
+from agentctx.sqlite.commit import Done, FailedWrite, Outcome
 from agentctx.sqlite.driver import Connection, Error, open_connection
 from agentctx.sqlite.reserve import (
     MARGIN_BYTES,
@@ -166,7 +166,7 @@ def test_nothing_is_saved_until_it_is_filled_again(
     group = [Write(lambda _: "save"), Write(lambda _: "forget", uses_reserve=True)]
     found = commit_within(reserve, connection, group)
     assert committed(found) == [StorageFull, "forget"]
-    assert isinstance(found[0][0], Failed)
+    assert isinstance(found[0][0], FailedWrite)
     assert isinstance(found[0][0].error, StorageFull)
     assert "resumes" in found[0][0].error.hint
     monkeypatch.undo()

@@ -14,7 +14,7 @@ from agentctx.errors import StorageClosed, StorageFailed, StorageFull
 from agentctx.sqlite import driver
 from agentctx.sqlite.checkpoint import DUE_FRAMES
 from agentctx.sqlite.connection_thread import ConnectionThread
-from agentctx.sqlite.copy import Pace, copy_pages
+from agentctx.sqlite.copy import CopyPace, copy_pages
 from agentctx.sqlite.driver import BUSY_TIMEOUT_MS, Connection, open_connection
 from agentctx.sqlite.group_window import MAX_GROUP
 from agentctx.sqlite.readers import Readers
@@ -541,7 +541,7 @@ class TestCopy:
                 return False
 
         stop = Saving()
-        await full.copy(lambda c: copy_pages(c, tmp_path / "b.db", pace=Pace(stop)), threading.Event())
+        await full.copy(lambda c: copy_pages(c, tmp_path / "b.db", pace=CopyPace(stop)), threading.Event())
         assert steps > 10
         assert stored(tmp_path / "b.db.partial") >= set(range(1, steps))
         assert path.with_name("a.db-wal").stat().st_size < 10_000_000
@@ -556,7 +556,9 @@ class TestCopy:
                 emptied.append(asyncio.run_coroutine_threadsafe(full.checkpoint(), loop).result(10))
                 return False
 
-        await full.copy(lambda c: copy_pages(c, tmp_path / "b.db", pace=Pace(Emptying())), threading.Event())
+        await full.copy(
+            lambda c: copy_pages(c, tmp_path / "b.db", pace=CopyPace(Emptying())), threading.Event()
+        )
         assert all(emptied)
         assert len(emptied) > 10
 
@@ -587,14 +589,14 @@ class TestCopy:
         def copy(connection: Connection) -> None:
             begun.set()
             assert stop.wait(10)
-            copy_pages(connection, tmp_path / "b.db", pace=Pace(stop))
+            copy_pages(connection, tmp_path / "b.db", pace=CopyPace(stop))
 
         copying = asyncio.create_task(full.copy(copy, stop, gives_way=True))
         await asyncio.to_thread(begun.wait, 10)
         assert await full.while_closed(lambda path: path.is_file(), patience_ms=0)
         assert not await copying
         assert not await asyncio.to_thread((tmp_path / "b.db.partial").exists)
-        again = Pace(threading.Event())
+        again = CopyPace(threading.Event())
         assert await full.copy(lambda c: copy_pages(c, tmp_path / "b.db", pace=again), threading.Event())
         assert await asyncio.to_thread((tmp_path / "b.db.partial").exists)
 

@@ -13,7 +13,7 @@ import pytest
 
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.storage import audit as trail
-from agentctx.storage.audit import AuditQuery, AuditRow, Event, Head, Verdict, verify
+from agentctx.storage.audit import AuditQuery, AuditRow, ChainVerdict, Event, Head, verify
 from agentctx.storage.sqlite import audit
 from agentctx.storage.sqlite.audit_engine import verify_file
 from agentctx.storage.sqlite.engine import SqliteStorage
@@ -42,7 +42,7 @@ def chain(count: int) -> list[AuditRow]:
     return rows
 
 
-def judged(rows: list[AuditRow], head: AuditRow) -> Verdict:
+def judged(rows: list[AuditRow], head: AuditRow) -> ChainVerdict:
     return verify(rows, secret=SECRET, head=Head(head.seq, head.hash))
 
 
@@ -113,7 +113,7 @@ def test_faults_name_the_rows() -> None:
     rows = chain(9)
     rows[4] = rows[4]._replace(principal=0)
     verdict = judged(rows, rows[-1])
-    assert (verdict.faults, verdict.listed) == (1, (trail.Fault(5, "was changed or added"),))
+    assert (verdict.faults, verdict.listed) == (1, (trail.ChainFault(5, "was changed or added"),))
 
 
 def test_many_faults_are_counted_and_the_first_are_listed() -> None:
@@ -166,7 +166,7 @@ async def kinds(storage: SqliteStorage) -> list[str]:
     return [row.kind for row in reversed(await storage.audit.page(AuditQuery(limit=1_000)))]
 
 
-async def change(storage: SqliteStorage, deed: Callable[[Connection], object]) -> Verdict:
+async def change(storage: SqliteStorage, deed: Callable[[Connection], object]) -> ChainVerdict:
     await storage._writer.run(deed)
     return await storage.audit.verify()
 

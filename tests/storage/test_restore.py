@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.errors import InvalidInput, SchemaTooNew, StorageFailed
-from agentctx.sqlite.copy import Pace, check_copy, copy_pages, file_digest
+from agentctx.sqlite.copy import CopyPace, check_copy, copy_pages, file_digest
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.sqlite.migrate import load_migrations, migrate_database, schema_version
 from agentctx.storage.backups import Backup
@@ -122,7 +122,7 @@ class TestBackup:
         forgotten: list[Future[bool]] = []
         loop = asyncio.get_running_loop()
 
-        def copy(source: Connection, target: Path, *, pace: Pace) -> None:
+        def copy(source: Connection, target: Path, *, pace: CopyPace) -> None:
             """One during which somebody forgets: it goes on when it is told to stop, or that was refused."""
             forgetting = asyncio.run_coroutine_threadsafe(forget(f"k{len(forgotten)}"), loop)
             forgotten.append(forgetting)

@@ -11,7 +11,7 @@ import pytest
 from agentctx.errors import InvalidInput
 from agentctx.storage.records import Change
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.storage.transfer import Selection
+from agentctx.storage.transfer import ExportSelection
 from tests.storage.drafts import START_MS, HandClock, draft, keyless
 
 OTHER_ID = "018f0000-0000-7000-8000-000000000001"
@@ -47,7 +47,7 @@ async def exported(storage: SqliteStorage, limit: int = 10, **selected: Any) -> 
     found: dict[str, list[int]] = {}
     after: int | None = 0
     while after is not None:
-        page = await storage.export_page(Selection(**selected), after=after, limit=limit)
+        page = await storage.export_page(ExportSelection(**selected), after=after, limit=limit)
         found.update({each.entry.id: [old.version for old in each.versions] for each in page.entries})
         after = page.next
     return found

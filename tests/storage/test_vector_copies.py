@@ -13,7 +13,7 @@ import pytest
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageFailed
 from agentctx.sqlite.driver import Connection, open_connection
-from agentctx.storage.records import Draft, Filter, Saved, Space, VectorHit
+from agentctx.storage.records import Draft, Filter, NearestChunk, Saved, Space
 from agentctx.storage.sqlite import vector_copies
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.space_index import SpaceIndex
@@ -36,7 +36,9 @@ FILTERS = (
 class CopyFirst(SqliteStorage):
     """Never answers from the table when there can be a copy."""
 
-    async def search_vectors(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[VectorHit]:
+    async def search_vectors(
+        self, space: int, query: Vectors, wanted: Filter, limit: int
+    ) -> list[NearestChunk]:
         await super().search_vectors(space, query, wanted, limit)
         await self._copies.refreshed()
         return await super().search_vectors(space, query, wanted, limit)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.redaction.redact import Finding
+from agentctx.redaction.redact import SecretFinding
 from agentctx.redaction.redactor import Redactor
 from agentctx.redaction.rules import load_rules
 from agentctx.stores.redaction import moved_places, redact_fields
@@ -47,7 +47,7 @@ def test_lines_that_a_cut_takes_along_are_counted() -> None:
 @given(st.lists(st.integers(0, 100), unique=True).map(sorted), st.integers(0, 90), st.integers(1, 40))
 def test_places_stay_ascending_and_within_the_text(offsets: list[int], start: int, length: int) -> None:
     content = "line\n" * 40
-    finding = Finding("password", start, length)
+    finding = SecretFinding("password", start, length)
     places = [[offset, number + 1] for number, offset in enumerate(offsets)]
     moved = moved_places(places, content, [finding], by_line=True)
     assert all(before[0] < after[0] for before, after in pairwise(moved))

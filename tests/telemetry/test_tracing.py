@@ -14,7 +14,7 @@ from agentctx import __version__
 from agentctx.config.schema import Settings
 from agentctx.daemon.build import Core
 from agentctx.embedding_providers.base import Vectors
-from agentctx.embedding_providers.fake import FakeProvider, Fault
+from agentctx.embedding_providers.fake import FakeFault, FakeProvider
 from agentctx.errors import Disposition
 from agentctx.server.app import create_app
 from agentctx.telemetry.recorder import Recorder
@@ -138,7 +138,7 @@ async def test_what_failed_says_so_by_a_code(
     tmp_path: Path, provider: FakeProvider, collector: Collector
 ) -> None:
     async with traced(tmp_path, provider, collector) as (core, http):
-        provider.faults = [Fault.fails(Disposition.SPLIT, when=lambda text: "falcon" in text)]
+        provider.faults = [FakeFault.fails(Disposition.SPLIT, when=lambda text: "falcon" in text)]
         await save(core, key="k", content=TEXT)
         await embedded(core)
         await http.post("/v1/search", json={"query": TEXT})
@@ -164,7 +164,7 @@ async def test_no_span_holds_a_text_a_key_or_a_path(
         await http.post("/v1/search", json={"query": TEXT, "session": TEXT})
         await http.get(f"/v1/entries/{TEXT}", params={"version": TEXT})
         await http.get(f"/{TEXT}")
-        provider.faults = [Fault(_quoting)]
+        provider.faults = [FakeFault(_quoting)]
         with capture_logs():  # a traceback for people takes seconds to draw
             await http.post("/v1/search", json={"query": f"{TEXT} again"})
         await save(core, key="k", content=f"{TEXT} again")

@@ -13,7 +13,7 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.vector_stores import vec0, vec0_shadow, vec0_slots
 from agentctx.vector_stores.vec0 import BLOCK_SIZE
-from agentctx.vector_stores.vec0_slots import Block, SlotCount, blocks, count_slots, sparsest
+from agentctx.vector_stores.vec0_slots import SlotBlock, SlotCount, blocks, count_slots, sparsest
 from tests.vector_stores.conformance import random_vectors
 
 DIMENSION = 8
@@ -22,18 +22,18 @@ COUNT = 1_500
 groups = st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, BLOCK_SIZE)), max_size=12)
 
 
-def numbered(used: Sequence[tuple[str, int]]) -> list[Block]:
-    return [Block(number, namespace, count) for number, (namespace, count) in enumerate(used, start=1)]
+def numbered(used: Sequence[tuple[str, int]]) -> list[SlotBlock]:
+    return [SlotBlock(number, namespace, count) for number, (namespace, count) in enumerate(used, start=1)]
 
 
-def emptied(found: Sequence[Block], block: Block) -> list[Block]:
+def emptied(found: Sequence[SlotBlock], block: SlotBlock) -> list[SlotBlock]:
     """What vec0 makes of it when the vectors of a block are deleted and inserted again."""
     left = [each for each in found if each != block]
     newest = max((each for each in left if each.namespace == block.namespace), key=lambda each: each.number)
     moved = min(block.used, BLOCK_SIZE - newest.used)
-    left[left.index(newest)] = Block(newest.number, newest.namespace, newest.used + moved)
+    left[left.index(newest)] = SlotBlock(newest.number, newest.namespace, newest.used + moved)
     if over := block.used - moved:
-        left.append(Block(max(each.number for each in found) + 1, block.namespace, over))
+        left.append(SlotBlock(max(each.number for each in found) + 1, block.namespace, over))
     return left
 
 
@@ -64,13 +64,15 @@ def test_of_an_empty_table_nothing_is_dead() -> None:
 
 
 def test_a_block_without_vectors_has_none_to_move() -> None:
-    assert sparsest([Block(1, "a", 0), Block(2, "a", 9), Block(3, "a", 1)]) == Block(2, "a", 9)
-    assert sparsest([Block(1, "a", 0), Block(2, "a", 9)]) is None
+    assert sparsest([SlotBlock(1, "a", 0), SlotBlock(2, "a", 9), SlotBlock(3, "a", 1)]) == SlotBlock(
+        2, "a", 9
+    )
+    assert sparsest([SlotBlock(1, "a", 0), SlotBlock(2, "a", 9)]) is None
 
 
 def test_a_small_namespace_has_spare_slots_but_no_dead_ones() -> None:
-    assert count_slots([Block(1, "a", 1), Block(2, "b", 2)]) == SlotCount(3, 0, 2 * BLOCK_SIZE - 3)
-    assert sparsest([Block(1, "a", 1), Block(2, "b", 2)]) is None
+    assert count_slots([SlotBlock(1, "a", 1), SlotBlock(2, "b", 2)]) == SlotCount(3, 0, 2 * BLOCK_SIZE - 3)
+    assert sparsest([SlotBlock(1, "a", 1), SlotBlock(2, "b", 2)]) is None
 
 
 @pytest.fixture

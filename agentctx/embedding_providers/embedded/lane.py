@@ -19,7 +19,7 @@ Stopped: TypeAlias = Callable[[], bool]
 BACKGROUND_NICENESS = 5
 
 
-class Lane:
+class ModelLane:
     """One thread, started by the first call.
 
     `background` lets other threads go first on a busy machine (Linux). `clock` gives the CPU seconds that are

@@ -14,7 +14,7 @@ from agentctx.config.paths import cache_dir
 from agentctx.embedding_providers.base import ProviderLimits, Vectors
 from agentctx.embedding_providers.embedded.build import build_in_subprocess
 from agentctx.embedding_providers.embedded.cache import find_built
-from agentctx.embedding_providers.embedded.lane import Lane, Stopped
+from agentctx.embedding_providers.embedded.lane import ModelLane, Stopped
 from agentctx.embedding_providers.embedded.model import SentenceModel, load_model
 from agentctx.embedding_providers.embedded.quantize import RECIPE_VERSION
 from agentctx.embedding_providers.embedded.tokens import OVERLAP, WINDOW
@@ -61,8 +61,8 @@ class EmbeddedProvider:
         self._dimension = dimension if self._own else DEFAULT_DIMENSION
         # The threads of a run with several are the session's: only the process knows what they cost.
         clock = time.thread_time if threads == 1 else time.process_time
-        self._batches = Lane("embed", background=True, clock=clock)
-        self._queries = Lane("embed-query", clock=clock)
+        self._batches = ModelLane("embed", background=True, clock=clock)
+        self._queries = ModelLane("embed-query", clock=clock)
         self._loading: asyncio.Task[SentenceModel] | None = None
         self._closed = False
         self.windowed_texts = 0
@@ -133,7 +133,7 @@ class EmbeddedProvider:
             await asyncio.wait([loading])
         await asyncio.gather(self._queries.aclose(), self._batches.aclose())
 
-    async def _embed(self, lane: Lane, texts: list[str]) -> Vectors:
+    async def _embed(self, lane: ModelLane, texts: list[str]) -> Vectors:
         require_unicode(texts)
         model = await self._loaded()
         rows, windowed = await lane.run(lambda stopped: _embed_each(model, texts, self._dimension, stopped))

@@ -11,7 +11,7 @@ import numpy as np
 
 from agentctx.access.turns import aside
 from agentctx.embedding_providers.base import ProviderLimits, Vectors, check_reply
-from agentctx.embedding_providers.pace import Pace
+from agentctx.embedding_providers.pace import RequestPace
 from agentctx.embedding_providers.prices import estimate_tokens
 from agentctx.embedding_providers.remote.http import Address, HttpClient
 from agentctx.embedding_providers.remote.splitting import requests_within
@@ -64,7 +64,7 @@ class RemoteProvider:
         address: Address,
         limits: ProviderLimits,
         timeout_s: float,
-        pace: Pace,
+        pace: RequestPace,
         spending: Spending,
         prefixes: Prefixes | None = None,
         input_types: bool = False,

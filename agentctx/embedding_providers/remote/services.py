@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from agentctx.config.embedding import EmbeddingLimitSettings, EmbeddingSettings
 from agentctx.embedding_providers.base import ProviderLimits
-from agentctx.embedding_providers.pace import Pace
+from agentctx.embedding_providers.pace import RequestPace
 from agentctx.embedding_providers.remote.cohere import CohereFormat
 from agentctx.embedding_providers.remote.google import GoogleFormat
 from agentctx.embedding_providers.remote.http import Address
@@ -25,7 +25,7 @@ from agentctx.errors import ConfigInvalid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
+class RemoteService:
     """What is known of a service before it is asked."""
 
     wire_format: Callable[[str, int], WireFormat]
@@ -44,14 +44,14 @@ def _openai(model: str, dimensions: int) -> WireFormat:
     return OpenAIFormat(model, dimensions, asks_base64=True)
 
 
-SERVICES: dict[str, Service] = {
-    "openai": Service(
+SERVICES: dict[str, RemoteService] = {
+    "openai": RemoteService(
         wire_format=_openai,
         limits=ProviderLimits(max_inputs=2_048, max_tokens=300_000),
         base_url="https://api.openai.com/v1",
         model="text-embedding-3-small",
     ),
-    "google": Service(
+    "google": RemoteService(
         wire_format=GoogleFormat,
         limits=ProviderLimits(max_inputs=100),
         base_url="https://generativelanguage.googleapis.com/v1beta",
@@ -59,15 +59,15 @@ SERVICES: dict[str, Service] = {
         key_header="x-goog-api-key",
         typed_format=partial(GoogleFormat, input_types=True),
     ),
-    "ollama": Service(
+    "ollama": RemoteService(
         wire_format=OllamaFormat,
         limits=ProviderLimits(max_inputs=256),
         base_url="http://127.0.0.1:11434",
         model="nomic-embed-text",
     ),
     # 32 inputs is what text-embeddings-inference takes unless told otherwise.
-    "openai-compatible": Service(wire_format=OpenAIFormat, limits=ProviderLimits(max_inputs=32)),
-    "cohere": Service(
+    "openai-compatible": RemoteService(wire_format=OpenAIFormat, limits=ProviderLimits(max_inputs=32)),
+    "cohere": RemoteService(
         wire_format=CohereFormat,
         limits=ProviderLimits(max_inputs=96),
         base_url="https://api.cohere.com",
@@ -76,7 +76,7 @@ SERVICES: dict[str, Service] = {
     ),
     # The tokens are those of the models with the narrowest limit. 1,000 inputs are allowed; the answer
     # to so many would take long to parse.
-    "voyage": Service(
+    "voyage": RemoteService(
         wire_format=VoyageFormat,
         limits=ProviderLimits(max_inputs=128, max_tokens=120_000),
         base_url="https://api.voyageai.com/v1",
@@ -108,7 +108,7 @@ def create_remote(
             f"{service_id} needs the name of a model", hint="Set embedding.model to one that the server has."
         )
     _require_price(model, settings.limits, spending)
-    pace = Pace(settings.limits.requests_per_minute, settings.limits.tokens_per_minute)
+    pace = RequestPace(settings.limits.requests_per_minute, settings.limits.tokens_per_minute)
     return RemoteProvider(
         service_id,
         model,
@@ -153,7 +153,7 @@ _UNTYPED_MODELS = ("gemini-embedding-2",)
 """Models that ignore the types which other models of their service know."""
 
 
-def _limits(limits: ProviderLimits, pace: Pace, batch_size: int) -> ProviderLimits:
+def _limits(limits: ProviderLimits, pace: RequestPace, batch_size: int) -> ProviderLimits:
     """The service's limits, cut so that a request can get its turn."""
     own = [most for most in (limits.max_tokens, pace.most_tokens) if most is not None]
     return replace(limits, max_tokens=min(own, default=None), longest_wait_s=pace.longest_wait_s(batch_size))

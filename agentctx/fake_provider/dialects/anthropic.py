@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from starlette.requests import Request
 
 from agentctx.fake_provider.answers import ToolCall, argument_pieces, text_pieces
-from agentctx.fake_provider.asked import Payload, Refusal, number_field, require, text_field
+from agentctx.fake_provider.asked import FakeRefusal, Payload, number_field, require, text_field
 from agentctx.fake_provider.dialects.base import (
     ChatEndpoint,
-    Dialect,
+    FakeDialect,
     Keys,
     PlainEndpoint,
     bearer_key,
 )
-from agentctx.fake_provider.exchange import ChatAsked, Exchange, event, objects_field, parts_of, said
+from agentctx.fake_provider.exchange import ChatAsked, FakeExchange, event, objects_field, parts_of, said
 from agentctx.fake_provider.prompts import anthropic_blocks, tokens_of
 
 MODELS = ("claude-opus-4-8", "claude-sonnet-4-5", "claude-haiku-4-5")
@@ -48,7 +48,7 @@ def read(payload: Payload, _: str, __: Mapping[str, str]) -> ChatAsked:
     return _read(payload, is_stream=is_stream, is_silent=limit == 0)
 
 
-def write(exchange: Exchange) -> Payload:
+def write(exchange: FakeExchange) -> Payload:
     blocks: list[Payload] = []
     if exchange.answer.text:
         blocks.append({"type": "text", "text": exchange.answer.text})
@@ -64,7 +64,7 @@ def write(exchange: Exchange) -> Payload:
     }
 
 
-def stream(exchange: Exchange) -> list[bytes]:
+def stream(exchange: FakeExchange) -> list[bytes]:
     return [event(payload, str(payload["type"])) for payload in _events(exchange)]
 
 
@@ -77,7 +77,7 @@ def count(payload: Payload) -> Payload:
     return {"input_tokens": len(tokens_of(_read(payload).blocks))}
 
 
-def refusal(refused: Refusal) -> Payload:
+def refusal(refused: FakeRefusal) -> Payload:
     kind = refused.code or _TYPES.get(refused.status, "api_error")
     return {
         "type": "error",
@@ -110,7 +110,7 @@ def _read(payload: Payload, *, is_stream: bool = False, is_silent: bool = False)
     )
 
 
-def _events(exchange: Exchange) -> Iterator[Payload]:
+def _events(exchange: FakeExchange) -> Iterator[Payload]:
     begun = {**_usage(exchange), "output_tokens": 1}
     message = {**_message(exchange), "content": [], "stop_reason": None, "usage": begun}
     yield {"type": "message_start", "message": message}
@@ -142,7 +142,7 @@ def _call_events(index: int, call: ToolCall) -> Iterator[Payload]:
     yield {"type": "content_block_stop", "index": index}
 
 
-def _message(exchange: Exchange) -> Payload:
+def _message(exchange: FakeExchange) -> Payload:
     return {
         "id": f"msg_{exchange.id}",
         "type": "message",
@@ -152,7 +152,7 @@ def _message(exchange: Exchange) -> Payload:
     }
 
 
-def _usage(exchange: Exchange) -> Payload:
+def _usage(exchange: FakeExchange) -> Payload:
     used = exchange.usage
     return {
         "input_tokens": used.plain,
@@ -167,7 +167,7 @@ def _usage(exchange: Exchange) -> Payload:
     }
 
 
-def _reason(exchange: Exchange) -> str:
+def _reason(exchange: FakeExchange) -> str:
     if exchange.asked.is_silent:
         return "max_tokens"
     return "tool_use" if exchange.answer.calls else "end_turn"
@@ -236,15 +236,15 @@ def _models(_: Payload) -> Payload:
     return {"data": data, "has_more": False, "first_id": MODELS[0], "last_id": MODELS[-1]}
 
 
-ANTHROPIC = Dialect(
+ANTHROPIC = FakeDialect(
     "anthropic",
     ("/anthropic", ""),
     "/anthropic",
     MODELS[0],
     Keys(
         find_key,
-        missing=Refusal(401, "x-api-key header is required"),
-        wrong=Refusal(401, "invalid x-api-key"),
+        missing=FakeRefusal(401, "x-api-key header is required"),
+        wrong=FakeRefusal(401, "invalid x-api-key"),
     ),
     (
         ChatEndpoint(

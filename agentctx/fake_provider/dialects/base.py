@@ -10,8 +10,8 @@ from typing import Literal, TypeAlias
 from starlette.requests import Request
 
 from agentctx.embedding_providers.base import Vectors
-from agentctx.fake_provider.asked import EmbedAsked, Payload, Refusal, RerankAsked
-from agentctx.fake_provider.exchange import ChatAsked, Exchange
+from agentctx.fake_provider.asked import EmbedAsked, FakeRefusal, Payload, RerankAsked
+from agentctx.fake_provider.exchange import ChatAsked, FakeExchange
 from agentctx.fake_provider.rows import Row
 
 
@@ -48,12 +48,12 @@ class ChatEndpoint:
 
     path: str
     read: Callable[[Payload, str, Mapping[str, str]], ChatAsked]
-    write: Callable[[Exchange], Payload]
-    stream: Callable[[Exchange], list[bytes]]
+    write: Callable[[FakeExchange], Payload]
+    stream: Callable[[FakeExchange], list[bytes]]
     stream_error: Callable[[Payload], bytes]
     stream_type: str
     recall: Callable[[Payload, Mapping[str, Sequence[Payload]]], Payload] | None = None
-    remember: Callable[[Exchange], tuple[str, list[Payload]] | None] | None = None
+    remember: Callable[[FakeExchange], tuple[str, list[Payload]] | None] | None = None
     required_headers: tuple[str, ...] = ()
 
 
@@ -75,12 +75,12 @@ class Keys:
     """Where a key is, and how a missing and a wrong one are refused."""
 
     find: Callable[[Request], str]
-    missing: Refusal
-    wrong: Refusal
+    missing: FakeRefusal
+    wrong: FakeRefusal
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class FakeDialect:
     """One provider. `base_path` is what its clients have in their base URL; `prefixes` are where the
     endpoints hang; without `keys` none is asked for.
     """
@@ -92,7 +92,7 @@ class Dialect:
     """An example that the provider really has."""
     keys: Keys | None
     endpoints: tuple[Endpoint, ...]
-    refusal: Callable[[Refusal], Payload]
+    refusal: Callable[[FakeRefusal], Payload]
     """The body of an error."""
     request_id_header: str = "x-request-id"
 
@@ -111,6 +111,6 @@ def numbers(values: Vectors, *, as_base64: bool) -> list[float] | str:
     return floats
 
 
-def code_of(refusal: Refusal, codes: Mapping[int, str | None]) -> str | None:
+def code_of(refusal: FakeRefusal, codes: Mapping[int, str | None]) -> str | None:
     """The refusal's own code, else the one of its status."""
     return refusal.code or codes.get(refusal.status)

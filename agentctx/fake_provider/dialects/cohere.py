@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from agentctx.fake_provider.asked import (
     EmbedAsked,
+    FakeRefusal,
     Payload,
-    Refusal,
     RerankAsked,
     number_field,
     require,
@@ -13,8 +13,8 @@ from agentctx.fake_provider.asked import (
     texts_field,
 )
 from agentctx.fake_provider.dialects.base import (
-    Dialect,
     EmbedEndpoint,
+    FakeDialect,
     Keys,
     RerankEndpoint,
     bearer_key,
@@ -79,19 +79,19 @@ def write_rerank(_: RerankAsked, rows: list[Row]) -> Payload:
     }
 
 
-def refusal(refused: Refusal) -> Payload:
+def refusal(refused: FakeRefusal) -> Payload:
     return {"id": _ID, "message": refused.message}
 
 
-COHERE = Dialect(
+COHERE = FakeDialect(
     "cohere",
     ("/cohere",),
     "/cohere",
     "embed-v4.0",
     Keys(
         bearer_key,
-        missing=Refusal(401, "no api key supplied"),
-        wrong=Refusal(401, "invalid api token"),
+        missing=FakeRefusal(401, "no api key supplied"),
+        wrong=FakeRefusal(401, "invalid api token"),
     ),
     (
         EmbedEndpoint("/v2/embed", read, write),

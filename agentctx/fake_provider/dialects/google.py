@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from starlette.requests import Request
 
-from agentctx.fake_provider.asked import EmbedAsked, Payload, Refusal, number_field, require
-from agentctx.fake_provider.dialects.base import Dialect, EmbedEndpoint, Keys, code_of, numbers
+from agentctx.fake_provider.asked import EmbedAsked, FakeRefusal, Payload, number_field, require
+from agentctx.fake_provider.dialects.base import EmbedEndpoint, FakeDialect, Keys, code_of, numbers
 from agentctx.fake_provider.dialects.google_chat import GEMINI_ENDPOINTS
 from agentctx.fake_provider.rows import Row
 
@@ -58,8 +58,8 @@ def write_single(asked: EmbedAsked, rows: list[Row]) -> Payload:
     return {"embedding": several[0] if several else {}}
 
 
-def refusal(refused: Refusal) -> Payload:
-    name = code_of(Refusal(refused.status, ""), _STATUSES) or "UNKNOWN"
+def refusal(refused: FakeRefusal) -> Payload:
+    name = code_of(FakeRefusal(refused.status, ""), _STATUSES) or "UNKNOWN"
     error: Payload = {"code": refused.status, "message": refused.message, "status": name}
     details = []
     if refused.code:
@@ -99,20 +99,20 @@ def _in_order(rows: list[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: row.index)
 
 
-GOOGLE = Dialect(
+GOOGLE = FakeDialect(
     "google",
     ("/google", ""),
     "/google/v1beta",
     "gemini-embedding-001",
     Keys(
         find_key,
-        missing=Refusal(
+        missing=FakeRefusal(
             403,
             "Method doesn't allow unregistered callers (callers without established identity). Please use "
             "API Key or other form of API consumer identity to call this API.",
         ),
         # A wrong key is a 400 here, told from a wrong text by its reason alone.
-        wrong=Refusal(400, "API key not valid. Please pass a valid API key.", "API_KEY_INVALID"),
+        wrong=FakeRefusal(400, "API key not valid. Please pass a valid API key.", "API_KEY_INVALID"),
     ),
     (
         EmbedEndpoint("/v1beta/models/{model}:batchEmbedContents", read_batch, write_batch),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from agentctx.fake_provider.answers import text_pieces
 from agentctx.fake_provider.asked import Payload, require
 from agentctx.fake_provider.dialects.base import ChatEndpoint, Endpoint, PlainEndpoint
-from agentctx.fake_provider.exchange import ChatAsked, Exchange, compact, event, objects_field
+from agentctx.fake_provider.exchange import ChatAsked, FakeExchange, compact, event, objects_field
 from agentctx.fake_provider.prompts import gemini_blocks
 
 MODELS = ("gemini-2.5-flash", "gemini-3.1-pro-preview")
@@ -24,12 +24,12 @@ def read_stream(payload: Payload, model: str, query: Mapping[str, str]) -> ChatA
     return _read(payload, model, query, is_stream=True)
 
 
-def write(exchange: Exchange) -> Payload:
+def write(exchange: FakeExchange) -> Payload:
     parts: list[Payload] = [{"text": exchange.answer.text}] if exchange.answer.text else []
     return _reply(exchange, [*parts, *_calls(exchange)], is_last=True)
 
 
-def stream(exchange: Exchange) -> list[bytes]:
+def stream(exchange: FakeExchange) -> list[bytes]:
     """Calls come whole; the last piece has the reason of the end and the usage."""
     parts: list[Payload] = [{"text": piece} for piece in text_pieces(exchange.answer.text)]
     parts += _calls(exchange)
@@ -84,14 +84,14 @@ def _require_results(contents: Sequence[Payload]) -> None:
         calls = sum("functionCall" in part for part in content["parts"])
 
 
-def _calls(exchange: Exchange) -> list[Payload]:
+def _calls(exchange: FakeExchange) -> list[Payload]:
     return [
         {"functionCall": {"id": call.id, "name": call.name, "args": call.arguments}}
         for call in exchange.answer.calls
     ]
 
 
-def _reply(exchange: Exchange, parts: Sequence[Payload], *, is_last: bool = False) -> Payload:
+def _reply(exchange: FakeExchange, parts: Sequence[Payload], *, is_last: bool = False) -> Payload:
     candidate: Payload = {"content": {"parts": list(parts), "role": "model"}, "index": 0}
     if is_last:
         candidate["finishReason"] = "STOP"
@@ -103,7 +103,7 @@ def _reply(exchange: Exchange, parts: Sequence[Payload], *, is_last: bool = Fals
     }
 
 
-def _usage(exchange: Exchange) -> Payload:
+def _usage(exchange: FakeExchange) -> Payload:
     tokens, output = exchange.usage.tokens, exchange.output_tokens
     used = {"promptTokenCount": tokens, "candidatesTokenCount": output, "totalTokenCount": tokens + output}
     # Like all of protobuf's zeros it is absent.

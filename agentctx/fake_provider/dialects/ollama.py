@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from agentctx.fake_provider.asked import (
     EmbedAsked,
+    FakeRefusal,
     Payload,
-    Refusal,
     count_tokens,
     number_field,
     require,
     text_field,
     texts_field,
 )
-from agentctx.fake_provider.dialects.base import Dialect, EmbedEndpoint, numbers
+from agentctx.fake_provider.dialects.base import EmbedEndpoint, FakeDialect, numbers
 from agentctx.fake_provider.dialects.ollama_chat import OLLAMA_ENDPOINTS
 from agentctx.fake_provider.rows import Row
 
@@ -50,11 +50,11 @@ def write_old(_: EmbedAsked, rows: list[Row]) -> Payload:
     return {"embedding": numbers(rows[0].values, as_base64=False) if rows else []}
 
 
-def refusal(refused: Refusal) -> Payload:
+def refusal(refused: FakeRefusal) -> Payload:
     return {"error": refused.message}
 
 
-OLLAMA = Dialect(
+OLLAMA = FakeDialect(
     "ollama",
     ("/ollama", ""),
     "/ollama",

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from agentctx.fake_provider.answers import text_pieces
 from agentctx.fake_provider.asked import Payload, require, text_field
 from agentctx.fake_provider.dialects.base import ChatEndpoint, PlainEndpoint
-from agentctx.fake_provider.exchange import ChatAsked, Exchange, compact, objects_field
+from agentctx.fake_provider.exchange import ChatAsked, FakeExchange, compact, objects_field
 from agentctx.fake_provider.prompts import ollama_blocks
 
 _ROLES = frozenset({"system", "user", "assistant", "tool"})
@@ -34,14 +34,14 @@ def read_generate(payload: Payload, _: str, __: Mapping[str, str]) -> ChatAsked:
     return _asked(payload, model, str(payload.get("prompt") or ""), payload.get("images"))
 
 
-def write_chat(exchange: Exchange) -> Payload:
+def write_chat(exchange: FakeExchange) -> Payload:
     message: Payload = {"role": "assistant", "content": exchange.answer.text}
     if exchange.answer.calls:
         message["tool_calls"] = _calls(exchange)
     return {**_head(exchange), "message": message, **_end(exchange)}
 
 
-def stream_chat(exchange: Exchange) -> list[bytes]:
+def stream_chat(exchange: FakeExchange) -> list[bytes]:
     """Calls come whole, in one object."""
     said = [{"role": "assistant", "content": piece} for piece in text_pieces(exchange.answer.text)]
     messages: list[Payload] = [*said]
@@ -52,11 +52,11 @@ def stream_chat(exchange: Exchange) -> list[bytes]:
     return [*map(line, lines), line(end)]
 
 
-def write_generate(exchange: Exchange) -> Payload:
+def write_generate(exchange: FakeExchange) -> Payload:
     return {**_head(exchange), "response": exchange.answer.text, **_end(exchange), "context": []}
 
 
-def stream_generate(exchange: Exchange) -> list[bytes]:
+def stream_generate(exchange: FakeExchange) -> list[bytes]:
     pieces = text_pieces(exchange.answer.text)
     lines = [{**_head(exchange), "response": piece, "done": False} for piece in pieces]
     return [*map(line, lines), line({**_head(exchange), "response": "", **_end(exchange), "context": []})]
@@ -78,13 +78,13 @@ def _asked(payload: Payload, model: str, last_text: str, images: object) -> Chat
     )
 
 
-def _head(exchange: Exchange) -> Payload:
+def _head(exchange: FakeExchange) -> Payload:
     moment = datetime.fromtimestamp(exchange.now_ms / 1_000, UTC)
     created = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return {"model": exchange.asked.model, "created_at": created}
 
 
-def _end(exchange: Exchange) -> Payload:
+def _end(exchange: FakeExchange) -> Payload:
     return {
         "done": True,
         "done_reason": "stop",
@@ -97,7 +97,7 @@ def _end(exchange: Exchange) -> Payload:
     }
 
 
-def _calls(exchange: Exchange) -> list[Payload]:
+def _calls(exchange: FakeExchange) -> list[Payload]:
     return [
         {"id": call.id, "function": {"index": index, "name": call.name, "arguments": call.arguments}}
         for index, call in enumerate(exchange.answer.calls)

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 from agentctx.fake_provider.asked import (
     EmbedAsked,
+    FakeRefusal,
     Payload,
-    Refusal,
     count_tokens,
     number_field,
     require,
     text_field,
 )
 from agentctx.fake_provider.dialects.base import (
-    Dialect,
     EmbedEndpoint,
+    FakeDialect,
     Keys,
     PlainEndpoint,
     bearer_key,
@@ -98,7 +98,7 @@ def write(asked: EmbedAsked, rows: list[Row]) -> Payload:
     }
 
 
-def refusal(refused: Refusal) -> Payload:
+def refusal(refused: FakeRefusal) -> Payload:
     code = code_of(refused, _CODES)
     return {
         "error": {
@@ -160,24 +160,24 @@ def _models(_: Payload) -> Payload:
 
 
 MODEL_LIST = PlainEndpoint("/v1/models", "GET", _models)
-OPENAI = Dialect(
+OPENAI = FakeDialect(
     "openai",
     ("/openai", ""),
     "/openai/v1",
     "text-embedding-3-small",
     Keys(
         bearer_key,
-        missing=Refusal(
+        missing=FakeRefusal(
             401,
             "You didn't provide an API key. You need to provide your API key in an Authorization header "
             "using Bearer auth (i.e. Authorization: Bearer YOUR_KEY).",
         ),
-        wrong=Refusal(401, "Incorrect API key provided.", "invalid_api_key"),
+        wrong=FakeRefusal(401, "Incorrect API key provided.", "invalid_api_key"),
     ),
     (EmbedEndpoint("/v1/embeddings", read, write), CHAT_COMPLETIONS, RESPONSES, MODEL_LIST),
     refusal,
 )
-COMPATIBLE = Dialect(
+COMPATIBLE = FakeDialect(
     "openai-compatible",
     ("/compatible",),
     "/compatible/v1",

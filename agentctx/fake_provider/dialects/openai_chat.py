@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from agentctx.fake_provider.answers import argument_pieces, text_pieces
 from agentctx.fake_provider.asked import Payload, require, text_field
 from agentctx.fake_provider.dialects.base import ChatEndpoint
-from agentctx.fake_provider.exchange import ChatAsked, Exchange, event, objects_field, parts_of, said
+from agentctx.fake_provider.exchange import ChatAsked, FakeExchange, event, objects_field, parts_of, said
 from agentctx.fake_provider.prompts import openai_chat_blocks
 
 _ROLES = frozenset({"developer", "system", "user", "assistant", "tool", "function"})
@@ -40,7 +40,7 @@ def read(payload: Payload, _: str, __: Mapping[str, str]) -> ChatAsked:
     )
 
 
-def write(exchange: Exchange) -> Payload:
+def write(exchange: FakeExchange) -> Payload:
     answer = exchange.answer
     message: Payload = {
         "role": "assistant",
@@ -61,7 +61,7 @@ def write(exchange: Exchange) -> Payload:
     return {**_head(exchange, "chat.completion"), "choices": [choice], "usage": usage(exchange)}
 
 
-def stream(exchange: Exchange) -> list[bytes]:
+def stream(exchange: FakeExchange) -> list[bytes]:
     """With `stream_options.include_usage` a last chunk has the usage and no choice."""
     options = exchange.asked.body.get("stream_options") or {}
     with_usage = bool(options.get("include_usage"))
@@ -82,7 +82,7 @@ def stream(exchange: Exchange) -> list[bytes]:
     return [*map(event, chunks), _DONE]
 
 
-def usage(exchange: Exchange) -> Payload:
+def usage(exchange: FakeExchange) -> Payload:
     tokens, output = exchange.usage.tokens, exchange.output_tokens
     return {
         "prompt_tokens": tokens,
@@ -93,7 +93,7 @@ def usage(exchange: Exchange) -> Payload:
     }
 
 
-def _deltas(exchange: Exchange) -> list[Payload]:
+def _deltas(exchange: FakeExchange) -> list[Payload]:
     """The first names the role, the last is empty."""
     deltas: list[Payload] = [{"role": "assistant", "content": "" if exchange.answer.text else None}]
     deltas += [{"content": piece} for piece in text_pieces(exchange.answer.text)]
@@ -107,7 +107,7 @@ def _deltas(exchange: Exchange) -> list[Payload]:
     return [*deltas, {}]
 
 
-def _head(exchange: Exchange, kind: str) -> Payload:
+def _head(exchange: FakeExchange, kind: str) -> Payload:
     return {
         "id": f"chatcmpl-{exchange.id}",
         "object": kind,
@@ -118,7 +118,7 @@ def _head(exchange: Exchange, kind: str) -> Payload:
     }
 
 
-def _reason(exchange: Exchange) -> str:
+def _reason(exchange: FakeExchange) -> str:
     return "tool_calls" if exchange.answer.calls else "stop"
 
 

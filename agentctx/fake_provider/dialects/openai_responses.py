@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from agentctx.fake_provider.answers import ToolCall, argument_pieces, text_pieces
 from agentctx.fake_provider.asked import Payload, require, text_field
 from agentctx.fake_provider.dialects.base import ChatEndpoint
-from agentctx.fake_provider.exchange import ChatAsked, Exchange, event, parts_of, said
+from agentctx.fake_provider.exchange import ChatAsked, FakeExchange, event, parts_of, said
 from agentctx.fake_provider.prompts import openai_responses_blocks
 
 
@@ -54,7 +54,7 @@ def recall(payload: Payload, stored: Mapping[str, Sequence[Payload]]) -> Payload
     return {**payload, "input": [*stored[previous], *input_items(payload)]}
 
 
-def remember(exchange: Exchange) -> tuple[str, list[Payload]] | None:
+def remember(exchange: FakeExchange) -> tuple[str, list[Payload]] | None:
     """Under which id the items of the conversation are kept; None when the client wants none kept."""
     body = exchange.asked.body
     if body.get("store") is False:
@@ -62,11 +62,11 @@ def remember(exchange: Exchange) -> tuple[str, list[Payload]] | None:
     return _id(exchange), [*input_items(body), *_output(exchange)]
 
 
-def write(exchange: Exchange) -> Payload:
+def write(exchange: FakeExchange) -> Payload:
     return _response(exchange, "completed", _output(exchange))
 
 
-def stream(exchange: Exchange) -> list[bytes]:
+def stream(exchange: FakeExchange) -> list[bytes]:
     events = list(_events(exchange))
     return [
         event({**payload, "sequence_number": number}, str(payload["type"]))
@@ -80,7 +80,7 @@ def stream_error(refusal: Payload) -> bytes:
     return event({"type": "error", **found, "sequence_number": 0}, "error")
 
 
-def _events(exchange: Exchange) -> Iterator[Payload]:
+def _events(exchange: FakeExchange) -> Iterator[Payload]:
     begun = _response(exchange, "in_progress", [])
     yield {"type": "response.created", "response": begun}
     yield {"type": "response.in_progress", "response": begun}
@@ -117,7 +117,7 @@ def _call_events(index: int, item: Payload, call: ToolCall) -> Iterator[Payload]
     yield {"type": "response.output_item.done", "output_index": index, "item": item}
 
 
-def _output(exchange: Exchange) -> list[Payload]:
+def _output(exchange: FakeExchange) -> list[Payload]:
     items: list[Payload] = []
     if exchange.answer.text:
         part = {"type": "output_text", "text": exchange.answer.text, "annotations": [], "logprobs": []}
@@ -137,7 +137,7 @@ def _output(exchange: Exchange) -> list[Payload]:
     return items
 
 
-def _response(exchange: Exchange, status: str, output: Sequence[Payload]) -> Payload:
+def _response(exchange: FakeExchange, status: str, output: Sequence[Payload]) -> Payload:
     body = exchange.asked.body
     return {
         "id": _id(exchange),
@@ -164,7 +164,7 @@ def _response(exchange: Exchange, status: str, output: Sequence[Payload]) -> Pay
     }
 
 
-def _usage(exchange: Exchange) -> Payload:
+def _usage(exchange: FakeExchange) -> Payload:
     tokens, output = exchange.usage.tokens, exchange.output_tokens
     return {
         "input_tokens": tokens,
@@ -175,7 +175,7 @@ def _usage(exchange: Exchange) -> Payload:
     }
 
 
-def _id(exchange: Exchange) -> str:
+def _id(exchange: FakeExchange) -> str:
     return f"resp_{exchange.id}"
 
 

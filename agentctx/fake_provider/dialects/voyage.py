@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from agentctx.fake_provider.asked import (
     EmbedAsked,
+    FakeRefusal,
     Payload,
-    Refusal,
     RerankAsked,
     number_field,
     require,
@@ -13,8 +13,8 @@ from agentctx.fake_provider.asked import (
     texts_field,
 )
 from agentctx.fake_provider.dialects.base import (
-    Dialect,
     EmbedEndpoint,
+    FakeDialect,
     Keys,
     RerankEndpoint,
     bearer_key,
@@ -89,19 +89,19 @@ def write_rerank(asked: RerankAsked, rows: list[Row]) -> Payload:
     }
 
 
-def refusal(refused: Refusal) -> Payload:
+def refusal(refused: FakeRefusal) -> Payload:
     return {"detail": refused.message}
 
 
-VOYAGE = Dialect(
+VOYAGE = FakeDialect(
     "voyage",
     ("/voyage",),
     "/voyage/v1",
     "voyage-4",
     Keys(
         bearer_key,
-        missing=Refusal(401, "Please provide an API key in the Authorization header."),
-        wrong=Refusal(401, "Provided API key is invalid."),
+        missing=FakeRefusal(401, "Please provide an API key in the Authorization header."),
+        wrong=FakeRefusal(401, "Provided API key is invalid."),
     ),
     (
         EmbedEndpoint("/v1/embeddings", read, write),

@@ -27,7 +27,7 @@ class Extracted:
     """What was left out because of a limit, a phrase each, for the report."""
 
 
-class Refusal(StrEnum):
+class ExtractRefusal(StrEnum):
     """Why a file gives no text."""
 
     BINARY = "binary"
@@ -38,7 +38,7 @@ class Refusal(StrEnum):
     DAMAGED = "damaged"
     ENCRYPTED = "encrypted"
     TOO_LARGE = "too_large"
-    """Over one of the `Limits`, or made to be."""
+    """Over one of the `ExtractLimits`, or made to be."""
     TOO_SLOW = "too_slow"
     NEEDS_EXTRA = "needs_extra"
     """A library is not installed; the hint says how to get it."""
@@ -48,13 +48,13 @@ class Refusal(StrEnum):
 class NotIngestible(InvalidInput):
     """The file gives no text. `message` is a phrase that continues "PATH: ", such as "encrypted"."""
 
-    def __init__(self, refusal: Refusal, message: str, *, hint: str | None = None) -> None:
+    def __init__(self, refusal: ExtractRefusal, message: str, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.refusal = refusal
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ExtractLimits:
     """What reading one file may cost, also if the file was made to cost as much as possible."""
 
     characters: int = 50_000_000
@@ -68,7 +68,7 @@ class Limits:
     clock: Callable[[], float] = time.monotonic
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = ExtractLimits()
 
-Extractor = Callable[[bytes, Limits], Extracted]
+Extractor = Callable[[bytes, ExtractLimits], Extracted]
 """Turns the bytes of a file into text. Raises `NotIngestible`, and nothing else whatever the bytes are."""

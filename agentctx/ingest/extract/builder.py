@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 
-from agentctx.ingest.extract.base import Extracted, Limits, NotIngestible, Refusal
+from agentctx.ingest.extract.base import Extracted, ExtractLimits, ExtractRefusal, NotIngestible
 from agentctx.wire import PlaceUnit
 
 _FREE_CHARACTERS = 1_000_000
@@ -19,7 +19,7 @@ _LINE_BREAK = re.compile("\r\n?|[\x0b\x0c]")
 class Budget:
     """What is left of the limits for one file of `size` bytes."""
 
-    def __init__(self, limits: Limits, size: int) -> None:
+    def __init__(self, limits: ExtractLimits, size: int) -> None:
         self._clock = limits.clock
         self._seconds = limits.seconds
         self._deadline = limits.clock() + limits.seconds
@@ -31,14 +31,16 @@ class Budget:
         self._left -= characters
         if self._left < 0:
             raise NotIngestible(
-                Refusal.TOO_LARGE, f"too large: more than {self._characters:,} characters of text"
+                ExtractRefusal.TOO_LARGE, f"too large: more than {self._characters:,} characters of text"
             )
 
     def check_time(self) -> None:
         """Raises `NotIngestible` (too slow) when the time is up."""
         if self._clock() > self._deadline:
             raise NotIngestible(
-                Refusal.TOO_SLOW, f"too slow: not read within {self._seconds:g} s", hint="Split the file."
+                ExtractRefusal.TOO_SLOW,
+                f"too slow: not read within {self._seconds:g} s",
+                hint="Split the file.",
             )
 
 
@@ -92,7 +94,7 @@ class TextBuilder:
         """The text. Raises `NotIngestible` with the message `empty` if it is blank."""
         text = "".join(self._pieces)
         if not text or text.isspace():
-            raise NotIngestible(Refusal.EMPTY, empty)
+            raise NotIngestible(ExtractRefusal.EMPTY, empty)
         return Extracted(text, self._unit, tuple(self._places), notes)
 
     def _add(self, text: str) -> None:

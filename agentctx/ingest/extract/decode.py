@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 
-from agentctx.ingest.extract.base import NotIngestible, Refusal
+from agentctx.ingest.extract.base import ExtractRefusal, NotIngestible
 
 HEAD_BYTES = 8192
 """A NUL among the first bytes says that a file is binary, as git and grep have it."""
@@ -74,7 +74,7 @@ def _by_mark(data: bytes, mark: bytes, encoding: str) -> str:
     try:
         return data[len(mark) :].decode(encoding)
     except UnicodeDecodeError as error:
-        raise NotIngestible(Refusal.UNDECODABLE, f"not valid {encoding[:6].upper()}") from error
+        raise NotIngestible(ExtractRefusal.UNDECODABLE, f"not valid {encoding[:6].upper()}") from error
 
 
 def _without_mark(data: bytes, declared: str | None) -> str:
@@ -86,7 +86,9 @@ def _without_mark(data: bytes, declared: str | None) -> str:
     if text is None:
         _refuse_controls(data.decode("latin-1"))
         raise NotIngestible(
-            Refusal.UNDECODABLE, "neither UTF-8 nor another recognised encoding", hint="Convert it to UTF-8."
+            ExtractRefusal.UNDECODABLE,
+            "neither UTF-8 nor another recognised encoding",
+            hint="Convert it to UTF-8.",
         )
     return text
 
@@ -129,4 +131,4 @@ def _refuse_controls(text: str) -> str:
 
 
 def _binary() -> NotIngestible:
-    return NotIngestible(Refusal.BINARY, "binary")
+    return NotIngestible(ExtractRefusal.BINARY, "binary")

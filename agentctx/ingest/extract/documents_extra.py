@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from agentctx.ingest.extract.base import NotIngestible, Refusal
+from agentctx.ingest.extract.base import ExtractRefusal, NotIngestible
 
 INSTALL_HINT = 'pip install "agentctx-daemon[documents]"'
 
@@ -30,11 +30,11 @@ def documents_library(kind: str) -> Iterator[None]:
             raise
         except ImportError as error:
             raise NotIngestible(
-                Refusal.NEEDS_EXTRA, f"{kind} files need the documents extra", hint=INSTALL_HINT
+                ExtractRefusal.NEEDS_EXTRA, f"{kind} files need the documents extra", hint=INSTALL_HINT
             ) from error
         except MemoryError as error:
-            raise NotIngestible(Refusal.TOO_LARGE, "too large for the memory there is") from error
+            raise NotIngestible(ExtractRefusal.TOO_LARGE, "too large for the memory there is") from error
         except Exception as error:
             raise NotIngestible(
-                Refusal.DAMAGED, f"damaged, or not of the {kind} format ({type(error).__name__})"
+                ExtractRefusal.DAMAGED, f"damaged, or not of the {kind} format ({type(error).__name__})"
             ) from error

@@ -6,7 +6,7 @@ import html
 import re
 from html.parser import HTMLParser
 
-from agentctx.ingest.extract.base import Extracted, Limits
+from agentctx.ingest.extract.base import Extracted, ExtractLimits
 from agentctx.ingest.extract.blocks import BlockWriter
 from agentctx.ingest.extract.builder import Budget, TextBuilder
 from agentctx.ingest.extract.decode import decode
@@ -46,7 +46,7 @@ _LINES = frozenset({"dt", "dd", "option", "legend", "caption"})
 _LISTS = frozenset({"ul", "ol"})
 
 
-def extract_html(data: bytes, limits: Limits) -> Extracted:
+def extract_html(data: bytes, limits: ExtractLimits) -> Extracted:
     """The readable text: headings with `#`, lists, fenced <pre>, table rows, paragraphs.
 
     The charset is that of the byte order mark, UTF-8 if the bytes are, or what <meta> says. Dropped are

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from agentctx.ingest.extract.base import Extracted, Limits, NotIngestible, Refusal
+from agentctx.ingest.extract.base import Extracted, ExtractLimits, ExtractRefusal, NotIngestible
 from agentctx.ingest.extract.builder import Budget, TextBuilder, fence_around
 from agentctx.ingest.extract.decode import decode
 
 
-def extract_notebook(data: bytes, limits: Limits) -> Extracted:
+def extract_notebook(data: bytes, limits: ExtractLimits) -> Extracted:
     """Markdown cells as they are, code cells fenced, unit `cell`; all cells count, as the editors show them.
 
     Formats 3 and 4. Raw cells, outputs and attachments are left out.
@@ -31,13 +31,13 @@ def extract_notebook(data: bytes, limits: Limits) -> Extracted:
 
 def _parsed(text: str) -> dict[str, Any]:
     if not text.strip():
-        raise NotIngestible(Refusal.EMPTY, "empty")
+        raise NotIngestible(ExtractRefusal.EMPTY, "empty")
     try:
         notebook = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise NotIngestible(Refusal.DAMAGED, "damaged: not valid JSON") from error
+        raise NotIngestible(ExtractRefusal.DAMAGED, "damaged: not valid JSON") from error
     if not isinstance(notebook, dict):
-        raise NotIngestible(Refusal.DAMAGED, "not a Jupyter notebook")
+        raise NotIngestible(ExtractRefusal.DAMAGED, "not a Jupyter notebook")
     return notebook
 
 
@@ -46,7 +46,7 @@ def _cells(notebook: dict[str, Any]) -> Iterator[dict[str, Any]]:
     groups = [notebook, *(sheets if isinstance(sheets, list) else [])]
     lists = [group["cells"] for group in groups if isinstance(group, dict) and "cells" in group]
     if not lists or not all(isinstance(cells, list) for cells in lists):
-        raise NotIngestible(Refusal.DAMAGED, "not a Jupyter notebook")
+        raise NotIngestible(ExtractRefusal.DAMAGED, "not a Jupyter notebook")
     for cells in lists:
         for cell in cells:
             yield cell if isinstance(cell, dict) else {}

@@ -7,7 +7,7 @@ import re
 import zipfile
 from collections.abc import Iterator
 
-from agentctx.ingest.extract.base import NotIngestible, Refusal
+from agentctx.ingest.extract.base import ExtractRefusal, NotIngestible
 from agentctx.ingest.extract.builder import Budget, TimedBytes
 
 _MiB = 1024 * 1024
@@ -56,7 +56,7 @@ def checked_package(data: bytes, kind: str, budget: Budget) -> TimedBytes:
     except NotIngestible:
         raise
     except Exception as error:  # zipfile raises anything from struct.error to zlib.error
-        raise NotIngestible(Refusal.DAMAGED, f"damaged, or not of the {kind} format") from error
+        raise NotIngestible(ExtractRefusal.DAMAGED, f"damaged, or not of the {kind} format") from error
     package.seek(0)
     return package
 
@@ -72,22 +72,22 @@ def package_members(data: bytes) -> frozenset[str]:
 
 def _compound_file(data: bytes, kind: str) -> NotIngestible:
     if _ENCRYPTED_PACKAGE in data:
-        return NotIngestible(Refusal.ENCRYPTED, "encrypted with a password")
+        return NotIngestible(ExtractRefusal.ENCRYPTED, "encrypted with a password")
     return NotIngestible(
-        Refusal.UNSUPPORTED, f"the {kind} format of before 2007", hint="Save it in the present format."
+        ExtractRefusal.UNSUPPORTED, f"the {kind} format of before 2007", hint="Save it in the present format."
     )
 
 
 def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
     if any(member.flag_bits & _FLAG_ENCRYPTED for member in members):
-        raise NotIngestible(Refusal.ENCRYPTED, "encrypted with a password")
+        raise NotIngestible(ExtractRefusal.ENCRYPTED, "encrypted with a password")
     if any(member.compress_type not in _METHODS for member in members):
-        raise NotIngestible(Refusal.DAMAGED, "damaged: compressed in a way Office does not know")
+        raise NotIngestible(ExtractRefusal.DAMAGED, "damaged: compressed in a way Office does not know")
     streamed = sum(member.file_size for member in members if _streamed(member.filename))
     held = sum(member.file_size for member in members) - streamed
     if len(members) > MAX_MEMBERS or streamed > MAX_STREAMED_BYTES or held > MAX_HELD_BYTES + 2 * size:
         raise NotIngestible(
-            Refusal.TOO_LARGE,
+            ExtractRefusal.TOO_LARGE,
             f"too large: {len(members):,} parts, {(held + streamed) // _MiB:,} MiB unpacked",
         )
 
@@ -98,7 +98,7 @@ def _check_xml(archive: zipfile.ZipFile) -> None:
         part_class = next(belongs for belongs in left if belongs(member.filename))
         left[part_class] -= _xml_nodes(archive, member)
         if left[part_class] < 0:
-            raise NotIngestible(Refusal.TOO_LARGE, "too large: more XML tags than a document needs")
+            raise NotIngestible(ExtractRefusal.TOO_LARGE, "too large: more XML tags than a document needs")
 
 
 def _relations(name: str) -> bool:
@@ -145,4 +145,4 @@ def _check_prolog(head: bytes) -> None:
     encoding = "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
     prolog = head.decode(encoding, "replace")
     if _PROLOG_WITHOUT_DTD.match(prolog) is None:
-        raise NotIngestible(Refusal.DAMAGED, "damaged: not the XML that Office writes")
+        raise NotIngestible(ExtractRefusal.DAMAGED, "damaged: not the XML that Office writes")

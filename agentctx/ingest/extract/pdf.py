@@ -6,7 +6,7 @@ import logging
 import re
 from typing import TYPE_CHECKING, Any
 
-from agentctx.ingest.extract.base import Extracted, Limits, NotIngestible, Refusal
+from agentctx.ingest.extract.base import Extracted, ExtractLimits, ExtractRefusal, NotIngestible
 from agentctx.ingest.extract.builder import Budget, TextBuilder, TimedBytes
 from agentctx.ingest.extract.documents_extra import documents_library
 
@@ -21,7 +21,7 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 logging.getLogger("pypdf").addHandler(logging.NullHandler())
 
 
-def extract_pdf(data: bytes, limits: Limits) -> Extracted:
+def extract_pdf(data: bytes, limits: ExtractLimits) -> Extracted:
     """The text of each page in their order, unit `page` (the first is 1, whatever is printed on it).
 
     Encrypted files are read if the empty password opens them.
@@ -47,17 +47,17 @@ def _open(file: TimedBytes) -> PdfReader:
     try:
         reader = PdfReader(file)
         if reader.is_encrypted and reader.decrypt("") == PasswordType.NOT_DECRYPTED:
-            raise NotIngestible(Refusal.ENCRYPTED, "encrypted with a password")
+            raise NotIngestible(ExtractRefusal.ENCRYPTED, "encrypted with a password")
     except DependencyError as error:
         raise NotIngestible(
-            Refusal.ENCRYPTED,
+            ExtractRefusal.ENCRYPTED,
             "encrypted with AES",
             hint='To read it if it has no password: pip install "pypdf[crypto]"',
         ) from error
     return reader
 
 
-def _page_text(page: PageObject, budget: Budget, limits: Limits, size: int) -> str:
+def _page_text(page: PageObject, budget: Budget, limits: ExtractLimits, size: int) -> str:
     """The visitors stop a page that never ends: pypdf limits each of its content streams, not their sum."""
     page_budget = Budget(limits, size)
 

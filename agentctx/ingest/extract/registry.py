@@ -6,7 +6,14 @@ import re
 from collections.abc import Mapping
 from pathlib import PurePath
 
-from agentctx.ingest.extract.base import DEFAULT_LIMITS, Extracted, Extractor, Limits, NotIngestible, Refusal
+from agentctx.ingest.extract.base import (
+    DEFAULT_LIMITS,
+    Extracted,
+    ExtractLimits,
+    Extractor,
+    ExtractRefusal,
+    NotIngestible,
+)
 from agentctx.ingest.extract.decode import looks_binary
 from agentctx.ingest.extract.markup import extract_html
 from agentctx.ingest.extract.notebook import extract_notebook
@@ -43,7 +50,7 @@ _ZIP_MARK = b"PK\x03\x04"
 _HTML_START = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE)
 
 
-def extract(path: PurePath, data: bytes, *, limits: Limits = DEFAULT_LIMITS) -> Extracted:
+def extract(path: PurePath, data: bytes, *, limits: ExtractLimits = DEFAULT_LIMITS) -> Extracted:
     """The text of the file with these bytes. The suffix of `path` says what it is, else the bytes; nothing
     is opened. The text of HTML, notebooks, Word, PowerPoint and Excel files is Markdown.
 
@@ -51,11 +58,11 @@ def extract(path: PurePath, data: bytes, *, limits: Limits = DEFAULT_LIMITS) -> 
         NotIngestible: with the reason, for whatever gives no text.
     """
     if not data:
-        raise NotIngestible(Refusal.EMPTY, "empty")
+        raise NotIngestible(ExtractRefusal.EMPTY, "empty")
     suffix = path.suffix.lower()
     if suffix in _OLD_OFFICE and not _by_content(data):
         raise NotIngestible(
-            Refusal.UNSUPPORTED, f"{suffix} files are not read", hint=f"Save it as {suffix}x."
+            ExtractRefusal.UNSUPPORTED, f"{suffix} files are not read", hint=f"Save it as {suffix}x."
         )
     extractor = _BY_SUFFIX.get(suffix) or _by_content(data) or extract_plain
     return extractor(data, limits)

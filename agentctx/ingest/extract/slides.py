@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from agentctx.ingest.extract.base import Extracted, Limits
+from agentctx.ingest.extract.base import Extracted, ExtractLimits
 from agentctx.ingest.extract.builder import Budget, TextBuilder, table_row
 from agentctx.ingest.extract.documents_extra import documents_library
 from agentctx.ingest.extract.office_package import checked_package
@@ -19,7 +19,7 @@ _MARGINS = frozenset({"sldNum", "dt", "ftr", "hdr"})
 """Page number, date, footer and header, the same on every slide."""
 
 
-def extract_slides(data: bytes, limits: Limits) -> Extracted:
+def extract_slides(data: bytes, limits: ExtractLimits) -> Extracted:
     """Titles with `#`, the other texts and tables in their order, the notes last; unit `slide`.
 
     Hidden slides count. Charts, diagrams and pictures are left out.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from agentctx.ingest.extract.base import Extracted, Limits
+from agentctx.ingest.extract.base import Extracted, ExtractLimits
 from agentctx.ingest.extract.builder import Budget, TextBuilder, table_row
 from agentctx.ingest.extract.documents_extra import documents_library
 from agentctx.ingest.extract.office_package import checked_package
@@ -19,7 +19,7 @@ _DEEPEST_HEADING = 6
 _DEEPEST_INDENT = 8
 
 
-def extract_word(data: bytes, limits: Limits) -> Extracted:
+def extract_word(data: bytes, limits: ExtractLimits) -> Extracted:
     """Headings with `#`, list items with `-`, tables as rows, text boxes where they are anchored.
 
     Where the pages of a document end is decided by the program that shows it, so unit `line` counts the lines

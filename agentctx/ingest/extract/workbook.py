@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from agentctx.ingest.extract.base import Extracted, Limits
+from agentctx.ingest.extract.base import Extracted, ExtractLimits
 from agentctx.ingest.extract.builder import Budget, TextBuilder, table_row
 from agentctx.ingest.extract.documents_extra import documents_library
 from agentctx.ingest.extract.office_package import checked_package
@@ -14,7 +14,7 @@ from agentctx.ingest.extract.office_package import checked_package
 _MIDNIGHT = dt.time()
 
 
-def extract_workbook(data: bytes, limits: Limits) -> Extracted:
+def extract_workbook(data: bytes, limits: ExtractLimits) -> Extracted:
     """The name of each sheet as a heading, then its rows as `| a | b |`; unit `sheet`.
 
     Dates are ISO 8601; of a formula comes the value the file holds. Rows without values are left out. What

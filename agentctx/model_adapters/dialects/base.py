@@ -52,7 +52,7 @@ class UserTurn:
     """What it says."""
 
 
-class Reading:
+class BodyReading:
     """What a body says, read once; each answer is made when it is first asked for."""
 
     def __init__(self, turns: Sequence[Turn], system_texts: Sequence[str], cache_key: Any) -> None:
@@ -127,9 +127,9 @@ class Dialect(ABC):
     def inject_after(self, body: Body, turn_index: int, block: str) -> Body:
         """The body with the block at the end of that user turn; the same body where it has no place."""
 
-    def read(self, body: Body) -> Reading:
+    def read(self, body: Body) -> BodyReading:
         """All that is asked of a body below, read once. It does not follow later changes of the body."""
-        return Reading(self.turns(body), self.system_texts(body), body.get("prompt_cache_key"))
+        return BodyReading(self.turns(body), self.system_texts(body), body.get("prompt_cache_key"))
 
     def question(self, body: Body) -> str | None:
         """What the user said last. None in a tool round, and where the last user turn has no text."""
@@ -147,7 +147,7 @@ class Dialect(ABC):
         """The user turns that a block can follow, in order; also one that begins with results of tools."""
         return self.read(body).user_turns
 
-    def conversation_key(self, body: Body, reading: Reading | None = None) -> str | None:
+    def conversation_key(self, body: Body, reading: BodyReading | None = None) -> str | None:
         """Which conversation the body belongs to, by what it holds; None for a body without turns.
 
         By default a hash of the first messages: system prompt and first user turn. A `prompt_cache_key`

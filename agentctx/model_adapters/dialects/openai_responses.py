@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentctx.model_adapters.dialects.base import Dialect, Reading, Role, Turn
+from agentctx.model_adapters.dialects.base import BodyReading, Dialect, Role, Turn
 from agentctx.model_adapters.dialects.content import (
     Body,
     appended,
@@ -71,7 +71,7 @@ class OpenAIResponses(Dialect):
             return body
         return replaced(body, "input", with_item(items, turn_index, {**item, "content": content}))
 
-    def conversation_key(self, body: Body, reading: Reading | None = None) -> str | None:
+    def conversation_key(self, body: Body, reading: BodyReading | None = None) -> str | None:
         """The API's own conversation, the chain of replies, or the first messages."""
         if kept := _kept_conversation(body):
             return f"conversation:{kept}"

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agentctx.sqlite.driver import Connection
 from agentctx.storage import audit as trail
-from agentctx.storage.audit import PRUNE, AuditQuery, AuditRow, Head, Verdict
+from agentctx.storage.audit import PRUNE, AuditQuery, AuditRow, ChainVerdict, Head
 from agentctx.storage.bookkeeping import MendedRows
 from agentctx.storage.records import Change, Draft
 from agentctx.storage.sqlite import installation
@@ -163,7 +163,7 @@ def page(conn: Connection, wanted: AuditQuery) -> list[AuditRow]:
     return [_readable(_row(row)) for row in rows]
 
 
-def verify(conn: Connection, noted: Head | None = None) -> Verdict:
+def verify(conn: Connection, noted: Head | None = None) -> ChainVerdict:
     """Follow the whole chain. Blocks for as long as it takes to read it."""
     secret = installation.find(conn, installation.SECRET) or b""
     rows = map(_row, conn.execute(f"{_SELECT} ORDER BY seq"))

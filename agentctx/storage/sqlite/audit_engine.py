@@ -13,7 +13,7 @@ from agentctx.errors import StorageFailed
 from agentctx.sqlite.driver import Connection, Error, open_connection, translated
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import Writer
-from agentctx.storage.audit import AuditQuery, AuditRow, Event, Head, Verdict
+from agentctx.storage.audit import AuditQuery, AuditRow, ChainVerdict, Event, Head
 from agentctx.storage.backups import Backup
 from agentctx.storage.sqlite import audit
 from agentctx.times import Clock
@@ -53,14 +53,14 @@ class SqliteAudit:
     async def page(self, wanted: AuditQuery) -> list[AuditRow]:
         return await self._readers.run(partial(audit.page, wanted=wanted))
 
-    async def verify(self, noted: Head | None = None) -> Verdict:
+    async def verify(self, noted: Head | None = None) -> ChainVerdict:
         return await self._readers.run(partial(audit.verify, noted=noted), timeout_s=VERIFY_TIMEOUT_S)
 
     async def prune(self, *, before: int, keep: int) -> int:
         return await self._writer.run(partial(audit.prune, before=before, keep=keep, now=self._clock()))
 
 
-def verify_file(path: Path, noted: Head | None = None) -> Verdict:
+def verify_file(path: Path, noted: Head | None = None) -> ChainVerdict:
     """Follow the chain in a database or a backup, which is only read. Blocks.
 
     Raises:

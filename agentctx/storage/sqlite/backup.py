@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agentctx.errors import AgentctxError, InvalidInput, StorageFailed
 from agentctx.sqlite import migrate
-from agentctx.sqlite.copy import Pace, check_pages, copy_pages, file_digest, keep_copy
+from agentctx.sqlite.copy import CopyPace, check_pages, copy_pages, file_digest, keep_copy
 from agentctx.sqlite.driver import Connection, Error, open_connection, translated
 from agentctx.storage.backups import Backup
 from agentctx.storage.sqlite.vector_index import IN_THE_FILE
@@ -31,7 +31,7 @@ def write_backup(conn: Connection, target: Path, *, database: Path, now: int) ->
     return keep_backup(target, now=now)
 
 
-def keep_backup(target: Path, *, now: int, pace: Pace | None = None) -> Backup:
+def keep_backup(target: Path, *, now: int, pace: CopyPace | None = None) -> Backup:
     """Verify what `copy.copy_pages` wrote for `target` and put it there. Blocks.
 
     Raises:

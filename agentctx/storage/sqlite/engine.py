@@ -14,7 +14,7 @@ import structlog
 from agentctx.errors import AgentctxError, StorageFailed
 from agentctx.sqlite import connection_thread, driver, migrate
 from agentctx.sqlite.connection_thread import ConnectionThread
-from agentctx.sqlite.copy import Pace, copy_pages, discard_copy
+from agentctx.sqlite.copy import CopyPace, copy_pages, discard_copy
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.reserve import Reserve
@@ -165,7 +165,7 @@ class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, Sqlit
             while not is_made:
                 await self._tidying.wiped()
                 stop = threading.Event()
-                write = partial(copy_pages, target=target, pace=Pace(stop, rests=True))
+                write = partial(copy_pages, target=target, pace=CopyPace(stop, rests=True))
                 is_made = await self._writer.copy(write, stop, gives_way=attempts < GIVES_WAY)
                 attempts += 1
         except asyncio.CancelledError:  # also of one that was copied just then
@@ -174,7 +174,7 @@ class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, Sqlit
 
     async def _keep(self, target: Path) -> Backup:
         stop = threading.Event()
-        keep = partial(backup.keep_backup, target, now=self._clock(), pace=Pace(stop, rests=True))
+        keep = partial(backup.keep_backup, target, now=self._clock(), pace=CopyPace(stop, rests=True))
         keeping = asyncio.ensure_future(asyncio.to_thread(keep))
         try:
             await asyncio.wait([keeping])

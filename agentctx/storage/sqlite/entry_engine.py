@@ -11,7 +11,7 @@ from agentctx.storage.records import Change, Draft, Entry, Filter, IdempotencyKe
 from agentctx.storage.sqlite import audit, entries, filters, transfer
 from agentctx.storage.sqlite.connections import SqliteConnections
 from agentctx.storage.sqlite.rows import is_expired
-from agentctx.storage.transfer import ExportPage, Selection
+from agentctx.storage.transfer import ExportPage, ExportSelection
 
 
 class SqliteEntries(SqliteConnections):
@@ -122,7 +122,7 @@ class SqliteEntries(SqliteConnections):
             self._tidying.note_deletion(removed)
         return len(removed)
 
-    async def export_page(self, selection: Selection, *, after: int, limit: int) -> ExportPage:
+    async def export_page(self, selection: ExportSelection, *, after: int, limit: int) -> ExportPage:
         return await self._readers.run(
             partial(
                 transfer.page,

@@ -23,7 +23,7 @@ from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import Writer
 from agentctx.storage.entries import SWEEP_STEP
-from agentctx.storage.records import Census, Filter, Job, Space, SpaceFault, SpaceState, VectorHit
+from agentctx.storage.records import Census, Filter, Job, NearestChunk, Space, SpaceFault, SpaceState
 from agentctx.storage.sqlite import outside_index, search
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.vector_index import index_of
@@ -99,7 +99,9 @@ class OutsideVectorStorage(SqliteStorage):
     async def complete(self, done: Sequence[Job], vectors: Vectors) -> int:
         return await self._undivided(self._complete(done, vectors))
 
-    async def search_vectors(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[VectorHit]:
+    async def search_vectors(
+        self, space: int, query: Vectors, wanted: Filter, limit: int
+    ) -> list[NearestChunk]:
         narrowing = await self._readers.run(partial(search.narrow, wanted=wanted, now=self._clock()))
         among = narrowing.among
         if among is not None and len(among) <= search.FEW_CHUNKS:

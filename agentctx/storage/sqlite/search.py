@@ -11,7 +11,7 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageCorrupt
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.location import locate
-from agentctx.storage.records import Filter, ResolvedChunk, SampledChunk, VectorHit, WordHit
+from agentctx.storage.records import Filter, NearestChunk, ResolvedChunk, SampledChunk, WordHit
 from agentctx.storage.sqlite import checksums, filters, fts, provenance, quarantine
 from agentctx.storage.sqlite.checksums import Faults
 from agentctx.storage.sqlite.rows import CHUNK, CONTENT, HASH, HEADER, SELECT_CHUNKS, check_row, entry_of
@@ -85,7 +85,7 @@ def by_vector(
     now: int,
     faults: Faults,
     copies: VectorCopies,
-) -> list[VectorHit]:
+) -> list[NearestChunk]:
     """The nearest chunks. Filters that the index does not know are resolved to ids first.
 
     Hits whose vector is damaged are left out.
@@ -111,7 +111,7 @@ def by_vector(
 
 def _best_of(
     conn: Connection, index: SpaceIndex, query: Vectors, scored: Scored, limit: int, faults: Faults
-) -> list[VectorHit]:
+) -> list[NearestChunk]:
     """The nearest by their stored vectors; more candidates are measured while others turn out to be gone."""
     distances: dict[int, float] = {}
     entries: dict[int, str] = {}
@@ -136,7 +136,7 @@ def _in_table(
     narrowing: Narrowing,
     limit: int,
     faults: Faults,
-) -> list[VectorHit]:
+) -> list[NearestChunk]:
     """The nearest as vec0 finds them, which reads every vector of the namespace."""
     found = index.nearest(
         conn,
@@ -220,10 +220,10 @@ def _of_other_trust(conn: Connection, wanted: Filter) -> frozenset[int] | None:
     return frozenset(row[0] for row in rows) if len(rows) <= MOST_LEFT_OUT else None
 
 
-def with_entries(conn: Connection, nearest: Sequence[tuple[int, float]]) -> list[VectorHit]:
+def with_entries(conn: Connection, nearest: Sequence[tuple[int, float]]) -> list[NearestChunk]:
     """The hits of those chunks that are there, in the order given."""
     entries = _entry_ids(conn, [chunk for chunk, _ in nearest])
-    return [VectorHit(chunk, entries[chunk], distance) for chunk, distance in nearest if chunk in entries]
+    return [NearestChunk(chunk, entries[chunk], distance) for chunk, distance in nearest if chunk in entries]
 
 
 def resolve(

@@ -7,7 +7,7 @@ from functools import partial
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageCorrupt
-from agentctx.storage.records import Filter, ResolvedChunk, SampledChunk, VectorHit, WordHit
+from agentctx.storage.records import Filter, NearestChunk, ResolvedChunk, SampledChunk, WordHit
 from agentctx.storage.sqlite import search
 from agentctx.storage.sqlite.connections import SqliteConnections
 from agentctx.storage.sqlite.word_rebuild import UNREADABLE
@@ -25,7 +25,9 @@ class SqliteSearch(SqliteConnections):
             self.words_shortfall = UNREADABLE
             raise
 
-    async def search_vectors(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[VectorHit]:
+    async def search_vectors(
+        self, space: int, query: Vectors, wanted: Filter, limit: int
+    ) -> list[NearestChunk]:
         hits = await self._readers.run(
             partial(
                 search.by_vector,

@@ -12,7 +12,7 @@ from agentctx.sqlite.writer import Writer
 from agentctx.storage.sqlite import spaces
 from agentctx.storage.sqlite.space_index import SpaceIndex
 from agentctx.vector_stores import vec0_shadow, vec0_slots
-from agentctx.vector_stores.vec0_slots import Block, SlotCount
+from agentctx.vector_stores.vec0_slots import SlotBlock, SlotCount
 
 MOST_DEAD: Final = 0.25
 """Packing begins early: where it began at 30 %, the file became 1.52 times as large as a fresh one."""
@@ -111,7 +111,7 @@ def _find(conn: Connection, most_dead: float) -> _SparseBlock | None:
     return None
 
 
-def _tables(conn: Connection) -> list[tuple[int, list[Block]]]:
+def _tables(conn: Connection) -> list[tuple[int, list[SlotBlock]]]:
     """The blocks of each space in the file. A damaged table is left alone: it has to be rebuilt."""
     found = []
     for index in spaces.prepared(conn):

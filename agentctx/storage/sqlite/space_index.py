@@ -15,7 +15,7 @@ import numpy as np
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection
-from agentctx.storage.records import VectorHit
+from agentctx.storage.records import NearestChunk
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.vector_copy import Numbers, StoredVector
 from agentctx.vector_stores import vec0, vec0_shadow
@@ -67,11 +67,11 @@ class Measured:
     damaged: frozenset[int] = frozenset()
     entries: Mapping[int, str] = field(default_factory=dict)
 
-    def hits(self, found: Iterable[tuple[int, float]]) -> list[VectorHit]:
+    def hits(self, found: Iterable[tuple[int, float]]) -> list[NearestChunk]:
         """Chunks that were measured, with these distances."""
-        return [VectorHit(chunk, self.entries[chunk], distance) for chunk, distance in found]
+        return [NearestChunk(chunk, self.entries[chunk], distance) for chunk, distance in found]
 
-    def nearest(self, limit: int) -> list[VectorHit]:
+    def nearest(self, limit: int) -> list[NearestChunk]:
         """The nearest, equal distances by chunk."""
         return self.hits(sorted(self.distances.items(), key=lambda item: (item[1], item[0]))[:limit])
 

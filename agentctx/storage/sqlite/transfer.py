@@ -14,7 +14,7 @@ from agentctx.storage.sqlite import audit, entries
 from agentctx.storage.sqlite.checksums import Faults
 from agentctx.storage.sqlite.rows import SELECT_ENTRY, is_expired, undamaged, verified
 from agentctx.storage.sqlite.vector_index import IN_THE_FILE
-from agentctx.storage.transfer import ExportedEntry, ExportedVectors, ExportPage, Selection
+from agentctx.storage.transfer import ExportedVectors, ExportPage, ExportRow, ExportSelection
 
 PAGE_CHARS = 400_000
 """A page ends once it holds that much text, so that a reply stays a few megabytes at most."""
@@ -24,7 +24,7 @@ _ACTIVE = """SELECT id, fingerprint FROM spaces
 
 
 def page(
-    conn: Connection, selection: Selection, *, now: int, after: int, limit: int, faults: Faults
+    conn: Connection, selection: ExportSelection, *, now: int, after: int, limit: int, faults: Faults
 ) -> ExportPage:
     """Live entries whose rows come after `after`, oldest first, at most `limit`.
 
@@ -35,7 +35,7 @@ def page(
         f"{SELECT_ENTRY} WHERE e.seq > ? AND {condition} ORDER BY e.seq LIMIT ?",
         (after, *parameters, limit + 1),
     )
-    found: list[ExportedEntry] = []
+    found: list[ExportRow] = []
     last, chars = after, 0
     for row in rows:
         if len(found) == limit or chars > PAGE_CHARS:
@@ -51,7 +51,7 @@ def page(
     return ExportPage(tuple(found), None)
 
 
-def _condition(selection: Selection, now: int) -> tuple[str, list[Any]]:
+def _condition(selection: ExportSelection, now: int) -> tuple[str, list[Any]]:
     parts = ["e.live = 1", "(e.expires IS NULL OR e.expires > ?)"]
     values: list[Any] = [now]
     for column, names in (("namespace", selection.namespaces), ("collection", selection.collections)):
@@ -64,12 +64,12 @@ def _condition(selection: Selection, now: int) -> tuple[str, list[Any]]:
     return " AND ".join(parts), values
 
 
-def _exported(conn: Connection, row: Any, selection: Selection, faults: Faults) -> ExportedEntry:
+def _exported(conn: Connection, row: Any, selection: ExportSelection, faults: Faults) -> ExportRow:
     entry = verified(row)
     spans = conn.execute(
         "SELECT id, start_at, end_at FROM chunks WHERE entry = ? ORDER BY ordinal", (row[0],)
     ).fetchall()
-    return ExportedEntry(
+    return ExportRow(
         entry=entry,
         versions=_older(conn, entry.id, faults) if selection.with_history else (),
         chunks=tuple((start, end) for _, start, end in spans),

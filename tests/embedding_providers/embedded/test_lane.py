@@ -7,11 +7,11 @@ import threading
 
 import pytest
 
-from agentctx.embedding_providers.embedded.lane import BACKGROUND_NICENESS, Lane, Stopped
+from agentctx.embedding_providers.embedded.lane import BACKGROUND_NICENESS, ModelLane, Stopped
 
 
 async def test_calls_run_in_turn_in_one_thread() -> None:
-    lane = Lane("lane")
+    lane = ModelLane("lane")
     seen: list[int] = []
 
     def work(_: Stopped) -> int:
@@ -26,7 +26,7 @@ async def test_calls_run_in_turn_in_one_thread() -> None:
 
 async def test_cpu_time_is_summed_also_for_failures() -> None:
     ticks = iter([10.0, 12.5, 20.0, 20.5])
-    lane = Lane("lane", clock=lambda: next(ticks))
+    lane = ModelLane("lane", clock=lambda: next(ticks))
     await lane.run(lambda _: None)
     with pytest.raises(ZeroDivisionError):
         await lane.run(lambda _: 1 // 0)
@@ -34,7 +34,7 @@ async def test_cpu_time_is_summed_also_for_failures() -> None:
     await lane.aclose()
 
 
-async def run_until_stopped(lane: Lane) -> tuple[asyncio.Task[None], asyncio.Event]:
+async def run_until_stopped(lane: ModelLane) -> tuple[asyncio.Task[None], asyncio.Event]:
     """A call that ends only when it is told to stop, and the event of its end."""
     started, ended = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -51,7 +51,7 @@ async def run_until_stopped(lane: Lane) -> tuple[asyncio.Task[None], asyncio.Eve
 
 
 async def test_work_is_told_when_its_caller_is_cancelled() -> None:
-    lane = Lane("lane")
+    lane = ModelLane("lane")
     task, ended = await run_until_stopped(lane)
     task.cancel()
     await ended.wait()
@@ -60,7 +60,7 @@ async def test_work_is_told_when_its_caller_is_cancelled() -> None:
 
 
 async def test_work_is_told_when_the_lane_closes() -> None:
-    lane = Lane("lane")
+    lane = ModelLane("lane")
     task, ended = await run_until_stopped(lane)
     await lane.aclose()
     await task
@@ -69,7 +69,7 @@ async def test_work_is_told_when_the_lane_closes() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have a priority of their own only on Linux")
 async def test_only_a_background_lane_steps_back() -> None:
-    front, background = Lane("front"), Lane("background", background=True)
+    front, background = ModelLane("front"), ModelLane("background", background=True)
 
     def niceness(_: Stopped) -> int:
         return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())

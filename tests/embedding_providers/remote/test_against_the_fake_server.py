@@ -15,7 +15,7 @@ from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.embedding_providers.registry import create_provider
 from agentctx.errors import Disposition, ProviderFailed
 from agentctx.fake_provider.dialects.catalog import DIALECTS
-from agentctx.fake_provider.faults import Fault, Hint
+from agentctx.fake_provider.faults import Hint, HttpFault
 from agentctx.fake_provider.serving import FakeProviderServer, running
 from agentctx.wire import SearchRequest
 from tests.running_core import ME, running_core, save
@@ -25,31 +25,31 @@ KEY = "sk-canary-4711"
 RETRY, LATER, SPLIT, STOP = Disposition.RETRY, Disposition.LATER, Disposition.SPLIT, Disposition.STOP
 ONE_TEXT = frozenset({SPLIT, Disposition.BURY})
 
-CLASSES: dict[str, tuple[Fault, frozenset[Disposition]]] = {
-    "400": (Fault.refuses(400), ONE_TEXT),
-    "401": (Fault.refuses(401), frozenset({STOP})),
-    "403": (Fault.refuses(403), frozenset({STOP})),
-    "404": (Fault.refuses(404), frozenset({STOP})),
-    "408": (Fault.refuses(408), frozenset({RETRY})),
-    "409": (Fault.refuses(409), frozenset({RETRY})),
-    "413": (Fault.refuses(413), ONE_TEXT),
-    "429": (Fault.refuses(429), frozenset({RETRY, LATER})),
-    "500": (Fault.refuses(500), frozenset({RETRY})),
-    "502": (Fault.refuses(502), frozenset({RETRY})),
-    "503": (Fault.refuses(503), frozenset({RETRY, LATER})),
-    "529": (Fault.refuses(529), frozenset({RETRY, LATER})),
-    "refuse": (Fault(kind="refuse"), frozenset({RETRY})),
-    "reset": (Fault(kind="reset"), frozenset({RETRY})),
-    "endless_body": (Fault(kind="endless_body"), frozenset({RETRY, SPLIT})),
-    "truncated_json": (Fault(kind="truncated_json"), frozenset({RETRY})),
-    "wrong_content_type": (Fault(kind="wrong_content_type"), frozenset({RETRY})),
-    "too_few": (Fault(kind="too_few"), frozenset({RETRY})),
-    "too_many": (Fault(kind="too_many"), frozenset({RETRY})),
-    "empty": (Fault(kind="empty"), frozenset({RETRY})),
-    "wrong_dimension": (Fault(kind="wrong_dimension"), frozenset({STOP})),
-    "nan": (Fault(kind="nan"), frozenset({SPLIT, RETRY})),
-    "zeros": (Fault(kind="zeros"), frozenset({SPLIT})),
-    "redirect": (Fault(kind="redirect"), frozenset({STOP})),
+CLASSES: dict[str, tuple[HttpFault, frozenset[Disposition]]] = {
+    "400": (HttpFault.refuses(400), ONE_TEXT),
+    "401": (HttpFault.refuses(401), frozenset({STOP})),
+    "403": (HttpFault.refuses(403), frozenset({STOP})),
+    "404": (HttpFault.refuses(404), frozenset({STOP})),
+    "408": (HttpFault.refuses(408), frozenset({RETRY})),
+    "409": (HttpFault.refuses(409), frozenset({RETRY})),
+    "413": (HttpFault.refuses(413), ONE_TEXT),
+    "429": (HttpFault.refuses(429), frozenset({RETRY, LATER})),
+    "500": (HttpFault.refuses(500), frozenset({RETRY})),
+    "502": (HttpFault.refuses(502), frozenset({RETRY})),
+    "503": (HttpFault.refuses(503), frozenset({RETRY, LATER})),
+    "529": (HttpFault.refuses(529), frozenset({RETRY, LATER})),
+    "refuse": (HttpFault(kind="refuse"), frozenset({RETRY})),
+    "reset": (HttpFault(kind="reset"), frozenset({RETRY})),
+    "endless_body": (HttpFault(kind="endless_body"), frozenset({RETRY, SPLIT})),
+    "truncated_json": (HttpFault(kind="truncated_json"), frozenset({RETRY})),
+    "wrong_content_type": (HttpFault(kind="wrong_content_type"), frozenset({RETRY})),
+    "too_few": (HttpFault(kind="too_few"), frozenset({RETRY})),
+    "too_many": (HttpFault(kind="too_many"), frozenset({RETRY})),
+    "empty": (HttpFault(kind="empty"), frozenset({RETRY})),
+    "wrong_dimension": (HttpFault(kind="wrong_dimension"), frozenset({STOP})),
+    "nan": (HttpFault(kind="nan"), frozenset({SPLIT, RETRY})),
+    "zeros": (HttpFault(kind="zeros"), frozenset({SPLIT})),
+    "redirect": (HttpFault(kind="redirect"), frozenset({STOP})),
 }
 
 
@@ -94,7 +94,7 @@ async def test_the_order_is_that_of_the_index(
     provider: EmbeddingProvider, server: FakeProviderServer
 ) -> None:
     straight = await provider.embed(["one", "two", "three"])
-    server.script(Fault(kind="wrong_order"))
+    server.script(HttpFault(kind="wrong_order"))
     assert np.array_equal(await provider.embed(["one", "two", "three"]), straight)
 
 
@@ -120,7 +120,7 @@ async def test_a_fault_is_classified_and_the_key_is_in_no_error(
 async def test_a_pause_that_is_asked_for_is_kept(
     provider: EmbeddingProvider, server: FakeProviderServer, hint: Hint
 ) -> None:
-    server.script(Fault.refuses(429, hint=hint, after_s=90))
+    server.script(HttpFault.refuses(429, hint=hint, after_s=90))
     with pytest.raises(ProviderFailed) as failure:
         await provider.embed(["one"])
     assert failure.value.disposition is LATER
@@ -128,7 +128,7 @@ async def test_a_pause_that_is_asked_for_is_kept(
 
 
 async def test_a_redirect_never_gets_the_key(provider: EmbeddingProvider, server: FakeProviderServer) -> None:
-    server.script(Fault(kind="redirect"))
+    server.script(HttpFault(kind="redirect"))
     with pytest.raises(ProviderFailed):
         await provider.embed(["one"])
     assert len(server.requests) == 1
@@ -139,12 +139,12 @@ async def test_a_daemon_embeds_all_but_the_poisoned_text(
 ) -> None:
     """Every second call fails in another way, one text always: nothing is lost, no neighbour is taken."""
     faults = [
-        Fault.refuses(400, contains="poison"),
-        Fault.refuses(500, request=2),
-        Fault(kind="reset", request=3),
-        Fault(kind="truncated_json", request=4),
-        Fault(kind="too_few", request=5),
-        Fault(kind="zeros", request=7),
+        HttpFault.refuses(400, contains="poison"),
+        HttpFault.refuses(500, request=2),
+        HttpFault(kind="reset", request=3),
+        HttpFault(kind="truncated_json", request=4),
+        HttpFault(kind="too_few", request=5),
+        HttpFault(kind="zeros", request=7),
     ]
     settings = Settings.model_validate(
         {"embedding": {"queue": {"batch_size": 4, "backoff_base_s": 0.01, "backoff_max_s": 0.02}}}

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agentctx.fake_provider.faults import Fault
+from agentctx.fake_provider.faults import HttpFault
 from agentctx.fake_provider.serving import FakeProviderServer
 
 
@@ -56,7 +56,7 @@ async def test_a_wrong_question_for_scores_is_refused(http: httpx.AsyncClient, b
 
 
 async def test_scores_can_be_spoiled(server: FakeProviderServer, http: httpx.AsyncClient) -> None:
-    server.script(Fault(kind="too_many", request=1), Fault(kind="empty"))
+    server.script(HttpFault(kind="too_many", request=1), HttpFault(kind="empty"))
     assert [result["index"] for result in (await rerank(http)).json()["results"]] == [1, 0, 2]
     assert (await rerank(http)).json()["results"] == []
 

@@ -6,7 +6,7 @@ import httpx
 import numpy as np
 import pytest
 
-from agentctx.fake_provider.faults import Fault
+from agentctx.fake_provider.faults import HttpFault
 from agentctx.fake_provider.serving import FakeProviderServer, running
 
 PATH = "/google/v1beta/models/gemini-embedding-001"
@@ -74,13 +74,13 @@ async def test_keys() -> None:
 
 
 async def test_a_hint_can_be_in_the_body(server: FakeProviderServer, http: httpx.AsyncClient) -> None:
-    server.script(Fault.refuses(429, hint="retry_info", after_s=34))
+    server.script(HttpFault.refuses(429, hint="retry_info", after_s=34))
     error = (await batch(http, request("a"))).json()["error"]
     assert error["status"] == "RESOURCE_EXHAUSTED"
     assert error["details"] == [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"}]
 
 
 async def test_an_empty_reply(server: FakeProviderServer, http: httpx.AsyncClient) -> None:
-    server.script(Fault(kind="empty"))
+    server.script(HttpFault(kind="empty"))
     assert (await batch(http, request("a"))).json() == {"embeddings": []}
     assert (await http.post(f"{PATH}:embedContent", json=request("a"))).json() == {"embedding": {}}

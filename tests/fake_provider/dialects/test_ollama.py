@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agentctx.fake_provider.faults import Fault
+from agentctx.fake_provider.faults import HttpFault
 from agentctx.fake_provider.serving import FakeProviderServer
 
 
@@ -57,5 +57,5 @@ async def test_a_long_text_is_cut_unless_that_is_forbidden(http: httpx.AsyncClie
 
 async def test_the_order_cannot_be_wrong(server: FakeProviderServer, http: httpx.AsyncClient) -> None:
     right = (await embed(http, input=["a", "b"])).json()
-    server.script(Fault(kind="wrong_order"))
+    server.script(HttpFault(kind="wrong_order"))
     assert (await embed(http, input=["a", "b"])).json() == right

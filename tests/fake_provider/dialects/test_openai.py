@@ -7,7 +7,7 @@ import httpx
 import numpy as np
 import pytest
 
-from agentctx.fake_provider.faults import Fault
+from agentctx.fake_provider.faults import HttpFault
 from agentctx.fake_provider.serving import FakeProviderServer
 
 
@@ -84,16 +84,16 @@ async def test_keys(http: httpx.AsyncClient) -> None:
 @pytest.mark.parametrize(
     ("fault", "kind", "code"),
     [
-        (Fault.refuses(401), "invalid_request_error", "invalid_api_key"),
-        (Fault.refuses(404), "invalid_request_error", "model_not_found"),
-        (Fault.refuses(429), "requests", "rate_limit_exceeded"),
-        (Fault.refuses(429, code="insufficient_quota"), "insufficient_quota", "insufficient_quota"),
-        (Fault.refuses(503), "server_error", None),
-        (Fault.refuses(529), "server_error", None),
+        (HttpFault.refuses(401), "invalid_request_error", "invalid_api_key"),
+        (HttpFault.refuses(404), "invalid_request_error", "model_not_found"),
+        (HttpFault.refuses(429), "requests", "rate_limit_exceeded"),
+        (HttpFault.refuses(429, code="insufficient_quota"), "insufficient_quota", "insufficient_quota"),
+        (HttpFault.refuses(503), "server_error", None),
+        (HttpFault.refuses(529), "server_error", None),
     ],
 )
 async def test_errors_have_their_types_and_codes(
-    server: FakeProviderServer, http: httpx.AsyncClient, fault: Fault, kind: str, code: str | None
+    server: FakeProviderServer, http: httpx.AsyncClient, fault: HttpFault, kind: str, code: str | None
 ) -> None:
     server.script(fault)
     reply = await ask(http, input="a")
@@ -109,7 +109,7 @@ async def test_errors_have_their_types_and_codes(
 async def test_hints_and_headers_of_the_script_are_sent(
     server: FakeProviderServer, http: httpx.AsyncClient
 ) -> None:
-    server.script(Fault.refuses(429, hint="date", after_s=90, headers={"X-Should-Retry": "false"}))
+    server.script(HttpFault.refuses(429, hint="date", after_s=90, headers={"X-Should-Retry": "false"}))
     headers = (await ask(http, input="a")).headers
     assert headers["retry-after"] == "Thu, 01 Jan 1970 00:01:30 GMT"
     assert headers["x-should-retry"] == "false"
@@ -117,7 +117,7 @@ async def test_hints_and_headers_of_the_script_are_sent(
 
 async def test_wrong_order_is_told_by_the_index(server: FakeProviderServer, http: httpx.AsyncClient) -> None:
     right = (await ask(http, input=["a", "b"])).json()["data"]
-    server.script(Fault(kind="wrong_order"))
+    server.script(HttpFault(kind="wrong_order"))
     assert (await ask(http, input=["a", "b"])).json()["data"] == right[::-1]
 
 
@@ -125,7 +125,7 @@ async def test_wrong_order_is_told_by_the_index(server: FakeProviderServer, http
 async def test_nan_is_sent_in_both_encodings(
     server: FakeProviderServer, http: httpx.AsyncClient, encoding: str
 ) -> None:
-    server.script(Fault(kind="nan"))
+    server.script(HttpFault(kind="nan"))
     sent = (await ask(http, input="a", encoding_format=encoding)).json()["data"][0]["embedding"]
     numbers = np.frombuffer(base64.b64decode(sent), "<f4") if encoding == "base64" else np.array(sent)
     assert np.isnan(numbers).all()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from agentctx.ingest.extract import Extracted, Limits, NotIngestible, Refusal, extract
+from agentctx.ingest.extract import Extracted, ExtractLimits, ExtractRefusal, NotIngestible, extract
 from agentctx.storage.location import locate
 
 
@@ -19,10 +19,12 @@ def assert_promises(extracted: Extracted) -> None:
     assert all(number >= 1 for _, number in extracted.places)
 
 
-def extracted_or_refused(name: str, data: bytes, limits: Limits | None = None) -> Extracted | Refusal:
+def extracted_or_refused(
+    name: str, data: bytes, limits: ExtractLimits | None = None
+) -> Extracted | ExtractRefusal:
     """The outcome, its promises checked. Any other error fails the test."""
     try:
-        extracted = extract(PurePath(name), data, limits=limits or Limits())
+        extracted = extract(PurePath(name), data, limits=limits or ExtractLimits())
     except NotIngestible as refused:
         return refused.refusal
     assert_promises(extracted)

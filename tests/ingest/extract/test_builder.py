@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.ingest.extract.base import Limits, NotIngestible, Refusal
+from agentctx.ingest.extract.base import ExtractLimits, ExtractRefusal, NotIngestible
 from agentctx.ingest.extract.builder import Budget, TextBuilder, TimedBytes, clean, fence_around, table_row
 from tests.ingest.extract.promises import SteppingClock
 
 
 def budget(size: int = 100, **limits: float) -> Budget:
-    return Budget(Limits(**limits), size)  # type: ignore[arg-type]  # counts and seconds alike
+    return Budget(ExtractLimits(**limits), size)  # type: ignore[arg-type]  # counts and seconds alike
 
 
 def test_places_are_noted_where_counting_lines_would_go_wrong() -> None:
@@ -43,23 +43,23 @@ def test_blank_is_refused() -> None:
     builder.write(" \n")
     with pytest.raises(NotIngestible, match="has nothing") as refused:
         builder.finish(empty="has nothing")
-    assert refused.value.refusal == Refusal.EMPTY
+    assert refused.value.refusal == ExtractRefusal.EMPTY
 
 
 def test_text_stops_at_the_limit_and_at_the_growth() -> None:
     builder = TextBuilder("line", budget(characters=10))
     with pytest.raises(NotIngestible, match="more than 10 characters") as refused:
         builder.write("12345678901")
-    assert refused.value.refusal == Refusal.TOO_LARGE
+    assert refused.value.refusal == ExtractRefusal.TOO_LARGE
     with pytest.raises(NotIngestible, match="more than 1,010,000 characters"):
         TextBuilder("line", budget(size=100)).write("x" * 1_010_001)
 
 
 def test_reading_looks_at_the_clock() -> None:
-    file = TimedBytes(b"0123456789", Budget(Limits(seconds=3, clock=SteppingClock()), 10))
+    file = TimedBytes(b"0123456789", Budget(ExtractLimits(seconds=3, clock=SteppingClock()), 10))
     with pytest.raises(NotIngestible, match="not read within 3 s") as refused:
         list(iter(lambda: file.read(1), b""))
-    assert refused.value.refusal == Refusal.TOO_SLOW
+    assert refused.value.refusal == ExtractRefusal.TOO_SLOW
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.ingest.extract.base import NotIngestible, Refusal
+from agentctx.ingest.extract.base import ExtractRefusal, NotIngestible
 from agentctx.ingest.extract.decode import decode, looks_binary
 
 EMOJI = "One café, two \N{ANCHOR} \N{GRINNING FACE}.\r\nThird\rline.\n"
 
 
-def refusal(data: bytes) -> Refusal:
+def refusal(data: bytes) -> ExtractRefusal:
     with pytest.raises(NotIngestible) as refused:
         decode(data)
     return refused.value.refusal
@@ -36,13 +36,13 @@ def test_western_text_is_read_as_windows_1252(text: str) -> None:
     [("Привет, мир. Это текст.", "cp1251"), ("日本語のテキスト", "shift_jis"), ("中文文本", "gbk")],
 )
 def test_other_old_encodings_are_refused_rather_than_garbled(text: str, encoding: str) -> None:
-    assert refusal(text.encode(encoding)) == Refusal.UNDECODABLE
+    assert refusal(text.encode(encoding)) == ExtractRefusal.UNDECODABLE
     assert decode(text.encode(encoding), declared=encoding) == text
 
 
 def test_a_few_words_of_another_alphabet_are_not_western() -> None:
     code = "x = 1  # привет, мир\n".encode("cp1251") + b"y = [x for x in range(9)]\n" * 20
-    assert refusal(code) == Refusal.UNDECODABLE
+    assert refusal(code) == ExtractRefusal.UNDECODABLE
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_few_broken_bytes_do_not_spoil_a_utf8_text() -> None:
     ],
 )
 def test_binary_is_refused(data: bytes) -> None:
-    assert refusal(data) == Refusal.BINARY
+    assert refusal(data) == ExtractRefusal.BINARY
 
 
 def test_a_lone_nul_far_from_the_beginning_keeps_its_place() -> None:
@@ -92,7 +92,7 @@ def test_terminal_colours_are_text() -> None:
     "data", [b"\xff\xfea", b"\xff\xfe\x00\xd8a\x00", b"\x00\x00\xfe\xff\x00\x11\x00\x00"]
 )
 def test_broken_utf16_and_utf32_are_refused(data: bytes) -> None:
-    assert refusal(data) == Refusal.UNDECODABLE
+    assert refusal(data) == ExtractRefusal.UNDECODABLE
 
 
 def test_the_first_bytes_tell_binary_from_text() -> None:

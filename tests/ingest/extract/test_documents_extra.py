@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from agentctx.ingest.extract.base import Extracted, NotIngestible, Refusal
+from agentctx.ingest.extract.base import Extracted, ExtractRefusal, NotIngestible
 from agentctx.ingest.extract.documents_extra import documents_library
 from agentctx.ingest.extract.registry import extract
 from tests.ingest.extract.test_registry import SAMPLES, path_of
@@ -27,7 +27,7 @@ def test_a_missing_library_says_how_to_install_it(
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(NotIngestible, match=f"{kind} files need the documents extra") as refused:
         extract(path_of(name), data)
-    assert refused.value.refusal == Refusal.NEEDS_EXTRA
+    assert refused.value.refusal == ExtractRefusal.NEEDS_EXTRA
     assert refused.value.hint == 'pip install "agentctx-daemon[documents]"'
 
 
@@ -41,13 +41,13 @@ def test_text_html_and_notebooks_need_no_library(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("error", "refusal"),
     [
-        (KeyError("x"), Refusal.DAMAGED),
-        (RecursionError(), Refusal.DAMAGED),
-        (MemoryError(), Refusal.TOO_LARGE),
-        (NotIngestible(Refusal.EMPTY, "empty"), Refusal.EMPTY),
+        (KeyError("x"), ExtractRefusal.DAMAGED),
+        (RecursionError(), ExtractRefusal.DAMAGED),
+        (MemoryError(), ExtractRefusal.TOO_LARGE),
+        (NotIngestible(ExtractRefusal.EMPTY, "empty"), ExtractRefusal.EMPTY),
     ],
 )
-def test_whatever_a_library_raises_becomes_a_refusal(error: Exception, refusal: Refusal) -> None:
+def test_whatever_a_library_raises_becomes_a_refusal(error: Exception, refusal: ExtractRefusal) -> None:
     with pytest.raises(NotIngestible) as refused, documents_library("PDF"):
         raise error
     assert refused.value.refusal == refusal

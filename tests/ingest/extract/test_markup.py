@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.ingest.extract.base import Limits, Refusal
+from agentctx.ingest.extract.base import ExtractLimits, ExtractRefusal
 from tests.ingest.extract import samples
 from tests.ingest.extract.promises import SteppingClock, extracted, extracted_or_refused, number_of, text_of
 
@@ -108,7 +108,9 @@ def test_the_declared_charset_counts(declaration: str) -> None:
 
 
 def test_a_page_without_text_is_empty() -> None:
-    assert extracted_or_refused("a.html", b"<html><script>1</script><img src=x></html>") == Refusal.EMPTY
+    assert (
+        extracted_or_refused("a.html", b"<html><script>1</script><img src=x></html>") == ExtractRefusal.EMPTY
+    )
 
 
 def test_deep_lists_do_not_grow_without_bound() -> None:
@@ -123,8 +125,8 @@ def test_form_feeds_end_no_line() -> None:
 
 @pytest.mark.parametrize("unclosed", [b"<!--", b"<!-- -->", b"<a ", b"</a ", b"<?x", b"<p>"])
 def test_a_page_that_takes_too_long_is_given_up(unclosed: bytes) -> None:
-    limits = Limits(seconds=100, clock=SteppingClock())
-    assert extracted_or_refused("a.html", unclosed * 300, limits) == Refusal.TOO_SLOW
+    limits = ExtractLimits(seconds=100, clock=SteppingClock())
+    assert extracted_or_refused("a.html", unclosed * 300, limits) == ExtractRefusal.TOO_SLOW
 
 
 _TAGS = ["p", "b", "ul", "ol", "li", "table", "tr", "td", "pre", "h2", "title"]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.ingest.extract.base import Refusal
+from agentctx.ingest.extract.base import ExtractRefusal
 from tests.ingest.extract import samples
 from tests.ingest.extract.promises import extracted, extracted_or_refused, number_of, text_of
 
@@ -36,19 +36,19 @@ def test_half_surrogates_in_json_are_made_text() -> None:
 @pytest.mark.parametrize(
     ("data", "refusal"),
     [
-        (b"", Refusal.EMPTY),
-        (b" \n", Refusal.EMPTY),
-        (b'{"cells": []}', Refusal.EMPTY),
-        (b'{"cells": [{"cell_type": "code", "source": ""}, 3, null]}', Refusal.EMPTY),
-        (b"{", Refusal.DAMAGED),
-        (b"[]", Refusal.DAMAGED),
-        (b'{"cells": {}}', Refusal.DAMAGED),
-        (b'{"worksheets": [1]}', Refusal.DAMAGED),
-        (b"[" * 100_000, Refusal.DAMAGED),
-        (b'{"cells": ' + b"9" * 10_000 + b"}", Refusal.DAMAGED),
+        (b"", ExtractRefusal.EMPTY),
+        (b" \n", ExtractRefusal.EMPTY),
+        (b'{"cells": []}', ExtractRefusal.EMPTY),
+        (b'{"cells": [{"cell_type": "code", "source": ""}, 3, null]}', ExtractRefusal.EMPTY),
+        (b"{", ExtractRefusal.DAMAGED),
+        (b"[]", ExtractRefusal.DAMAGED),
+        (b'{"cells": {}}', ExtractRefusal.DAMAGED),
+        (b'{"worksheets": [1]}', ExtractRefusal.DAMAGED),
+        (b"[" * 100_000, ExtractRefusal.DAMAGED),
+        (b'{"cells": ' + b"9" * 10_000 + b"}", ExtractRefusal.DAMAGED),
     ],
 )
-def test_what_is_no_notebook_is_refused(data: bytes, refusal: Refusal) -> None:
+def test_what_is_no_notebook_is_refused(data: bytes, refusal: ExtractRefusal) -> None:
     assert extracted_or_refused("a.ipynb", data) == refusal
 
 

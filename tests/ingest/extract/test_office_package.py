@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from agentctx.ingest.extract import office_package
-from agentctx.ingest.extract.base import Limits, NotIngestible, Refusal
+from agentctx.ingest.extract.base import ExtractLimits, ExtractRefusal, NotIngestible
 from agentctx.ingest.extract.builder import Budget
 from agentctx.ingest.extract.office_package import checked_package
 from tests.ingest.extract import samples
@@ -24,9 +24,9 @@ def archive(parts: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> byte
     return out.getvalue()
 
 
-def refusal(data: bytes, limits: Limits | None = None) -> Refusal:
+def refusal(data: bytes, limits: ExtractLimits | None = None) -> ExtractRefusal:
     with pytest.raises(NotIngestible) as refused:
-        checked_package(data, "Word", Budget(limits or Limits(), len(data)))
+        checked_package(data, "Word", Budget(limits or ExtractLimits(), len(data)))
     return refused.value.refusal
 
 
@@ -43,7 +43,7 @@ def test_xml_without_a_document_type_passes(prolog: str) -> None:
             "d": bytes(9),
         }
     )
-    assert checked_package(data, "Word", Budget(Limits(), 1)).read() == data
+    assert checked_package(data, "Word", Budget(ExtractLimits(), 1)).read() == data
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_xml_without_a_document_type_passes(prolog: str) -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 @pytest.mark.parametrize("name", ["a.xml", "a.rels", "a.png"])
 def test_xml_with_a_document_type_is_refused_under_any_name(prolog: str, encoding: str, name: str) -> None:
-    assert refusal(archive({name: f"{prolog}<a>&x;</a>".encode(encoding)})) == Refusal.DAMAGED
+    assert refusal(archive({name: f"{prolog}<a>&x;</a>".encode(encoding)})) == ExtractRefusal.DAMAGED
 
 
 @pytest.mark.parametrize("name", ["a.docx", "a.pptx", "a.xlsx"])
@@ -74,8 +74,8 @@ def test_entities_never_reach_the_libraries(name: str) -> None:
     start = xml.index(b"?>") + 2 if xml.startswith(b"<?xml") else 0
     entities = b'<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>'
     changed = samples.repacked(package, {part: xml[:start] + entities + xml[start:]})
-    assert extracted_or_refused(name, package) != Refusal.DAMAGED
-    assert extracted_or_refused(name, changed) == Refusal.DAMAGED
+    assert extracted_or_refused(name, package) != ExtractRefusal.DAMAGED
+    assert extracted_or_refused(name, changed) == ExtractRefusal.DAMAGED
 
 
 @pytest.mark.parametrize(
@@ -91,33 +91,33 @@ def test_entities_never_reach_the_libraries(name: str) -> None:
     ids=["bytes", "worksheet", "tags", "attributes", "relations", "parts"],
 )
 def test_bombs_are_refused(parts: dict[str, bytes]) -> None:
-    assert refusal(archive(parts)) == Refusal.TOO_LARGE
+    assert refusal(archive(parts)) == ExtractRefusal.TOO_LARGE
 
 
 def test_a_size_that_is_declared_too_small_does_not_deceive() -> None:
     data = archive({BODY: b"<a>" + b" " * 100_000 + b"</a>"})
-    assert refusal(data.replace(struct.pack("<L", 100_007), struct.pack("<L", 10))) == Refusal.DAMAGED
+    assert refusal(data.replace(struct.pack("<L", 100_007), struct.pack("<L", 10))) == ExtractRefusal.DAMAGED
 
 
 def test_unpacking_looks_at_the_clock() -> None:
     data = archive({f"{number}.xml": b"<a/>" for number in range(100)})
-    assert refusal(data, Limits(seconds=50, clock=SteppingClock())) == Refusal.TOO_SLOW
+    assert refusal(data, ExtractLimits(seconds=50, clock=SteppingClock())) == ExtractRefusal.TOO_SLOW
 
 
 def test_unusual_compression_is_refused() -> None:
-    assert refusal(archive({BODY: b"<a/>"}, zipfile.ZIP_LZMA)) == Refusal.DAMAGED
+    assert refusal(archive({BODY: b"<a/>"}, zipfile.ZIP_LZMA)) == ExtractRefusal.DAMAGED
 
 
 def test_encryption_and_the_old_format_are_told() -> None:
     compound = bytes.fromhex("d0cf11e0a1b11ae1") + bytes(600)
-    assert refusal(compound) == Refusal.UNSUPPORTED
-    assert refusal(compound + "EncryptedPackage".encode("utf-16-le")) == Refusal.ENCRYPTED
+    assert refusal(compound) == ExtractRefusal.UNSUPPORTED
+    assert refusal(compound + "EncryptedPackage".encode("utf-16-le")) == ExtractRefusal.ENCRYPTED
     encrypted = bytearray(archive({BODY: b"<a/>"}))
     directory = encrypted.index(b"PK\x01\x02")
     encrypted[directory + 8] |= 1
-    assert refusal(bytes(encrypted)) == Refusal.ENCRYPTED
+    assert refusal(bytes(encrypted)) == ExtractRefusal.ENCRYPTED
 
 
 @pytest.mark.parametrize("data", [b"", b"PK", b"text", archive({BODY: b"<a/>"})[:-10]])
 def test_what_is_no_archive_is_damaged(data: bytes) -> None:
-    assert refusal(data) == Refusal.DAMAGED
+    assert refusal(data) == ExtractRefusal.DAMAGED

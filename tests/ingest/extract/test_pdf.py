@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from agentctx.ingest.extract.base import Limits, NotIngestible, Refusal
+from agentctx.ingest.extract.base import ExtractLimits, ExtractRefusal, NotIngestible
 from agentctx.ingest.extract.pdf import extract_pdf
 from tests.ingest.extract import samples
 from tests.ingest.extract.promises import SteppingClock, extracted, extracted_or_refused, number_of
@@ -43,12 +43,12 @@ def test_a_pdf_that_the_empty_password_opens_is_read() -> None:
 
 
 def test_a_pdf_with_a_password_is_refused() -> None:
-    assert extracted_or_refused("a.pdf", samples.encrypted_pdf("pass")) == Refusal.ENCRYPTED
+    assert extracted_or_refused("a.pdf", samples.encrypted_pdf("pass")) == ExtractRefusal.ENCRYPTED
 
 
 def test_a_scanned_pdf_says_so() -> None:
     with pytest.raises(NotIngestible, match=r"has no text \(scanned\?\)"):
-        extract_pdf(samples.pdf(["", ""]), Limits())
+        extract_pdf(samples.pdf(["", ""]), ExtractLimits())
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_scanned_pdf_says_so() -> None:
     ids=["head only", "no table", "cut", "other", "nested", "inflating"],
 )
 def test_damage_is_told(data: bytes) -> None:
-    assert extracted_or_refused("a.pdf", data) == Refusal.DAMAGED
+    assert extracted_or_refused("a.pdf", data) == ExtractRefusal.DAMAGED
 
 
 def test_nothing_is_printed_about_an_odd_pdf() -> None:
@@ -83,8 +83,8 @@ def test_more_text_than_a_page_can_hold_stops_within_the_page() -> None:
         zlib.compress(show), f"{_FLATE} /Type /XObject /Subtype /Form /Resources << /Font << /F1 3 0 R >> >>"
     )
     data = one_page(b"/X Do " * 20, form=form)
-    limits = Limits(characters=5000, seconds=5000, clock=SteppingClock())
-    assert extracted_or_refused("a.pdf", data, limits) == Refusal.TOO_LARGE
+    limits = ExtractLimits(characters=5000, seconds=5000, clock=SteppingClock())
+    assert extracted_or_refused("a.pdf", data, limits) == ExtractRefusal.TOO_LARGE
 
 
 @pytest.mark.parametrize(
@@ -97,8 +97,8 @@ def test_more_text_than_a_page_can_hold_stops_within_the_page() -> None:
     ids=["a page", "many pages", "no end"],
 )
 def test_a_pdf_that_takes_too_long_is_given_up(data: bytes) -> None:
-    limits = Limits(seconds=20_000, clock=SteppingClock())
-    assert extracted_or_refused("a.pdf", data, limits) == Refusal.TOO_SLOW
+    limits = ExtractLimits(seconds=20_000, clock=SteppingClock())
+    assert extracted_or_refused("a.pdf", data, limits) == ExtractRefusal.TOO_SLOW
 
 
 def test_a_pdf_with_aes_is_refused_without_what_opens_it() -> None:
@@ -112,8 +112,8 @@ def test_a_pdf_with_aes_is_refused_without_what_opens_it() -> None:
     )
     data = samples.pdf(["x"]).replace(b"/Root 1 0 R", f"/Root 1 0 R {encrypt}".encode())
     with pytest.raises(NotIngestible) as refused:
-        extract_pdf(data, Limits())
-    assert refused.value.refusal == Refusal.ENCRYPTED
+        extract_pdf(data, ExtractLimits())
+    assert refused.value.refusal == ExtractRefusal.ENCRYPTED
     assert "AES" not in refused.value.message or "pypdf[crypto]" in refused.value.hint
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentctx.ingest.extract.base import Extracted, Limits, Refusal
+from agentctx.ingest.extract.base import Extracted, ExtractLimits, ExtractRefusal
 from tests.ingest.extract.promises import extracted, extracted_or_refused, number_of
 
 
@@ -24,8 +24,8 @@ def test_minified_json_stays_as_it_is() -> None:
 
 @pytest.mark.parametrize("data", [b"", b" \n\t\r\n", b"\xef\xbb\xbf", b"\xff\xfe"])
 def test_a_file_without_text_is_empty(data: bytes) -> None:
-    assert extracted_or_refused("a.txt", data) == Refusal.EMPTY
+    assert extracted_or_refused("a.txt", data) == ExtractRefusal.EMPTY
 
 
 def test_a_text_over_the_limit_is_refused() -> None:
-    assert extracted_or_refused("a.txt", b"12345", Limits(characters=4)) == Refusal.TOO_LARGE
+    assert extracted_or_refused("a.txt", b"12345", ExtractLimits(characters=4)) == ExtractRefusal.TOO_LARGE

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentctx.ingest.extract.base import Refusal
+from agentctx.ingest.extract.base import ExtractRefusal
 from agentctx.ingest.extract.registry import known_suffixes, surely_binary
 from tests.ingest.extract import samples
 from tests.ingest.extract.promises import extracted, extracted_or_refused
@@ -45,20 +45,20 @@ def test_the_suffix_says_what_a_file_is_and_else_its_bytes(name: str) -> None:
 @pytest.mark.parametrize("suffix", [".doc", ".xls", ".ppt"])
 def test_old_office_files_say_what_to_do(suffix: str) -> None:
     compound = bytes.fromhex("d0cf11e0a1b11ae1") + bytes(600)
-    assert extracted_or_refused(f"a{suffix}", compound) == Refusal.UNSUPPORTED
+    assert extracted_or_refused(f"a{suffix}", compound) == ExtractRefusal.UNSUPPORTED
 
 
 @pytest.mark.parametrize("name", [*SAMPLES, "a.png", "a"])
 def test_an_empty_file_is_empty_whatever_it_is_called(name: str) -> None:
-    assert extracted_or_refused(name, b"") == Refusal.EMPTY
+    assert extracted_or_refused(name, b"") == ExtractRefusal.EMPTY
 
 
 def test_archives_and_pictures_are_binary() -> None:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         archive.writestr("a.txt", b"text " * 100)
-    assert extracted_or_refused("a.zip", out.getvalue()) == Refusal.BINARY
-    assert extracted_or_refused("a.png", PNG) == Refusal.BINARY
+    assert extracted_or_refused("a.zip", out.getvalue()) == ExtractRefusal.BINARY
+    assert extracted_or_refused("a.png", PNG) == ExtractRefusal.BINARY
 
 
 def test_known_suffixes() -> None:

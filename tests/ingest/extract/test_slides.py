@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 
-from agentctx.ingest.extract.base import Limits, Refusal
+from agentctx.ingest.extract.base import ExtractLimits, ExtractRefusal
 from tests.ingest.extract import samples
 from tests.ingest.extract.promises import SteppingClock, extracted, extracted_or_refused, number_of, text_of
 
@@ -53,11 +53,12 @@ def test_a_deck_that_takes_too_long_is_given_up() -> None:
     blank = re.findall(rb"<p:sldId [^>]*/>", deck)[1]
     data = samples.repacked(package, {"ppt/presentation.xml": deck.replace(blank, blank * 2000)})
     assert (
-        extracted_or_refused("a.pptx", data, Limits(seconds=2000, clock=SteppingClock())) == Refusal.TOO_SLOW
+        extracted_or_refused("a.pptx", data, ExtractLimits(seconds=2000, clock=SteppingClock()))
+        == ExtractRefusal.TOO_SLOW
     )
 
 
 def test_a_deck_without_text_is_empty() -> None:
     import pptx
 
-    assert extracted_or_refused("a.pptx", samples.written(pptx.Presentation().save)) == Refusal.EMPTY
+    assert extracted_or_refused("a.pptx", samples.written(pptx.Presentation().save)) == ExtractRefusal.EMPTY

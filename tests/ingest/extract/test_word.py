@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentctx.ingest.extract.base import Limits, Refusal
+from agentctx.ingest.extract.base import ExtractLimits, ExtractRefusal
 from tests.ingest.extract import samples
 from tests.ingest.extract.promises import SteppingClock, extracted, extracted_or_refused, number_of, text_of
 
@@ -104,16 +104,16 @@ def test_deep_nesting_is_read_or_refused() -> None:
     shallow = with_body("<w:sdt>" * 200 + paragraph("a") + "</w:sdt>" * 200)
     assert text_of("a.docx", shallow).startswith("a\n")
     deep = with_body("<w:sdt>" * 100_000)
-    assert extracted_or_refused("a.docx", deep) == Refusal.DAMAGED
+    assert extracted_or_refused("a.docx", deep) == ExtractRefusal.DAMAGED
 
 
 def test_a_document_that_takes_too_long_is_given_up() -> None:
     data = with_body("<w:p/>" * 3000)
-    limits = Limits(seconds=3000, clock=SteppingClock())
-    assert extracted_or_refused("a.docx", data, limits) == Refusal.TOO_SLOW
+    limits = ExtractLimits(seconds=3000, clock=SteppingClock())
+    assert extracted_or_refused("a.docx", data, limits) == ExtractRefusal.TOO_SLOW
 
 
 def test_a_document_without_text_is_empty() -> None:
     import docx
 
-    assert extracted_or_refused("a.docx", samples.written(docx.Document().save)) == Refusal.EMPTY
+    assert extracted_or_refused("a.docx", samples.written(docx.Document().save)) == ExtractRefusal.EMPTY

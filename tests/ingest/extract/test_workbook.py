@@ -4,7 +4,7 @@ import datetime as dt
 
 import pytest
 
-from agentctx.ingest.extract.base import Limits, Refusal
+from agentctx.ingest.extract.base import ExtractLimits, ExtractRefusal
 from agentctx.ingest.extract.workbook import cell_text, extract_workbook
 from tests.ingest.extract import samples
 from tests.ingest.extract.promises import SteppingClock, extracted, extracted_or_refused, number_of, text_of
@@ -52,14 +52,14 @@ def test_values_as_a_person_would_write_them(value: object, text: str) -> None:
 
 def test_what_is_beyond_the_limit_of_cells_is_noted() -> None:
     data = samples.workbook({"Long": [[number, "x"] for number in range(100)], "After": [["never"]]})
-    book = extract_workbook(data, Limits(cells=20))
+    book = extract_workbook(data, ExtractLimits(cells=20))
     assert book.text.endswith("| 9 | x |")
     assert book.notes == ("left out after 20 cells: row 11 of sheet 'Long' and what follows",)
-    assert extract_workbook(data, Limits(cells=201)).notes == ()
+    assert extract_workbook(data, ExtractLimits(cells=201)).notes == ()
 
 
 def test_the_size_a_sheet_claims_is_not_believed() -> None:
-    book = extract_workbook(with_sheet('<row r="3"><c r="B3"><v>7</v></c></row>'), Limits(cells=1000))
+    book = extract_workbook(with_sheet('<row r="3"><c r="B3"><v>7</v></c></row>'), ExtractLimits(cells=1000))
     assert (book.text, book.notes) == ("# A\n\n|  | 7 |\n\n# B\n\n| last |", ())
 
 
@@ -67,8 +67,8 @@ def test_the_size_a_sheet_claims_is_not_believed() -> None:
     "row", ['<row r="999999999999"><c><v>1</v></c></row>', '<row><c r="ZZZ1"><v>1</v></c></row>' * 99]
 )
 def test_empty_cells_between_count_for_the_limit(row: str) -> None:
-    outcome = extracted_or_refused("a.xlsx", with_sheet(row), Limits(cells=50_000))
-    assert outcome == Refusal.EMPTY or "left out after 50,000 cells" in outcome.notes[0]  # type: ignore[union-attr]
+    outcome = extracted_or_refused("a.xlsx", with_sheet(row), ExtractLimits(cells=50_000))
+    assert outcome == ExtractRefusal.EMPTY or "left out after 50,000 cells" in outcome.notes[0]  # type: ignore[union-attr]
 
 
 def test_strings_kept_in_one_table_are_read() -> None:
@@ -108,9 +108,9 @@ def test_sheets_that_are_charts_are_counted_and_left_out() -> None:
 
 def test_a_single_row_that_takes_too_long_is_given_up() -> None:
     data = with_sheet("<row>" + "".join(f"<c><v>{number}</v></c>" for number in range(200_000)) + "</row>")
-    limits = Limits(seconds=150, clock=SteppingClock())
-    assert extracted_or_refused("a.xlsx", data, limits) == Refusal.TOO_SLOW
+    limits = ExtractLimits(seconds=150, clock=SteppingClock())
+    assert extracted_or_refused("a.xlsx", data, limits) == ExtractRefusal.TOO_SLOW
 
 
 def test_a_workbook_without_values_is_empty() -> None:
-    assert extracted_or_refused("a.xlsx", samples.workbook({"A": []})) == Refusal.EMPTY
+    assert extracted_or_refused("a.xlsx", samples.workbook({"A": []})) == ExtractRefusal.EMPTY
