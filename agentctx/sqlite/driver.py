@@ -296,7 +296,7 @@ def translated(error: Error, what: str = "the database could not do this") -> Ag
 
 __all__ = [
     "BUSY_TIMEOUT_MS",
-    "Candidate",
+    "DriverCandidate",
     "Connection",
     "Error",
     "IntegrityError",

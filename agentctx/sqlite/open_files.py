@@ -6,6 +6,7 @@ ends and the file is gone.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -159,8 +160,9 @@ class OpenFiles:
     def _learn_side_files(self) -> None:
         """SQLite makes them at the first read or write."""
         for path in map(self._side_file, SIDE_FILES):
-            if path not in self._side_files and (found := _identity(path)) is not None:
-                self._side_files[path] = found
+            with contextlib.suppress(OSError):  # it is looked at again
+                if path not in self._side_files and (found := _identity(path)) is not None:
+                    self._side_files[path] = found
 
     def _worst_side_file(self) -> Standing:
         found = {self._standing(path, known) for path, known in self._side_files.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -57,6 +57,12 @@ class Rescue:
             StorageFull: no space for the copy.
             StorageFailed: it failed, or somebody else has to act first; the message and hint say what.
         """
+        with _disk_errors(self._path):
+            await self._apply(facts, writing, others, reopen)
+
+    async def _apply(
+        self, facts: FilesAtPath, writing: ConnectionThread, others: Pausable | None, reopen: Reopen
+    ) -> None:
         match choose_remedy(facts):
             case Remedy.NONE:
                 return
@@ -80,13 +86,14 @@ class Rescue:
         Raises:
             StorageFull, StorageFailed: it is lost.
         """
-        if choose_remedy(facts) is Remedy.WRITE_OUT:
-            await self._put_in_place(await self._save(writing))
-        elif choose_remedy(facts) is Remedy.WRITE_BESIDE:
-            await self._save(writing)
-            await asyncio.to_thread(self._remove_our_side_files)
-        elif choose_remedy(facts) is Remedy.AWAIT_RETURN:
-            await self._complete(writing)
+        with _disk_errors(self._path):
+            if choose_remedy(facts) is Remedy.WRITE_OUT:
+                await self._put_in_place(await self._save(writing))
+            elif choose_remedy(facts) is Remedy.WRITE_BESIDE:
+                await self._save(writing)
+                await asyncio.to_thread(self._remove_our_side_files)
+            elif choose_remedy(facts) is Remedy.AWAIT_RETURN:
+                await self._complete(writing)
 
     async def _renew_wal(self, writing: ConnectionThread, others: Pausable | None, reopen: Reopen) -> None:
         async with _paused(others):
@@ -168,6 +175,17 @@ class Rescue:
             hint="To use the other file, restart the daemon. To return to the saved one, stop the daemon and "
             f"run `agentctx restore {saved}`.",
         )
+
+
+@contextlib.contextmanager
+def _disk_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageFailed(
+            f"cannot bring {path} back: {error.strerror or error}",
+            hint="Check the owner and the mode of its folder; it is tried again.",
+        ) from error
 
 
 def _paused(others: Pausable | None) -> contextlib.AbstractAsyncContextManager[None]:

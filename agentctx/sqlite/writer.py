@@ -25,14 +25,13 @@ from agentctx.sqlite.commit import (
     error_for_caller,
     is_disk_fault,
 )
-from agentctx.sqlite.connection_thread import ConnectionThread, finish
+from agentctx.sqlite.connection_thread import finish
 from agentctx.sqlite.driver import BUSY_TIMEOUT_MS, Connection, Error, translated
 from agentctx.sqlite.group_window import MAX_GROUP, GroupWindow
-from agentctx.sqlite.open_files import FilesAtPath, OpenFiles, Remedy, choose_remedy
-from agentctx.sqlite.recovery import Pausable, Recovery, close_keeping_wal, pause_s
-from agentctx.sqlite.rescue import Rescue
+from agentctx.sqlite.recovery import Pausable, Recovery, pause_s
 from agentctx.sqlite.reserve import Reserve, Write, commit_within
 from agentctx.sqlite.running_copy import RunningCopy
+from agentctx.sqlite.writing_connection import WritingConnection
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 
 log = structlog.get_logger("agentctx.sqlite")
@@ -66,8 +65,7 @@ class Writer:
 
     def __init__(
         self,
-        thread: ConnectionThread,
-        path: str | Path,
+        connection: WritingConnection,
         telemetry: Telemetry = NO_TELEMETRY,
         reserve_bytes: int = 0,
     ) -> None:
@@ -77,13 +75,8 @@ class Writer:
         """Why nothing can be written at present."""
         self._checkpoint_fault: Error | None = None
         self._loss: StorageFailed | None = None
-        self._thread = thread
-        self._is_open = True
-        self._path = Path(path).absolute()
-        self._files = OpenFiles(self._path)
-        self._rescue = Rescue(self._files)
-        self._reserve = Reserve(self._path.parent, reserve_bytes)
-        self._others: Pausable | None = None
+        self._connection = connection
+        self._reserve = Reserve(connection.path.parent, reserve_bytes)
         self._is_sound = asyncio.Event()
         self._is_sound.set()
         self._stopped = asyncio.Event()
@@ -110,11 +103,11 @@ class Writer:
         Raises:
             DriverUnsuitable, StorageFailed: as `driver.open_connection`.
         """
-        return cls(await ConnectionThread.open(path), path, telemetry, reserve_bytes)
+        return cls(await WritingConnection.open(path), telemetry, reserve_bytes)
 
     def recover_with(self, others: Pausable) -> None:
         """Name the other connections of this process: all must be closed to read the disk anew."""
-        self._others = others
+        self._connection.others = others
 
     async def run(self, fn: WriteFunction[T], *, uses_reserve: bool = False) -> T:
         """Run one function in a transaction and return its result once that is committed.
@@ -149,7 +142,7 @@ class Writer:
         """
         self._refuse_while_faulty()
         try:
-            return await self._thread.run(partial(self._empty_wal, patience_ms=patience_ms))
+            return await self._connection.thread.run(partial(self._empty_wal, patience_ms=patience_ms))
         except StorageFailed as error:
             self._look_at(error)
             raise
@@ -161,7 +154,7 @@ class Writer:
             StorageFailed, StorageClosed: as `run`.
         """
         self._refuse_while_faulty()
-        await self._thread.run(lambda connection: connection.execute("SELECT 1").fetchone())
+        await self._connection.thread.run(lambda connection: connection.execute("SELECT 1").fetchone())
 
     async def copy(
         self, copy: Callable[[Connection], None], stop: threading.Event, *, gives_way: bool = False
@@ -184,7 +177,7 @@ class Writer:
             self._refuse_while_faulty()
             if self._copy is not None:
                 raise StorageFailed("the database is being copied already")
-            connection = self._thread.connection
+            connection = self._connection.thread.connection
             self._copy = RunningCopy(copy, connection, stop, gives_way=gives_way)
         try:
             return await self._copy.result()
@@ -201,7 +194,11 @@ class Writer:
                 way, or SQLite or `work` failed.
         """
         self._refuse_while_faulty()
-        others = self._others.paused(patience_ms / 1_000) if self._others else contextlib.nullcontext()
+        others = (
+            self._connection.others.paused(patience_ms / 1_000)
+            if self._connection.others
+            else contextlib.nullcontext()
+        )
         async with self._in_use:
             if self._closed:
                 raise StorageClosed("the database is closed for writing")
@@ -221,7 +218,7 @@ class Writer:
         if self._takes_writes():
             async with self._in_use:
                 if self._takes_writes():
-                    self._note_loss(await asyncio.to_thread(self._files.loss))
+                    self._note_loss(await asyncio.to_thread(self._connection.loss))
 
     def _takes_writes(self) -> bool:
         return self.fault is None and not self._closed
@@ -229,7 +226,7 @@ class Writer:
     @property
     def moved_to(self) -> Path | None:
         """Where the files of the database are, if somebody has moved them away from its path."""
-        return None if self.fault is None else self._files.facts().moved_to
+        return None if self.fault is None else self._connection.moved_to
 
     def _note_loss(self, fault: StorageFailed | None) -> None:
         if fault is None or self.fault is not None:
@@ -240,35 +237,22 @@ class Writer:
 
     async def _closed_for(self, work: Callable[[Path], T]) -> T:
         # Whoever closes a file without a name has lost it.
-        if (fault := await asyncio.to_thread(self._files.loss)) is not None:
+        if (fault := await asyncio.to_thread(self._connection.loss)) is not None:
             self._note_loss(fault)
             raise _refusal(fault)
-        await self._thread.close()
-        self._files.forget_side_files()
         try:
-            return await finish(asyncio.ensure_future(asyncio.to_thread(work, self._path)))
+            return await self._connection.close_for(work)
         finally:
             await self._reopen()
 
     async def _reopen(self) -> None:
         """Open the connection again. Nothing is lost if that fails: all is synced; the worker tries again."""
         try:
-            self._thread = await self._connected()
+            await self._connection.reopen()
         except StorageFailed as error:
             _say(log.warning, "database_does_not_reopen", problem=error.message)
-            self._is_open = False
             self._refuse_from_now_on(error)
             self._wake.set()
-
-    async def _connected(self) -> ConnectionThread:
-        """A new connection. Raises `StorageFailed`, also when the database is not at its path."""
-        if fault := self._files.loss():
-            raise fault
-        thread = await ConnectionThread.open(self._path)
-        if fault := self._files.loss():
-            await thread.close()
-            raise fault
-        return thread
 
     async def _pause(self, attempts: int) -> None:
         with contextlib.suppress(TimeoutError):
@@ -295,21 +279,7 @@ class Writer:
             async with self._in_use:  # `while_closed` opens the connection again
                 if self._copy is not None:
                     await self._copy.end(reopens=False)
-                facts = await asyncio.to_thread(self._files.facts)
-                if choose_remedy(facts) is not Remedy.NONE:
-                    await self._save_at_last(facts)
-                elif self.fault is None:
-                    await self._thread.close()
-                else:
-                    await close_keeping_wal(self._thread, self._path)
-                self._files.close()
-
-    async def _save_at_last(self, facts: FilesAtPath) -> None:
-        try:
-            await self._rescue.save(facts, self._thread)
-        except StorageFailed as error:
-            _say(log.critical, "database_not_rescued", problem=error.message, hint=error.hint)
-        await self._thread.close()
+                await self._connection.close(is_sound=self.fault is None)
 
     async def _work(self) -> None:
         try:
@@ -358,7 +328,9 @@ class Writer:
         outcomes *= len(group)
         began, commits, wal = time.monotonic(), 0, None
         try:
-            outcomes, commits, wal = await self._thread.run(partial(self._commit_unless_failed, writes))
+            outcomes, commits, wal = await self._connection.thread.run(
+                partial(self._commit_unless_failed, writes)
+            )
             self.commits += commits
             if commits:
                 self._telemetry.committed(time.monotonic() - began, len(group))
@@ -383,7 +355,7 @@ class Writer:
         if self._checkpoint_fault is not None:
             # This group was already on its way when the checkpoint failed.
             return [FailedWrite(error_for_caller(self._checkpoint_fault))] * len(writes), 0, None
-        if (loss := self._files.loss()) is not None:
+        if (loss := self._connection.loss()) is not None:
             self._loss = loss
             return [FailedWrite(_refusal(loss)) for _ in writes], 0, None
         return commit_within(self._reserve, connection, writes)
@@ -411,11 +383,11 @@ class Writer:
 
     async def _move_pages(self, mode: Mode, *, insists: bool) -> None:
         """`insists`: the WAL must not become longer, so long reads are ended; saves wait for others."""
-        if insists and self._others:
-            await self._others.end_long()
+        if insists and self._connection.others:
+            await self._connection.others.end_long()
         patience_ms = LAST_PATIENCE_MS if insists else RESTART_PATIENCE_MS
         try:
-            await self._thread.run(partial(self._checkpoint, mode=mode, patience_ms=patience_ms))
+            await self._connection.thread.run(partial(self._checkpoint, mode=mode, patience_ms=patience_ms))
         except StorageFull:
             # What is committed stays in the WAL; it is tried again when as much has come.
             _say(log.warning, "checkpoint_put_off", reason="no space left for the database")
@@ -445,17 +417,17 @@ class Writer:
 
     async def _recover(self) -> None:
         """Bring the database back to its path, reopen and verify it, as often as it takes, until closed."""
-        recovery, attempts = Recovery(self._path, self._others), 0
+        recovery, attempts = Recovery(self._connection.path, self._connection.others), 0
         if self._copy is not None:
             await self._copy.end()
         while not self._closed:
             try:
-                await self._attempt(recovery)
+                await self._connection.recover(recovery)
             except StorageFailed as error:
                 level = log.debug if self.fault and error.message == self.fault.message else log.warning
                 self.fault = error
                 _say(level, "database_still_fails", problem=error.message, attempts=attempts + 1)
-                if not self._is_open:
+                if not self._connection.is_open:
                     await asyncio.to_thread(self._reserve.give_up_if_full)
                 await self._pause(attempts)
                 attempts += 1
@@ -464,27 +436,6 @@ class Writer:
                 self._is_sound.set()
                 _say(log.info, "database_recovered", attempts=attempts + 1)
                 return
-
-    async def _attempt(self, recovery: Recovery) -> None:
-        facts = await asyncio.to_thread(self._files.facts)
-        if choose_remedy(facts) is not Remedy.NONE:
-            await self._rescue.attempt(facts, self._thread, self._others, self._open_what_is_there)
-        elif self._is_open:
-            self._thread = await recovery.attempt(self._thread)
-        else:
-            self._thread, self._is_open = await self._connected(), True
-        self._files.forget_side_files()
-
-    async def _open_what_is_there(self) -> None:
-        self._is_open = False
-        await asyncio.to_thread(self._follow_files)
-        self._thread, self._is_open = await self._connected(), True
-
-    def _follow_files(self) -> None:
-        """From now on what is at the path is the database."""
-        files, self._files = self._files, OpenFiles(self._path)
-        self._rescue = Rescue(self._files)
-        files.close()
 
 
 def _answer(answer: asyncio.Future[Any], outcome: Outcome) -> None:

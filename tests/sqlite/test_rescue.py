@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
@@ -273,3 +274,43 @@ async def test_what_nobody_can_save_is_said(writer: Writer, path: Path) -> None:
     with capture_logs() as logged:
         await writer.close()
     assert [line["event"] for line in logged] == ["database_not_rescued"]
+
+
+async def test_what_the_disk_refuses_is_tried_again(
+    writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await save_two(writer)
+    refused: list[Path] = []
+    link = os.link
+
+    def refuse_once(source: Path, target: Path) -> None:
+        if not refused:
+            refused.append(target)
+            raise PermissionError(13, "Permission denied")
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", refuse_once)
+    unlink(path)
+    await writer.look_at_files()
+    await sound(writer)
+    await writer.close()
+    assert refused == [path]
+    assert stored(path) == ACKNOWLEDGED
+
+
+async def test_a_wal_that_cannot_be_moved_aside_does_not_end_the_writer(
+    writer: Writer, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await save_two(writer)
+    replace_the_wal(path)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", refuse)
+        await writer.look_at_files()
+        await faulty(writer, "cannot bring")
+    await sound(writer)
+    await writer.close()
+    assert stored(path) == ACKNOWLEDGED

@@ -399,7 +399,7 @@ class TestWhileClosed:
         close, open_ = ConnectionThread.close, ConnectionThread.open
 
         async def close_and_tell(thread: ConnectionThread) -> None:
-            if moment == ("closing" if thread is writer._thread else "closing readers"):
+            if moment == ("closing" if thread is writer._connection.thread else "closing readers"):
                 reached.set()
             await close(thread)
 
