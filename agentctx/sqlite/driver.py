@@ -296,8 +296,8 @@ def translated(error: Error, what: str = "the database could not do this") -> Ag
 
 __all__ = [
     "BUSY_TIMEOUT_MS",
-    "DriverCandidate",
     "Connection",
+    "DriverCandidate",
     "Error",
     "IntegrityError",
     "OperationalError",

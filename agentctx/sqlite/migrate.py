@@ -136,7 +136,7 @@ def _applied(path: str | Path) -> dict[int, str]:
     if not Path(path).exists():
         return {}
     with closing(open_connection(path, readonly=True)) as connection:
-        return _read_ledger(connection)
+        return _sound_ledger(connection)
 
 
 def mend_ledger(
@@ -244,7 +244,7 @@ def migrate(
         SchemaTooNew: the database has a version this program does not know.
         StorageFailed: an applied migration was changed since, or one failed.
     """
-    applied = _read_ledger(connection)
+    applied = _sound_ledger(connection)
     refuse_newer(max(applied, default=0), migrations)
     _refuse_changed(applied, migrations)
     missing = [migration for migration in migrations if migration.version not in applied]
@@ -253,20 +253,25 @@ def migrate(
     return [migration.version for migration in missing]
 
 
-def _read_ledger(connection: Connection) -> dict[int, str]:
-    """Checksums of the migrations that were applied, by version. Raises StorageCorrupt."""
-    try:
-        if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations'").fetchall():
-            return {}
-        ledger = dict(connection.execute("SELECT version, checksum FROM schema_migrations"))
-    except Error as error:
-        raise translated(error, "cannot read the schema of the database") from error
-    if any(not 0 < version <= _LAST_VERSION for version in ledger):
+def _sound_ledger(connection: Connection) -> dict[int, str]:
+    """As `_read_ledger`. Raises `StorageCorrupt` for a version that no migration can have."""
+    ledger = _read_ledger(connection)
+    if any(not isinstance(version, int) or not 0 < version <= _LAST_VERSION for version in ledger):
         raise StorageCorrupt(
             "the list of applied migrations is damaged",
             hint="Stop the daemon and run `agentctx doctor --fix`, or restore a backup.",
         )
     return ledger
+
+
+def _read_ledger(connection: Connection) -> dict[int, str]:
+    """Checksums of the migrations that were applied, by version, as they are recorded."""
+    try:
+        if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations'").fetchall():
+            return {}
+        return dict(connection.execute("SELECT version, checksum FROM schema_migrations"))
+    except Error as error:
+        raise translated(error, "cannot read the schema of the database") from error
 
 
 def refuse_newer(version: int, migrations: Sequence[Migration]) -> None:
