@@ -38,25 +38,76 @@ AgentctxError                internal
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
+from typing import ClassVar, Final
+
+NOT_SHOWN: Final = "(not shown)"
+"""What an error says in place of a value that could be a secret."""
+
+_QUOTED: Final = re.compile(
+    r"""(?<![\w\\])(?:'(?P<single>(?:[^'\\]|\\.)*)'|"(?P<double>(?:[^"\\]|\\.)*)"|`(?P<name>[^`]*)`)(?!\w)""",
+    re.DOTALL,
+)
+_ENTRY_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_UUID: Final = re.compile(r"(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
+_PLAIN: Final = re.compile(r"[\w .,:/\[\]()<>…-]{0,200}")
+_WORD: Final = re.compile(r"[^\W_]+")
+_MOST_MIXED: Final = 9
+"""Characters in words of letters and digits; tokens and generated passwords have more."""
+_MOST_LETTERS: Final = 24
+_MOST_PHRASE: Final = 4
+"""Words with spaces between them; a passphrase has more."""
+
+
+def is_plain(value: str) -> bool:
+    """Whether an error may repeat a value: words, short figures, paths, ids; nothing like a secret."""
+    if _ENTRY_ID.fullmatch(value):
+        return True
+    words = _WORD.findall(value)
+    mixed = sum(len(word) for word in words if not word.isalpha() and not word.isdigit())
+    return (
+        _PLAIN.fullmatch(value) is not None
+        and not _UUID.search(value)
+        and mixed <= _MOST_MIXED
+        and max(map(len, words), default=0) <= _MOST_LETTERS
+        and len(value.split()) <= _MOST_PHRASE
+    )
+
+
+def shown(value: str) -> str:
+    """The value if it is plain."""
+    return value if is_plain(value) else NOT_SHOWN
+
+
+def without_values(message: str) -> str:
+    """The message without the quoted values in it that could be secrets."""
+    return _QUOTED.sub(_if_plain, message)
+
+
+def _if_plain(match: re.Match[str]) -> str:
+    return match[0] if is_plain(match[match.lastgroup or 0]) else NOT_SHOWN
 
 
 class AgentctxError(Exception):
     """Base of every error agentctx raises on purpose.
 
     `message` says what is wrong, `hint` what to do next; both are shown to users and never hold
-    entry text, keys or SQL.
+    entry text, keys or SQL. Of an error about a request, both leave out quoted values that are not plain
+    (`is_plain`): whoever pastes a secret into the wrong field does not find it in a terminal or a log.
     """
 
     code = "internal"
     default_hint = ""
+    is_about_request: ClassVar[bool] = False
     request_id = ""
     """Of the request that failed, by which the daemon's log has it; set on errors that a client raises."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = self.default_hint if hint is None else hint
+        hint = self.default_hint if hint is None else hint
+        self.message = without_values(message) if self.is_about_request else message
+        self.hint = without_values(hint) if self.is_about_request else hint
+        super().__init__(self.message)
 
 
 class InvalidInput(AgentctxError):
@@ -66,6 +117,7 @@ class InvalidInput(AgentctxError):
     """
 
     code = "invalid_input"
+    is_about_request = True
 
 
 class TooLarge(InvalidInput):
@@ -106,12 +158,14 @@ class NotFound(AgentctxError):
     """No such entry or route."""
 
     code = "not_found"
+    is_about_request = True
 
 
 class Conflict(AgentctxError):
     """The request is valid but not in the present state of the data."""
 
     code = "conflict"
+    is_about_request = True
 
 
 class VersionConflict(Conflict):
@@ -146,6 +200,7 @@ class RequestFailed(AgentctxError):
     """The HTTP request itself is at fault."""
 
     code = "request_failed"
+    is_about_request = True
 
 
 class RequestTimeout(RequestFailed):
@@ -270,6 +325,7 @@ class AccessDenied(AgentctxError):
     """Who asks may not do that, or did not say who it is."""
 
     code = "access_denied"
+    is_about_request = True
 
 
 class RateLimited(AgentctxError):

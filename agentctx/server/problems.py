@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentctx.errors import NOT_SHOWN, is_plain
+
 MAX_LISTED = 5
 _MAX_NAME_CHARS = 40
 
@@ -42,9 +44,10 @@ def in_plain_words(errors: Sequence[Mapping[str, Any]]) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name out of a request, short and printable."""
-    shown = name if len(name) <= _MAX_NAME_CHARS else name[:_MAX_NAME_CHARS] + "…"
-    return f"`{shown}`" if shown.isprintable() else f"`{ascii(shown)[1:-1]}`"
+    """A name out of a request, short and printable; nothing of one that could be a secret."""
+    if not is_plain(name):
+        return NOT_SHOWN
+    return f"`{name if len(name) <= _MAX_NAME_CHARS else name[:_MAX_NAME_CHARS] + '…'}`"
 
 
 def _place(location: Sequence[Any]) -> str:

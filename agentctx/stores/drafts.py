@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
-from agentctx.errors import InvalidInput
+from agentctx.errors import InvalidInput, shown
 from agentctx.screening.screener import Screener
 from agentctx.storage.records import Draft, Entry
 from agentctx.stores.bodies import NEW_COUNTS, Body, Kind
@@ -47,7 +47,7 @@ def without_cleared(
     for name in cleared:
         if name not in kind.fields:
             raise InvalidInput(
-                f"{what}: {name} is not a field of it",
+                f"{what}: {shown(name)} is not a field of it",
                 hint=f"Its fields are {', '.join(kind.model.model_fields)}.",
             )
         if kind.model.model_fields[name].is_required():

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
 from agentctx.config.schema import LimitSettings
-from agentctx.errors import InvalidInput, TooLarge
+from agentctx.errors import InvalidInput, TooLarge, shown
 from agentctx.wire import PlaceUnit
 
 KnowledgeCategory = Literal["rule", "definition", "preference", "fact", "pattern", "correction"]
@@ -183,7 +183,7 @@ def _problems(error: ValidationError) -> str:
 
 
 def _place(location: tuple[int | str, ...]) -> str:
-    return ".".join(str(part) for part in location) or "it"
+    return shown(".".join(map(str, location))) or "it"
 
 
 def _plain(problem: Any) -> str:
