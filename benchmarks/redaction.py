@@ -1,4 +1,4 @@
-"""What it costs a save to look for secrets."""
+"""What it costs a save to look for secrets, how many are found, and how much is taken for one."""
 
 from __future__ import annotations
 
@@ -6,15 +6,53 @@ import random
 from functools import partial
 
 from agentctx.redaction.redact import redact
-from agentctx.redaction.rules import load_rules
-from benchmarks.figures import Figure
+from agentctx.redaction.rules import SecretRules, load_rules
+from benchmarks.figures import Figure, at_least, at_most
 from benchmarks.options import Options
 from benchmarks.text_scan import TextScan, measure_scan
+from tests.redaction import benign, kept_back_benign
+from tests.redaction.kept_back import KEPT_BACK
+from tests.redaction.rates import caught, cut_wrongly
+from tests.redaction.shapes import SHAPES
 
 _SECRET = "DATABASE_URL=postgres://app:n4vR-8tQz@db:5432/prod "  # noqa: S105 - what is to be found
 
 
+LEAST_CAUGHT_PERCENT = 97.0
+MOST_WRONG_PERCENT = 0.4
+"""One line of 250."""
+
+
 async def measure(options: Options) -> list[Figure]:
+    return [*_rates(load_rules()), *_times(options)]
+
+
+def _rates(rules: SecretRules) -> list[Figure]:
+    """Of the kinds and lines that the rules are tuned on, and of others that were kept back from them."""
+    kinds = {"known kinds": SHAPES, "kinds kept back": KEPT_BACK}
+    lines = {"known": benign.lines(1_000, seed=11), "kept back": kept_back_benign.LINES}
+    found = [
+        Figure(
+            name=f"secrets cut out, {len(of)} {which}",
+            value=100 * sum(caught(rules, of).values()) / len(of),
+            unit="%",
+            bar=at_least(LEAST_CAUGHT_PERCENT, "97 %"),
+        )
+        for which, of in kinds.items()
+    ]
+    wrong = [
+        Figure(
+            name=f"harmless lines cut, {len(of):,} {which}",
+            value=100 * len(cut_wrongly(rules, of)) / len(of),
+            unit="%",
+            bar=at_most(MOST_WRONG_PERCENT, "1 of 250"),
+        )
+        for which, of in lines.items()
+    ]
+    return [*found, *wrong]
+
+
+def _times(options: Options) -> list[Figure]:
     return measure_scan(
         options,
         TextScan(

@@ -6,23 +6,63 @@ import binascii
 import json
 import math
 import re
+import tomllib
 from base64 import b64decode, urlsafe_b64decode
 from collections import Counter
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final
 
+_WORDS: Final[Mapping[str, list[str]]] = tomllib.loads(
+    Path(__file__).with_name("words.toml").read_text(encoding="utf-8")
+)
 _PLACEHOLDER: Final = re.compile(
     r"""
       <[^<>]*> | %\w+% | \{[^{}]*\} | \{\{.*\}\} | \*+     # <your-key>, %KEY%, {key}, {{ key }}, ****
-    | \$\w+ | .*\$[{(].*                               # $KEY, ${KEY}, prefix-$(key)
-    | .*(?:\.\.\.|…).*                                # sk-…
-    | .*(?:x{4}|X{4}|\*{3}|0{8}|(?:1234567890){2}).*
-    | (?i:.*(?:your[-_ ]|example|placeholder|change[-_]?me|redacted|dummy|replace[-_ ]).*)
+    | \$\w+                                             # $KEY
     | (?i:pass(?:word|wd)?|pwd|secret|token|none|null|undefined)
     """,
     re.VERBOSE | re.DOTALL,
 )
+_PLACEHOLDER_WITHIN: Final = re.compile(
+    r"""
+      \$[{(] | \.\.\.|…                                  # ${KEY}, prefix-$(key), sk-…
+    | x{4}|X{4}|\*{3}|0{8}|(?:1234567890){2}
+    | (?i:your[-_ ]|example|placeholder|change[-_]?me|redacted|dummy|replace[-_ ])
+    """,
+    re.VERBOSE,
+)
 _NAME: Final = r"(?:[a-z_]+\d*|[A-Z_]+\d*|[A-Za-z][a-z]+(?:[A-Z][a-z]+)*\d*)"
+_REFERENCE: Final = re.compile(
+    rf"""
+      (?:\.{{0,2}}|~|[A-Za-z]:)[/\\](?:[\w.-]*[/\\])*[\w.-]*(?::\d+){{0,2}}
+    | \$.{{0,2}}\w+[^\w]? | [$@&]\{{?[\w.:-]+\}}?
+    | (?:https?|file|op|vault|ref|secret|arn|projects?|env|aws-sm|gcp-sm|sm|ssm
+      |keyring)(?::|/).*
+    | :\w+ | urn:.* | \w+(?:\|\w+){{1,99}}\|?
+    | [^(]*\([^)]*\).* | .*[(\[{{] | [^{{]*\{{[^}}]*\}}.* | .*\d{{4}}-\d\d-\d\d[T ].*
+    | {_NAME}(?:(?:\.|->|::|\?\.){_NAME})+ | \W+
+    | (?:sha(?:1|256|384|512)|md5)[-:].* | [^\[]*\[\w*\] | [\w.]+/[\w./-]+\.\w{{1,5}}
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_IDENTIFIER: Final = re.compile(r"[^\W\d][\w-]*[:.!?]?")
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[^\W\d_]?[^\W\d_A-Z]+|\d+")
+_CODE_WORDS: Final = frozenset(_WORDS["code"])
+_FORM_WORDS: Final = frozenset(_WORDS["form"])
+_MOST_LOOKED_AT: Final = 160
+_SELF_NAMED: Final = re.compile(r"(?i:passwor[dt]|secret|token|credential|passphrase)")
+# Four letters or more, of one case or capitalized, with a vowel in every four of them.
+_PRONOUNCEABLE: Final = re.compile(
+    r"[A-Z]?(?=[a-z]{0,3}[aeiouy])(?:(?![^aeiouy\W\d_A-Z]{4})[a-z]){3,}+|(?<![A-Za-z0-9])(?=[A-Z]{0,3}[AEIOUY])[A-Z]{4,}+(?![A-Za-z0-9])"
+)
+_USUAL_ENDING: Final = re.compile(
+    r".*(?:ed|ing|able|ible|tory|less|lich|bar|oria|orio|ario|aria|ado|ada|ido|ida|é|ée|iste|ção|tion|ment|ly)"
+)
+_PUBLIC_PREFIXES: Final = frozenset(_WORDS["public_prefixes"])
+_SECRETIVE: Final = re.compile(
+    r"(?i:sk|key|tok|pat|secret|sec|api|live|prod|test|auth|priv|acc|admin|svc|bot)"
+)
 _EXPRESSION: Final = re.compile(
     rf"""
       {_NAME}(?:(?:\.|->|::|\?\.){_NAME})*            # settings.database.password
@@ -63,7 +103,7 @@ def _no_git_hash(secret: str) -> bool:
 
 
 def _not_a_placeholder(secret: str) -> bool:
-    return _PLACEHOLDER.fullmatch(secret) is None
+    return _PLACEHOLDER.fullmatch(secret) is None and _PLACEHOLDER_WITHIN.search(secret) is None
 
 
 def _not_an_expression(secret: str) -> bool:
@@ -96,6 +136,66 @@ def _discord_id(secret: str) -> bool:
         return False
 
 
+def _password(secret: str) -> bool:
+    """What somebody would have for a password, and no code, type, placeholder or usual word of a form."""
+    if not _not_a_placeholder(secret) or _REFERENCE.fullmatch(secret) or secret.endswith(":"):
+        return False
+    if secret.isdigit():
+        return len(secret) >= 6
+    if _SELF_NAMED.search(secret) and not (_letter_and_digit(secret) and re.search(r"[^\w.-]", secret)):
+        return False
+    if _IDENTIFIER.fullmatch(secret):
+        return not _is_code(secret)
+    words = [word.lower() for word in _WORD.findall(secret)]
+    return not (_CODE_WORDS | _FORM_WORDS).issuperset(words)
+
+
+def _is_code(identifier: str) -> bool:
+    """Made of the words of programs and forms."""
+    words = [word.lower() for word in _WORD.findall(identifier)]
+    if (
+        re.fullmatch(r"_[a-z_]+", identifier)
+        or not _CODE_WORDS.isdisjoint(words)
+        or _FORM_WORDS.issuperset(words)
+    ):
+        return True
+    return identifier.replace("-", "").isalpha() and _USUAL_ENDING.fullmatch(identifier.lower()) is not None
+
+
+def _told_password(secret: str) -> bool:
+    """A password in a sentence: like `password`, and neither an address nor figures."""
+    secret = secret.rstrip(".!?:")
+    if re.fullmatch(r"[\d.,:%>=<-]+|\d+[^\x00-\x7f].*|(?:https?|file):.*|\W*", secret):
+        return False
+    return len(secret) >= 5 and _password(secret)
+
+
+def _key(secret: str) -> bool:
+    """Random enough for a key of a machine."""
+    secret = secret[:_MOST_LOOKED_AT]
+    if not _not_a_placeholder(secret) or _REFERENCE.fullmatch(secret) or _EXPRESSION.fullmatch(secret):
+        return False
+    if re.fullmatch(r"[0-9A-F]{40}", secret):  # a fingerprint of OpenPGP
+        return False
+    return _letter_and_digit(secret) and not _is_of_words(secret)
+
+
+def _is_of_words(text: str) -> bool:
+    """Three fifths of it or more are words, in whatever case."""
+    return 5 * sum(map(len, _PRONOUNCEABLE.findall(text))) >= 3 * len(text)
+
+
+def _prefixed_token(secret: str) -> bool:
+    """A vendor's prefix and a random rest; not an id, a digest or a name."""
+    prefix = re.split(r"[_.-]", secret, maxsplit=1)[0].lower()
+    rest = max(re.split(r"[_.-]", secret), key=len)
+    if prefix in _PUBLIC_PREFIXES or not _not_a_placeholder(secret) or _is_of_words(rest):
+        return False
+    if re.fullmatch(r"[0-9a-f]+|[0-9A-F]+", rest):
+        return len(rest) >= 32 and bool(_SECRETIVE.search(secret[: secret.index(rest)]))
+    return len(rest) >= 20 and _upper_lower_digit(rest) and entropy(rest) >= 3.6
+
+
 def _padded(base64: str) -> str:
     return base64 + "=" * (-len(base64) % 4)
 
@@ -111,4 +211,8 @@ CHECKS: Final[Mapping[str, Callable[[str], bool]]] = {
     "json-web-token": _json_web_token,
     "name-and-password": _name_and_password,
     "discord-id": _discord_id,
+    "password": _password,
+    "told-password": _told_password,
+    "key": _key,
+    "prefixed-token": _prefixed_token,
 }

@@ -8,13 +8,18 @@ rules, and redacting it once more changes nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from agentctx.redaction.rules import SecretRules, SecretSpan
+from agentctx.redaction.encoded import decoded
+from agentctx.redaction.rewrite import views
+from agentctx.redaction.rules import SecretRules, SecretSpan, Wanted
 
 MOST_PASSES: Final = 4
 """A piece in which cuts keep baring new secrets after so many is cut out whole: the time stays linear."""
+
+MOST_ENCODINGS: Final = 3
+"""Base64 within Base64 is looked into so deep."""
 
 _MARK: Final = re.compile(r"\[redacted:[a-z0-9-]{1,63}\]")
 
@@ -49,23 +54,33 @@ def redact(text: str, rules: SecretRules) -> Redacted:
     return Redacted(_cut(text, findings), findings) if findings else Redacted(text, ())
 
 
+class _Piece(NamedTuple):
+    """A part of the text that no mark divides."""
+
+    span: SecretSpan
+    passes: int
+    wanted: Sequence[Wanted]
+
+
 def find(text: str, rules: SecretRules) -> tuple[SecretFinding, ...]:
     """The secrets of a text, by place; they do not overlap."""
-    pieces = [
-        (piece, 0)
-        for piece in _between(SecretSpan(0, len(text)), (SecretSpan(*m.span()) for m in _marks(text)))
-    ]
+    spans = _between(SecretSpan(0, len(text)), (SecretSpan(*m.span()) for m in _marks(text)))
+    pieces = [_Piece(span, 0, rules.wanted(text[span.start : span.end])) for span in spans]
     findings: list[SecretFinding] = []
     while pieces:
-        piece, passes = pieces.pop()
-        found = _find_in_piece(text[piece.start : piece.end], rules)
+        (start, end), passes, wanted = pieces.pop()
+        found = _find_in_piece(text[start:end], rules, wanted)
         if found and passes == MOST_PASSES:
-            found = [SecretFinding(found[0].kind, 0, piece.end - piece.start)]
-        here = [SecretFinding(each.kind, piece.start + each.start, each.length) for each in found]
+            found = [SecretFinding(found[0].kind, 0, end - start)]
+        here = [SecretFinding(each.kind, start + each.start, each.length) for each in found]
         findings += here
-        if here:
-            left = _between(piece, (SecretSpan(each.start, each.end) for each in here))
-            pieces += [(each, passes + 1) for each in left]
+        for left in (
+            _between(SecretSpan(start, end), (SecretSpan(each.start, each.end) for each in here))
+            if here
+            else ()
+        ):
+            still_wanted = rules.narrowed(wanted, text[left.start : left.end])
+            pieces.append(_Piece(left, passes + 1, still_wanted))
     return tuple(sorted(findings, key=lambda finding: finding.start))
 
 
@@ -82,13 +97,39 @@ def _between(whole: SecretSpan, cuts: Iterable[SecretSpan]) -> list[SecretSpan]:
     return [span for span in (*left, SecretSpan(at, whole.end)) if span.start < span.end]
 
 
-def _find_in_piece(piece: str, rules: SecretRules) -> list[SecretFinding]:
-    found = [
-        (span.start, rank, span.end, rule.id)
-        for rank, rule in enumerate(rules.wanted(piece))
-        for span in rule.spans(piece)
+def _find_in_piece(piece: str, rules: SecretRules, wanted: Sequence[Wanted]) -> list[SecretFinding]:
+    found: list[tuple[int, int, int, str]] = []
+    for view in views(piece):
+        if view.chain:
+            wanted = (rules.of_vendors if view.is_wrapped else rules).wanted(view.text)
+        for rank, first, last, kind in (*_ranked(view.text, wanted), *_encoded(view.text, rules)):
+            start, end = view.original(first, last)
+            found.append((start, rank, end, kind))
+    return _joined(sorted(set(found))) if found else []
+
+
+def _ranked(text: str, wanted: Sequence[Wanted]) -> list[tuple[int, int, int, str]]:
+    return [
+        (rank, span.start, span.end, rule.id)
+        for rank, rule, keywords in wanted
+        for span in rule.spans(text, keywords)
     ]
-    return _joined(sorted(found)) if found else []
+
+
+def _encoded(text: str, rules: SecretRules) -> Iterator[tuple[int, int, int, str]]:
+    """Runs of Base64 or hexadecimals that say a secret, whole."""
+    for run in decoded(text):
+        if kind := _kind_within(run.text, rules.of_vendors):
+            yield len(rules), run.start, run.end, kind
+
+
+def _kind_within(text: str, rules: SecretRules, depth: int = 1) -> str | None:
+    if found := _ranked(text, rules.wanted(text)):
+        return found[0][3]
+    if depth == MOST_ENCODINGS:
+        return None
+    kinds = (_kind_within(run.text, rules, depth + 1) for run in decoded(text))
+    return next((kind for kind in kinds if kind), None)
 
 
 def _joined(found: Sequence[tuple[int, int, int, str]]) -> list[SecretFinding]:

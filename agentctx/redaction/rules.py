@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agentctx.errors import ConfigInvalid
 from agentctx.redaction.bounds import unbounded
 from agentctx.redaction.checks import CHECKS, entropy
+from agentctx.redaction.encoded import has_long_run, long_runs
+from agentctx.redaction.keywords import Keywords
 from agentctx.redaction.steps import MOST_STEPS, steps
 
 RULES_FILE: Final = Path(__file__).with_name("rules.toml")
@@ -22,8 +24,6 @@ _ID: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 # What may stand before a secret although it is a letter: the escape of a line break, a percent-encoded byte.
 _BREAK: Final = re.compile(r"(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-F]{2})")
 _NO_WORD_GOES_ON: Final = r"(?![A-Za-z0-9])"
-# The rarest in prose first.
-_RARE: Final = "_~=/:-0123456789."
 
 
 class SecretSpan(NamedTuple):
@@ -42,7 +42,11 @@ class RuleFields(BaseModel):
     source: str = ""
     keywords: list[Annotated[str, Field(min_length=2, pattern=r"^[^A-Z]+$")]]
     regex: Annotated[str, Field(min_length=1, max_length=4_096)]
-    whole_word: bool = True
+    whole_word: bool | Literal["end"] = True
+    at_keyword: bool = False
+    characters: str = ""
+    in_long_run: bool = False
+    general: bool = False
     min_entropy: Annotated[float, Field(ge=0, le=8)] = 2.0
     checks: list[str] = []
 
@@ -65,18 +69,42 @@ class SecretRule:
     def _groups(self) -> tuple[str, ...]:
         return tuple(name for name in self.pattern.groupindex if name.startswith("secret"))
 
-    def spans(self, text: str) -> Iterator[SecretSpan]:
-        """Where the text holds such secrets, in order; they do not overlap."""
-        at = 0
-        while match := self.pattern.search(text, at):
-            # Looked at here, since a regex that begins with its first letters finds them far faster.
-            if self.fields.whole_word and not _BREAK.match(text, match.start()):
-                at = match.start() + 1
-                continue
-            at = max(match.end(), match.start() + 1)
+    def spans(self, text: str, keywords: Iterable[str] | None = None) -> Iterator[SecretSpan]:
+        """Where the text holds such secrets, in order; they do not overlap.
+
+        `keywords`: those of the rule's that the text has, if that is known.
+        """
+        if self.fields.at_keyword:
+            matches = self._matches_at(text, self.fields.keywords if keywords is None else keywords)
+        else:
+            matches = self._matches(text)
+        for match in matches:
             span = self._secret(match)
             if span.start < span.end and self._is_one(text[span.start : span.end]):
                 yield span
+
+    def _matches(self, text: str) -> Iterator[re.Match[str]]:
+        alone = self.fields.in_long_run and not self.fields.keywords
+        for start, end in long_runs(text) if alone else [SecretSpan(0, len(text))]:
+            at = start
+            while match := self.pattern.search(text, at, end):
+                # Looked at here, since a regex that begins with its first letters finds them far faster.
+                if self.fields.whole_word is True and not _BREAK.match(text, match.start()):
+                    at = match.start() + 1
+                    continue
+                at = max(match.end(), match.start() + 1)
+                yield match
+
+    def _matches_at(self, text: str, keywords: Iterable[str]) -> Iterator[re.Match[str]]:
+        lowered = lower(text)
+        end = 0
+        for at in sorted({at for keyword in keywords for at in _places(keyword, lowered)}):
+            if at < end or (self.fields.whole_word is True and not _BREAK.match(text, at)):
+                continue
+            if match := self.pattern.match(text, at):
+                span = self._secret(match)
+                end = span.end if self._is_one(text[span.start : span.end]) else end
+                yield match
 
     def _secret(self, match: re.Match[str]) -> SecretSpan:
         taking_part = (name for name in self._groups if match[name] is not None)
@@ -89,17 +117,45 @@ class SecretRule:
         return all(CHECKS[name](secret) for name in self.fields.checks)
 
 
+def lower(text: str) -> str:
+    """In lower case, each character in its place."""
+    lowered = text.lower()
+    if len(lowered) == len(text):
+        return lowered
+    return "".join(character if len(character.lower()) > 1 else character.lower() for character in text)
+
+
+def _places(keyword: str, lowered: str) -> Iterator[int]:
+    at = lowered.find(keyword)
+    while at >= 0:
+        yield at
+        at = lowered.find(keyword, at + 1)
+
+
+class Wanted(NamedTuple):
+    """A rule that a text needs, by the keywords that the text has."""
+
+    rank: int
+    rule: SecretRule
+    keywords: Sequence[str]
+
+
+class _Possible(NamedTuple):
+    """The rules that a text may need, by the characters in it."""
+
+    always: Sequence[int]
+    ranks: Mapping[str, Sequence[int]]
+    """Of the rules that have a keyword."""
+    keywords: Keywords
+
+
 class SecretRules:
     """Rules in their order, with the keywords that tell which of them a text needs."""
 
     def __init__(self, rules: Iterable[SecretRule]) -> None:
         self._rules = tuple(rules)
-        self._always = frozenset(at for at, rule in enumerate(self._rules) if not rule.fields.keywords)
-        self._keywords: dict[str, list[tuple[str, int]]] = {}
-        """By a character that is rare in prose: whoever has none of it has none of its keywords."""
-        for at, rule in enumerate(self._rules):
-            for keyword in rule.fields.keywords:
-                self._keywords.setdefault(_telltale(keyword), []).append((keyword, at))
+        self._characters = sorted({rule.fields.characters for rule in self._rules} - {""})
+        self._possible: dict[tuple[bool, ...], _Possible] = {}
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -111,19 +167,48 @@ class SecretRules:
     def __len__(self) -> int:
         return len(self._rules)
 
-    def wanted(self, text: str) -> list[SecretRule]:
+    def wanted(self, text: str) -> list[Wanted]:
         """The rules that the text has a keyword of, in their order."""
-        lowered = text.lower()
-        found = set(self._always)
-        for telltale, keywords in self._keywords.items():
-            if telltale in lowered:
-                found.update([at for keyword, at in keywords if keyword in lowered])
-        return [self._rules[at] for at in sorted(found)]
+        possible = self._possible_in(text)
+        found: dict[int, list[str]] = {at: [] for at in possible.always}
+        for keyword in possible.keywords.within(lower(text)):
+            for at in possible.ranks[keyword]:
+                found.setdefault(at, []).append(keyword)
+        return [Wanted(at, self._rules[at], found[at]) for at in sorted(found)]
 
+    @staticmethod
+    def narrowed(wanted: Sequence[Wanted], part: str) -> list[Wanted]:
+        """Those of a text's that a part of the text can need; it needs no others."""
+        lowered = lower(part)
+        within = [
+            each._replace(keywords=[word for word in each.keywords if word in lowered]) for each in wanted
+        ]
+        return [each for each in within if each.keywords or not each.rule.fields.keywords]
 
-def _telltale(keyword: str) -> str:
-    """The rarest character of a keyword; "", which is in every text, if it has only common ones."""
-    return next((character for character in _RARE if character in keyword), "")
+    def _possible_in(self, text: str) -> _Possible:
+        long_run, is_foreign = has_long_run(text), not text.isascii()
+        key = (long_run, *(is_foreign or any(map(text.__contains__, each)) for each in self._characters))
+        if key not in self._possible:
+            characters = {each for each, has in zip(self._characters, key[1:], strict=True) if has}
+            self._possible[key] = self._possible_with({"", *characters}, long_run=long_run)
+        return self._possible[key]
+
+    def _possible_with(self, characters: Collection[str], *, long_run: bool) -> _Possible:
+        always: list[int] = []
+        ranks: dict[str, list[int]] = {}
+        for at, fields in enumerate(rule.fields for rule in self._rules):
+            if fields.characters not in characters or (fields.in_long_run and not long_run):
+                continue
+            for keyword in fields.keywords:
+                ranks.setdefault(keyword, []).append(at)
+            if not fields.keywords:
+                always.append(at)
+        return _Possible(always, ranks, Keywords(ranks))
+
+    @cached_property
+    def of_vendors(self) -> SecretRules:
+        """Those that need no surroundings: the formats of vendors."""
+        return SecretRules(rule for rule in self._rules if not rule.fields.general)
 
 
 def load_rules(own: Path | None = None, *, disabled: Collection[str] = ()) -> SecretRules:
@@ -173,7 +258,12 @@ def _checked_rule(file: Path, name: str, table: Mapping[str, Any]) -> SecretRule
 
 
 def fault(rule: SecretRule) -> str | None:
-    """Why a rule cannot be used; None when it can."""
+    """Why an operator's rule cannot be used; None when it can."""
+    return malformed(rule) or _slowness(rule.fields)
+
+
+def malformed(rule: SecretRule) -> str | None:
+    """What is wrong with the form of a rule; None when nothing is."""
     if not _ID.fullmatch(rule.id):
         return "an id is made of a-z, 0-9 and -, at most 63 of them"
     if unknown := [name for name in rule.fields.checks if name not in CHECKS]:
@@ -184,7 +274,7 @@ def fault(rule: SecretRule) -> str | None:
         return f"the regex cannot be compiled: {error}"
     if pattern.search(""):
         return "the regex matches an empty text"
-    return _slowness(rule.fields)
+    return None
 
 
 def _slowness(fields: RuleFields) -> str | None:

@@ -256,7 +256,7 @@ def migrate(
 def _sound_ledger(connection: Connection) -> dict[int, str]:
     """As `_read_ledger`. Raises `StorageCorrupt` for a version that no migration can have."""
     ledger = _read_ledger(connection)
-    if any(not isinstance(version, int) or not 0 < version <= _LAST_VERSION for version in ledger):
+    if any(not 0 < version <= _LAST_VERSION for version in ledger):
         raise StorageCorrupt(
             "the list of applied migrations is damaged",
             hint="Stop the daemon and run `agentctx doctor --fix`, or restore a backup.",

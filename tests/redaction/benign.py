@@ -6,9 +6,12 @@ import base64
 import random
 import uuid
 
+from tests.redaction.benign_lines import LINES
 from tests.redaction.secrets import ALNUM, B64, HEX, some
 
-WRITTEN = """\
+WRITTEN = [
+    *LINES,
+    *"""\
 The password is rotated every 90 days by the on-call engineer.
 Set the API key in your environment before you start the daemon.
 Bearer authentication is required; basic auth was switched off in March.
@@ -71,7 +74,8 @@ ISBN 978-3-16-148410-0, IBAN DE89 3704 0044 0532 0130 00, card ending in 4242
 SELECT id, password_hash FROM users WHERE api_token IS NULL AND secret = ?
 ALTER TABLE users ADD COLUMN access_token VARCHAR(255) NOT NULL DEFAULT ''
 assert redact("password=[redacted:password]") == "password=[redacted:password]"
-""".splitlines()
+""".splitlines(),
+]
 
 _WORDS = [
     *("the", "token", "of", "a", "session", "is", "refreshed", "when", "secret", "rotation", "runs", "and"),

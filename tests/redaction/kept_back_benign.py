@@ -2,6 +2,7 @@
 
 Written before the rules it measures and not changed with them, like `kept_back`.
 """
+# ruff: noqa: E501
 
 from __future__ import annotations
 

@@ -293,7 +293,6 @@ BESIDE: Mapping[str, tuple[Make, tuple[str, ...]]] = {
         (
             "DB_PASSWORD={}",
             'password = "{}"',
-            "pwd: '{}'",
             '"passphrase": "{}"',
             "Server=db;User Id=sa;Password={};",
         ),
@@ -301,6 +300,73 @@ BESIDE: Mapping[str, tuple[Make, tuple[str, ...]]] = {
     "api-key": (
         one_of(some(ALNUM, 32), some(HEX, 40), some(URL, 43)),
         ("api_key: {}", 'API_KEY="{}"', "client_secret={}", "'access_token': '{}'", "MY_SERVICE_TOKEN={}"),
+    ),
+}
+
+# Kinds of no vendor that whole phrases tell.
+BESIDE = {
+    **BESIDE,
+    "docker-auth": (_basic, ('{{"auths": {{"index.example.com": {{"auth": "{}"}}}}}}', "_auth={}")),
+    "kubeconfig-data": (some(B64, 400), ("client-key-data: {}", "client-certificate-data: {}")),
+    "shadow-password": (
+        made("$6$", some(ALNUM, 8), "$", some(ALNUM + "./", 86)),
+        ("root:{}:19000:0:99999:7:::",),
+    ),
+    "pgpass-line": (some(ALNUM, 14), ("db.internal:5432:orders:app:{}", "*:*:*:postgres:{}")),
+    "command-password": (
+        some(ALNUM, 14),
+        (
+            "mysql -u root -p{} shop",
+            "sshpass -p {} ssh bob@host",
+            "redis-cli -h cache -a {} ping",
+            "zip -P {} a.zip b",
+        ),
+    ),
+    "piped-password": (some(ALNUM, 14), ("echo {} | sudo -S apt update", "echo 'root:{}' | chpasswd")),
+    "option-password": (some(ALNUM, 11), ("deploy --pass {} now", "tool -pw {} host")),
+    "tuple-password": (some(ALNUM, 11), ('get(url, auth=("bob", "{}"))',)),
+    "sql-password": (some(ALNUM, 11), ("CREATE USER app IDENTIFIED BY '{}';",)),
+    "passphrase": (
+        lambda dice: " ".join(some(string.ascii_lowercase, dice.randint(3, 9))(dice) for _ in range(12)),
+        ('mnemonic: "{}"', "The seed phrase is {}.", 'passphrase = "{}"'),
+    ),
+    "pin": (some("123456789", 6), ("PIN: {}", "the pin is {}", "door code: {}")),
+    "json-web-key": (some(URL, 43), ('{{"kty":"EC","crv":"P-256","d":"{}"}}', '{{"kty":"oct","k":"{}"}}')),
+    "short-password": (_password, ("pw: {}", "pwd: '{}'", "SMTP_PASS={}", "UID=sa;PWD={};", "psk='{}'")),
+    "password-in-prose": (
+        lambda dice: some(string.ascii_lowercase, 8)(dice).capitalize() + str(dice.randint(10, 9999)) + "!",
+        (
+            "the password for staging is {}, do not share it",
+            "Das Passwort lautet {}",
+            "I changed the password to {}",
+        ),
+    ),
+    "named-value": (
+        some(ALNUM, 14),
+        ('{{"name": "DB_PASSWORD", "value": "{}"}}', "- name: API_TOKEN\n  value: {}"),
+    ),
+    "vendor-token": (
+        one_of(
+            made("ABSK", some(B64, 128)),
+            made("sl.", some(URL, 135), "x"),
+            made("EAA", some(ALNUM, 180)),
+            made("EZ", "AK", some(ALNUM, 54)),
+            made("e2b_", some(HEX, 40)),
+        ),
+        ("use {} here", "x={}", '"{}"'),
+    ),
+    "password-at-host": (_password, ("app:{}@db.example.com:5432/orders", "bob:{}@mail.example.com")),
+    "environment-line": (
+        some(ALNUM, 11),
+        ("ENV DB_PASSWORD {}", "setenv DB_PASSWORD {}", "set -x API_TOKEN {}"),
+    ),
+    "webhook-url": (
+        some(ALNUM, 40),
+        ("https://hooks.example.com/services/{}", "https://example.com/webhook/v1/{}"),
+    ),
+    "prefixed-token": (
+        made(some(string.ascii_lowercase, 4), "_live_", some(ALNUM, 32), "aB3"),
+        ("use {} here", 'Client("{}")'),
     ),
 }
 

@@ -115,7 +115,11 @@ def test_the_escape_of_a_line_break_and_percent_encoding_end_a_word() -> None:
     mark = "[redacted:github-token]"
     assert redact(f"a\\n{secret}\\n", RULES).text == f"a\\n{mark}\\n"
     assert redact(f"key%3D{secret}", RULES).text == f"key%3D{mark}"
-    assert redact(f"x{secret}", RULES).findings == ()
+
+
+def test_a_letter_in_front_of_a_long_prefix_changes_nothing() -> None:
+    assert redact("xghp_" + "a1B2" * 9, RULES).text == "x[redacted:github-token]"
+    assert redact("task-" + "a1b2c3d4" * 4, RULES).findings == ()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,0 +1,73 @@
+"""Runs of Base64 and hexadecimal digits in a text, and what they say."""
+
+from __future__ import annotations
+
+import re
+from base64 import urlsafe_b64decode
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+_LOOKED_AT: Final = 36
+"""Characters that tell text from an image or a digest."""
+
+_RUN: Final = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}+(?:(?:%3[Dd]|=){0,2})")
+_HEX: Final = re.compile(r"(?:0x)?((?:[0-9a-fA-F]{2})+)")
+# Letters and digits are 30 to 7a.
+_PAIRS: Final = re.compile(r"[2-7][0-9a-fA-F](?:[ :,-][0-9a-fA-F]{2}){15,}+(?![0-9a-fA-F])")
+_LONG: Final = re.compile(r"\s\S{20,}+")
+_PLAIN: Final = frozenset(range(0x20, 0x7F)) | {0x09, 0x0A, 0x0D}
+
+
+class Decoded(NamedTuple):
+    """What `[start, end)` says."""
+
+    text: str
+    start: int
+    end: int
+
+
+def decoded(text: str) -> Iterator[Decoded]:
+    """Every run that decodes to readable text."""
+    runs = (run for start, end in long_runs(text) for run in _RUN.finditer(text, start, end))
+    for run in runs:
+        if (said := _base64(run[0])) or (said := _hex(run[0])):
+            yield Decoded(said, *run.span())
+    for pairs in _PAIRS.finditer(text):
+        if said := _readable(bytes.fromhex(re.sub(r"[^0-9a-fA-F]", "", pairs[0]))):
+            yield Decoded(said, *pairs.span())
+
+
+def long_runs(text: str) -> Iterator[tuple[int, int]]:
+    """Where the text has 20 characters or more without a space between them."""
+    # The space in front lets the regex begin with one, which is several times as fast.
+    for run in _LONG.finditer(f" {text}"):
+        yield run.start(), run.end() - 1
+
+
+def has_long_run(text: str) -> bool:
+    """Whether the text has 20 characters without a space between them; shorter runs say nothing in Base64."""
+    return _LONG.search(f" {text}") is not None
+
+
+def _base64(run: str) -> str | None:
+    digits = re.sub(r"=|%3[Dd]", "", run).replace("+", "-").replace("/", "_")
+    if not _readable(_bytes(digits[:_LOOKED_AT])):
+        return None
+    return _readable(_bytes(digits))
+
+
+def _bytes(digits: str) -> bytes:
+    whole = digits[: len(digits) - (len(digits) % 4 == 1)]
+    return urlsafe_b64decode(whole + "=" * (-len(whole) % 4))
+
+
+def _hex(run: str) -> str | None:
+    match = _HEX.fullmatch(run)
+    return _readable(bytes.fromhex(match[1])) if match else None
+
+
+def _readable(data: bytes) -> str | None:
+    """The text of the bytes, UTF-16 included; None when they are something else."""
+    if data[1::2].count(0) > len(data) // 3:
+        data = data[::2]
+    return data.decode("ascii") if data and _PLAIN.issuperset(data) else None

@@ -1,0 +1,159 @@
+"""A text as a reader or a program would take it: escapes decoded, what is invisible dropped, parts joined.
+
+Each rewriting knows which part of the original each of its characters came from.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from html import unescape
+from typing import Final, NamedTuple, TypeAlias
+
+Replace: TypeAlias = Callable[[re.Match[str]], str]
+
+# Nobody sees them: soft hyphen, joiners, zero widths, marks of direction, fillers, selectors, tags, colors.
+_HIDDEN: Final = (
+    "\r(?=\n)|[\x00\x08\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]|\x1b\\[[0-9;]{0,20}[A-Za-z]"
+)
+_ALIKE: Final = dict(
+    zip(
+        "АВЕЅІЈКМНОРСТУХаеѕіјорсухᴀԁԛԝһΑΒΕΖΗΙΚΜΝΟΡΤΥΧο",
+        "ABESIJKMHOPCTYXaesijopcyxadqwhABEZHIKMNOPTYXo",
+        strict=True,
+    )
+)
+_FORMS: Final = re.compile(f"{_HIDDEN}|[\uff01-\uff5e\u2460-\u24ff\U0001d400-\U0001d7ff{''.join(_ALIKE)}]")
+_TAGS: Final = re.compile("[\U000e0020-\U000e007e]")
+_ESCAPES: Final = re.compile(
+    r"""
+      \\x\{?(?P<x>[0-9a-fA-F]{2})\}? | \\u(?P<u>[0-9a-fA-F]{4}) | \\u\{(?P<point>[0-9a-fA-F]{2,6})\}
+    | \\U(?P<long>[0-9a-fA-F]{8}) | \\(?P<octal>[01][0-7]{2}) | %(?P<percent>[2-7][0-9a-fA-F])
+    | (?P<entity>&(?:\#[0-9]{2,7}|\#[xX][0-9a-fA-F]{2,6}|[a-z]{2,8});)
+    | \\(?P<itself>[_*~.\-/=:"'])
+    """,
+    re.VERBOSE,
+)
+_OPERATOR: Final = r"(?:\+|\.{1,2}|&|\|\||<>)"
+_JOINT: Final = (
+    rf"[ \t]{{0,8}}{_OPERATOR}?[ \t]{{0,8}}(?:\\?\n[ \t]{{0,80}})?(?:{_OPERATOR}[ \t]{{0,8}})?[fbru]{{0,2}}"
+)
+# A line that goes on, quoted-printable, a text in several pairs of quotes.
+_JOINTS: Final = re.compile(
+    rf"""[\\="'`](?:(?<=\\)\r?\n[ \t]{{0,80}}|(?<==)\r?\n|(?<="){_JOINT}"|(?<='){_JOINT}'|(?<=`){_JOINT}`)"""
+)
+_WRAPS: Final = re.compile(r"\n(?<=[A-Za-z0-9_+/=.-]{4}\n)[ \t>#|*+]{0,40}(?=[A-Za-z0-9_+/=.-]{4})")
+
+
+class Rewritten(NamedTuple):
+    """A text and, for each of its runs, where it begins and which part of the original it stands for."""
+
+    text: str
+    starts: list[int]
+    runs: list[tuple[int, int, bool]]
+    """Of the original: start, end, and whether the run is a copy of it, character by character."""
+
+    def original(self, start: int, end: int) -> tuple[int, int]:
+        """The part of the original that `[start, end)` was made from."""
+        return self._place(start)[0], self._place(end - 1)[1]
+
+    def _place(self, at: int) -> tuple[int, int]:
+        run = bisect_right(self.starts, at) - 1
+        start, end, is_copy = self.runs[run]
+        if not is_copy:
+            return start, end
+        offset = start + at - self.starts[run]
+        return offset, offset + 1
+
+
+def rewrite(text: str, pattern: re.Pattern[str], replace: Replace) -> Rewritten | None:
+    """The text with every match replaced; None without a match."""
+    parts: list[str] = []
+    rewritten = Rewritten("", [], [])
+    at = length = 0
+
+    def add(part: str, start: int, end: int, *, is_copy: bool) -> int:
+        if part:
+            rewritten.starts.append(length)
+            rewritten.runs.append((start, end, is_copy))
+            parts.append(part)
+        return len(part)
+
+    for match in pattern.finditer(text):
+        length += add(text[at : match.start()], at, match.start(), is_copy=True)
+        length += add(replace(match), *match.span(), is_copy=False)
+        at = match.end()
+    if not at:
+        return None
+    length += add(text[at:], at, len(text), is_copy=True)
+    return rewritten._replace(text="".join(parts))
+
+
+class View(NamedTuple):
+    """A text after several rewritings, the last one first."""
+
+    text: str
+    chain: tuple[Rewritten, ...] = ()
+    is_wrapped: bool = False
+    """Lines were joined that may have nothing to do with each other."""
+
+    def original(self, start: int, end: int) -> tuple[int, int]:
+        for step in self.chain:
+            start, end = step.original(start, end)
+        return start, end
+
+    def then(self, step: Rewritten | None) -> View:
+        return self if step is None else self._replace(text=step.text, chain=(step, *self.chain))
+
+
+def views(text: str) -> Iterator[View]:
+    """The text itself, and what it says once disguises are taken off, if that differs."""
+    plain = View(text)
+    yield plain
+    bare = plain
+    for step in _steps(text):
+        bare = bare.then(step(bare.text))
+    if bare is not plain:
+        yield bare
+    if "\n" in bare.text and (wrapped := bare.then(rewrite(bare.text, _WRAPS, _nothing))) is not bare:
+        yield wrapped._replace(is_wrapped=True)
+    if not text.isascii() and (tagged := rewrite(text, _TAGS, _untagged)):
+        yield plain.then(tagged)
+
+
+def _steps(text: str) -> Iterable[Callable[[str], Rewritten | None]]:
+    if not text.isascii() or any(map(text.__contains__, "\r\x1b\x00\x08")):
+        yield lambda each: rewrite(each, _FORMS, _usual_form)
+    if "\\" in text or "%" in text or "&" in text:
+        yield lambda each: rewrite(each, _ESCAPES, _meant)
+    if '"' in text or "'" in text or "`" in text or "\\\n" in text or "=\n" in text:
+        yield lambda each: rewrite(each, _JOINTS, _nothing)
+
+
+def _nothing(_: re.Match[str]) -> str:
+    return ""
+
+
+def _usual_form(match: re.Match[str]) -> str:
+    character = match[0]
+    if character in _ALIKE:
+        return _ALIKE[character]
+    folded = unicodedata.normalize("NFKC", character)
+    return folded if (folded.isascii() and folded.isalnum()) or "\uff01" <= character <= "\uff5e" else ""
+
+
+def _untagged(match: re.Match[str]) -> str:
+    return chr(ord(match[0]) - 0xE0000)
+
+
+def _meant(match: re.Match[str]) -> str:
+    name, found = match.lastgroup, match[match.lastgroup or 0]
+    if name == "entity":
+        return unescape(found)
+    if name == "itself":
+        return found
+    code = int(found, 8 if name == "octal" else 16)
+    return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else " "

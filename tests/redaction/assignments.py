@@ -1,0 +1,158 @@
+"""Passwords and keys as languages, tools and people write them; the rules are tuned on these."""
+# ruff: noqa: RUF001
+
+from __future__ import annotations
+
+import base64
+import random
+from collections.abc import Mapping
+from typing import Final
+
+from tests.redaction.planting import Plant, planting
+from tests.redaction.secrets import ALNUM, B64, HEX, Make, Planted, made, some
+
+_WORDS: Final = (
+    "sparrow",
+    "Lemonade",
+    "quartz",
+    "Bison",
+    "ripple",
+    "Anchor",
+    "plumtree",
+    "Wagon",
+    "copper",
+    "Otter",
+)
+
+
+def _password(dice: random.Random) -> str:
+    first, second = dice.sample(_WORDS, 2)
+    return dice.choice(
+        [
+            f"{first}{second}{dice.randint(10, 999)}",
+            f"{first}-{second}{dice.randint(1, 9)}!",
+            f"{first}#{second}",
+        ]
+    )
+
+
+_KEY: Final = made(some(ALNUM, 30), "a1")
+
+
+def _pem(prefix: str, end: str = "\n") -> Plant:
+    """A private key whose lines stand between a prefix and an end."""
+
+    def plant(dice: random.Random) -> Planted:
+        body = [some(B64, 64)(dice) for _ in range(6)]
+        lines = ["-----BEGIN PRIVATE" + " KEY-----", *body, "-----END PRIVATE" + " KEY-----"]
+        text = "".join(f"{prefix}{line}{end}" for line in lines)
+        return Planted(f"{text} after", text[text.index(body[0]) : text.index(body[-1]) + 64])
+
+    return plant
+
+
+def _base64(make: Make) -> Make:
+    return lambda dice: base64.b64encode(make(dice).encode()).decode()
+
+
+LANGUAGES: Final[Mapping[str, Plant]] = {
+    "python": planting(
+        _password, 'os.environ["DB_PASSWORD"] = "§"', "PASSWORD: Final = '§'", 'f(password="§", port=1)'
+    ),
+    "python with bytes": planting(_password, 'password = b"§"', "SECRET_KEY = r'§'"),
+    "javascript": planting(
+        _password, 'process.env.PASSWORD = "§";', "const password = `§`", "{password: '§', port: 1}"
+    ),
+    "java": planting(
+        _password, 'String password = "§";', 'props.put("password", "§");', 'setProperty("db.password", "§")'
+    ),
+    "c#": planting(_password, 'var password = @"§";', 'new NetworkCredential("bob", "§")', 'Password = "§",'),
+    "go": planting(_password, 'const dbPassword = "§"', 'os.Setenv("DB_PASSWORD", "§")', "password := `§`"),
+    "rust": planting(
+        _password, 'let password: &str = "§";', '.password("§")', 'let password = String::from("§");'
+    ),
+    "kotlin and swift": planting(
+        _password, 'val password: String = "§"', 'let password: String = "§"', 'password = "§"'
+    ),
+    "ruby": planting(_password, "ENV['DB_PASSWORD'] = '§'", ":password => '§'", "password: '§',"),
+    "php": planting(_password, "define('DB_PASSWORD', '§');", "$db['password'] = '§';", "'password' => '§',"),
+    "perl": planting(_password, "my $password = '§';", "password => q(§),"),
+    "r and lua": planting(_password, 'password <- "§"', "password = [[§]]", "local password = '§'"),
+    "lisp": planting(_password, '(setq password "§")', ':password "§"', '(def password "§")'),
+    "visual basic": planting(_password, 'Dim password As String = "§"', 'password = "§"'),
+    "pascal": planting(_password, "Password := '§';", "const Password = '§';"),
+    "nix and make": planting(_password, 'password = "§";', "PASSWORD := §", "PASSWORD ?= §"),
+    "graphql": planting(_password, 'login(email: "a@b.example", password: "§")', 'password: \\"§\\"'),
+}
+
+SHELLS: Final[Mapping[str, Plant]] = {
+    "setenv": planting(_password, "setenv DB_PASSWORD §", "set -x DB_PASSWORD §", "set DB_PASSWORD=§"),
+    "powershell variable": planting(_password, "$env:DB_PASSWORD = '§'", '$env:DB_PASSWORD="§"'),
+    "dockerfile": planting(_password, "ENV DB_PASSWORD §", "ENV DB_PASSWORD=§", "ARG DB_PASSWORD=§"),
+    "docker run": planting(
+        _password, "docker run -e POSTGRES_PASSWORD=§ postgres", "podman run --env DB_PASS=§ app"
+    ),
+    "compose": planting(_password, "- DB_PASS=§", '- "MYSQL_ROOT_PASSWORD=§"', "  POSTGRES_PASSWORD: §"),
+    "systemd": planting(_password, 'Environment="DB_PASSWORD=§"', "Environment=DB_PASSWORD=§"),
+    "vault and secrets": planting(
+        _password, "vault kv put secret/db password=§", "fly secrets set DB_PASSWORD=§"
+    ),
+    "config set": planting(_KEY, "heroku config:set SECRET_KEY=§", 'gh secret set TOKEN --body "§"'),
+    "aws configure": planting(some(B64, 40), "aws configure set aws_secret_access_key §"),
+    "psql dsn": planting(_password, 'psql "host=db user=app password=§ dbname=x"', "dbname=x password='§'"),
+    "gpg": planting(_password, "gpg --batch --passphrase § -d f", "gpg --passphrase '§' -c f"),
+    "sshpass glued": planting(_password, "sshpass -p§ ssh bob@host", "sshpass -p'§' ssh bob@host"),
+    "http header": planting(_KEY, "curl -H 'Authorization: §' e.com", '"Authorization": "§"', "apikey: §"),
+    "user and password": planting(
+        _password, "svn co --username bob --password § url", "ftp -u bob -P § host"
+    ),
+}
+
+FILES: Final[Mapping[str, Plant]] = {
+    "pem in mail": _pem("> "),
+    "pem in a c string": _pem('  "', '\\n"\n'),
+    "pem on one line": _pem("", " "),
+    "pem with escapes": _pem("", "\\n"),
+    "pem with double escapes": _pem("", "\\\\n"),
+    "pem of windows": _pem("", "\r\n"),
+    "pem in yaml": _pem("    "),
+    "pem in javascript": _pem("'", "' +\n"),
+    "yaml over lines": planting(_password, "password: >-\n  §", "password: |\n    §", "password:\n  §"),
+    "kubernetes secret": planting(
+        _base64(_password), "kind: Secret\ndata:\n  password: §", "data:\n  db-password: §"
+    ),
+    "wireless": planting(_password, "wpa-psk §", "PSK=§", 'key_mgmt=WPA-PSK\npsk="§"'),
+    "html": planting(_password, '<input type="password" value="§">', '<input name="password" value="§"/>'),
+    "postman": planting(_password, '{"key":"password","value":"§","type":"text"}'),
+    "log line": planting(_KEY, "level=info token=§ user=bob", "[auth] session=§ ip=10.0.0.1"),
+    "fragment": planting(_KEY, "https://a.example/cb#access_token=§&state=x", "https://a.example/?auth=§"),
+    "webhook path": planting(_KEY, "https://hooks.example.com/services/§", "https://example.com/webhook/§"),
+    "credential pair": planting(_password, "auth: bob:§", "credentials: bob:§", '"auth": ["bob", "§"]'),
+    "htpasswd": planting(made("$apr1$", some(ALNUM, 8), "$", some(ALNUM, 22)), "bob:§", "bob:§\n"),
+    "hex key": planting(
+        some(HEX, 64), "secret: §", "private key: §", "ENCRYPTION_KEY=§", "private_key = '0x§'"
+    ),
+    "without scheme": planting(_password, "bob:§@db.example.com:5432/x", "user:§@localhost"),
+}
+
+WORDS: Final[Mapping[str, Plant]] = {
+    "key in other languages": planting(
+        _KEY, "API-Schlüssel: §", "clé API : §", "clave de API: §", "API 密钥：§"
+    ),
+    "token in prose": planting(_KEY, "here is the token: §", "my openai key: §", "use the following key:\n§"),
+    "temporary password": planting(
+        _password, "Your temporary password is §", "Ihr Passwort lautet: §", "pass is §"
+    ),
+    "user then password": planting(_password, "Username: bob\nPassword: §", "user bob, password §"),
+    "short words": planting(_password, "pwd is §", "pass: §", "PW=§"),
+    "quoted": planting(_password, 'the password is "§"', "password `§`", "Passwort „§“"),
+    "set to": planting(_password, "password set to §", "reset the password to §", "password changed: §"),
+    "for something": planting(
+        _password, "Password for the database: §", "password (staging): §", "DB password - §"
+    ),
+    "more languages": planting(
+        _password, "Slaptažodis: §", "heslo: §", "jelszó: §", "κωδικός: §", "كلمة المرور: §"
+    ),
+}
+
+ASSIGNMENTS: Final = {**LANGUAGES, **SHELLS, **FILES, **WORDS}

@@ -1,0 +1,35 @@
+"""How much of what was planted the rules cut out, and how much of what is none."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from agentctx.redaction.redact import find
+from agentctx.redaction.rules import SecretRules
+from tests.redaction.secrets import Planted
+
+SAMPLES: Final = 12
+"""Secrets of each kind."""
+
+
+def caught(rules: SecretRules, kinds: Mapping[str, Callable[[random.Random], Planted]]) -> dict[str, float]:
+    """By kind, the share of its secrets that are cut out whole: every letter and digit of them."""
+    return {
+        kind: sum(_is_cut_out(plant(dice), rules) for _ in range(SAMPLES)) / SAMPLES
+        for kind, plant in kinds.items()
+        for dice in [random.Random(f"planted {kind}")]
+    }
+
+
+def cut_wrongly(rules: SecretRules, lines: Iterable[str]) -> list[str]:
+    """The lines in which something is found."""
+    return [line for line in lines if find(line, rules)]
+
+
+def _is_cut_out(planted: Planted, rules: SecretRules) -> bool:
+    findings = find(planted.line, rules)
+    start = planted.line.index(planted.secret)
+    places = (at for at, each in enumerate(planted.secret, start) if each.isalnum())
+    return all(any(finding.start <= at < finding.end for finding in findings) for at in places)
