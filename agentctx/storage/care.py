@@ -52,7 +52,7 @@ class StorageCare(Protocol):
         """Repair what `check_integrity` finds; None when it finds nothing.
 
         Indexes of tables are made again. If that is not enough, the whole file is, from every row that can
-        be read: nothing is answered or saved meanwhile, for about a minute a gigabyte.
+        be read: nothing is answered or saved meanwhile, for about three minutes a gigabyte.
 
         Raises:
             StorageFull, StorageFailed: the file is what it was.
