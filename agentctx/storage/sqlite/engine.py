@@ -11,7 +11,7 @@ from pathlib import Path
 
 import structlog
 
-from agentctx.errors import AgentctxError, StorageFailed
+from agentctx.errors import AgentctxError, StorageCorrupt, StorageFailed
 from agentctx.sqlite import connection_thread, driver, migrate
 from agentctx.sqlite.connection_thread import ConnectionThread
 from agentctx.sqlite.copy import CopyPace, copy_pages, discard_copy
@@ -109,10 +109,7 @@ class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, Sqlit
             is_ledger_mended = await asyncio.to_thread(_migrate, path, clock)
             writer = await Writer.open(path, telemetry, reserve_bytes)
             try:
-                mend = partial(
-                    bookkeeping.mend, now=clock(), at_start=True, is_ledger_mended=is_ledger_mended
-                )
-                _log_damage(await writer.run(mend, uses_reserve=True))
+                await _mend_bookkeeping(writer, clock, is_ledger_mended=is_ledger_mended)
                 await writer.run(fill_missing, uses_reserve=True)
                 pool = await Readers.open(path, readers)
                 writer.recover_with(pool)
@@ -228,6 +225,17 @@ def _migrate(path: Path, clock: Clock) -> bool:
         backup = migrate.backup_before_migration(path, before)
         log.info("migrated", schema=applied[-1], before=before, backup=str(backup))
     return is_ledger_mended
+
+
+async def _mend_bookkeeping(writer: Writer, clock: Clock, *, is_ledger_mended: bool) -> None:
+    """Mend damaged rows that would be in the way. Where pages cannot be read, the doctor has to do it."""
+    mend = partial(bookkeeping.mend, now=clock(), at_start=True, is_ledger_mended=is_ledger_mended)
+    try:
+        _log_damage(await writer.run(mend, uses_reserve=True))
+    except StorageCorrupt as error:
+        log.error(  # noqa: TRY400 - what is wrong is said, and the start goes through
+            "bookkeeping_not_mended", reason=error.message, hint="Run `agentctx doctor --fix`."
+        )
 
 
 def _log_damage(found: Sequence[DamagedRows]) -> None:
