@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from tests.running_core import running_core, save
 from tests.storage.drafts import HandClock
 
 ME, OTHER = Peer(pid=1, uid=8_001, gid=8_001), Peer(pid=1, uid=8_002, gid=8_002)
-MISSING = str(uuid.UUID(int=7))
+MISSING = "01900000-0000-7000-8000-000000000007"
 
 
 @dataclass
@@ -84,8 +83,11 @@ async def test_a_foreign_id_and_a_missing_one_answer_alike(machine: Machine, rou
     foreign = await save(machine.core, key="k", namespace="theirs", content="password", ttl="30d")
     learning = await save(machine.core, "learning", namespace="theirs", trigger="a", fix="b")
     receipt = await machine.receipt(OTHER, "theirs")
-    missing = await seen(machine.http, route, MISSING)
-    foreign_ids = [receipt] if route == "receipt" else [foreign.id, learning.id]
+    # Errors repeat ids of entries only: one that is missing has to look like one that is there.
+    missing_id, foreign_ids = MISSING, [foreign.id, learning.id]
+    if route == "receipt":
+        missing_id, foreign_ids = f"{receipt[:-4]}0000", [receipt]
+    missing = await seen(machine.http, route, missing_id)
     for named in foreign_ids:
         status, text, headers = await seen(machine.http, route, named)
         # Ids of receipts are shorter, and so is the body that repeats one.
