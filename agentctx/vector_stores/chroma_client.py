@@ -173,7 +173,7 @@ def close(client: ClientAPI) -> None:
 
 def is_gone(error: Exception) -> bool:
     """Whether a Chroma error says that a collection, or a part of it during its deletion, is not there."""
-    return type(error).__name__ == "NotFoundError" or str(error).startswith("Missing field")
+    return type(error).__name__ == "NotFoundError" or "Missing field" in str(error)
 
 
 @contextmanager

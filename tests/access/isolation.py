@@ -102,10 +102,10 @@ async def fill(core: Core, namespaces: int, canaries: int) -> World:
 
 
 def _entry(namespace: int, number: int) -> SaveRequest:
-    text = f"the password of the deployment is {canary(namespace, number)}"
+    text = f"the harbour of the deployment is {canary(namespace, number)}"
     if number % 7 == 0:
         return SaveRequest(
-            collection="learning", trigger=text, fix="rotate the password", namespace=name_of(namespace)
+            collection="learning", trigger=text, fix="rotate the harbour", namespace=name_of(namespace)
         )
     return SaveRequest(
         collection="knowledge", key=f"password/{number}", content=text, namespace=name_of(namespace)
@@ -121,7 +121,7 @@ Read = Callable[[httpx.AsyncClient, World, int, int, random.Random], Awaitable[h
 
 
 def _foreign_text(world: World, foreign: int, dice: random.Random) -> str:
-    return f"the password {canary(foreign, dice.randrange(world.canaries))}"
+    return f"the harbour {canary(foreign, dice.randrange(world.canaries))}"
 
 
 async def _search(http: httpx.AsyncClient, world: World, me: int, foreign: int, dice: random.Random) -> Any:
