@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Protocol
 
 import regex
@@ -116,11 +117,8 @@ def last_grapheme_border(text: str, anchor: int, low: int, high: int) -> int:
 def _grapheme_ends(text: str, anchor: int, high: int) -> Iterator[int]:
     # One character more than asked for decides whether `high` is a border; cutting the window out
     # keeps \X from looking back over the whole text.
-    for match in _GRAPHEME.finditer(text[anchor : high + 1]):
-        end = anchor + match.end()
-        if end > high:
-            return
-        yield end
+    ends = (anchor + match.end() for match in _GRAPHEME.finditer(text[anchor : high + 1]))
+    return takewhile(lambda end: end <= high, ends)
 
 
 def _follows_whole(text: str, position: int) -> bool:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.model_adapters.conversation import RecentConversations, conversation_key, reply_key
+from agentctx.model_adapters.conversation import (
+    MOST_FORGOTTEN,
+    RecentConversations,
+    conversation_key,
+    reply_key,
+)
 from agentctx.model_adapters.dialects.base import Dialect
 from agentctx.model_adapters.dialects.content import Body
 from agentctx.model_adapters.dialects.registry import find_dialect
@@ -159,3 +164,18 @@ def test_a_block_that_was_under_way_while_its_entry_was_forgotten_is_not_kept() 
     memory.remember("c", "t2", "late", ["a", "b"])
     assert memory.recall("c").blocks == {}
     assert memory.bytes == 0
+
+
+def test_what_was_forgotten_is_remembered_for_so_many_entries_only() -> None:
+    memory = RecentConversations()
+    memory.forget(["first"])
+    memory.forget([f"e{number}" for number in range(MOST_FORGOTTEN)])
+    memory.remember("c", "t1", "long ago", ["first"])
+    memory.remember("c", "t2", "just now", [f"e{MOST_FORGOTTEN - 1}"])
+    assert memory.recall("c").blocks == {"t1": "long ago"}
+
+
+def test_a_turn_without_an_answer_begins_no_conversation() -> None:
+    memory = RecentConversations()
+    memory.remember("c", "t", None)
+    assert not memory.recall("c").answered

@@ -111,3 +111,14 @@ def test_markers_of_the_client_are_never_replaced_nor_added_to() -> None:
     content = DIALECT.inject_after(marked, 0, BLOCK)["messages"][0]["content"]
     assert content[0]["cache_control"] == hour
     assert DIALECT.inject_system(marked, BLOCK)["system"][0] == {"type": "text", "text": "s"}
+
+
+def test_a_system_prompt_of_another_shape_is_left_as_it_is() -> None:
+    asked = body("hi", system={"text": "Be terse."})
+    assert DIALECT.inject_system(asked, BLOCK) is asked
+
+
+def test_a_marker_goes_where_nothing_can_be_cached() -> None:
+    parts = [{"type": "text", "text": ""}]
+    injected = DIALECT.inject_after(body(parts, cache_control=MARKER), 0, BLOCK)
+    assert injected == body([*parts, {"type": "text", "text": BLOCK}])

@@ -38,3 +38,12 @@ def test_thoughts_are_no_texts() -> None:
     asked = body()
     asked["contents"].insert(0, {"role": "model", "parts": [{"text": "hm", "thought": True}, {"text": "ho"}]})
     assert DIALECT.texts(asked) == ["ho", "hi"]
+
+
+def test_the_texts_of_a_functions_answer_are_its_strings() -> None:
+    response = {"output": "found", "count": 3, "rows": ["deep"]}
+    asked = body()
+    asked["contents"].append(
+        {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": response}}]}
+    )
+    assert DIALECT.texts(asked) == ["hi", "found"]

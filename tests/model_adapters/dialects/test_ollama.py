@@ -18,3 +18,8 @@ def test_pictures_belong_to_the_turn() -> None:
         return DIALECT.user_turns(body)[0].hash
 
     assert turn("AAAA") != turn("BBBB")
+
+
+def test_a_turn_of_another_shape_is_left_as_it_is() -> None:
+    body = {"messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]}
+    assert DIALECT.inject_after(body, 0, "block") is body

@@ -1,0 +1,158 @@
+"""Each reason why an entry is not in an answer, and the figures that decided."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+
+from agentctx.rag.explain import (
+    Places,
+    best_of,
+    fate_of,
+    outside,
+    places,
+    quarantined,
+    unfound,
+)
+from agentctx.rag.floor import Floor
+from agentctx.rag.fuse import Candidate
+from agentctx.rag.trace import Considered
+from agentctx.rag.word_match import WordMatch
+from agentctx.storage.records import Entry, Filter, VectorHit, WordHit
+from agentctx.wire import Fate
+
+ENTRY = Entry(
+    id="e",
+    version=1,
+    live=True,
+    namespace="default",
+    collection="knowledge",
+    key="k",
+    session="s",
+    agent="a",
+    content="text",
+    attributes={"tags": ["ops"], "category": "rule"},
+    origin="user",
+    trust="external",
+    principal=0,
+    created=1_000,
+    updated=1_000,
+    expires=None,
+    pending=False,
+    embedded=True,
+)
+ALL = Filter(namespace="default")
+WORDS = WordMatch(matched=1, wanted=4)
+
+
+def considered(fate: Fate, distance: float | None = 0.5) -> Considered:
+    return Considered(candidate=Candidate(1, "e", 1.0, distance), fate=fate, duplicate_of="other")
+
+
+def test_an_entry_that_the_question_can_find_is_not_outside() -> None:
+    wanted = Filter(
+        namespace="default",
+        collections=("knowledge",),
+        session="s",
+        agent="a",
+        category="rule",
+        tags=("ops",),
+        since=1_000,
+        until=1_001,
+    )
+    assert outside(ENTRY, ALL) is None
+    assert outside(ENTRY, wanted) is None
+    assert outside(replace(ENTRY, session=""), wanted) is None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "verdict", "said"),
+    [
+        (Filter(namespace="other"), "namespace", "'default'"),
+        (replace(ALL, collections=("learning",)), "filter", "the collections learning; it is in knowledge"),
+        (replace(ALL, session="t"), "filter", "the session 't'; it is of 's'"),
+        (replace(ALL, agent="b"), "filter", "the agent 'b'"),
+        (replace(ALL, category="note"), "filter", "the category 'note'"),
+        (replace(ALL, tags=("ops", "dev")), "filter", "the tag 'dev'"),
+        (replace(ALL, since=1_001), "filter", "newer"),
+        (replace(ALL, until=1_000), "filter", "older"),
+        (replace(ALL, trust=("agent",)), "trust", "its trust is external"),
+    ],
+)
+def test_what_keeps_an_entry_outside_is_named(wanted: Filter, verdict: str, said: str) -> None:
+    explained = outside(ENTRY, wanted)
+    assert explained is not None
+    assert explained.verdict == verdict
+    assert said in explained.message
+
+
+def test_quarantine_names_its_reason_and_the_way_out() -> None:
+    for_source, for_shape = quarantined("e", "revoked"), quarantined("e", "screened")
+    assert "source was revoked" in for_source.message
+    assert "shaped like instructions" in for_shape.message
+    assert all("agentctx release e" in each.message for each in (for_source, for_shape))
+
+
+def test_places_count_from_1_in_each_search() -> None:
+    words = [WordHit(1, "x", 2.0), WordHit(2, "e", 1.0), WordHit(3, "e", 0.5)]
+    near = [VectorHit(2, "e", 0.1)]
+    assert places("e", words, near, 10, None) == Places(word=2, distance=1, looked_at=10)
+    assert places("y", words, near, 10, "slow") == Places(
+        word=None, distance=None, looked_at=10, degraded="slow"
+    )
+
+
+@pytest.mark.parametrize(
+    ("pending", "word", "distance", "degraded", "verdict", "said"),
+    [
+        (True, None, None, None, "no_vector", "not embedded yet"),
+        (False, None, None, None, "no_match", "not among the 10 nearest"),
+        (False, None, None, "no model", "no_match", "no model"),
+        (True, 7, None, None, "limit", "7. by words"),
+        (False, 7, 9, None, "limit", "7. by words and 9. by distance"),
+        (False, None, 9, None, "limit", "it is 9. by distance"),
+    ],
+)
+def test_why_an_entry_was_no_candidate(
+    pending: bool, word: int | None, distance: int | None, degraded: str | None, verdict: str, said: str
+) -> None:
+    where = Places(word=word, distance=distance, looked_at=10, degraded=degraded)
+    explained = unfound(replace(ENTRY, pending=pending), where)
+    assert explained.verdict == verdict
+    assert said in explained.message
+
+
+def test_the_passage_that_came_farthest_speaks_for_its_entry() -> None:
+    farthest = considered("budget")
+    assert best_of([considered("floor"), farthest, considered("stale")]) is farthest
+    assert best_of([]) is None
+
+
+@pytest.mark.parametrize("fate", get_args(Fate))
+def test_every_fate_has_its_sentence(fate: Fate) -> None:
+    explained = fate_of(considered(fate), fused_rank=8, limit=5, words=WORDS, floor=Floor(0.4), share=2)
+    assert explained.verdict == fate
+    assert explained.message
+
+
+@pytest.mark.parametrize(
+    ("distance", "floor", "said"),
+    [
+        (None, Floor(0.4), "1 of the question's 4 words and no distance"),
+        (0.5, None, "its distance is 0.500, more than the question allows"),
+        (0.3, Floor(0.4), "its distance is 0.300, more than the question allows"),
+        (
+            0.5,
+            Floor(0.4),
+            "its distance is 0.500; it has 1 of the question's 4 words, so it may be at most 0.400",
+        ),
+    ],
+)
+def test_the_floor_is_explained_by_its_figures(
+    distance: float | None, floor: Floor | None, said: str
+) -> None:
+    passage = considered("floor", distance)
+    explained = fate_of(passage, fused_rank=1, limit=5, words=WORDS, floor=floor, share=2)
+    assert said in explained.message
