@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agentctx.model_adapters.conversation import Conversation
-from agentctx.model_adapters.dialects.base import Dialect, Reading, UserTurn
+from agentctx.model_adapters.dialects.base import BodyReading, Dialect, UserTurn
 from agentctx.model_adapters.dialects.content import Body
 from agentctx.wire.names import InjectionPosition
 
@@ -16,10 +16,10 @@ _ELLIPSIS = "\n…\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class InjectionPlan:
     """What is to be done for one call."""
 
-    reading: Reading
+    reading: BodyReading
     question: str | None = None
     """What the turn that is being answered asks; None where it asks nothing in words."""
     turn: UserTurn | None = None
@@ -46,15 +46,17 @@ class Asked:
     """What the model reads before it answers, or the last of it; empty where nothing is asked."""
 
 
-def plan(dialect: Dialect, body: Body) -> Plan:
+def plan(dialect: Dialect, body: Body) -> InjectionPlan:
     """What a call asks for: nothing where the block would have no place."""
     reading = dialect.read(body)
     turn = reading.user_turns[-1] if reading.user_turns else None
     question = None if turn is None else _question(reading, turn)
-    return Plan(reading=reading, question=None if question is None else shortened(question), turn=turn)
+    return InjectionPlan(
+        reading=reading, question=None if question is None else shortened(question), turn=turn
+    )
 
 
-def asked_of(dialect: Dialect, body: Body, planned: Plan) -> Asked:
+def asked_of(dialect: Dialect, body: Body, planned: InjectionPlan) -> Asked:
     """What the body asks for, as its plan says."""
     return Asked(
         question=planned.question,
@@ -92,7 +94,7 @@ def inject(
     body: Body,
     *,
     position: InjectionPosition,
-    planned: Plan,
+    planned: InjectionPlan,
     given: Conversation,
     new: str | None = None,
 ) -> Body:
@@ -119,7 +121,7 @@ def shortened(question: str, most: int = MOST_QUESTION_CHARS) -> str:
     return f"{valid[:half]}{_ELLIPSIS}{valid[-half:]}"
 
 
-def _texts_before_answer(planned: Plan) -> Sequence[str]:
+def _texts_before_answer(planned: InjectionPlan) -> Sequence[str]:
     """What tools answered since does not count: a tool round that has to ask again gets the block of the call
     that asked first, and so leaves the vendor's cache whole.
     """
@@ -128,11 +130,11 @@ def _texts_before_answer(planned: Plan) -> Sequence[str]:
     return planned.reading.texts_before_answer(planned.turn)
 
 
-def _question(reading: Reading, turn: UserTurn) -> str | None:
+def _question(reading: BodyReading, turn: UserTurn) -> str | None:
     return turn.question if reading.is_tool_round else reading.question
 
 
-def _current(planned: Plan, given: Conversation, new: str | None) -> str:
+def _current(planned: InjectionPlan, given: Conversation, new: str | None) -> str:
     """The block of the present turn; a question without an answer keeps the one it had the last time."""
     if new is not None:
         return new
@@ -141,7 +143,7 @@ def _current(planned: Plan, given: Conversation, new: str | None) -> str:
     return "" if planned.question is None else given.blocks.get(planned.turn.hash, "")
 
 
-def _placed(planned: Plan, given: Conversation, new: str | None) -> Iterator[tuple[UserTurn, str]]:
+def _placed(planned: InjectionPlan, given: Conversation, new: str | None) -> Iterator[tuple[UserTurn, str]]:
     for turn in planned.reading.user_turns:
         is_answered_now = new is not None and turn.hash == planned.turn_hash
         block = (new or "") if is_answered_now else given.blocks.get(turn.hash, "")

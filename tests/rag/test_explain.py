@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from agentctx.rag.explain import (
-    Places,
+    Ranks,
     best_of,
     fate_of,
     outside,
@@ -20,7 +20,7 @@ from agentctx.rag.floor import Floor
 from agentctx.rag.fuse import Candidate
 from agentctx.rag.trace import Considered
 from agentctx.rag.word_match import WordMatch
-from agentctx.storage.records import Entry, Filter, VectorHit, WordHit
+from agentctx.storage.records import Entry, Filter, NearestChunk, WordHit
 from agentctx.wire import Fate
 
 ENTRY = Entry(
@@ -97,9 +97,9 @@ def test_quarantine_names_its_reason_and_the_way_out() -> None:
 
 def test_places_count_from_1_in_each_search() -> None:
     words = [WordHit(1, "x", 2.0), WordHit(2, "e", 1.0), WordHit(3, "e", 0.5)]
-    near = [VectorHit(2, "e", 0.1)]
-    assert places("e", words, near, 10, None) == Places(word=2, distance=1, looked_at=10)
-    assert places("y", words, near, 10, "slow") == Places(
+    near = [NearestChunk(2, "e", 0.1)]
+    assert places("e", words, near, 10, None) == Ranks(word=2, distance=1, looked_at=10)
+    assert places("y", words, near, 10, "slow") == Ranks(
         word=None, distance=None, looked_at=10, degraded="slow"
     )
 
@@ -118,7 +118,7 @@ def test_places_count_from_1_in_each_search() -> None:
 def test_why_an_entry_was_no_candidate(
     pending: bool, word: int | None, distance: int | None, degraded: str | None, verdict: str, said: str
 ) -> None:
-    where = Places(word=word, distance=distance, looked_at=10, degraded=degraded)
+    where = Ranks(word=word, distance=distance, looked_at=10, degraded=degraded)
     explained = unfound(replace(ENTRY, pending=pending), where)
     assert explained.verdict == verdict
     assert said in explained.message
