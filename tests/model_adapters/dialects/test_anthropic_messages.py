@@ -122,3 +122,10 @@ def test_a_marker_goes_where_nothing_can_be_cached() -> None:
     parts = [{"type": "text", "text": ""}]
     injected = DIALECT.inject_after(body(parts, cache_control=MARKER), 0, BLOCK)
     assert injected == body([*parts, {"type": "text", "text": BLOCK}])
+
+
+def test_no_block_follows_what_is_not_a_user_turn() -> None:
+    answered = {"messages": [{"role": "assistant", "content": "hello"}]}
+    assert DIALECT.inject_after(answered, 0, BLOCK) is answered
+    odd = body({"neither": "a text nor parts"})
+    assert DIALECT.inject_after(odd, 0, BLOCK) is odd
