@@ -55,5 +55,11 @@ def test_separator_borders_are_after_separators(text: str, low: int, high: int) 
     check_against(SeparatorBorders(text, (". ", " ", "\n")), after, low, min(high, len(text)))
 
 
+def test_a_separator_that_a_grapheme_reaches_over_is_no_border() -> None:
+    borders = SeparatorBorders("a \u0301b c", [" "])
+    assert (borders.first(1, 6), borders.last(1, 6)) == (5, 5)
+    assert (borders.first(1, 4), borders.last(1, 4)) == (NOWHERE, NOWHERE)
+
+
 def test_separators_that_do_not_occur_make_no_level() -> None:
     assert separator_levels("a b", [("\n",), (" ", ", ")]) == [SeparatorBorders("a b", [" "])]

@@ -67,3 +67,7 @@ def test_a_large_overlap_still_steps_forward() -> None:
     every = PositionBorders(list(range(20)))
     layout = Layout([PositionBorders([11]), every])
     assert cut("abcdefghijklmnopqrst", layout, 10, overlap=6)[:2] == ["abcdefghij", "efghijklmn"]
+
+
+def test_whitespace_at_the_end_that_no_character_can_be_spared_for_stands_alone() -> None:
+    assert cut(" a ", Layout([PositionBorders([])]), 2) == [" a", " "]

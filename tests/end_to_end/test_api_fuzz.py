@@ -42,6 +42,7 @@ def operations(http: httpx.Client) -> list[Any]:
     return [result.ok() for result in schema.get_all_operations()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
 def test_no_request_is_answered_with_a_fault(
     mode: GenerationMode, operations: list[Any], http: httpx.Client

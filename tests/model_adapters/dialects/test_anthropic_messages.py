@@ -129,3 +129,11 @@ def test_no_block_follows_what_is_not_a_user_turn() -> None:
     assert DIALECT.inject_after(answered, 0, BLOCK) is answered
     odd = body({"neither": "a text nor parts"})
     assert DIALECT.inject_after(odd, 0, BLOCK) is odd
+
+
+def test_texts_may_stand_bare_among_the_parts() -> None:
+    assert DIALECT.texts(body("hi", system=["Be terse.", {"type": "text", "text": "Be kind."}])) == [
+        "Be terse.",
+        "Be kind.",
+        "hi",
+    ]
