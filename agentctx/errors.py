@@ -94,7 +94,7 @@ class AgentctxError(Exception):
 
     `message` says what is wrong, `hint` what to do next; both are shown to users and never hold
     entry text, keys or SQL. Of an error about a request, both leave out quoted values that are not plain
-    (`is_plain`): whoever pastes a secret into the wrong field does not find it in a terminal or a log.
+    (`is_plain`): a secret pasted into the wrong field does not appear in a terminal or a log.
     """
 
     code = "internal"

@@ -124,7 +124,7 @@ def _name_of(folder: Path, file: str) -> bytes:
 
 
 def _claimant(name: bytes) -> str | None:
-    """The pid of who listens, "" if it cannot be told.
+    """The pid of the process that listens; empty where it is unknown.
 
     None for another user, who may claim any name to keep us from starting.
     """
