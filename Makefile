@@ -1,5 +1,7 @@
-# Two commands do everything on a fresh machine: `make demo` and `make test`.
+# Two commands do everything on a fresh machine: `make demo` and `make test`. `make help` lists the others.
 # They need Python 3.11-3.13 and make; nothing is installed outside .venv and the user's cache.
+
+.DEFAULT_GOAL := help
 
 PYTHON ?= python3
 VENV := .venv
@@ -14,11 +16,14 @@ MEASURED = $(if $(filter coverage test-all,$(MAKECMDGOALS)),--cov --cov-report=)
 # The tests start hundreds of processes: they must not compile the same modules each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install install-dev demo serve test test-all coverage torture lint format bench reference screens sbom audit lock clean
+.PHONY: help install install-dev demo serve test test-all coverage torture lint format bench reference screens sbom audit lock clean
 
-install: $(VENV)/.installed
+help: ## list these targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
 
-install-dev: $(VENV)/.installed-dev
+install: $(VENV)/.installed ## install the program and its model into .venv
+
+install-dev: $(VENV)/.installed-dev ## install what tests, lint and benchmarks need
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -33,28 +38,28 @@ $(VENV)/.installed-dev: requirements-dev.lock $(VENV)/.installed
 	$(PIP) install --quiet --require-hashes -r requirements-dev.lock
 	touch $@
 
-demo: install
+demo: install ## save, ask and forget with the embedded model, and show it
 	$(BIN)/agentctx demo
 
-serve: install
+serve: install ## run a daemon in the foreground
 	$(BIN)/agentctx serve
 
-test: install-dev
+test: install-dev ## run all tests but the slow ones
 	$(PYTEST) -m "not slow" $(MEASURED)
 
 # Fails if a module without I/O is not wholly covered.
-coverage: test
+coverage: test ## run the tests and fail where a module without I/O is not covered
 	$(BIN)/python -m tests.pure_coverage
 
 # `make test test-all` runs nothing twice.
-test-all: test coverage
+test-all: test coverage ## run all tests, with coverage and negative controls
 	$(PYTEST) -m slow
 
 # Hours in all: it adds up in docs/durability.json and goes on where it was. TORTURE_ARGS="--suite kill --minutes 30"
-torture: install-dev
+torture: install-dev ## run the durability suites for hours and record the totals
 	$(BIN)/python -m tests.durability $(TORTURE_ARGS)
 
-lint: install-dev
+lint: install-dev ## run ruff, mypy, import-linter and the code rules
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -62,20 +67,20 @@ lint: install-dev
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.code_rules
 
-format: install-dev
+format: install-dev ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: install-dev
+bench: install-dev ## run the benchmarks
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
 # The pages of docs/ that are made from the program; tests compare them.
-reference: install-dev
+reference: install-dev ## write the generated pages of docs/
 	$(BIN)/python -m agentctx.server.reference > docs/http-reference.md
 	$(BIN)/python -m agentctx.cli.reference > docs/cli.md
 	$(BIN)/python docs/record_dependencies.py
 
-screens: install-dev
+screens: install-dev ## record the screens of docs/
 	$(BIN)/python docs/record_screens.py docs/screens
 
 # The tools of these two live in a folder of their own: the daemon has no use for them.
@@ -84,17 +89,17 @@ screens: install-dev
 	.venv-audit/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r $<
 	touch $@
 
-sbom: .venv-audit/.installed
+sbom: .venv-audit/.installed ## write the bill of materials to dist/
 	mkdir -p dist
 	.venv-audit/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml \
 	  --output-reproducible --output-file dist/agentctx.cdx.json
 
 # Asks the public database of vulnerabilities: needs the network.
-audit: .venv-audit/.installed
+audit: .venv-audit/.installed ## look for known vulnerabilities (needs the network)
 	.venv-audit/bin/pip-audit --disable-pip --require-hashes -r requirements.lock
 
 # Needs uv on the PATH. The files hold versions and hashes, no registry's address.
-lock:
+lock: ## pin the dependencies (needs uv)
 	uv pip compile pyproject.toml --quiet --extra build --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-annotate --no-header --output-file requirements.lock
 	uv pip compile pyproject.toml --quiet --extra dev --universal --python-version 3.11 \
@@ -102,5 +107,5 @@ lock:
 	echo "pip-audit>=2.9\ncyclonedx-bom>=7" | uv pip compile - --quiet --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-annotate --no-header --output-file requirements-audit.lock
 
-clean:
+clean: ## remove everything that make has made
 	rm -rf $(VENV) .venv-audit dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
