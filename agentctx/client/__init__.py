@@ -1,4 +1,4 @@
-"""The Python client. Imports no server code; asyncio comes with `AsyncClient`, httpx only when asked for."""
+"""The Python client. Imports no server code; asyncio comes with `AsyncClient`."""
 
 from __future__ import annotations
 
