@@ -18,7 +18,7 @@ from agentctx.embedding_providers.prices import CostEstimate, estimate_cost, nee
 from agentctx.embedding_queue.comparison import LEAST_SELF_RETRIEVAL, Comparison, Searched, compare
 from agentctx.embedding_queue.lane import Lane
 from agentctx.embedding_queue.retry import Backoff
-from agentctx.embedding_queue.timing import Timer
+from agentctx.embedding_queue.timing import Timer, sleep
 from agentctx.errors import Conflict, DeadlineExceeded, NotFound, ProviderFailed, StorageFailed
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Job, Owed, Space, SpaceState
@@ -249,7 +249,7 @@ class Lanes:
                 log.warning("comparison_failed", reason=error.message)
             else:
                 return
-            await self._pause(_BACKOFF.delay_ms(attempts, self._rng))
+            await sleep(self._timer, _BACKOFF.delay_ms(attempts, self._rng))
             attempts += 1
 
     async def _compare(self, lane: Lane) -> None:
@@ -284,14 +284,6 @@ class Lanes:
         self._deeds.add(task)
         task.add_done_callback(self._deeds.discard)
         return await asyncio.shield(task)
-
-    async def _pause(self, ms: int) -> None:
-        over = asyncio.Event()
-        alarm = self._timer.call_at(self._timer.now() + ms, over.set)
-        try:
-            await over.wait()
-        finally:
-            alarm.cancel()
 
     async def _active(self) -> Space | None:
         spaces = await self._storage.spaces()

@@ -12,7 +12,7 @@ import structlog
 from agentctx.config.embedding import QueueSettings
 from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_queue.retry import LONGEST_PAUSE_S, Backoff
-from agentctx.embedding_queue.timing import Timer
+from agentctx.embedding_queue.timing import Timer, sleep
 from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.storage.jobs import JobStorage
 from agentctx.storage.records import Job
@@ -47,15 +47,13 @@ class JobTable:
         self._claimed_at = 0
         self._claim_as_of = 0
         self._has_leapt = False
-        self._has_given_up = False
-        self._wake = asyncio.Event()
+        self._giving_up = asyncio.Event()
         self.reason: str | None = None
         """Why the storage fails at present."""
 
     def give_up(self) -> None:
         """From now on a failure is final."""
-        self._has_given_up = True
-        self._wake.set()
+        self._giving_up.set()
 
     async def release_leases(self) -> None:
         await self._patiently(self._storage.release_leases)
@@ -109,23 +107,14 @@ class JobTable:
                 result = await operation()
             except (DeadlineExceeded, StorageFailed) as error:
                 self._note(error, attempts)
-                if self._has_given_up:
+                if self._giving_up.is_set():
                     raise GaveUp from error
             else:
                 self.reason = None
                 return result
-            await self._pause(_BACKOFF.delay_ms(attempts, self._rng))
+            await sleep(self._timer, _BACKOFF.delay_ms(attempts, self._rng), until=self._giving_up)
             attempts += 1
 
     def _note(self, error: DeadlineExceeded | StorageFailed, attempts: int) -> None:
         self.reason = error.message
         log.warning("queue_storage_failed", error=error.code, reason=error.message, attempts=attempts)
-
-    async def _pause(self, delay_ms: int) -> None:
-        alarm = self._timer.call_at(self._timer.now() + delay_ms, self._wake.set)
-        try:
-            await self._wake.wait()
-        finally:
-            alarm.cancel()
-        if not self._has_given_up:
-            self._wake.clear()
