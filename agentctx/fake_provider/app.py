@@ -182,7 +182,6 @@ class FakeProviderApp:
             query=dict(request.query_params),
             choose=partial(self._script.answer, seen),
         )
-        seen.usage = exchange.usage
         if not exchange.asked.is_stream:
             return _as_json(endpoint.write(exchange))
         return FakeReply(

@@ -108,7 +108,7 @@ class FakeProviderServer:
         self._script.set_answers(answers)
 
     def reset(self) -> None:
-        """No faults, no answers, nothing came in, nothing waits, the prompt caches are empty."""
+        """No faults, no answers, nothing came in, nothing waits, no conversation is stored."""
         self._script.reset()
         self._chat.forget()
         self._gate.release()
