@@ -14,7 +14,8 @@ from time import perf_counter
 
 import httpx
 
-from agentctx.client import AsyncClient, Client
+from agentctx.client.async_client import AsyncClient
+from agentctx.client.sync_client import Client
 from benchmarks.daemons import running
 from benchmarks.figures import Figure, at_most
 from benchmarks.options import Options
