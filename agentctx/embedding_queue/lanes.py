@@ -93,7 +93,7 @@ class Lanes:
     def enqueue(self, jobs: Sequence[Job]) -> None:
         """Give each job to the lane of its space. Fits as the stores' embed callback."""
         for lane in self:
-            lane.enqueue(jobs)
+            lane.queue.enqueue([job for job in jobs if job.space == lane.space])
 
     def look_again(self) -> None:
         """Jobs may have become due in the table."""
@@ -115,7 +115,7 @@ class Lanes:
 
     async def stop(self, timeout: float | None = None) -> None:
         """Let the lane that answers embed what is due within the time; the other's is left in the table."""
-        await asyncio.gather(*(lane.stop(timeout if self.leads(lane) else 0) for lane in self))
+        await asyncio.gather(*(lane.queue.stop(timeout if self.leads(lane) else 0) for lane in self))
 
     async def permit(self, space: Space) -> None:
         """Hold the space back while it would cost more than may be spent unasked, until somebody approves."""
@@ -232,7 +232,7 @@ class Lanes:
                 )
             for lane in [each for each in self if each.space in retired]:
                 self._lanes.remove(lane)
-                await lane.stop(0)
+                await lane.queue.stop(0)
             log.info("models_retired", spaces=retired)
             return retired
 
