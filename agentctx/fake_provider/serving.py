@@ -34,7 +34,7 @@ class FakeProviderServer:
         dimension: length of every model's vectors; None is what the real models give.
         key: the only key that is accepted; None accepts any that is not empty.
         faults: what goes wrong from the start.
-        clock: milliseconds since the epoch, for dates in replies and the age of what is cached.
+        clock: milliseconds since the epoch, for dates in replies.
     """
 
     def __init__(
