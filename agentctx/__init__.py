@@ -5,27 +5,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agentctx.client import AsyncClient, Client
-    from agentctx.model_adapters import ContextAwareModelAdapter
+    from agentctx.client.async_client import AsyncClient
+    from agentctx.client.sync_client import Client
+    from agentctx.model_adapters.adapter import ContextAwareModelAdapter
 
 __version__ = "0.1.0"
 
 __all__ = ["AsyncClient", "Client", "ContextAwareModelAdapter", "__version__"]
 
-# Imported when first asked for: the daemon and the command line need none of them to start.
-_HOMES = {
-    "AsyncClient": "agentctx.client",
-    "Client": "agentctx.client",
-    "ContextAwareModelAdapter": "agentctx.model_adapters",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+    # Imported on first use: the daemon and the command line start without them, `Client` without asyncio.
+    match name:
+        case "AsyncClient":
+            from agentctx.client import async_client
 
-    return getattr(import_module(_HOMES[name]), name)
+            return async_client.AsyncClient
+        case "Client":
+            from agentctx.client import sync_client
+
+            return sync_client.Client
+        case "ContextAwareModelAdapter":
+            from agentctx.model_adapters import adapter
+
+            return adapter.ContextAwareModelAdapter
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

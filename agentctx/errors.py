@@ -4,6 +4,7 @@ AgentctxError                internal
 ├── InvalidInput             invalid_input
 │   ├── TooLarge             too_large
 │   ├── SecretRefused        secret_refused
+│   ├── RedactionTimedOut    redaction_timed_out
 │   ├── UnknownCollection    unknown_collection
 │   └── UnknownProvider      unknown_provider
 ├── ConfigInvalid            config_invalid
@@ -134,6 +135,16 @@ class SecretRefused(InvalidInput):
 
     code = "secret_refused"
     default_hint = 'Take them out and save again, or set redaction.mode = "redact" to have them cut out.'
+
+
+class RedactionTimedOut(InvalidInput):
+    """A redaction rule of the operator's did not finish on a text; nothing was stored, embedded or sent."""
+
+    code = "redaction_timed_out"
+    default_hint = (
+        "Have an operator give the repeats in the rule an upper bound or disable it (redaction.disabled), "
+        "or split the text."
+    )
 
 
 class UnknownCollection(InvalidInput):

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from time import perf_counter
 
-from agentctx.client import AsyncClient
+from agentctx.client.async_client import AsyncClient
 from benchmarks.daemons import running
 from benchmarks.figures import Figure, at_least
 from benchmarks.options import Options

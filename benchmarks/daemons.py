@@ -11,7 +11,8 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from agentctx.cli.demo_daemon import DemoDaemon
-from agentctx.client import AsyncClient, Client
+from agentctx.client.async_client import AsyncClient
+from agentctx.client.sync_client import Client
 from agentctx.errors import DeadlineExceeded
 from agentctx.storage.sqlite.engine import DATABASE_NAME
 

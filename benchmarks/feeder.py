@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from agentctx.client import Client
+from agentctx.client.sync_client import Client
 from benchmarks.texts import TextSource
 
 BACKLOG = 64

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import perf_counter
 
-from agentctx.client import AsyncClient
+from agentctx.client.async_client import AsyncClient
 from agentctx.wire import Passage
 from benchmarks.daemons import drained, running
 from benchmarks.figures import Figure, at_least, at_most

@@ -16,7 +16,8 @@ from multiprocessing.synchronize import Barrier, Event
 from pathlib import Path
 
 from agentctx.cli.demo_daemon import DemoDaemon
-from agentctx.client import AsyncClient, Client
+from agentctx.client.async_client import AsyncClient
+from agentctx.client.sync_client import Client
 from benchmarks.daemons import daemon_folder
 from benchmarks.figures import Figure, at_most
 from benchmarks.options import Options

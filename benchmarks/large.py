@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
 from time import perf_counter
 
-from agentctx.client import AsyncClient
+from agentctx.client.async_client import AsyncClient
 from agentctx.config.embedding import EmbeddingSettings
 from agentctx.embedding_providers.registry import create_provider
 from agentctx.sqlite.driver import open_connection

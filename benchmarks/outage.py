@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import httpx
 
-from agentctx.client import AsyncClient
+from agentctx.client.async_client import AsyncClient
 from benchmarks.daemons import daemon_folder, drained, started
 from benchmarks.figures import Figure, at_least, at_most
 from benchmarks.options import Options

@@ -1,7 +1,7 @@
 """What the vendors' prompt caches hold of a long conversation, by where the context stands in it.
 
 Nothing is asked of any vendor: the caches are simulated after the published rules
-(`agentctx.fake_provider.prompt_cache`). Tokens of our own blocks count for nothing, read or not.
+(`benchmarks.vendor_caches`). Tokens of our own blocks count for nothing, read or not.
 """
 
 from __future__ import annotations
@@ -10,15 +10,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from agentctx.fake_provider.prompt_cache import AnthropicCache, PrefixCache, PromptUsage
-from agentctx.fake_provider.prompts import (
-    PromptBlock,
-    anthropic_blocks,
-    gemini_blocks,
-    ollama_blocks,
-    openai_chat_blocks,
-    openai_responses_blocks,
-)
 from agentctx.model_adapters.context_source import ContextQuestion, GivenContext
 from agentctx.model_adapters.dialects.registry import find_dialect
 from agentctx.model_adapters.injector import AGAIN, NEW, Injector
@@ -28,8 +19,17 @@ from agentctx.wire.names import InjectionPosition
 from benchmarks import tool_conversation as conversations
 from benchmarks.figures import Figure, at_least
 from benchmarks.options import Options
+from benchmarks.prompt_blocks import (
+    PromptBlock,
+    anthropic_blocks,
+    gemini_blocks,
+    ollama_blocks,
+    openai_chat_blocks,
+    openai_responses_blocks,
+)
 from benchmarks.texts import TextSource
 from benchmarks.tool_conversation import MODEL_ANTHROPIC, MODEL_GEMINI, Body, Conversation, Step
+from benchmarks.vendor_caches import AnthropicCache, PrefixCache, PromptUsage
 
 TURNS, QUICK_TURNS = 40, 12
 LEAST_KEPT = 0.98

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from time import perf_counter
 
-from agentctx.client import AsyncClient
+from agentctx.client.async_client import AsyncClient
 from agentctx.errors import AgentctxError
 from agentctx.wire import SaveRequest
 from benchmarks.daemons import running

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
 
-from agentctx.client import Client
+from agentctx.client.sync_client import Client
 from agentctx.errors import AgentctxError
 from agentctx.wire import SaveRequest
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from agentctx.client import AsyncClient
+from agentctx.client.async_client import AsyncClient
 from agentctx.client.async_transport import AsyncUnixTransport
 from agentctx.sqlite.driver import Connection, open_connection
 from benchmarks.daemons import daemon_folder, started

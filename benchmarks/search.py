@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, closing
 from http import HTTPStatus
 from pathlib import Path
 
-from agentctx.client import AsyncClient
+from agentctx.client.async_client import AsyncClient
 from agentctx.client.async_transport import AsyncUnixTransport
 from agentctx.config.embedding import EmbeddingSettings
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors

@@ -12,7 +12,7 @@ from agentctx import __version__
 from agentctx.cli.output import note
 
 if TYPE_CHECKING:
-    from agentctx.client import Client
+    from agentctx.client.sync_client import Client
 
 TIMEOUT_S = 30.0
 WAITING_TIMEOUT_S = 120.0
@@ -22,7 +22,7 @@ WAITING_TIMEOUT_S = 120.0
 @contextmanager
 def connect(ctx: typer.Context, *, timeout_s: float = TIMEOUT_S) -> Iterator[Client]:
     """A client of the daemon named by the global `--socket`; says so when their versions differ."""
-    from agentctx.client import Client
+    from agentctx.client.sync_client import Client
 
     with Client(ctx.obj, timeout_s=timeout_s, start_timeout_s=0) as client:
         yield client

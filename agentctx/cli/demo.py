@@ -23,7 +23,7 @@ from agentctx.errors import AgentctxError, DeadlineExceeded
 if TYPE_CHECKING:
     from agentctx.cli.demo_daemon import DemoDaemon
     from agentctx.cli.demo_memories import DemoMemory, DemoQuestion
-    from agentctx.client import Client
+    from agentctx.client.sync_client import Client
     from agentctx.wire import Passage, SaveResult
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ def tour(daemon: DemoDaemon, folder: Path) -> None:
         AgentctxError: a step failed, or answered something else than it must.
     """
     from agentctx.cli.demo_memories import BY_MEANING, BY_WORD, FOR_AN_LLM, MEMORIES
-    from agentctx.client import Client
+    from agentctx.client.sync_client import Client
 
     with Client(daemon.socket) as client:
         _head(1, "Start a daemon in a folder of its own")

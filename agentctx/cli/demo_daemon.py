@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from agentctx.client import Client
+from agentctx.client.sync_client import Client
 from agentctx.errors import AgentctxError, DaemonUnreachable, DeadlineExceeded
 
 READY_TIMEOUT_S = 30.0

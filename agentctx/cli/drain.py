@@ -18,7 +18,7 @@ from agentctx.cli.output import note, put, put_json
 from agentctx.errors import DeadlineExceeded, Unavailable
 
 if TYPE_CHECKING:
-    from agentctx.client import Client
+    from agentctx.client.sync_client import Client
     from agentctx.wire import QueueReply, StatusReply
 
 _LOOK_S = 0.5

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from agentctx.errors import DeadlineExceeded
 
 if TYPE_CHECKING:
-    from agentctx.client import Client
+    from agentctx.client.sync_client import Client
     from agentctx.wire import SaveResult
 
 EMBEDDED_TIMEOUT_S = 300.0

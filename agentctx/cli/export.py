@@ -20,8 +20,8 @@ from agentctx.cli.system_errors import hint_of, writing_to
 from agentctx.errors import AccessDenied, InvalidInput
 
 if TYPE_CHECKING:
-    from agentctx.client import Client
     from agentctx.client.options import ExportOptions
+    from agentctx.client.sync_client import Client
     from agentctx.wire import ExportedEntry
 
 PAGE = 100

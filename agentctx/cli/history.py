@@ -17,7 +17,7 @@ from agentctx.cli.output import Style, line_width, paint, put, put_json
 from agentctx.wire import EntryView, VersionPage
 
 if TYPE_CHECKING:
-    from agentctx.client import Client
+    from agentctx.client.sync_client import Client
 
 _COLOURS: dict[str, Style] = {"+": "green", "-": "red", "@": "cyan"}
 

@@ -20,7 +20,7 @@ from agentctx.cli.system_errors import hint_of
 from agentctx.errors import AgentctxError, Expired, Forgotten, InvalidInput
 
 if TYPE_CHECKING:
-    from agentctx.client import Client
+    from agentctx.client.sync_client import Client
     from agentctx.wire import ImportEntry
 
 EXIT_FAILED = 1

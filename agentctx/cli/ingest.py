@@ -24,7 +24,7 @@ from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
 from agentctx.wire import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
-    from agentctx.client import Client
+    from agentctx.client.sync_client import Client
     from agentctx.ingest.progress import IngestProgress
     from agentctx.ingest.report import Report
     from agentctx.ingest.run import Task

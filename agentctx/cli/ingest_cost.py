@@ -12,7 +12,7 @@ from agentctx.embedding_providers.prices import CostEstimate, estimate_cost, nee
 from agentctx.errors import AccessDenied, InvalidInput
 
 if TYPE_CHECKING:
-    from agentctx.client import Client
+    from agentctx.client.sync_client import Client
     from agentctx.ingest.report import Report
     from agentctx.wire import ProviderCost, ProviderStatus
 

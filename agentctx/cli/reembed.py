@@ -19,7 +19,7 @@ from agentctx.errors import InvalidInput, NotFound
 from agentctx.wire import ModelSpace, ReembedAction, ReembedCost, ReembedReply
 
 if TYPE_CHECKING:
-    from agentctx.client import Client
+    from agentctx.client.sync_client import Client
 
 EXIT_DECLINED = 1
 EXIT_REFUSED = 2

@@ -30,7 +30,7 @@ from agentctx.errors import InvalidInput
 from agentctx.wire import DEFAULT_NAMESPACE, Origin, SaveResult
 
 if TYPE_CHECKING:
-    from agentctx.client import Client
+    from agentctx.client.sync_client import Client
 
 app = typer.Typer(no_args_is_help=True, help="Save an entry; it is on disk when the command returns.")
 

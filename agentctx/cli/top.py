@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from agentctx.cli.top_rates import Rates
-    from agentctx.client import Client
+    from agentctx.client.sync_client import Client
     from agentctx.wire import StatusReply
 
 _KEPT_LOOKS = 200

@@ -18,8 +18,8 @@ from agentctx.times import format_time, parse_time, wall_clock
 from agentctx.wire import Origin
 
 if TYPE_CHECKING:
-    from agentctx.client import Client
     from agentctx.client.options import EditFields
+    from agentctx.client.sync_client import Client
     from agentctx.wire import EditableField, EntryView, ExportedEntry
 
 Action = Literal["forget", "revert", "leave", "conflict"]

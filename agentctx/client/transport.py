@@ -1,8 +1,7 @@
 """What carries a request to the daemon and its reply back, and how that can fail.
 
 A transport knows nothing of entries and questions: anything that keeps one of these two protocols can be
-given to a client. `unix_transport` and `async_transport` are the default ones, `httpx_transport` goes through
-httpx.
+given to a client. `unix_transport` and `async_transport` are the default ones.
 """
 
 from __future__ import annotations
@@ -101,10 +100,9 @@ def too_slow(path: Path, timeout_s: float) -> DeadlineExceeded:
     )
 
 
-def refusal(path: Path, error: BaseException) -> AgentctxError:
+def refusal(path: Path, error: OSError) -> AgentctxError:
     """The error for a socket that cannot be connected to, with what to do about it."""
-    cause = os_error(error)
-    number = cause.errno if cause else None
+    number = error.errno
     if number == errno.EAGAIN:
         return BacklogFull(
             f"The daemon on {path} takes no more connections at the moment.", hint="Try again in a second."
@@ -119,10 +117,3 @@ def refusal(path: Path, error: BaseException) -> AgentctxError:
     if number == errno.ECONNREFUSED:
         return NotListening(f"No daemon answers on {path}: the socket is there, but its daemon is gone.")
     return DaemonUnreachable(f"No daemon answers on {path}: {str(error) or 'the connection failed'}.")
-
-
-def os_error(error: BaseException | None) -> OSError | None:
-    """The operating system's error behind a chain of exceptions."""
-    while error is not None and not isinstance(error, OSError):
-        error = error.__cause__ or error.__context__
-    return error

@@ -63,7 +63,7 @@ class UnixTransport:
     def _kept(self) -> _Connection | None:
         """An idle connection that is still good. Those that have ended are closed on the way."""
         while (connection := self._taken()) is not None:
-            if connection.is_quiet():
+            if connection.watch.is_quiet():
                 return connection
             connection.close()
         return None
@@ -97,15 +97,12 @@ class _Connection:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._socket = connected(path)
-        self._watch = IdleWatch(self._socket)
+        self.watch = IdleWatch(self._socket)
         self._parser = ReplyParser()
 
     @property
     def can_go_on(self) -> bool:
         return self._parser.can_go_on
-
-    def is_quiet(self) -> bool:
-        return self._watch.is_quiet()
 
     def exchange(self, message: bytes, deadline: float) -> HttpReply:
         """Send a request and wait for its reply, until `deadline` on the monotonic clock.

@@ -34,7 +34,7 @@ class Reload:
     """Why the configuration cannot be used; then nothing was changed."""
 
     @property
-    def status(self) -> str:
+    def notice(self) -> str:
         """In one sentence, for `systemctl status`; empty when there is nothing to say."""
         if self.problem is not None:
             return f"The configuration was not reloaded: {self.problem}"

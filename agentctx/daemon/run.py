@@ -264,7 +264,7 @@ async def _reload(
             core.parts.parts.reconfigure(settings)
             access.reconfigure(settings.access)
             await core.audit.note_settings("reload", settings, core.storage.secret)
-        systemd.ready(f"{serves} {reload.status}")
+        systemd.ready(f"{serves} {reload.notice}")
 
 
 def _run_loop(settings: Settings, systemd: Systemd, read: Callable[[], Settings]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agentctx import __version__
-from agentctx.client import AsyncClient
+from agentctx.client.async_client import AsyncClient
 from agentctx.config.load import SettingsReading, read_settings
 from agentctx.config.paths import default_data_dir, find_socket
 from agentctx.config.problems import config_invalid

@@ -21,39 +21,33 @@ class RequestPace:
     """
 
     def __init__(self, requests_per_minute: int = 0, tokens_per_minute: int = 0) -> None:
-        self._documents = _Lane(requests_per_minute, tokens_per_minute, 1 - QUESTION_SHARE)
-        self._questions = _Lane(requests_per_minute, tokens_per_minute, QUESTION_SHARE)
+        self.documents = PaceLane(requests_per_minute, tokens_per_minute, 1 - QUESTION_SHARE)
+        self.questions = PaceLane(requests_per_minute, tokens_per_minute, QUESTION_SHARE)
+
+
+class PaceLane:
+    """A share of both limits."""
+
+    def __init__(self, requests_per_minute: int, tokens_per_minute: int, share: float) -> None:
+        self._requests = _limiter(requests_per_minute * share)
+        self._tokens = _limiter(tokens_per_minute * share)
 
     @property
     def most_tokens(self) -> int | None:
-        """What a request for documents may hold, so that it can get its turn; None without a limit."""
-        tokens = self._documents.tokens
-        return int(tokens.max_rate) if tokens else None
-
-    async def turn(self, tokens: int, *, is_question: bool) -> None:
-        """Wait until a request of so many tokens may be sent. One that is over the limit takes all of it."""
-        await (self._questions if is_question else self._documents).turn(tokens)
-
-    def longest_wait_s(self, texts: int) -> float:
-        """How long the requests for so many documents wait at most, when each of them goes alone."""
-        return self._documents.longest_wait_s(texts)
-
-
-class _Lane:
-    def __init__(self, requests_per_minute: int, tokens_per_minute: int, share: float) -> None:
-        self._requests = _limiter(requests_per_minute * share)
-        self.tokens = _limiter(tokens_per_minute * share)
+        """What one request may hold, so that it can get its turn; None without a limit."""
+        return int(self._tokens.max_rate) if self._tokens else None
 
     async def turn(self, tokens: int) -> None:
+        """Wait until a request of so many tokens may be sent. One that is over the limit takes all of it."""
         if self._requests:
             await self._requests.acquire(1)
-        if self.tokens:
-            await self.tokens.acquire(min(tokens, self.tokens.max_rate))
+        if self._tokens:
+            await self._tokens.acquire(min(tokens, self._tokens.max_rate))
 
     def longest_wait_s(self, texts: int) -> float:
-        return _longest_wait_s(self._requests, texts) + _longest_wait_s(
-            self.tokens, texts * _LARGEST_TEXT_TOKENS
-        )
+        """How long the requests for so many texts wait at most, when each of them goes alone."""
+        for_requests = _longest_wait_s(self._requests, texts)
+        return for_requests + _longest_wait_s(self._tokens, texts * _LARGEST_TEXT_TOKENS)
 
 
 def _limiter(per_minute: float) -> AsyncLimiter | None:

@@ -6,22 +6,21 @@ Each space has a lane of its own, so that a provider that is down, slow or throt
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 
 from agentctx.config.embedding import EmbeddingSettings
-from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
+from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.embedding_providers.spending import Spending
 from agentctx.embedding_queue.space_keeper import Permit, SpaceKeeper, space_fingerprint
 from agentctx.embedding_queue.timing import Timer
 from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.storage.base import Storage
-from agentctx.storage.records import Job
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.times import Clock
 
 
 class Lane:
-    """`keeper.open`, then `run` until `stop`.
+    """`keeper.open`, then `run` until `queue.stop`.
 
     Args:
         settings: of the model; `spending` is what it costs, None where nothing is asked over HTTP.
@@ -46,9 +45,10 @@ class Lane:
         self.settings = settings
         self.spending = spending
         self.queue = EmbeddingQueue(
-            SpaceJobs(storage, lambda: self.space),
+            storage,
             provider,
             settings.queue,
+            space=lambda: self.space,
             clock=clock,
             timer=timer,
             telemetry=telemetry,
@@ -74,47 +74,9 @@ class Lane:
     def fingerprint(self) -> dict[str, str | int]:
         return space_fingerprint(self.provider)
 
-    def enqueue(self, jobs: Sequence[Job]) -> None:
-        """Take those of the jobs that are of this space."""
-        self.queue.enqueue([job for job in jobs if job.space == self.space])
-
     async def run(self) -> None:
-        """Fill the space until `stop`. A bug in either part is raised, and ends the other."""
+        """Fill the space until `queue.stop`. A bug in either part is raised, and ends the other."""
         async with asyncio.TaskGroup() as tasks:
             keeping = tasks.create_task(self.keeper.run(), name="space keeper")
             await self.queue.run()
             keeping.cancel()
-
-    async def stop(self, timeout: float | None = None) -> None:
-        """As `EmbeddingQueue.stop`."""
-        await self.queue.stop(timeout)
-
-
-class SpaceJobs:
-    """`JobStorage` of one space: a queue meets no job of another."""
-
-    def __init__(self, storage: Storage, space: Callable[[], int]) -> None:
-        self._storage = storage
-        self._space = space
-
-    async def claim(
-        self, limit: int, *, now: int, lease_until: int, exclude: Collection[int] = ()
-    ) -> list[Job]:
-        return await self._storage.claim(
-            limit, now=now, lease_until=lease_until, exclude=exclude, space=self._space()
-        )
-
-    async def release_leases(self) -> None:
-        await self._storage.release_leases(self._space())
-
-    async def complete(self, jobs: Sequence[Job], vectors: Vectors) -> int:
-        return await self._storage.complete(jobs, vectors)
-
-    async def postpone(self, jobs: Sequence[Job], *, not_before: int, error: str) -> None:
-        await self._storage.postpone(jobs, not_before=not_before, error=error)
-
-    async def bury(self, job: Job, reason: str) -> None:
-        await self._storage.bury(job, reason)
-
-    async def next_due(self, now: int) -> int | None:
-        return await self._storage.next_due(now, self._space())

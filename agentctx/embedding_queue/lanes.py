@@ -18,7 +18,7 @@ from agentctx.embedding_providers.prices import CostEstimate, estimate_cost, nee
 from agentctx.embedding_queue.comparison import LEAST_SELF_RETRIEVAL, Comparison, Searched, compare
 from agentctx.embedding_queue.lane import Lane
 from agentctx.embedding_queue.retry import Backoff
-from agentctx.embedding_queue.timing import Timer
+from agentctx.embedding_queue.timing import Timer, sleep
 from agentctx.errors import Conflict, DeadlineExceeded, NotFound, ProviderFailed, StorageFailed
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Job, Owed, Space, SpaceState
@@ -93,7 +93,7 @@ class Lanes:
     def enqueue(self, jobs: Sequence[Job]) -> None:
         """Give each job to the lane of its space. Fits as the stores' embed callback."""
         for lane in self:
-            lane.enqueue(jobs)
+            lane.queue.enqueue([job for job in jobs if job.space == lane.space])
 
     def look_again(self) -> None:
         """Jobs may have become due in the table."""
@@ -115,7 +115,7 @@ class Lanes:
 
     async def stop(self, timeout: float | None = None) -> None:
         """Let the lane that answers embed what is due within the time; the other's is left in the table."""
-        await asyncio.gather(*(lane.stop(timeout if self.leads(lane) else 0) for lane in self))
+        await asyncio.gather(*(lane.queue.stop(timeout if self.leads(lane) else 0) for lane in self))
 
     async def permit(self, space: Space) -> None:
         """Hold the space back while it would cost more than may be spent unasked, until somebody approves."""
@@ -232,7 +232,7 @@ class Lanes:
                 )
             for lane in [each for each in self if each.space in retired]:
                 self._lanes.remove(lane)
-                await lane.stop(0)
+                await lane.queue.stop(0)
             log.info("models_retired", spaces=retired)
             return retired
 
@@ -249,7 +249,7 @@ class Lanes:
                 log.warning("comparison_failed", reason=error.message)
             else:
                 return
-            await self._pause(_BACKOFF.delay_ms(attempts, self._rng))
+            await sleep(self._timer, _BACKOFF.delay_ms(attempts, self._rng))
             attempts += 1
 
     async def _compare(self, lane: Lane) -> None:
@@ -284,14 +284,6 @@ class Lanes:
         self._deeds.add(task)
         task.add_done_callback(self._deeds.discard)
         return await asyncio.shield(task)
-
-    async def _pause(self, ms: int) -> None:
-        over = asyncio.Event()
-        alarm = self._timer.call_at(self._timer.now() + ms, over.set)
-        try:
-            await over.wait()
-        finally:
-            alarm.cancel()
 
     async def _active(self) -> Space | None:
         spaces = await self._storage.spaces()

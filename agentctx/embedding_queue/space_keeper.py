@@ -21,7 +21,7 @@ import structlog
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors, check_reply
 from agentctx.embedding_queue.retry import Backoff
 from agentctx.embedding_queue.status import QueueStatus
-from agentctx.embedding_queue.timing import Timer
+from agentctx.embedding_queue.timing import Timer, sleep
 from agentctx.errors import DeadlineExceeded, ProviderFailed, StorageFailed
 from agentctx.storage.base import Storage
 from agentctx.storage.embedding_text import TEMPLATE
@@ -153,7 +153,7 @@ class SpaceKeeper:
                 self._reason = f"{error.code}: {error.message}"
                 log.warning("space_not_ready", attempts=attempts, reason=error.message, hint=error.hint)
                 hint_s = getattr(error, "retry_after_s", None) or 0
-            await self._pause(max(round(hint_s * 1_000), PROBE_BACKOFF.delay_ms(attempts, self._rng)))
+            await sleep(self._timer, max(round(hint_s * 1_000), PROBE_BACKOFF.delay_ms(attempts, self._rng)))
             attempts += 1
 
     async def _probe(self) -> Vectors:
@@ -190,7 +190,7 @@ class SpaceKeeper:
         while await self._storage.owed(space.id):
             await self._lane.idle()
             if await self._storage.owed(space.id):
-                await self._pause(1_000)
+                await sleep(self._timer, 1_000)
         if self._leads():
             space = await self._storage.activate_space(space.id)
             log.info("space_activated", space=space.id)
@@ -199,14 +199,6 @@ class SpaceKeeper:
     def _serve(self, space: Space) -> None:
         self._space, self._reason = space, None
         self._serves.set()
-
-    async def _pause(self, ms: int) -> None:
-        over = asyncio.Event()
-        alarm = self._timer.call_at(self._timer.now() + ms, over.set)
-        try:
-            await over.wait()
-        finally:
-            alarm.cancel()
 
     async def _open(self) -> Space:
         self._space = await self._storage.open_space(space_fingerprint(self.provider))

@@ -12,9 +12,9 @@ import structlog
 from agentctx.config.embedding import QueueSettings
 from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_queue.retry import LONGEST_PAUSE_S, Backoff
-from agentctx.embedding_queue.timing import Timer
+from agentctx.embedding_queue.timing import Timer, sleep
 from agentctx.errors import DeadlineExceeded, StorageFailed
-from agentctx.storage.jobs import JobStorage
+from agentctx.storage.jobs import OutboxStorage
 from agentctx.storage.records import Job
 
 T = TypeVar("T")
@@ -30,15 +30,22 @@ class GaveUp(Exception):
 
 
 class JobTable:
-    """`JobStorage` that tries again while it fails or takes too long, until `give_up`.
+    """The jobs of one space, asked for again while the storage fails or takes too long, until `give_up`.
 
     Every method raises `GaveUp` when the storage fails after `give_up` was called.
     """
 
     def __init__(
-        self, storage: JobStorage, settings: QueueSettings, *, timer: Timer, rng: random.Random
+        self,
+        storage: OutboxStorage,
+        settings: QueueSettings,
+        *,
+        space: Callable[[], int | None],
+        timer: Timer,
+        rng: random.Random,
     ) -> None:
         self._storage = storage
+        self._space = space
         self._timer = timer
         self._rng = rng
         self._lease_ms = round(settings.lease_s * 1000)
@@ -47,18 +54,16 @@ class JobTable:
         self._claimed_at = 0
         self._claim_as_of = 0
         self._has_leapt = False
-        self._has_given_up = False
-        self._wake = asyncio.Event()
+        self._giving_up = asyncio.Event()
         self.reason: str | None = None
         """Why the storage fails at present."""
 
     def give_up(self) -> None:
         """From now on a failure is final."""
-        self._has_given_up = True
-        self._wake.set()
+        self._giving_up.set()
 
     async def release_leases(self) -> None:
-        await self._patiently(self._storage.release_leases)
+        await self._patiently(lambda: self._storage.release_leases(self._space()))
 
     async def claim(self, limit: int, exclude: Collection[int]) -> list[Job]:
         """Lease up to `limit` jobs that are due."""
@@ -71,6 +76,7 @@ class JobTable:
                 now=max(now, self._claim_as_of),
                 lease_until=now + self._lease_ms,
                 exclude=tuple(exclude),
+                space=self._space(),
             )
 
         jobs = await self._patiently(claim)
@@ -84,7 +90,7 @@ class JobTable:
         Nothing is put off for longer than a day or so. What seems to be was written while the clock was
         ahead: it is due, once. From then on it is in memory; this process writes nothing so far off.
         """
-        due = await self._patiently(lambda: self._storage.next_due(self._claimed_at))
+        due = await self._patiently(lambda: self._storage.next_due(self._claimed_at, self._space()))
         now = self._timer.now()
         if due is None or due - now <= self._longest_ms:
             return due
@@ -109,23 +115,14 @@ class JobTable:
                 result = await operation()
             except (DeadlineExceeded, StorageFailed) as error:
                 self._note(error, attempts)
-                if self._has_given_up:
+                if self._giving_up.is_set():
                     raise GaveUp from error
             else:
                 self.reason = None
                 return result
-            await self._pause(_BACKOFF.delay_ms(attempts, self._rng))
+            await sleep(self._timer, _BACKOFF.delay_ms(attempts, self._rng), until=self._giving_up)
             attempts += 1
 
     def _note(self, error: DeadlineExceeded | StorageFailed, attempts: int) -> None:
         self.reason = error.message
         log.warning("queue_storage_failed", error=error.code, reason=error.message, attempts=attempts)
-
-    async def _pause(self, delay_ms: int) -> None:
-        alarm = self._timer.call_at(self._timer.now() + delay_ms, self._wake.set)
-        try:
-            await self._wake.wait()
-        finally:
-            alarm.cancel()
-        if not self._has_given_up:
-            self._wake.clear()

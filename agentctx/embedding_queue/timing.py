@@ -49,3 +49,14 @@ class LoopTimer:
 
     def call_at(self, at: int, callback: Callable[[], object]) -> Alarm:
         return asyncio.get_running_loop().call_later(max(0, at - self.now()) / 1000, callback)
+
+
+async def sleep(timer: Timer, ms: int, *, until: asyncio.Event | None = None) -> None:
+    """Return after `ms` milliseconds of the timer, or as soon as `until` is set."""
+    waiting = asyncio.ensure_future((until or asyncio.Event()).wait())
+    alarm = timer.call_at(timer.now() + ms, waiting.cancel)
+    try:
+        await asyncio.wait({waiting})
+    finally:
+        alarm.cancel()
+        waiting.cancel()

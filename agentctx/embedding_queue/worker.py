@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import structlog
 
@@ -23,7 +23,7 @@ from agentctx.embedding_queue.status import QueueStatus, State, Tally
 from agentctx.embedding_queue.table import GaveUp, JobTable
 from agentctx.embedding_queue.timing import LoopTimer, Timer
 from agentctx.errors import StorageFailed
-from agentctx.storage.jobs import JobStorage
+from agentctx.storage.jobs import OutboxStorage
 from agentctx.storage.records import Job
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.times import Clock
@@ -35,7 +35,7 @@ LONGEST_NAP_MS = 60_000
 
 
 class EmbeddingQueue:
-    """Embeds owed jobs in the background, in batches.
+    """Embeds owed jobs in the background, in batches: those of one space, or of all when `space` gives None.
 
     The table of jobs is the queue; memory holds up to `settings.capacity` of them. All methods belong to one
     event loop. A queue is used once: make a new one to start again.
@@ -43,11 +43,12 @@ class EmbeddingQueue:
 
     def __init__(
         self,
-        storage: JobStorage,
+        storage: OutboxStorage,
         provider: EmbeddingProvider,
         settings: QueueSettings,
         *,
         clock: Clock,
+        space: Callable[[], int | None] = lambda: None,
         timer: Timer | None = None,
         rng: random.Random | None = None,
         telemetry: Telemetry = NO_TELEMETRY,
@@ -60,7 +61,7 @@ class EmbeddingQueue:
         self._rng = rng or random.Random()  # noqa: S311 - spreads retries, guards nothing
         self._backoff = Backoff(settings.backoff_base_s, settings.backoff_max_s)
         self._breaker = Breaker(failures=settings.breaker_failures, rng=self._rng)
-        self._table = JobTable(storage, settings, timer=self._timer, rng=self._rng)
+        self._table = JobTable(storage, settings, space=space, timer=self._timer, rng=self._rng)
         size = min(settings.batch_size, settings.capacity)
         self._batcher = Batcher(size=size, wait_ms=settings.batch_wait_ms)
         self._intake = Intake(capacity=settings.capacity, low_water=max(settings.capacity // 4, size - 1))

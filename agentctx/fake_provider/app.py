@@ -6,7 +6,7 @@ GET  /__requests  what came in since the last reset
 POST /__release   let slow replies go on
 GET  /__held      answered when ?count=1 slow replies wait
 GET  /__aborted   answered when the clients of ?count=1 requests have left
-POST /__reset     no faults, no answers, nothing came in, nothing waits, caches are empty
+POST /__reset     no faults, no answers, nothing came in, nothing waits, no stored conversation
 """
 
 from __future__ import annotations
@@ -182,7 +182,6 @@ class FakeProviderApp:
             query=dict(request.query_params),
             choose=partial(self._script.answer, seen),
         )
-        seen.usage = exchange.usage
         if not exchange.asked.is_stream:
             return _as_json(endpoint.write(exchange))
         return FakeReply(

@@ -1,4 +1,4 @@
-"""Chats: what is said, what the vendor's prompt cache held, and which conversations the vendor stores."""
+"""Chats: what is said, and which conversations the vendor stores."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from agentctx.fake_provider.answers import FakeAnswer, echo
 from agentctx.fake_provider.asked import Payload
 from agentctx.fake_provider.dialects.base import ChatEndpoint
-from agentctx.fake_provider.exchange import ChatAsked, FakeExchange
-from agentctx.fake_provider.prompt_cache import AnthropicCache, PrefixCache, PromptUsage
+from agentctx.fake_provider.exchange import FakeExchange
 
 _ID_DIGITS = 24
 _KEPT_CONVERSATIONS = 1_000
@@ -25,9 +24,7 @@ class Chat:
         self.forget()
 
     def forget(self) -> None:
-        """Empty caches, no stored conversations."""
-        self._anthropic = AnthropicCache()
-        self._prefixes: dict[tuple[str, str, str], PrefixCache] = {}
+        """Drop the stored conversations."""
         self._stored: OrderedDict[str, list[Payload]] = OrderedDict()
 
     def exchange(
@@ -47,21 +44,11 @@ class Chat:
         """
         whole = endpoint.recall(body, self._stored) if endpoint.recall else body
         asked = endpoint.read(whole, model, query)
-        now_ms = self._clock()
-        usage = self._usage(provider, asked, now_ms)
         request_id = digest(body)
         answer = FakeAnswer() if asked.is_silent else choose() or echo(asked.last_text, asked.images)
-        exchange = FakeExchange(asked, _with_ids(answer, provider, request_id), usage, request_id, now_ms)
+        exchange = FakeExchange(asked, _with_ids(answer, provider, request_id), request_id, self._clock())
         self._store(endpoint, exchange)
         return exchange
-
-    def _usage(self, provider: str, asked: ChatAsked, now_ms: int) -> PromptUsage:
-        if provider == "anthropic":
-            return self._anthropic.ask(asked.model, asked.blocks, asked.marker, now_ms=now_ms)
-        place = (provider, asked.model, asked.cache_key)
-        if place not in self._prefixes:
-            self._prefixes[place] = _prefix_cache(provider, asked.model)
-        return self._prefixes[place].ask(asked.blocks, now_ms=now_ms)
 
     def _store(self, endpoint: ChatEndpoint, exchange: FakeExchange) -> None:
         kept = endpoint.remember(exchange) if endpoint.remember else None
@@ -76,12 +63,6 @@ def digest(body: Payload) -> str:
     """What ids are made of: equal requests have equal ids."""
     raw = json.dumps(body, ensure_ascii=True, separators=(",", ":")).encode()
     return hashlib.sha256(raw).hexdigest()[:_ID_DIGITS]
-
-
-def _prefix_cache(provider: str, model: str) -> PrefixCache:
-    if provider == "google":
-        return PrefixCache.gemini(model)
-    return PrefixCache.ollama() if provider == "ollama" else PrefixCache.openai()
 
 
 def _with_ids(answer: FakeAnswer, provider: str, request_id: str) -> FakeAnswer:

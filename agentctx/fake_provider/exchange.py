@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from agentctx.fake_provider.answers import FakeAnswer
 from agentctx.fake_provider.asked import Payload, count_tokens, require
-from agentctx.fake_provider.prompt_cache import PromptUsage
-from agentctx.fake_provider.prompts import PromptBlock
+from agentctx.fake_provider.conditions import strings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,25 +17,25 @@ class ChatAsked:
 
     Args:
         body: as it came; a Responses request with the items of the turns before it.
-        blocks: the prompt.
         last_text, images: of the last message; a tool's result is text.
         is_stream: in pieces.
         is_sse: whether the pieces are events; Gemini sends a JSON array otherwise.
-        marker: Anthropic's `cache_control` of the whole request.
-        cache_key: what else than the model parts one cache from another.
-        is_silent: nothing is to be said; Anthropic's `max_tokens: 0` only fills the cache.
+        is_silent: nothing is to be said; as with Anthropic's `max_tokens: 0`.
     """
 
     model: str
     body: Payload
-    blocks: Sequence[PromptBlock]
     last_text: str
     images: int = 0
     is_stream: bool = False
     is_sse: bool = True
-    marker: Mapping[str, Any] | None = None
-    cache_key: str = ""
     is_silent: bool = False
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Of every string in the body but the model's name. The vendors count otherwise."""
+        prompt = {name: value for name, value in self.body.items() if name != "model"}
+        return sum(map(count_tokens, strings(prompt)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,6 @@ class FakeExchange:
 
     asked: ChatAsked
     answer: FakeAnswer
-    usage: PromptUsage
     id: str
     now_ms: int
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from agentctx.fake_provider.answers import FakeAnswer
 from agentctx.fake_provider.conditions import FakeRules
 from agentctx.fake_provider.faults import HttpFault
-from agentctx.fake_provider.prompt_cache import PromptUsage
 
 
 @dataclass(slots=True, kw_only=True)
@@ -33,8 +32,6 @@ class Seen:
     """From 1, since the script was set; 0 for the target of a redirect, which is never scripted."""
     fault: str | None = None
     """The kind of fault that it got."""
-    usage: PromptUsage | None = None
-    """Of a chat: what its vendor's cache would have held."""
     aborted: bool = False
     """The client left before the reply was over."""
 

@@ -34,7 +34,7 @@ class FakeProviderServer:
         dimension: length of every model's vectors; None is what the real models give.
         key: the only key that is accepted; None accepts any that is not empty.
         faults: what goes wrong from the start.
-        clock: milliseconds since the epoch, for dates in replies and the age of what is cached.
+        clock: milliseconds since the epoch, for dates in replies.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class FakeProviderServer:
         self._script.set_answers(answers)
 
     def reset(self) -> None:
-        """No faults, no answers, nothing came in, nothing waits, the prompt caches are empty."""
+        """No faults, no answers, nothing came in, nothing waits, no conversation is stored."""
         self._script.reset()
         self._chat.forget()
         self._gate.release()

@@ -10,7 +10,7 @@ from agentctx.model_adapters.scope import Scope
 from agentctx.wire.names import DEFAULT_NAMESPACE, InjectionPosition
 
 if TYPE_CHECKING:
-    from agentctx.client import AsyncClient
+    from agentctx.client.async_client import AsyncClient
     from agentctx.client.options import ContextOptions
     from agentctx.config.embedding import RagSettings
     from agentctx.rag.service import RAGService

@@ -1,4 +1,4 @@
-"""Cuts secrets out of a text. Pure: the same text and rules always give the same.
+"""Cuts secrets out of a text. The same text and rules always give the same, or the time is up.
 
 Each secret becomes `[redacted:<kind>]`. Such marks divide a text, and each piece between them is looked at
 as if it stood alone; pieces that a cut leaves are looked at again. So what comes out holds no secret of the
@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from agentctx.redaction.encoded import decoded
 from agentctx.redaction.rewrite import views
 from agentctx.redaction.rules import SecretRules, SecretSpan, Wanted
+from agentctx.redaction.time_limit import TimeLimit
 
 MOST_PASSES: Final = 4
 """A piece in which cuts keep baring new secrets after so many is cut out whole: the time stays linear."""
@@ -49,7 +50,11 @@ class Redacted(NamedTuple):
 
 
 def redact(text: str, rules: SecretRules) -> Redacted:
-    """The text without its secrets; the very same object when it has none."""
+    """The text without its secrets; the very same object when it has none.
+
+    Raises:
+        RedactionTimedOut: an operator's rule did not finish, so that a secret could be left.
+    """
     findings = find(text, rules)
     return Redacted(_cut(text, findings), findings) if findings else Redacted(text, ())
 
@@ -63,13 +68,18 @@ class _Piece(NamedTuple):
 
 
 def find(text: str, rules: SecretRules) -> tuple[SecretFinding, ...]:
-    """The secrets of a text, by place; they do not overlap."""
+    """The secrets of a text, by place; they do not overlap.
+
+    Raises:
+        RedactionTimedOut: an operator's rule did not finish.
+    """
+    limit = TimeLimit()
     spans = _between(SecretSpan(0, len(text)), (SecretSpan(*m.span()) for m in _marks(text)))
     pieces = [_Piece(span, 0, rules.wanted(text[span.start : span.end])) for span in spans]
     findings: list[SecretFinding] = []
     while pieces:
         (start, end), passes, wanted = pieces.pop()
-        found = _find_in_piece(text[start:end], rules, wanted)
+        found = _find_in_piece(text[start:end], rules, wanted, limit)
         if found and passes == MOST_PASSES:
             found = [SecretFinding(found[0].kind, 0, end - start)]
         here = [SecretFinding(each.kind, start + each.start, each.length) for each in found]
@@ -97,38 +107,43 @@ def _between(whole: SecretSpan, cuts: Iterable[SecretSpan]) -> list[SecretSpan]:
     return [span for span in (*left, SecretSpan(at, whole.end)) if span.start < span.end]
 
 
-def _find_in_piece(piece: str, rules: SecretRules, wanted: Sequence[Wanted]) -> list[SecretFinding]:
+def _find_in_piece(
+    piece: str, rules: SecretRules, wanted: Sequence[Wanted], limit: TimeLimit
+) -> list[SecretFinding]:
     found: list[tuple[int, int, int, str]] = []
     for view in views(piece):
         if view.chain:
             wanted = (rules.of_vendors if view.is_wrapped else rules).wanted(view.text)
-        for rank, first, last, kind in (*_ranked(view.text, wanted), *_encoded(view.text, rules)):
+        for rank, first, last, kind in (
+            *_ranked(view.text, wanted, limit),
+            *_encoded(view.text, rules, limit),
+        ):
             start, end = view.original(first, last)
             found.append((start, rank, end, kind))
     return _joined(sorted(set(found))) if found else []
 
 
-def _ranked(text: str, wanted: Sequence[Wanted]) -> list[tuple[int, int, int, str]]:
+def _ranked(text: str, wanted: Sequence[Wanted], limit: TimeLimit) -> list[tuple[int, int, int, str]]:
     return [
         (rank, span.start, span.end, rule.id)
         for rank, rule, keywords in wanted
-        for span in rule.spans(text, keywords)
+        for span in rule.spans(text, keywords, limit)
     ]
 
 
-def _encoded(text: str, rules: SecretRules) -> Iterator[tuple[int, int, int, str]]:
+def _encoded(text: str, rules: SecretRules, limit: TimeLimit) -> Iterator[tuple[int, int, int, str]]:
     """Runs of Base64 or hexadecimals that say a secret, whole."""
     for run in decoded(text):
-        if kind := _kind_within(run.text, rules.of_vendors):
+        if kind := _kind_within(run.text, rules.of_vendors, limit):
             yield len(rules), run.start, run.end, kind
 
 
-def _kind_within(text: str, rules: SecretRules, depth: int = 1) -> str | None:
-    if found := _ranked(text, rules.wanted(text)):
+def _kind_within(text: str, rules: SecretRules, limit: TimeLimit, depth: int = 1) -> str | None:
+    if found := _ranked(text, rules.wanted(text), limit):
         return found[0][3]
     if depth == MOST_ENCODINGS:
         return None
-    kinds = (_kind_within(run.text, rules, depth + 1) for run in decoded(text))
+    kinds = (_kind_within(run.text, rules, limit, depth + 1) for run in decoded(text))
     return next((kind for kind in kinds if kind), None)
 
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
+import regex
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agentctx.errors import ConfigInvalid
-from agentctx.redaction.bounds import unbounded
+from agentctx.errors import ConfigInvalid, RedactionTimedOut
 from agentctx.redaction.checks import CHECKS, entropy
 from agentctx.redaction.encoded import has_long_run, long_runs
 from agentctx.redaction.keywords import Keywords
-from agentctx.redaction.steps import MOST_STEPS, steps
+from agentctx.redaction.time_limit import LIMIT_S, TimeLimit, hostile_texts
 
 RULES_FILE: Final = Path(__file__).with_name("rules.toml")
 _ID: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
@@ -57,37 +58,47 @@ class SecretRule:
 
     id: str
     fields: RuleFields
+    is_own: bool = False
+    """Of an operator: its regex runs with a time limit. Tests hold ours to linear time."""
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        regex = self.fields.regex
-        if not self.fields.whole_word:
-            return re.compile(regex)
-        return re.compile(f"(?:{regex}){_NO_WORD_GOES_ON}")
+        """Of the `regex` package, which takes a time limit, for an operator's rule."""
+        source = self.fields.regex
+        if self.fields.whole_word:
+            source = f"(?:{source}){_NO_WORD_GOES_ON}"
+        return regex.compile(source) if self.is_own else re.compile(source)
 
     @cached_property
     def _groups(self) -> tuple[str, ...]:
         return tuple(name for name in self.pattern.groupindex if name.startswith("secret"))
 
-    def spans(self, text: str, keywords: Iterable[str] | None = None) -> Iterator[SecretSpan]:
+    def spans(
+        self, text: str, keywords: Iterable[str] | None = None, limit: TimeLimit | None = None
+    ) -> Iterator[SecretSpan]:
         """Where the text holds such secrets, in order; they do not overlap.
 
         `keywords`: those of the rule's that the text has, if that is known.
+        `limit`: what remains of the time for the text; by default all of it.
+
+        Raises:
+            RedactionTimedOut: an operator's regex took longer.
         """
+        limit = limit or TimeLimit()
         if self.fields.at_keyword:
-            matches = self._matches_at(text, self.fields.keywords if keywords is None else keywords)
+            matches = self._matches_at(text, self.fields.keywords if keywords is None else keywords, limit)
         else:
-            matches = self._matches(text)
+            matches = self._matches(text, limit)
         for match in matches:
             span = self._secret(match)
             if span.start < span.end and self._is_one(text[span.start : span.end]):
                 yield span
 
-    def _matches(self, text: str) -> Iterator[re.Match[str]]:
+    def _matches(self, text: str, limit: TimeLimit) -> Iterator[re.Match[str]]:
         alone = self.fields.in_long_run and not self.fields.keywords
         for start, end in long_runs(text) if alone else [SecretSpan(0, len(text))]:
             at = start
-            while match := self.pattern.search(text, at, end):
+            while match := self._try(self.pattern.search, text, at, end, limit):
                 # Looked at here, since a regex that begins with its first letters finds them far faster.
                 if self.fields.whole_word is True and not _BREAK.match(text, match.start()):
                     at = match.start() + 1
@@ -95,16 +106,21 @@ class SecretRule:
                 at = max(match.end(), match.start() + 1)
                 yield match
 
-    def _matches_at(self, text: str, keywords: Iterable[str]) -> Iterator[re.Match[str]]:
+    def _matches_at(self, text: str, keywords: Iterable[str], limit: TimeLimit) -> Iterator[re.Match[str]]:
         lowered = lower(text)
         end = 0
         for at in sorted({at for keyword in keywords for at in _places(keyword, lowered)}):
             if at < end or (self.fields.whole_word is True and not _BREAK.match(text, at)):
                 continue
-            if match := self.pattern.match(text, at):
+            if match := self._try(self.pattern.match, text, at, len(text), limit):
                 span = self._secret(match)
                 end = span.end if self._is_one(text[span.start : span.end]) else end
                 yield match
+
+    def _try(
+        self, attempt: Callable[..., re.Match[str] | None], text: str, start: int, end: int, limit: TimeLimit
+    ) -> re.Match[str] | None:
+        return limit.run(self.id, attempt, text, start, end) if self.is_own else attempt(text, start, end)
 
     def _secret(self, match: re.Match[str]) -> SecretSpan:
         taking_part = (name for name in self._groups if match[name] is not None)
@@ -219,7 +235,7 @@ def load_rules(own: Path | None = None, *, disabled: Collection[str] = ()) -> Se
     Raises:
         ConfigInvalid: the file cannot be read or a rule in it cannot be used, or no rule has a disabled id.
     """
-    rules = _read(own, is_ours=False) if own else {}
+    rules = _read(own, is_own=True) if own else {}
     rules = {**rules, **{name: rule for name, rule in _read(RULES_FILE).items() if name not in rules}}
     if unknown := sorted(set(disabled) - set(rules)):
         raise ConfigInvalid(
@@ -229,15 +245,15 @@ def load_rules(own: Path | None = None, *, disabled: Collection[str] = ()) -> Se
     return SecretRules(rule for name, rule in rules.items() if name not in disabled)
 
 
-def _read(file: Path, *, is_ours: bool = True) -> dict[str, SecretRule]:
+def _read(file: Path, *, is_own: bool = False) -> dict[str, SecretRule]:
     try:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise _unusable(file, error.strerror or "it cannot be read") from None
     except ValueError as error:  # of TOML, or not UTF-8
         raise _unusable(file, str(error)) from None
-    # Ours are held by tests: checking them at every start would compile all of them.
-    check = _rule if is_ours else _checked_rule
+    # Tests check ours: checking them at every start would compile all of them.
+    check = _own_rule if is_own else _rule
     return {name: check(file, name, table) for name, table in tables.items()}
 
 
@@ -250,8 +266,8 @@ def _rule(file: Path, name: str, table: Any) -> SecretRule:
         raise _unusable(file, f"{place}: {problem['msg'].lower()}") from None
 
 
-def _checked_rule(file: Path, name: str, table: Mapping[str, Any]) -> SecretRule:
-    rule = _rule(file, name, table)
+def _own_rule(file: Path, name: str, table: Mapping[str, Any]) -> SecretRule:
+    rule = replace(_rule(file, name, table), is_own=True)
     if problem := fault(rule):
         raise _unusable(file, f"{name}: {problem}")
     return rule
@@ -259,7 +275,7 @@ def _checked_rule(file: Path, name: str, table: Mapping[str, Any]) -> SecretRule
 
 def fault(rule: SecretRule) -> str | None:
     """Why an operator's rule cannot be used; None when it can."""
-    return malformed(rule) or _slowness(rule.fields)
+    return malformed(rule) or _slowness(rule)
 
 
 def malformed(rule: SecretRule) -> str | None:
@@ -270,18 +286,22 @@ def malformed(rule: SecretRule) -> str | None:
         return f"there is no check {unknown[0]!r}; known are {', '.join(CHECKS)}"
     try:
         pattern = rule.pattern
-    except re.error as error:
+    except (re.error, regex.error) as error:
         return f"the regex cannot be compiled: {error}"
     if pattern.search(""):
         return "the regex matches an empty text"
     return None
 
 
-def _slowness(fields: RuleFields) -> str | None:
-    if problem := unbounded(fields.regex):
-        return f"the regex could take too long: {problem}"
-    if steps(fields.regex, ends_anywhere=not fields.whole_word) > MOST_STEPS:
-        return "the regex could take too long: repeats in it can take the same text from one another"
+def _slowness(rule: SecretRule) -> str | None:
+    for text in hostile_texts(rule.fields.regex, rule.fields.keywords):
+        try:
+            deque(rule.spans(text), maxlen=0)
+        except RedactionTimedOut:
+            return (
+                f"the regex takes longer than {LIMIT_S:g} s on a text of {len(text):,} characters; give its "
+                "repeats an upper bound, and repeat nothing that holds a repeat"
+            )
     return None
 
 

@@ -31,6 +31,7 @@ STATUS: Mapping[str, int] = {
     "invalid_input": 400,
     "unknown_collection": 400,
     "secret_refused": 400,
+    "redaction_timed_out": 400,
     "unknown_provider": 400,
     "request_failed": 400,
     "not_found": 404,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextvars import Token
 from types import TracebackType
 from typing import Protocol, Self, TypeAlias
@@ -33,7 +33,6 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from agentctx.telemetry import conventions as names
 from agentctx.telemetry.base import EmbedKind, Headers, Measurement, Stage, Telemetry
 from agentctx.telemetry.labels import failure_code, provider_failure
-from agentctx.wire import InjectionPosition
 
 Attributes: TypeAlias = Mapping[str, str | int]
 Describe: TypeAlias = Callable[[Span, tuple[str, ...]], None]
@@ -72,6 +71,10 @@ class Tracing:
         version: of the program.
         """
         self._inner = inner
+        # What is no operation of its own has no span; a commit is shared by many requests.
+        self.injected, self.not_injected = inner.injected, inner.not_injected
+        self.refused, self.flagged = inner.refused, inner.flagged
+        self.committed, self.lagged = inner.committed, inner.lagged
         self._model = model
         self._provider = TracerProvider(resource=_resource(version), shutdown_on_exit=False)
         self._exporter = OTLPSpanExporter(endpoint=traces_url(endpoint) or None, timeout=EXPORT_TIMEOUT_S)
@@ -154,24 +157,6 @@ class Tracing:
         return _Traced(
             inner, self._tracer, name, attributes, describe, kind=SpanKind.CLIENT, failure=provider_failure
         )
-
-    def injected(self, position: InjectionPosition, block: str) -> None:
-        self._inner.injected(position, block)
-
-    def not_injected(self, reason: str) -> None:
-        self._inner.not_injected(reason)
-
-    def refused(self, quota: str) -> None:
-        self._inner.refused(quota)
-
-    def flagged(self, flags: Iterable[str]) -> None:
-        self._inner.flagged(flags)
-
-    def committed(self, seconds: float, members: int) -> None:
-        self._inner.committed(seconds, members)  # shared by many requests: the span of none
-
-    def lagged(self, seconds: float) -> None:
-        self._inner.lagged(seconds)
 
     def _memory(self, inner: Measurement, operation: str, describe: Describe) -> Measurement:
         attributes = {names.OPERATION: operation, names.PROVIDER: names.SERVICE}

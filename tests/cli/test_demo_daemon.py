@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.cli.demo_daemon import DemoDaemon, own_environment, serve_command
-from agentctx.client import Client
+from agentctx.client.sync_client import Client
 from agentctx.errors import DeadlineExceeded
 
 DEAF = """

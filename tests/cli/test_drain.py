@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from agentctx.cli.drain import DrainProgress, drained
-from agentctx.client import Client
+from agentctx.client.sync_client import Client
 from agentctx.wire import ProviderStatus
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.client.stub_daemon import StubDaemon, queue_reply, status_reply

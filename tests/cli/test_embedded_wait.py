@@ -6,7 +6,7 @@ import pytest
 
 from agentctx.cli import save as save_command
 from agentctx.cli.embedded_wait import until_embedded
-from agentctx.client import Client
+from agentctx.client.sync_client import Client
 from agentctx.errors import DeadlineExceeded
 from tests.client.stub_daemon import ID, StubDaemon, entry, save_result
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from agentctx.client import AsyncClient, Client
+from agentctx.client.async_client import AsyncClient
 from agentctx.client.retry import MAX_REPEATS
+from agentctx.client.sync_client import Client
 from agentctx.errors import (
     AgentctxError,
     DaemonUnreachable,

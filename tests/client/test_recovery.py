@@ -10,8 +10,9 @@ from typing import Any, Self
 
 import pytest
 
-from agentctx.client import AsyncClient, Client
+from agentctx.client.async_client import AsyncClient
 from agentctx.client.async_transport import AsyncUnixTransport
+from agentctx.client.sync_client import Client
 from agentctx.client.transport import ConnectionDropped, NotListening
 from agentctx.client.unix_transport import UnixTransport
 from agentctx.errors import AgentctxError, DeadlineExceeded, Unavailable

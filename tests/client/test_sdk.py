@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from agentctx import client
+from agentctx.client import sdk
 from agentctx.errors import ConfigInvalid
 
 
@@ -15,7 +15,7 @@ def test_without_the_package_the_error_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    for make in (getattr(client, package), getattr(client, f"async_{package}")):
+    for make in (getattr(sdk, package), getattr(sdk, f"async_{package}")):
         with pytest.raises(ConfigInvalid) as caught:
             make(api_key="k")
         assert f"agentctx-daemon[{package}]" in caught.value.hint

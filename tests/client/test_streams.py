@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from agentctx.client import AsyncClient, Client
+from agentctx.client.async_client import AsyncClient
+from agentctx.client.sync_client import Client
 from agentctx.errors import InvalidInput, StorageFull
 from agentctx.wire import EntryPage, SaveManyReply, SaveRequest, SaveResult
 from tests.client.stub_daemon import Reply, Seen, StubDaemon, entry, save_result

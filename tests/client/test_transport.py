@@ -1,4 +1,4 @@
-"""One suite for every transport, blocking or not: the default ones and those through httpx."""
+"""One suite for both transports, the blocking and the awaited one."""
 
 from __future__ import annotations
 
@@ -16,14 +16,11 @@ from typing import Any
 import pytest
 
 from agentctx.client.async_transport import AsyncUnixTransport
-from agentctx.client.httpx_transport import AsyncHttpxTransport, HttpxTransport
 from agentctx.client.transport import BacklogFull, ConnectionDropped, HttpReply, NotListening, refusal
 from agentctx.client.unix_transport import UnixTransport
 from agentctx.errors import DaemonUnreachable, DeadlineExceeded, InvalidInput, Unavailable
 from tests.client.stub_daemon import StubDaemon
 
-BLOCKING: list[Any] = [UnixTransport, HttpxTransport]
-AWAITED: list[Any] = [AsyncUnixTransport, AsyncHttpxTransport]
 TIMEOUT_S = 10.0
 
 Exchange = Callable[..., Awaitable[HttpReply]]
@@ -33,7 +30,7 @@ async def awaited(value: Any) -> Any:
     return await value if isawaitable(value) else value
 
 
-@pytest.fixture(params=[*BLOCKING, *AWAITED])
+@pytest.fixture(params=[UnixTransport, AsyncUnixTransport])
 def kind(request: pytest.FixtureRequest) -> Any:
     return request.param
 
@@ -219,11 +216,10 @@ async def test_a_closed_transport_says_so(kind: Any, daemon: StubDaemon) -> None
     assert not daemon.connections
 
 
-@pytest.mark.parametrize("kind", BLOCKING)
-def test_threads_get_their_own_answers(kind: Any, daemon: StubDaemon) -> None:
+def test_threads_get_their_own_answers(daemon: StubDaemon) -> None:
     for number in range(8):
         daemon.answer("GET", f"/{number}", (200, {"number": number}))
-    transport = kind(daemon.socket)
+    transport = UnixTransport(daemon.socket)
 
     def ask(number: int) -> int:
         return int(json.loads(transport.request("GET", f"/{number % 8}", None, {}).body)["number"])
@@ -235,21 +231,19 @@ def test_threads_get_their_own_answers(kind: Any, daemon: StubDaemon) -> None:
     assert numbers == [n % 8 for n in range(64)]
 
 
-@pytest.mark.parametrize("kind", AWAITED)
-async def test_tasks_get_their_own_answers(kind: Any, daemon: StubDaemon) -> None:
+async def test_tasks_get_their_own_answers(daemon: StubDaemon) -> None:
     for number in range(8):
         daemon.answer("GET", f"/{number}", (200, {"number": number}))
-    transport = kind(daemon.socket)
+    transport = AsyncUnixTransport(daemon.socket)
     replies = await asyncio.gather(*(transport.request("GET", f"/{n % 8}", None, {}) for n in range(24)))
     await transport.close()
 
     assert [json.loads(reply.body)["number"] for reply in replies] == [n % 8 for n in range(24)]
 
 
-@pytest.mark.parametrize("kind", AWAITED)
-async def test_a_cancelled_request_does_not_spoil_the_next(kind: Any, daemon: StubDaemon) -> None:
+async def test_a_cancelled_request_does_not_spoil_the_next(daemon: StubDaemon) -> None:
     daemon.answer("GET", "/a", (200, {"it": "a"}))
-    transport = kind(daemon.socket)
+    transport = AsyncUnixTransport(daemon.socket)
     daemon.silent.clear()
     asking = asyncio.ensure_future(transport.request("GET", "/b", None, {}))
     await asyncio.to_thread(daemon.asked.wait, 10)

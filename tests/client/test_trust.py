@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from agentctx.client import AsyncClient, Client
+from agentctx.client.async_client import AsyncClient
+from agentctx.client.sync_client import Client
 from agentctx.errors import DaemonUnreachable, InvalidInput, NotFound
 from agentctx.wire import ReleaseReply, RevokeReply
 from tests.client.stub_daemon import ID, StubDaemon

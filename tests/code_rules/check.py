@@ -6,7 +6,9 @@ import ast
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from agentctx.service.operations import OPERATIONS
 from tests.code_rules.allowed import ALLOWED
+from tests.code_rules.counts import too_many
 from tests.code_rules.rules import Source, Violation, violations
 
 
@@ -19,10 +21,13 @@ def sources(root: Path) -> list[Source]:
 
 
 def problems(root: Path) -> list[str]:
-    """What is against a rule and not allowed, and what is allowed and not there; one line each."""
+    """What is against a rule and not allowed, what is allowed and not there, and limits that are exceeded.
+
+    One line each.
+    """
     program = sources(root)
     found = [found for source in program for found in violations(source)]
-    return judged(found, ALLOWED) + repeated_class_names(program)
+    return judged(found, ALLOWED) + repeated_class_names(program) + too_many(program, OPERATIONS)
 
 
 def repeated_class_names(program: Iterable[Source]) -> list[str]:

@@ -17,7 +17,7 @@ def settings(**sections: Any) -> Settings:
 
 def test_equal_settings_change_nothing() -> None:
     reload = decide(settings(), settings())
-    assert (reload.changed, reload.at_restart, reload.status) == ((), (), "")
+    assert (reload.changed, reload.at_restart, reload.notice) == ((), (), "")
 
 
 def test_what_can_change_does_and_the_rest_is_told() -> None:
@@ -33,7 +33,7 @@ def test_what_can_change_does_and_the_rest_is_told() -> None:
     assert reload.settings.embedding.rag.enabled, "half of a setting is worse than none"
     assert reload.settings.embedding.api_key is None
     assert (
-        reload.status == "Needs a restart: embedding.api_key, embedding.rag.enabled, injection.deadline_ms."
+        reload.notice == "Needs a restart: embedding.api_key, embedding.rag.enabled, injection.deadline_ms."
     )
 
 
@@ -58,7 +58,7 @@ async def test_a_configuration_that_cannot_be_used_changes_nothing() -> None:
     with capture_logs() as logs:
         reload = await Reloader(broken).reload(running)
     assert reload.settings is running
-    assert reload.status == "The configuration was not reloaded: agentctx.toml is no TOML"
+    assert reload.notice == "The configuration was not reloaded: agentctx.toml is no TOML"
     assert [(line["event"], line["hint"]) for line in logs] == [("not_reloaded", "Look at line 3.")]
 
 

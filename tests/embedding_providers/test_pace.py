@@ -30,19 +30,20 @@ async def turned() -> None:
 
 
 def turn(pace: RequestPace, tokens: int = 1, *, is_question: bool = False) -> asyncio.Task[None]:
-    return asyncio.create_task(pace.turn(tokens, is_question=is_question))
+    lane = pace.questions if is_question else pace.documents
+    return asyncio.create_task(lane.turn(tokens))
 
 
 async def test_without_limits_nothing_waits() -> None:
     pace = RequestPace()
-    await pace.turn(10**9, is_question=False)
-    assert (pace.most_tokens, pace.longest_wait_s(32)) == (None, 0.0)
+    await pace.documents.turn(10**9)
+    assert (pace.documents.most_tokens, pace.documents.longest_wait_s(32)) == (None, 0.0)
 
 
 async def test_requests_of_documents_wait_for_their_minute(later: Callable[[float], None]) -> None:
     pace = RequestPace(requests_per_minute=5)
     for _ in range(4):
-        await pace.turn(1, is_question=False)
+        await pace.documents.turn(1)
     fifth = turn(pace)
     await turned()
     assert not fifth.done()
@@ -52,7 +53,7 @@ async def test_requests_of_documents_wait_for_their_minute(later: Callable[[floa
 
 async def test_tokens_of_documents_wait_for_their_minute(later: Callable[[float], None]) -> None:
     pace = RequestPace(tokens_per_minute=1_000)
-    await pace.turn(800, is_question=False)
+    await pace.documents.turn(800)
     more = turn(pace, 400)
     later(25)
     await turned()
@@ -63,18 +64,18 @@ async def test_tokens_of_documents_wait_for_their_minute(later: Callable[[float]
 
 async def test_a_question_passes_batches_that_wait() -> None:
     pace = RequestPace(requests_per_minute=10, tokens_per_minute=1_000)
-    await pace.turn(800, is_question=False)
+    await pace.documents.turn(800)
     batch = turn(pace, 800)
     await turned()
-    await pace.turn(20, is_question=True)
+    await pace.questions.turn(20)
     assert not batch.done()
     batch.cancel()
 
 
 async def test_questions_keep_to_their_share_too(later: Callable[[float], None]) -> None:
     pace = RequestPace(requests_per_minute=10)
-    await pace.turn(1, is_question=True)
-    await pace.turn(1, is_question=True)
+    await pace.questions.turn(1)
+    await pace.questions.turn(1)
     third = turn(pace, is_question=True)
     await turned()
     assert not third.done()
@@ -84,7 +85,7 @@ async def test_questions_keep_to_their_share_too(later: Callable[[float], None])
 
 async def test_a_question_that_is_given_up_leaves_nothing_behind(later: Callable[[float], None]) -> None:
     pace = RequestPace(tokens_per_minute=1_000)
-    await pace.turn(200, is_question=True)
+    await pace.questions.turn(200)
     for _ in range(100):
         given_up = turn(pace, 200, is_question=True)
         await turned()
@@ -92,14 +93,14 @@ async def test_a_question_that_is_given_up_leaves_nothing_behind(later: Callable
         with pytest.raises(asyncio.CancelledError):
             await given_up
     later(60)
-    await pace.turn(200, is_question=True)
+    await pace.questions.turn(200)
 
 
 async def test_a_text_over_the_limit_takes_the_whole_minute_and_is_not_refused(
     later: Callable[[float], None],
 ) -> None:
     pace = RequestPace(tokens_per_minute=1_000)
-    await pace.turn(5_000, is_question=False)
+    await pace.documents.turn(5_000)
     next_one = turn(pace)
     await turned()
     assert not next_one.done()
@@ -109,7 +110,7 @@ async def test_a_text_over_the_limit_takes_the_whole_minute_and_is_not_refused(
 
 async def test_one_request_a_minute_is_possible(later: Callable[[float], None]) -> None:
     pace = RequestPace(requests_per_minute=1)
-    await pace.turn(1, is_question=True)
+    await pace.questions.turn(1)
     second = turn(pace, is_question=True)
     later(299)
     await turned()
@@ -120,5 +121,5 @@ async def test_one_request_a_minute_is_possible(later: Callable[[float], None]) 
 
 def test_the_longest_wait_covers_a_batch() -> None:
     pace = RequestPace(requests_per_minute=5, tokens_per_minute=1_000)
-    assert pace.most_tokens == 800
-    assert pace.longest_wait_s(4) >= 60 * (4 / 4 + 4 * 2_000 / 800)
+    assert pace.documents.most_tokens == 800
+    assert pace.documents.longest_wait_s(4) >= 60 * (4 / 4 + 4 * 2_000 / 800)

@@ -35,6 +35,11 @@ class ManualTimer:
         self._alarms: list[ManualAlarm] = []
         self._order = itertools.count()
 
+    @property
+    def alarms(self) -> int:
+        """How many are still to come."""
+        return sum(not alarm.cancelled for alarm in self._alarms)
+
     def now(self) -> int:
         return self._now
 

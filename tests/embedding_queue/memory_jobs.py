@@ -1,4 +1,4 @@
-"""The contract of `JobStorage` in memory, fencing included."""
+"""The contract of `OutboxStorage` in memory, fencing included."""
 
 from __future__ import annotations
 
@@ -89,12 +89,18 @@ class MemoryJobs:
         return any(not row.buried and row.not_before <= now for row in self.rows.values())
 
     async def claim(
-        self, limit: int, *, now: int, lease_until: int, exclude: Collection[int] = ()
+        self,
+        limit: int,
+        *,
+        now: int,
+        lease_until: int,
+        exclude: Collection[int] = (),
+        space: int | None = None,
     ) -> list[Job]:
         await self._enter("claim")
         due = [
             row
-            for row in self.rows.values()
+            for row in self._rows_of(space)
             if not row.buried
             and row.not_before <= now
             and row.leased_until <= now
@@ -107,9 +113,9 @@ class MemoryJobs:
             self.after_claim()
         return [row.job for row in due]
 
-    async def release_leases(self) -> None:
+    async def release_leases(self, space: int | None = None) -> None:
         await self._enter("release_leases")
-        for row in self.rows.values():
+        for row in self._rows_of(space):
             row.leased_until = 0
 
     async def complete(self, jobs: Sequence[Job], vectors: Vectors) -> int:
@@ -141,9 +147,9 @@ class MemoryJobs:
             self.rows[row.job.id] = Row(row.job)
         return len(buried)
 
-    async def next_due(self, now: int) -> int | None:
+    async def next_due(self, now: int, space: int | None = None) -> int | None:
         await self._enter("next_due")
-        times = [max(row.not_before, row.leased_until) for row in self.rows.values() if not row.buried]
+        times = [max(row.not_before, row.leased_until) for row in self._rows_of(space) if not row.buried]
         return min((at for at in times if at > now), default=None)
 
     async def depth(self) -> QueueDepth:
@@ -158,6 +164,9 @@ class MemoryJobs:
     def _is_owed(self, job: Job) -> bool:
         row = self.rows.get(job.id)
         return row is not None and row.job.hash == job.hash and not row.buried
+
+    def _rows_of(self, space: int | None) -> list[Row]:
+        return [row for row in self.rows.values() if space in {None, row.job.space}]
 
     async def _enter(self, operation: str) -> None:
         self.operations.append(operation)

@@ -82,8 +82,11 @@ async def test_the_present_model_answers_while_the_next_one_is_built(tmp_path: P
 
 async def test_switch_and_rollback_at_once_and_whole(tmp_path: Path) -> None:
     old, new = old_model(), new_model()
+    new.hold(queries=False)
     async with running_core(tmp_path, old, next_provider=new) as core:
         await save_fruit(core)
+        await until_answering(core, "old")
+        new.release()
         await until_stage(core, "ready")
         compared = (await core.service.reembed_status(ME)).comparison
         assert compared is not None

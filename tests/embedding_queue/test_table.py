@@ -10,14 +10,14 @@ from agentctx.config.embedding import QueueSettings
 from agentctx.embedding_queue.table import GaveUp, JobTable
 from agentctx.errors import DeadlineExceeded, StorageFailed, StorageFull
 from tests.embedding_queue.manual_timer import ManualTimer
-from tests.embedding_queue.memory_jobs import Failing, MemoryJobs
+from tests.embedding_queue.memory_jobs import SPACE, Failing, MemoryJobs
 from tests.embedding_queue.scripted_provider import good_reply
 from tests.embedding_queue.seeded import seeded
 
 
 @pytest.fixture
 def table(storage: MemoryJobs, timer: ManualTimer) -> JobTable:
-    return JobTable(storage, QueueSettings(), timer=timer, rng=seeded(1))
+    return JobTable(storage, QueueSettings(), space=lambda: SPACE, timer=timer, rng=seeded(1))
 
 
 async def test_a_failing_storage_is_waited_out(
@@ -111,3 +111,12 @@ async def test_a_pause_of_a_day_is_honoured(table: JobTable, storage: MemoryJobs
     await storage.postpone(jobs, not_before=tomorrow, error="quota")
     assert await timer.run(table.next_due()) == tomorrow
     assert await timer.run(table.claim(8, ())) == []
+
+
+async def test_jobs_of_another_space_are_never_claimed(storage: MemoryJobs, timer: ManualTimer) -> None:
+    other = JobTable(storage, QueueSettings(), space=lambda: SPACE + 1, timer=timer, rng=seeded(1))
+    [job] = storage.save("a")
+    assert await timer.run(other.claim(10, ())) == []
+    assert await timer.run(other.next_due()) is None
+    every = JobTable(storage, QueueSettings(), space=lambda: None, timer=timer, rng=seeded(1))
+    assert await timer.run(every.claim(10, ())) == [job]

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.embedding_queue.timing import LoopTimer
+from agentctx.embedding_queue.timing import LoopTimer, sleep
+from tests.embedding_queue.manual_timer import ManualTimer
 
 DAY = 86_400_000
 
@@ -78,3 +80,33 @@ async def test_a_cancelled_alarm_does_not_ring() -> None:
     async with asyncio.timeout(30):
         await second.wait()
     assert not first.is_set()
+
+
+async def test_a_sleep_lasts_as_long_as_the_timer_says() -> None:
+    timer = ManualTimer()
+    asleep = asyncio.ensure_future(sleep(timer, 1_000))
+    await timer.advance(999)
+    assert not asleep.done()
+    await timer.advance(1)
+    assert asleep.done()
+
+
+async def test_an_event_ends_a_sleep_early_and_the_alarm_leaves_the_event_alone() -> None:
+    timer, stop = ManualTimer(), asyncio.Event()
+    await timer.run(sleep(timer, 1_000, until=stop))
+    assert not stop.is_set()
+    asleep = asyncio.ensure_future(sleep(timer, 1_000, until=stop))
+    await timer.settle()
+    stop.set()
+    await timer.settle()
+    assert asleep.done()
+
+
+async def test_a_cancelled_sleep_leaves_no_alarm() -> None:
+    timer = ManualTimer()
+    asleep = asyncio.ensure_future(sleep(timer, 1_000))
+    await timer.settle()
+    asleep.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asleep
+    assert timer.alarms == 0

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentctx import Client
-from agentctx.errors import AgentctxError, SecretRefused
+from agentctx.errors import AgentctxError, RedactionTimedOut, SecretRefused
 from agentctx.fake_provider.serving import running
 from agentctx.wire import SaveRequest
 from tests.end_to_end.daemon_process import DaemonProcess
@@ -128,6 +128,30 @@ def test_own_rules_and_disabled_ones(make_daemon: Callable[..., DaemonProcess], 
         saved = client.save_knowledge("k", f"acme_0123456789abcdef and {kept}")
         assert saved.redacted == ["acme-token"]
         assert client.get(saved.id).content == f"[redacted:acme-token] and {kept}"
+
+
+def test_a_save_on_which_an_own_rule_does_not_finish_is_refused(
+    make_daemon: Callable[..., DaemonProcess], tmp_path: Path
+) -> None:
+    rules = tmp_path / "rules.toml"
+    own = """[acme-secret]\ndescription = "ours"\nkeywords = ["_secret"]\nregex = '[a-z]+_secret'\n"""
+    rules.write_text(own, encoding="utf-8")
+    daemon = make_daemon(config=f'{WITHOUT_PROVIDER}[redaction]\nrules_file = "{rules}"\n').start()
+    with daemon.client() as client:
+        with pytest.raises(RedactionTimedOut, match="rule acme-secret takes longer"):
+            client.save_knowledge("k", "a" * 200_000 + "1_secret")
+        assert client.list().entries == []
+        assert client.save_knowledge("k", "my_secret").redacted == ["acme-secret"]
+
+
+def test_a_rule_that_takes_forever_stops_the_start(
+    make_daemon: Callable[..., DaemonProcess], tmp_path: Path
+) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text("[slow]\ndescription = ''\nkeywords = []\nregex = '(x+)+y'\n", encoding="utf-8")
+    daemon = make_daemon(config=f'{WITHOUT_PROVIDER}[redaction]\nrules_file = "{rules}"\n')
+    assert daemon.run_to_its_end() == 78
+    assert "slow: the regex takes longer than" in repr(daemon.log)
 
 
 def test_rules_that_cannot_be_used_stop_the_start(

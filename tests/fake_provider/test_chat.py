@@ -12,7 +12,7 @@ import pytest
 
 from agentctx.fake_provider.answers import FakeAnswer, ToolCall
 from agentctx.fake_provider.faults import HttpFault, Kind
-from agentctx.fake_provider.serving import FakeProviderServer, running
+from agentctx.fake_provider.serving import FakeProviderServer
 
 MESSAGES = [{"role": "user", "content": "hello there"}]
 CONTENTS = [{"role": "user", "parts": [{"text": "hello there"}]}]
@@ -55,8 +55,6 @@ async def test_the_bytes_and_headers_that_arrived_are_recorded(
     assert (seen.method, seen.path, seen.query, seen.body) == ("POST", "/v1/chat/completions", "a=b", body)
     assert (seen.header("x-own"), seen.header("openai-project")) == ("kept", "p")
     assert (seen.header("authorization"), seen.has_key) == ("Bearer k", True)
-    assert seen.usage is not None
-    assert seen.usage.tokens == 2
     assert "Bearer k" not in repr(seen)
 
 
@@ -276,13 +274,18 @@ async def test_anthropic_wants_its_version_and_a_limit(http: httpx.AsyncClient) 
     assert "max_tokens" in (await ask(http, path, {**body, "max_tokens": None})).json()["error"]["message"]
 
 
-async def test_no_tokens_fill_the_cache_and_say_nothing(http: httpx.AsyncClient) -> None:
-    system = [{"type": "text", "text": "x" * 8_000, "cache_control": {"type": "ephemeral"}}]
-    body = {**WHOLE["anthropic"][1], "system": system}
-    first = (await ask(http, "/v1/messages", {**body, "max_tokens": 0})).json()
-    assert (first["content"], first["stop_reason"]) == ([], "max_tokens")
-    usage = (await ask(http, "/v1/messages", body)).json()["usage"]
-    assert (first["usage"]["cache_creation_input_tokens"], usage["cache_read_input_tokens"]) == (2_001, 2_001)
+async def test_a_limit_of_no_tokens_says_nothing(http: httpx.AsyncClient) -> None:
+    reply = (await ask(http, "/v1/messages", {**WHOLE["anthropic"][1], "max_tokens": 0})).json()
+    assert (reply["content"], reply["stop_reason"]) == ([], "max_tokens")
+
+
+async def test_a_longer_prompt_has_more_tokens(http: httpx.AsyncClient) -> None:
+    body = {**WHOLE["anthropic"][1], "system": "x" * 8_000}
+    shorter, longer = [
+        (await ask(http, "/v1/messages", each)).json()["usage"]["input_tokens"]
+        for each in (WHOLE["anthropic"][1], body)
+    ]
+    assert longer - shorter == 2_000
 
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
@@ -314,22 +317,3 @@ async def test_what_the_others_refuse(
     reply = await ask(http, path, body)
     assert reply.status_code == 400
     assert complaint in reply.text
-
-
-async def test_caches_age_with_the_clock_and_are_emptied_by_a_reset() -> None:
-    now = [0]
-    body = {"model": "m", "messages": [{"role": "user", "content": "x" * 8_000}]}
-    async with (
-        running(clock=lambda: now[0]) as own,
-        httpx.AsyncClient(base_url=own.url, headers={"Authorization": "Bearer k"}, trust_env=False) as http,
-    ):
-
-        async def cached() -> int:
-            usage = (await http.post("/v1/chat/completions", json=body)).json()["usage"]
-            return int(usage["prompt_tokens_details"]["cached_tokens"])
-
-        assert [await cached(), await cached()] == [0, 1_920]
-        now[0] += 5 * 60_000
-        assert [await cached(), await cached()] == [0, 1_920]
-        own.reset()
-        assert await cached() == 0

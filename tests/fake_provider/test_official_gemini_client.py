@@ -38,16 +38,6 @@ async def test_a_text(gemini: Any) -> None:
     assert reply.candidates[0].finish_reason == "STOP"
 
 
-async def test_its_cache(gemini: Any) -> None:
-    config = {"system_instruction": "x" * 4 * 2_099}
-    replies = [
-        await gemini.models.generate_content(model=GEMINI, contents="hello there", config=config)
-        for _ in range(2)
-    ]
-    counts = [reply.usage_metadata.cached_content_token_count for reply in replies]
-    assert counts == [None, 2_104]
-
-
 async def test_a_stream(gemini: Any) -> None:
     pieces = [
         piece

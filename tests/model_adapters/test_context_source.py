@@ -15,8 +15,13 @@ from agentctx import AsyncClient, ContextAwareModelAdapter
 from agentctx.config.embedding import RagSettings
 from agentctx.daemon.build import Core
 from agentctx.errors import DaemonUnreachable
-from agentctx.model_adapters import FunctionModelAdapter, ServiceContextSource, SocketContextSource
-from agentctx.model_adapters.context_source import ContextQuestion, latest
+from agentctx.model_adapters.context_source import (
+    ContextQuestion,
+    ServiceContextSource,
+    SocketContextSource,
+    latest,
+)
+from agentctx.model_adapters.function import FunctionModelAdapter
 from agentctx.model_adapters.scope import Scope
 from agentctx.rag.service import RAGService, Serving
 from tests.end_to_end.daemon_process import DaemonProcess

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentctx.client import AsyncClient
+from agentctx.client.async_client import AsyncClient
 from agentctx.fake_provider.answers import FakeAnswer, ToolCall
 from agentctx.fake_provider.faults import HttpFault
 from agentctx.wire import EntryView

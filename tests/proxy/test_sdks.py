@@ -10,9 +10,9 @@ import anthropic
 import openai
 import pytest
 
-from agentctx.client import anthropic as sync_anthropic
-from agentctx.client import async_anthropic, async_openai
-from agentctx.client import openai as sync_openai
+from agentctx.client.sdk import anthropic as sync_anthropic
+from agentctx.client.sdk import async_anthropic, async_openai
+from agentctx.client.sdk import openai as sync_openai
 from agentctx.fake_provider.answers import FakeAnswer, ToolCall
 from agentctx.fake_provider.faults import HttpFault
 from tests.proxy.running_proxy import HEADING, QUESTION, RunningProxy

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.errors import ConfigInvalid
+from agentctx.errors import ConfigInvalid, RedactionTimedOut
 from agentctx.redaction.redact import find, redact
-from agentctx.redaction.rules import SecretRule, load_rules, malformed
+from agentctx.redaction.rules import SecretRule, SecretRules, load_rules, malformed
 from tests.redaction import benign, kept_back_benign
 from tests.redaction.kept_back import KEPT_BACK
 from tests.redaction.rates import caught, cut_wrongly
@@ -137,14 +137,6 @@ def test_a_disabled_rule_is_not_used() -> None:
         ("[a]\ndescription = ''\nkeywords = ['Abc']\nregex = 'x'", "a.keywords.0"),
         ("[a]\ndescription = ''\nkeywords = []\nregex = '('", "a: the regex cannot be compiled"),
         ("[a]\ndescription = ''\nkeywords = []\nregex = 'x?'\nwhole_word = false", "a: .* an empty text"),
-        (
-            "[a]\ndescription = ''\nkeywords = []\nregex = 'x+'",
-            "a: .* too long: '\\+' repeats without an upper",
-        ),
-        (
-            "[a]\ndescription = ''\nkeywords = []\nregex = 'a{0,5000}a{0,5000}a{0,5000}b'",
-            "a: .* too long: repeats in it",
-        ),
         ("[a]\ndescription = ''\nkeywords = []\nregex = 'x'\nchecks = ['no']", "a: there is no check 'no'"),
         ("[A_b]\ndescription = ''\nkeywords = []\nregex = 'x'", "A_b: an id is made of"),
         ("a = 1", "a: "),
@@ -155,6 +147,52 @@ def test_a_rule_that_cannot_be_used_is_named_with_what_is_wrong(
 ) -> None:
     with pytest.raises(ConfigInvalid, match=problem):
         load_rules(own_file(tmp_path, text))
+
+
+def own_rules(folder: Path, regex: str, keywords: str = "[]") -> SecretRules:
+    text = f"[slow]\ndescription = ''\nkeywords = {keywords}\nregex = '{regex}'\nmin_entropy = 0.0"
+    return load_rules(own_file(folder, text))
+
+
+@pytest.mark.parametrize(
+    ("regex", "keywords"),
+    [
+        ("(x+)+y", "[]"),
+        ("(?:a|a)*b", "[]"),
+        ("a{0,5000}a{0,5000}a{0,5000}b", "[]"),
+        ("acme(?:y|y)*;", "['acme']"),
+        ("(?i:badge): (?:y|y)*;", "['badge']"),
+        ("(.*,){11}P", "[]"),
+    ],
+)
+def test_a_rule_that_takes_forever_on_a_hostile_text_is_refused(
+    tmp_path: Path, regex: str, keywords: str
+) -> None:
+    with pytest.raises(ConfigInvalid, match="slow: the regex takes longer than"):
+        own_rules(tmp_path, regex, keywords)
+
+
+@pytest.mark.parametrize(
+    "regex", ["acme_[a-z0-9]+", "[a-z]+_secret", "-----BEGIN ACME KEY-----[^-]+", r"\w+@acme\.example:\S+"]
+)
+def test_repeats_without_an_upper_bound_are_accepted(tmp_path: Path, regex: str) -> None:
+    assert own_rules(tmp_path, regex).ids[0] == "slow"
+
+
+def test_a_text_on_which_a_rule_does_not_finish_is_refused_and_the_rule_named(tmp_path: Path) -> None:
+    rules = own_rules(tmp_path, "[a-z]+_secret")
+
+    with pytest.raises(RedactionTimedOut, match="rule slow takes longer than") as refused:
+        redact("a" * 200_000 + "1_secret", rules)
+    assert "aaa" not in refused.value.message
+    assert redact("a harmless line", rules).findings == ()
+
+
+def test_own_rules_share_one_limit_over_all_pieces_of_a_text(tmp_path: Path) -> None:
+    rules = own_rules(tmp_path, "[a-z]+_secret")
+
+    with pytest.raises(RedactionTimedOut):
+        redact("[redacted:x]".join(["a" * 3_000 + "1_secret"] * 1_000), rules)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

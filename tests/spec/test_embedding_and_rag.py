@@ -22,7 +22,8 @@ from agentctx.embedding_providers.registry import create_provider
 from agentctx.embedding_queue import EmbeddingQueue
 from agentctx.errors import UnknownProvider
 from agentctx.fake_provider.serving import running
-from agentctx.model_adapters import FunctionModelAdapter, ServiceContextSource
+from agentctx.model_adapters.context_source import ServiceContextSource
+from agentctx.model_adapters.function import FunctionModelAdapter
 from agentctx.rag.question import Question
 from agentctx.rag.service import RAGService, Serving
 from agentctx.service.base import Examination

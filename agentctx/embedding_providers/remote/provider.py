@@ -154,7 +154,7 @@ class RemoteProvider:
     async def _ask(self, texts: Sequence[str], *, is_question: bool = False) -> Vectors:
         tokens = sum(estimate_tokens(len(text.encode())) for text in texts)
         async with aside():
-            await self._pace.turn(tokens, is_question=is_question)
+            await (self._pace.questions if is_question else self._pace.documents).turn(tokens)
             with self._spending.call(tokens) as charge:
                 reply = await self._http.post(
                     self._wire_format.path,

@@ -155,8 +155,10 @@ _UNTYPED_MODELS = ("gemini-embedding-2",)
 
 def _limits(limits: ProviderLimits, pace: RequestPace, batch_size: int) -> ProviderLimits:
     """The service's limits, cut so that a request can get its turn."""
-    own = [most for most in (limits.max_tokens, pace.most_tokens) if most is not None]
-    return replace(limits, max_tokens=min(own, default=None), longest_wait_s=pace.longest_wait_s(batch_size))
+    own = [most for most in (limits.max_tokens, pace.documents.most_tokens) if most is not None]
+    return replace(
+        limits, max_tokens=min(own, default=None), longest_wait_s=pace.documents.longest_wait_s(batch_size)
+    )
 
 
 def _checked_url(service_id: str, url: str) -> str:

@@ -16,7 +16,6 @@ from agentctx.fake_provider.dialects.base import (
     bearer_key,
 )
 from agentctx.fake_provider.exchange import ChatAsked, FakeExchange, event, objects_field, parts_of, said
-from agentctx.fake_provider.prompts import anthropic_blocks, tokens_of
 
 MODELS = ("claude-opus-4-8", "claude-sonnet-4-5", "claude-haiku-4-5")
 _TAKES_SYSTEM_TURNS = (
@@ -74,7 +73,7 @@ def stream_error(refused: Payload) -> bytes:
 
 def count(payload: Payload) -> Payload:
     """The reply of `count_tokens`. Raises `Refused`."""
-    return {"input_tokens": len(tokens_of(_read(payload).blocks))}
+    return {"input_tokens": _read(payload).prompt_tokens}
 
 
 def refusal(refused: FakeRefusal) -> Payload:
@@ -101,11 +100,9 @@ def _read(payload: Payload, *, is_stream: bool = False, is_silent: bool = False)
     return ChatAsked(
         model=model,
         body=payload,
-        blocks=anthropic_blocks(payload),
         last_text=said(last),
         images=sum(part.get("type") == "image" for part in last),
         is_stream=is_stream,
-        marker=payload.get("cache_control"),
         is_silent=is_silent,
     )
 
@@ -153,15 +150,11 @@ def _message(exchange: FakeExchange) -> Payload:
 
 
 def _usage(exchange: FakeExchange) -> Payload:
-    used = exchange.usage
     return {
-        "input_tokens": used.plain,
-        "cache_creation_input_tokens": used.written,
-        "cache_read_input_tokens": used.cached,
-        "cache_creation": {
-            "ephemeral_5m_input_tokens": used.written_5m,
-            "ephemeral_1h_input_tokens": used.written_1h,
-        },
+        "input_tokens": exchange.asked.prompt_tokens,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": 0,
+        "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
         "output_tokens": exchange.output_tokens,
         "service_tier": "standard",
     }

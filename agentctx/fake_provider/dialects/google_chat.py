@@ -8,7 +8,6 @@ from agentctx.fake_provider.answers import text_pieces
 from agentctx.fake_provider.asked import Payload, require
 from agentctx.fake_provider.dialects.base import ChatEndpoint, Endpoint, PlainEndpoint
 from agentctx.fake_provider.exchange import ChatAsked, FakeExchange, compact, event, objects_field
-from agentctx.fake_provider.prompts import gemini_blocks
 
 MODELS = ("gemini-2.5-flash", "gemini-3.1-pro-preview")
 VERSIONS = ("v1", "v1beta")
@@ -56,7 +55,6 @@ def _read(payload: Payload, model: str, query: Mapping[str, str], *, is_stream: 
     return ChatAsked(
         model=model,
         body=payload,
-        blocks=gemini_blocks(payload),
         last_text=" ".join(map(_text, last)).strip(),
         images=sum("inlineData" in part or "inline_data" in part for part in last),
         is_stream=is_stream,
@@ -104,10 +102,8 @@ def _reply(exchange: FakeExchange, parts: Sequence[Payload], *, is_last: bool = 
 
 
 def _usage(exchange: FakeExchange) -> Payload:
-    tokens, output = exchange.usage.tokens, exchange.output_tokens
-    used = {"promptTokenCount": tokens, "candidatesTokenCount": output, "totalTokenCount": tokens + output}
-    # Like all of protobuf's zeros it is absent.
-    return {**used, "cachedContentTokenCount": exchange.usage.cached} if exchange.usage.cached else used
+    tokens, output = exchange.asked.prompt_tokens, exchange.output_tokens
+    return {"promptTokenCount": tokens, "candidatesTokenCount": output, "totalTokenCount": tokens + output}
 
 
 def _models(_: Payload) -> Payload:

@@ -9,7 +9,6 @@ from agentctx.fake_provider.answers import text_pieces
 from agentctx.fake_provider.asked import Payload, require, text_field
 from agentctx.fake_provider.dialects.base import ChatEndpoint, PlainEndpoint
 from agentctx.fake_provider.exchange import ChatAsked, FakeExchange, compact, objects_field
-from agentctx.fake_provider.prompts import ollama_blocks
 
 _ROLES = frozenset({"system", "user", "assistant", "tool"})
 
@@ -71,7 +70,6 @@ def _asked(payload: Payload, model: str, last_text: str, images: object) -> Chat
     return ChatAsked(
         model=model,
         body=payload,
-        blocks=ollama_blocks(payload),
         last_text=last_text,
         images=len(images) if isinstance(images, list) else 0,
         is_stream=payload.get("stream", True) is not False,
@@ -90,7 +88,7 @@ def _end(exchange: FakeExchange) -> Payload:
         "done_reason": "stop",
         "total_duration": 1_000_000,
         "load_duration": 1_000,
-        "prompt_eval_count": exchange.usage.tokens,
+        "prompt_eval_count": exchange.asked.prompt_tokens,
         "prompt_eval_duration": 1_000,
         "eval_count": exchange.output_tokens,
         "eval_duration": 1_000,

@@ -8,7 +8,6 @@ from agentctx.fake_provider.answers import argument_pieces, text_pieces
 from agentctx.fake_provider.asked import Payload, require, text_field
 from agentctx.fake_provider.dialects.base import ChatEndpoint
 from agentctx.fake_provider.exchange import ChatAsked, FakeExchange, event, objects_field, parts_of, said
-from agentctx.fake_provider.prompts import openai_chat_blocks
 
 _ROLES = frozenset({"developer", "system", "user", "assistant", "tool", "function"})
 _DONE = b"data: [DONE]\n\n"
@@ -32,11 +31,9 @@ def read(payload: Payload, _: str, __: Mapping[str, str]) -> ChatAsked:
     return ChatAsked(
         model=model,
         body=payload,
-        blocks=openai_chat_blocks(payload),
         last_text=said(last),
         images=sum(part.get("type") == "image_url" for part in last),
         is_stream=payload.get("stream") is True,
-        cache_key=str(payload.get("prompt_cache_key") or ""),
     )
 
 
@@ -83,12 +80,12 @@ def stream(exchange: FakeExchange) -> list[bytes]:
 
 
 def usage(exchange: FakeExchange) -> Payload:
-    tokens, output = exchange.usage.tokens, exchange.output_tokens
+    tokens, output = exchange.asked.prompt_tokens, exchange.output_tokens
     return {
         "prompt_tokens": tokens,
         "completion_tokens": output,
         "total_tokens": tokens + output,
-        "prompt_tokens_details": {"cached_tokens": exchange.usage.cached, "audio_tokens": 0},
+        "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0},
         "completion_tokens_details": {"reasoning_tokens": 0, "audio_tokens": 0},
     }
 

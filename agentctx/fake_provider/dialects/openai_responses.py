@@ -8,7 +8,6 @@ from agentctx.fake_provider.answers import ToolCall, argument_pieces, text_piece
 from agentctx.fake_provider.asked import Payload, require, text_field
 from agentctx.fake_provider.dialects.base import ChatEndpoint
 from agentctx.fake_provider.exchange import ChatAsked, FakeExchange, event, parts_of, said
-from agentctx.fake_provider.prompts import openai_responses_blocks
 
 
 def read(payload: Payload, _: str, __: Mapping[str, str]) -> ChatAsked:
@@ -23,11 +22,9 @@ def read(payload: Payload, _: str, __: Mapping[str, str]) -> ChatAsked:
     return ChatAsked(
         model=model,
         body=payload,
-        blocks=openai_responses_blocks(payload),
         last_text=said(parts),
         images=sum(part.get("type") == "input_image" for part in parts),
         is_stream=payload.get("stream") is True,
-        cache_key=str(payload.get("prompt_cache_key") or ""),
     )
 
 
@@ -165,10 +162,10 @@ def _response(exchange: FakeExchange, status: str, output: Sequence[Payload]) ->
 
 
 def _usage(exchange: FakeExchange) -> Payload:
-    tokens, output = exchange.usage.tokens, exchange.output_tokens
+    tokens, output = exchange.asked.prompt_tokens, exchange.output_tokens
     return {
         "input_tokens": tokens,
-        "input_tokens_details": {"cached_tokens": exchange.usage.cached, "cache_write_tokens": 0},
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
         "output_tokens": output,
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": tokens + output,

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.fake_provider.asked import Refused
-from agentctx.fake_provider.prompt_cache import AnthropicCache, PrefixCache, PromptUsage, common_prefix
-from agentctx.fake_provider.prompts import anthropic_blocks, gemini_blocks, ollama_blocks, openai_chat_blocks
+from benchmarks.prompt_blocks import anthropic_blocks, gemini_blocks, ollama_blocks, openai_chat_blocks
+from benchmarks.vendor_caches import AnthropicCache, PrefixCache, PromptUsage, common_prefix
 
 MODEL = "claude-sonnet-4-5"
 MARK = {"type": "ephemeral"}

@@ -28,7 +28,7 @@ from itertools import accumulate
 from typing import Any, TypeAlias
 
 from agentctx.fake_provider.asked import require
-from agentctx.fake_provider.prompts import PromptBlock
+from benchmarks.prompt_blocks import PromptBlock
 
 _Tokens: TypeAlias = tuple[bytes, ...]
 MAX_BREAKPOINTS = 4

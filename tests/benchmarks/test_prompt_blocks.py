@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.fake_provider.prompts import (
+from benchmarks.prompt_blocks import (
     PromptBlock,
     anthropic_blocks,
     gemini_blocks,
