@@ -104,7 +104,7 @@ async def _save(store: MemoryStore, documents: Mapping[str, str]) -> dict[str, s
     for start in range(0, len(waiting), _AT_ONCE):
         batch = waiting[start : start + _AT_ONCE]
         results = await asyncio.gather(*(store.save_observation("set", text) for _, text in batch))
-        ids |= {result.saved.id: document for result, (document, _) in zip(results, batch, strict=True)}
+        ids |= {result.id: document for result, (document, _) in zip(results, batch, strict=True)}
     return ids
 
 

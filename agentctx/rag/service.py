@@ -73,10 +73,6 @@ class _Meaning:
     exact: Mapping[int, float] = field(default_factory=dict)
 
 
-class _Degraded(Exception):
-    """Meaning cannot take part; the message is for the user."""
-
-
 class RAGService:
     """Embeds a question, searches the collections, resolves what it finds and orders it.
 
@@ -126,10 +122,13 @@ class RAGService:
         if not question.text.strip():
             return Answer(())
         with self._telemetry.asking(question.limit) as asking:
-            answer = await self._answer(question)
-            if answer.degraded is not None:
-                asking.ended(degradation(answer.degraded))
-        return answer
+            ranked, without_meaning = await self._ranked(question)
+            candidates, found = await self._resolved(question, ranked, is_measured=without_meaning is None)
+            chosen, rerank = await self._chosen(question, candidates, found)
+            degraded = self._degraded(without_meaning)
+            if degraded is not None:
+                asking.ended(degradation(degraded))
+        return _answer(question, chosen[: question.limit], found, degraded, rerank)
 
     async def context(self, question: Question, *, budget_tokens: int) -> Context:
         """The block that an LLM call would get, within the budget; empty when nothing was found.
@@ -172,12 +171,6 @@ class RAGService:
             return places(entry, await words, meaning.hits, LOOKED_AT, degraded)
         finally:
             words.cancel()
-
-    async def _answer(self, question: Question) -> Answer:
-        ranked, degraded = await self._ranked(question)
-        candidates, found = await self._resolved(question, ranked, is_measured=degraded is None)
-        chosen, rerank = await self._chosen(question, candidates, found)
-        return _answer(question, chosen[: question.limit], found, self._degraded(degraded), rerank)
 
     async def _injection(self, question: Question) -> tuple[Answer, Trace]:
         """What is worth a place in an LLM call, and what became of the other candidates."""
@@ -233,11 +226,23 @@ class RAGService:
     async def _meaning(self, question: Question, words: Words) -> tuple[_Meaning, str | None]:
         """Meaning's part of the answer; or nothing, and why."""
         deadline_s = min(self.settings.deadline_s, question.deadline_s or self.settings.deadline_s)
+        serving = self._serving()
+        embedder, space = serving.embedder or self._embedder, serving.space
+        if embedder is None or space is None:
+            return _Meaning(), serving.reason or "off: no embedding provider is configured"
         try:
             async with asyncio.timeout(deadline_s):
-                return await self._nearest(question, words), None
-        except _Degraded as reason:
-            return _Meaning(), str(reason)
+                query = await self._vector(space, embedder, question.text)
+                measured = asyncio.ensure_future(self._measured(space, query, words))
+                try:
+                    with self._telemetry.stage("vectors"):
+                        hits = await self._storage.search_vectors(
+                            space, query, question.wanted, self._pool(question)
+                        )
+                    return _Meaning(hits, await measured), None
+                finally:
+                    if not measured.cancel() and not measured.cancelled():
+                        measured.exception()  # where both failed, asyncio would log it as never retrieved
         except ProviderFailed as error:
             return _Meaning(), f"provider_failed: {error.message}"
         except TimeoutError:
@@ -245,22 +250,6 @@ class RAGService:
         except (StorageFailed, DeadlineExceeded) as error:
             _log.warning("vector_search_failed", code=error.code, problem=error.message)
             return _Meaning(), f"{error.code}: {error.message}"
-
-    async def _nearest(self, question: Question, words: Words) -> _Meaning:
-        serving = self._serving()
-        embedder = serving.embedder or self._embedder
-        if embedder is None or serving.space is None:
-            raise _Degraded(serving.reason or "off: no embedding provider is configured")
-        query = await self._vector(serving.space, embedder, question.text)
-        hits, exact = await asyncio.gather(
-            self._vectors_near(serving.space, query, question),
-            self._measured(serving.space, query, words),
-        )
-        return _Meaning(hits, exact)
-
-    async def _vectors_near(self, space: int, query: Vectors, question: Question) -> list[NearestChunk]:
-        with self._telemetry.stage("vectors"):
-            return await self._storage.search_vectors(space, query, question.wanted, self._pool(question))
 
     async def _measured(self, space: int, query: Vectors, words: Words) -> dict[int, float]:
         """Distances of what the words found, looked up while the vectors are searched."""

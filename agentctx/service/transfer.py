@@ -61,7 +61,7 @@ class Transfer(PartsHolder):
         try:
             self._parts.stores.check_collection(given.collection)
             entry = imported_entry(given, last, now=self._parts.clock())
-            result = await self._parts.stores.import_entry(
+            saved = await self._parts.stores.import_entry(
                 entry,
                 principal=peer.uid,
                 derived_from=tuple(given.derived_from or ()),
@@ -70,11 +70,11 @@ class Transfer(PartsHolder):
             )
         except AgentctxError as error:
             return error
-        if result.saved.quarantined:
+        if saved.quarantined:
             self._parts.settler.ask()
-        if not request.dry_run and result.saved.change is not Change.NONE:
-            self._parts.telemetry.flagged(result.flags)
-        return save_result(result)
+        if not request.dry_run and saved.change is not Change.NONE:
+            self._parts.telemetry.flagged(saved.flags)
+        return save_result(saved)
 
 
 def exported_entry(exported: transfer.ExportRow, known: Provenance = NOTHING_KNOWN) -> ExportedEntry:

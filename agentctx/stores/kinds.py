@@ -1,11 +1,12 @@
-"""How the fields of each collection become an entry's body, and back. Pure."""
+"""The rules of each collection: which fields it takes, and what an entry is made of them. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any
+from operator import itemgetter
+from typing import Any, TypeAlias
 
 from agentctx.storage.records import Entry
 from agentctx.stores.error_pattern import normalize_error
@@ -18,28 +19,28 @@ from agentctx.stores.fields import (
     ReflectionFields,
 )
 
+FieldValues: TypeAlias = Mapping[str, Any]
+"""The fields of an entry by name, as `fields.check` returns them: defaults included, None left out."""
+
 NEW_COUNTS: Mapping[str, int | float] = {"occurrences": 1, "successes": 0, "failures": 0, "confidence": 0.5}
 """The attributes of a learning that are counted, not given."""
 
 
+def _key(values: FieldValues) -> str | None:
+    return values.get("key")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Body:
-    """What is stored, searched and embedded of an entry."""
-
-    content: str
-    attributes: Mapping[str, Any]
-    labels: str
-    key: str | None = None
-    about: str = ""
-    """Key, trigger or tags: the part of the embedded header that the fields give."""
-
-
-@dataclass(frozen=True, slots=True)
 class Kind:
     """The rules of one collection."""
 
     model: type[Fields]
-    compose: Callable[[Any], Body]
+    kept: tuple[str, ...]
+    """Fields that are stored as attributes."""
+    counts: Mapping[str, int | float] = field(default_factory=dict)
+    """Attributes that are counted, as a new entry has them."""
+    content: Callable[[FieldValues], str] = itemgetter("content")
+    key: Callable[[FieldValues], str | None] = _key
     needs_session: bool = False
     is_dated: bool = False
     """Whether the embedded header names the day: for what happened, not for what is known."""
@@ -49,94 +50,64 @@ class Kind:
         return frozenset(self.model.model_fields)
 
     def fields_of(self, entry: Entry) -> dict[str, Any]:
-        """The fields that `compose` made this entry of."""
+        """The fields that this entry was made of."""
         values = {**entry.attributes, "content": entry.content, "key": entry.key}
         return {name: values[name] for name in self.fields if values.get(name) is not None}
 
-
-def knowledge_body(fields: KnowledgeFields) -> Body:
-    return Body(
-        content=fields.content,
-        attributes=_attributes(fields, "category", "tags", "source", "file"),
-        labels=_words([fields.key, *fields.tags]),
-        key=fields.key,
-        about=_words([fields.key, *fields.tags]),
-    )
+    def attributes(self, values: FieldValues) -> dict[str, Any]:
+        """The attributes of a new entry."""
+        return {**{name: values[name] for name in self.kept if name in values}, **self.counts}
 
 
-def observation_body(fields: ObservationFields) -> Body:
-    kept = ("tags", "source", "token_count", "source_start_index", "source_end_index")
-    return _plain_body(fields, fields.tags, kept)
+def learning_content(values: FieldValues) -> str:
+    """What an error taught, as one text."""
+    named = (("Error", "error_pattern"), ("Diagnosis", "diagnosis"), ("Fix", "fix"))
+    parts = (f"{title}: {values[name]}" for title, name in named if values.get(name))
+    return "\n".join([values["trigger"], *parts])
 
 
-def reflection_body(fields: ReflectionFields) -> Body:
-    return _plain_body(fields, fields.tags, ("tags", "source", "token_count", "generation"))
+def learning_key(values: FieldValues) -> str:
+    """The trigger and a digest of what went wrong, with ids, times, paths and numbers levelled.
 
-
-def learning_body(fields: LearningFields) -> Body:
-    """The same error of the same tool has the same key, so that it counts up one entry."""
-    parts = [
-        fields.trigger,
-        f"Error: {fields.error_pattern}" if fields.error_pattern else "",
-        f"Diagnosis: {fields.diagnosis}" if fields.diagnosis else "",
-        f"Fix: {fields.fix}" if fields.fix else "",
-    ]
-    return Body(
-        content="\n".join(part for part in parts if part),
-        attributes={**_attributes(fields, *LearningFields.model_fields), **NEW_COUNTS},
-        labels=_words(fields.tags),
-        key=learning_key(fields),
-        about=_words(fields.tags),
-    )
-
-
-def custom_body(fields: CustomFields) -> Body:
-    return Body(
-        content=fields.content,
-        attributes=_attributes(fields, "tags", "source", "file"),
-        labels=_words([fields.key or "", *fields.tags]),
-        key=fields.key,
-        about=_words([fields.key or "", *fields.tags]),
-    )
-
-
-def learning_key(fields: LearningFields) -> str:
-    """The trigger and a digest of what went wrong, with ids, times, paths and numbers levelled."""
-    pattern = fields.error_pattern
-    what = normalize_error(pattern) if pattern else f"{fields.diagnosis}\n{fields.fix}"
-    name = " ".join(fields.trigger.split())[:80]
-    digest = sha256(f"{fields.trigger}\n{what}".encode()).hexdigest()[:12]
+    The same error of the same tool has the same key, so that it counts up one entry.
+    """
+    pattern, trigger = values.get("error_pattern"), values["trigger"]
+    what = normalize_error(pattern) if pattern else f"{values.get('diagnosis')}\n{values.get('fix')}"
+    name = " ".join(trigger.split())[:80]
+    digest = sha256(f"{trigger}\n{what}".encode()).hexdigest()[:12]
     return f"{name}#{digest}"
 
 
-KINDS: Mapping[str, Kind] = {
-    "knowledge": Kind(KnowledgeFields, knowledge_body),
-    "observation": Kind(ObservationFields, observation_body, needs_session=True, is_dated=True),
-    "reflection": Kind(ReflectionFields, reflection_body, needs_session=True, is_dated=True),
-    "learning": Kind(LearningFields, learning_body),
-}
-CUSTOM_KIND = Kind(CustomFields, custom_body)
+def key_and_tags(values: FieldValues) -> str:
+    """The words that the fields give beside the text: they are searched, and embedded with it."""
+    return joined([values.get("key"), *values.get("tags", ())])
 
 
-def _plain_body(
-    fields: ObservationFields | ReflectionFields, tags: Iterable[str], kept: tuple[str, ...]
-) -> Body:
-    return Body(
-        content=fields.content,
-        attributes=_attributes(fields, *kept),
-        labels=_words(tags),
-        about=_words(tags),
-    )
-
-
-def _attributes(fields: Fields, *names: str) -> dict[str, Any]:
-    values = ((name, getattr(fields, name)) for name in names)
-    return {
-        name: value.model_dump() if isinstance(value, Fields) else value
-        for name, value in values
-        if value is not None
-    }
-
-
-def _words(parts: Iterable[str]) -> str:
+def joined(parts: Iterable[str | None]) -> str:
+    """The parts that there are, separated by spaces."""
     return " ".join(part for part in parts if part)
+
+
+KINDS: Mapping[str, Kind] = {
+    "knowledge": Kind(model=KnowledgeFields, kept=("category", "tags", "source", "file")),
+    "observation": Kind(
+        model=ObservationFields,
+        kept=("tags", "source", "token_count", "source_start_index", "source_end_index"),
+        needs_session=True,
+        is_dated=True,
+    ),
+    "reflection": Kind(
+        model=ReflectionFields,
+        kept=("tags", "source", "token_count", "generation"),
+        needs_session=True,
+        is_dated=True,
+    ),
+    "learning": Kind(
+        model=LearningFields,
+        kept=tuple(LearningFields.model_fields),
+        counts=NEW_COUNTS,
+        content=learning_content,
+        key=learning_key,
+    ),
+}
+CUSTOM_KIND = Kind(model=CustomFields, kept=("tags", "source", "file"))

@@ -228,10 +228,10 @@ class Load:
     async def _save(self) -> str:
         text = self._text(self.saved)
         self.saved += 1
-        result = await self.stores.save("observation", {"content": text}, SaveContext(session="s"))
-        jobs = [job.id for job in result.saved.jobs]
+        result = await self.stores.save_fields("observation", {"content": text}, SaveContext(session="s"))
+        jobs = [job.id for job in result.jobs]
         self.waiting.append(asyncio.create_task(self.queue.wait_settled(jobs, WAIT_MS / 1_000)))
-        return result.saved.id
+        return result.id
 
     def _text(self, number: int) -> str:
         poison = f"poison{self.rng.randrange(len(POISONS))} " if self.rng.random() < 0.04 else ""
@@ -242,7 +242,7 @@ class Load:
         number = 10_000
         while (await self.storage.depth()).pending and not self._is_dead:
             number += 1
-            await self.stores.save(
+            await self.stores.save_fields(
                 "observation", {"content": f"number {number} works"}, SaveContext(session="s")
             )
             self.queue.look_again()

@@ -205,7 +205,7 @@ class Day:
             context = SaveContext(namespace=namespace, session="s")
             content = f"outage of {namespace}, note {number}: {_word(number)} was seen"
             try:
-                await self.stores.save("observation", {"content": content}, context)
+                await self.stores.save_fields("observation", {"content": content}, context)
             except AgentctxError as error:
                 self.violations.append(f"save {number} was refused: {error.message}")
             self.acknowledged += 1

@@ -163,7 +163,7 @@ class Races:
 
     async def _save(self, collection: str, fields: dict[str, Any]) -> str:
         session = "s" if collection in {"observation", "reflection"} else None
-        return (await self.stores.save(collection, fields, SaveContext(session=session))).saved.id
+        return (await self.stores.save_fields(collection, fields, SaveContext(session=session))).id
 
     async def _edit(self, entry_id: str, collection: str, changes: dict[str, Any]) -> None:
         await self.stores.edit(entry_id, changes)

@@ -236,12 +236,12 @@ async def test_req_emb_005_store_integration(core: Core) -> None:
     await LearningStore(core.storage, told.extend, clock=clock).save("tool:x", fix="learned")
     assert [job.collection for job in told] == ["knowledge", "observation", "reflection", "learning"]
     silent = await KnowledgeStore(core.storage, None, clock=clock).save("quiet", "not embedded")
-    assert silent.saved.jobs == ()
+    assert silent.jobs == ()
 
     def broken(_: Sequence[Job]) -> None:
         raise RuntimeError
 
-    saved = (await KnowledgeStore(core.storage, broken, clock=clock).save("kept", "all the same")).saved
+    saved = await KnowledgeStore(core.storage, broken, clock=clock).save("kept", "all the same")
     assert (await core.storage.get(saved.id)) is not None
 
 

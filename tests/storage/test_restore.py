@@ -60,7 +60,7 @@ def save(path: Path, *keys: str) -> None:
         async with opened(path) as (_, stores):
             for key in keys:
                 values = {"key": key, "content": f"About {key}, {wall_clock()}."}
-                await stores.save("knowledge", values, SaveContext())
+                await stores.save_fields("knowledge", values, SaveContext())
 
     asyncio.run(saved())
 
@@ -141,7 +141,7 @@ class TestBackup:
             ids = {}
             for key in (f"k{number}" for number in range(GIVES_WAY + 2)):
                 values = {"key": key, "content": f"About {key}."}
-                ids[key] = (await stores.save("knowledge", values, SaveContext())).saved.id
+                ids[key] = (await stores.save_fields("knowledge", values, SaveContext())).id
             made = await storage.backup(tmp_path / "b.db")
             assert [each.result() for each in forgotten[:-1]] == [True] * GIVES_WAY
             assert isinstance(forgotten[-1].exception(), StorageFailed)

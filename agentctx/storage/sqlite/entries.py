@@ -75,9 +75,8 @@ def save(
     _check_version(found[1].version if found else 0, if_version)
     if found is None:
         entry_id = uuid7(now)
-        saved = create(
-            conn, draft, entry_id=entry_id, created=now, updated=now, now=now, owed=owed, deed=deed
-        )
+        draft = provenance.judged(conn, draft, entry_id, now=now)
+        saved = insert_version(conn, draft, entry_id, times=Times(now, now, now), owed=owed, deed=deed)
     else:
         seq, entry = found
         draft = revision(entry, draft) if revision else draft
@@ -252,25 +251,6 @@ def history(
     return undamaged(shown, faults), None if is_last else shown[-1][VERSION]
 
 
-def create(
-    conn: Connection,
-    draft: Draft,
-    *,
-    entry_id: str,
-    created: int,
-    updated: int,
-    now: int,
-    owed: bool,
-    deed: audit.Deed | None = None,
-) -> Saved:
-    """Make the first version of an entry."""
-    draft = provenance.judged(conn, draft, entry_id, now=now)
-    times = Times(created, updated, now)
-    jobs = _insert_version(conn, draft, entry_id, 1, times=times, trust=draft.trust, owed=owed)
-    audit.note_change(conn, deed, draft, entry_id, 1, Change.CREATED, now=now)
-    return _saved(conn, entry_id, 1, Change.CREATED, jobs, pending=bool(jobs))
-
-
 def follow(
     conn: Connection,
     seq: int,
@@ -294,9 +274,8 @@ def follow(
         conn.execute("UPDATE entries SET live = 0 WHERE seq = ?", (seq,))
         checksums.seal(conn, seq)
         version = entry.version + 1
-        jobs = _insert_version(conn, draft, entry.id, version, times=times, trust=trust, owed=owed)
-        audit.note_change(conn, deed, draft, entry.id, version, Change.VERSION, now=now)
-        return _saved(conn, entry.id, version, Change.VERSION, jobs, pending=bool(jobs))
+        draft = replace(draft, trust=trust)
+        return insert_version(conn, draft, entry.id, version, times=times, owed=owed, deed=deed)
     is_same = (dict(draft.attributes), draft.agent, draft.expires) == (
         dict(entry.attributes),
         entry.agent,
@@ -309,9 +288,17 @@ def follow(
     return _saved(conn, entry.id, entry.version, Change.ATTRIBUTES, jobs, pending=entry.pending or bool(jobs))
 
 
-def _insert_version(
-    conn: Connection, draft: Draft, entry_id: str, version: int, *, times: Times, trust: Trust, owed: bool
-) -> tuple[Job, ...]:
+def insert_version(
+    conn: Connection,
+    draft: Draft,
+    entry_id: str,
+    version: int = 1,
+    *,
+    times: Times,
+    owed: bool,
+    deed: audit.Deed | None = None,
+) -> Saved:
+    """Write a live version of a draft as `provenance.judged` returns it."""
     scope = _scope(draft)
     head = (
         entry_id,
@@ -328,7 +315,7 @@ def _insert_version(
         draft.header,
         scope,
         draft.origin,
-        trust,
+        draft.trust,
         draft.principal,
         times.created,
         times.updated,
@@ -336,7 +323,10 @@ def _insert_version(
     )
     seq = conn.execute(_INSERT, (*head, draft.content, checksums.of_head(head))).lastrowid
     assert seq is not None  # noqa: S101 - an INSERT always has one; this is for the type checker
-    return chunks.insert(conn, seq, entry_id, draft, scope, now=times.now, owed=owed)
+    jobs = chunks.insert(conn, seq, entry_id, draft, scope, now=times.now, owed=owed)
+    change = Change.CREATED if version == 1 else Change.VERSION
+    audit.note_change(conn, deed, draft, entry_id, version, change, now=times.now)
+    return _saved(conn, entry_id, version, change, jobs, pending=bool(jobs))
 
 
 def _update_attributes(

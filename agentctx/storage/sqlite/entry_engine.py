@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 
-from agentctx.sqlite.commit import WriteFunction
 from agentctx.storage.entries import SWEEP_STEP
 from agentctx.storage.records import Change, Draft, Entry, Filter, IdempotencyKey, Revision, Saved
 from agentctx.storage.sqlite import audit, entries, filters, transfer
@@ -36,7 +34,9 @@ class SqliteEntries(SqliteConnections):
             revision=revision,
             deed=self.audit.deed(audit.SAVE, draft.principal),
         )
-        return self._told(await self._saving(save))
+        with self._tidying.noting_erasures():
+            saved = await self._writer.run(save)
+        return self._told(saved)
 
     async def revise(
         self,
@@ -106,11 +106,8 @@ class SqliteEntries(SqliteConnections):
             if_version=if_version,
             principal=principal,
         )
-        try:
+        with self._tidying.noting_erasures([entry_id]):
             removed = await self._writer.run(delete, uses_reserve=True)
-        except asyncio.CancelledError:
-            self._tidying.note_deletion([entry_id])  # it goes on without its caller
-            raise
         self._tidying.note_deletion([entry_id])
         return removed
 
@@ -168,21 +165,14 @@ class SqliteEntries(SqliteConnections):
             include_forgotten=include_forgotten,
             deed=self.audit.deed(audit.IMPORT, draft.principal),
         )
-        return self._told(await self._saving(import_entry))
-
-    async def _saving(self, save: WriteFunction[Saved]) -> Saved:
-        """Run what may remove an expired entry on the way, and remember that it did."""
-        try:
-            saved = await self._writer.run(save)
-        except asyncio.CancelledError:
-            self._tidying.note_deletion()  # it goes on without its caller
-            raise
-        if saved.erased:
-            self._tidying.note_deletion(saved.erased)
-        return saved
+        with self._tidying.noting_erasures():
+            saved = await self._writer.run(import_entry)
+        return self._told(saved)
 
     def _told(self, saved: Saved) -> Saved:
-        """Whoever keeps copies of what was given keeps none of a version whose successor is in quarantine."""
+        """Have copies dropped of what the save erased, and of a version whose successor is in quarantine."""
+        if saved.erased:
+            self._tidying.note_deletion(saved.erased)
         if saved.quarantined and saved.change is not Change.CREATED:
             self._tidying.note_held([saved.id])
         return saved

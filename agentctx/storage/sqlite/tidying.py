@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
@@ -36,6 +37,15 @@ class Tidying:
         if entry_ids:
             for listener in self.listeners:
                 listener(entry_ids)
+
+    @contextmanager
+    def noting_erasures(self, entry_ids: Sequence[str] = ()) -> Iterator[None]:
+        """Note a deletion when the caller of a write that may erase something is cancelled: it still runs."""
+        try:
+            yield
+        except asyncio.CancelledError:
+            self.note_deletion(entry_ids)
+            raise
 
     def note_held(self, entry_ids: Sequence[str]) -> None:
         """No answer may hold these entries any more; nothing of them is deleted yet."""

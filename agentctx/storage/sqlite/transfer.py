@@ -10,7 +10,7 @@ from typing import Any
 from agentctx.errors import Forgotten, InvalidInput, StorageCorrupt
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import Change, Draft, Entry, Saved
-from agentctx.storage.sqlite import audit, entries
+from agentctx.storage.sqlite import audit, entries, provenance
 from agentctx.storage.sqlite.checksums import Faults
 from agentctx.storage.sqlite.rows import SELECT_ENTRY, is_expired, undamaged, verified
 from agentctx.storage.sqlite.vector_index import IN_THE_FILE
@@ -124,9 +124,9 @@ def import_entry(
     if found:
         return entries.follow(conn, *found, draft, updated=updated, now=now, owed=owed, deed=deed)
     erased = _expire(conn, draft, entry_id, now)
-    saved = entries.create(
-        conn, draft, entry_id=entry_id, created=created, updated=updated, now=now, owed=owed, deed=deed
-    )
+    draft = provenance.judged(conn, draft, entry_id, now=now)
+    times = entries.Times(created, updated, now)
+    saved = entries.insert_version(conn, draft, entry_id, times=times, owed=owed, deed=deed)
     return replace(saved, erased=erased)
 
 
