@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
-
-from tests import chroma_server
-from tests.ports import free_port
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -24,18 +20,10 @@ MARKS: Final = {
     "system/": "process",
     "access/test_foreign_users.py": "process",
     "host/test_systemd.py": "process",
-    "storage/test_opening.py": "chroma",
-    "storage/test_outside.py": "chroma",
     "supply_chain/test_wheel.py": "wheel",
     "vector_stores/test_chroma.py": "chroma",
-    "vector_stores/test_chroma_spaces.py": "chroma",
 }
 """The mark of a file or folder. What has one takes longest, so it starts first."""
-ONE_CHROMA_SERVER: Final = (
-    "tests/storage/test_opening.py",
-    "tests/vector_stores/test_chroma.py",
-    "tests/vector_stores/test_chroma_spaces.py",
-)
 SEPARABLE: Final = ("tests/durability/test_suites.py",)
 """Files whose tests share nothing, and take so long that one process should not run them all."""
 
@@ -49,9 +37,7 @@ class Scheduling(LoadFileScheduling):  # type: ignore[misc] # xdist has no types
 
     def _split_scope(self, nodeid: str) -> str:
         file, _, _ = nodeid.partition("::")
-        if file in SEPARABLE:
-            return nodeid
-        return "one Chroma server" if file in ONE_CHROMA_SERVER else file
+        return nodeid if file in SEPARABLE else file
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
@@ -83,11 +69,3 @@ def _children_get_default_signals() -> None:
     }.items():
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
-
-
-@pytest.fixture(scope="session")
-def chroma_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """The port of a Chroma server, one for all tests."""
-    port = free_port()
-    with chroma_server.running(tmp_path_factory.mktemp("chroma-server"), port):
-        yield port

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.conftest import MARKS, ONE_CHROMA_SERVER, ROOT, SEPARABLE, mark_of
+from tests.conftest import MARKS, ROOT, SEPARABLE, mark_of
 
 
 def test_what_is_marked_by_its_place_is_there() -> None:
@@ -10,7 +10,7 @@ def test_what_is_marked_by_its_place_is_there() -> None:
 
 
 def test_what_is_spread_in_its_own_way_is_there() -> None:
-    assert [file for file in (*ONE_CHROMA_SERVER, *SEPARABLE) if not (ROOT.parent / file).exists()] == []
+    assert [file for file in SEPARABLE if not (ROOT.parent / file).exists()] == []
 
 
 def test_a_folder_marks_every_file_below_it() -> None:

@@ -11,7 +11,7 @@ import typer
 from agentctx.cli.connection import connect
 from agentctx.cli.layout import file_size
 from agentctx.cli.options import AsJson, ConfigFile, DataDir
-from agentctx.cli.output import note, put, put_json
+from agentctx.cli.output import put, put_json
 from agentctx.errors import AlreadyRunning, DaemonUnreachable, NotFound
 
 if TYPE_CHECKING:
@@ -39,11 +39,6 @@ def backup(
         put_json(reply)
     else:
         put(backup_line(reply))
-    if reply.outside_vectors:
-        note(
-            f"{reply.outside_vectors:,} vectors are in another store and not in the backup; "
-            "after a restore they are embedded again where they are missing"
-        )
 
 
 def backup_line(reply: BackupReply) -> str:

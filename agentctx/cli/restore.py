@@ -31,7 +31,6 @@ class RestoreReport:
     entries: int
     versions: int
     vectors: int
-    outside_vectors: int
     damaged: int | None
     """Entries in it that do not match their checksums; null where it is of an earlier schema."""
     database: str
@@ -60,10 +59,6 @@ def restore(
             put(line)
     if report.damaged:
         note(f"{report.damaged:,} of the entries in it are damaged; `agentctx doctor` names them")
-    if report.outside_vectors:
-        note(
-            f"{report.outside_vectors:,} vectors are in another store; those missing there are embedded again"
-        )
 
 
 def report_rows(report: RestoreReport) -> Iterator[tuple[str, ...]]:
@@ -111,7 +106,6 @@ def _report(restored: Restored, *, dry_run: bool) -> RestoreReport:
         entries=backup.entries,
         versions=backup.versions,
         vectors=backup.vectors,
-        outside_vectors=backup.outside_vectors,
         damaged=restored.damaged,
         database=restored.database,
         kept=restored.kept,

@@ -48,24 +48,12 @@ class LimitSettings(Section):
 
 
 class VectorSettings(Section):
-    """Where the vectors are kept. Another store embeds everything again."""
+    """How vectors are searched."""
 
-    store: Literal["sqlite-vec", "chroma"] = Field(
-        "sqlite-vec",
-        description="sqlite-vec (in the database) or chroma (needs the extra agentctx-daemon[chroma])",
-    )
-    url: str = Field("", description="address of a Chroma server, like http://localhost:8000")
-    path: Path | None = Field(
-        None, description="folder of Chroma without a server; default: chroma in the data folder"
-    )
-    token: SecretStr | None = Field(None, description="token of the Chroma server")
-    timeout_s: PositiveFloat = Field(
-        10.0, description="a request to the Chroma server that takes longer has failed"
-    )
     memory_mb: Annotated[int, Field(ge=0)] = Field(
         128,
         description="most memory for a copy of the vectors, which makes searches faster; 0, or too little "
-        "for it, searches the database; sqlite-vec only",
+        "for it, searches the database",
     )
 
 

@@ -40,7 +40,7 @@ def space_checks(
         if embedding.provider is None or opened.storage is None:
             return None
         fingerprint = space_fingerprint(embedding.provider)
-        return own_space(fingerprint, await stored(), opened.storage.vector_store)
+        return own_space(fingerprint, await stored())
 
     async def dimension() -> Finding:
         vector = (await probe.answer()).vector
@@ -54,7 +54,7 @@ def space_checks(
         if embedding.provider is None:
             return skipped(OFF if embedding.problem is None else "there is no provider to compare with")
         fingerprint = space_fingerprint(embedding.provider)
-        finding = judge_space(fingerprint, await stored(), opened.storage.vector_store)
+        finding = judge_space(fingerprint, await stored())
         return _MOVED if embedding.is_next and not finding.is_trouble else finding
 
     async def canary() -> Finding:
@@ -76,15 +76,13 @@ def _proofs(opened: Opened, in_force: InForce | None) -> list[Check]:
     return [fingerprint_check(opened.storage, in_force), self_retrieval_check(opened.storage)]
 
 
-def own_space(
-    fingerprint: Mapping[str, str | int], spaces: Sequence[Space], vector_store: str
-) -> Space | None:
-    """The newest living space of a fingerprint in a vector store."""
-    wanted = dict(fingerprint), vector_store
+def own_space(fingerprint: Mapping[str, str | int], spaces: Sequence[Space]) -> Space | None:
+    """The newest living space of a fingerprint."""
+    wanted = dict(fingerprint)
     ours = [
         space
         for space in spaces
-        if space.state is not SpaceState.RETIRED and (dict(space.fingerprint), space.vector_store) == wanted
+        if space.state is not SpaceState.RETIRED and dict(space.fingerprint) == wanted
     ]
     return max(ours, key=lambda space: space.generation, default=None)
 
@@ -101,19 +99,16 @@ def judge_dimension(configured: int, answered: int, own: Space | None) -> Findin
     return passed(f"{answered} dimensions")
 
 
-def judge_space(fingerprint: Mapping[str, str | int], spaces: Sequence[Space], vector_store: str) -> Finding:
+def judge_space(fingerprint: Mapping[str, str | int], spaces: Sequence[Space]) -> Finding:
     living = [space for space in spaces if space.state is not SpaceState.RETIRED]
     if not living:
         return skipped("nothing was embedded yet")
-    own = own_space(fingerprint, living, vector_store)
+    own = own_space(fingerprint, living)
     if own is None:
         other = max(living, key=lambda space: (space.state is SpaceState.ACTIVE, space.id))
         return warned(
-            "the vectors are of another model, or in another store, than the configured one",
-            detail=differences(
-                {**other.fingerprint, "vectors.store": other.vector_store},
-                {**fingerprint, "vectors.store": vector_store},
-            ),
+            "the vectors are of another model than the configured one",
+            detail=differences(other.fingerprint, fingerprint),
             hint="At its next start the daemon embeds everything again, while answers are found by words. "
             "If that is not wanted, set the former model again.",
         )

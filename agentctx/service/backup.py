@@ -173,7 +173,6 @@ def backup_reply(made: Made) -> BackupReply:
         entries=backup.entries,
         versions=backup.versions,
         vectors=backup.vectors,
-        outside_vectors=backup.outside_vectors,
         removed=list(made.removed),
     )
 

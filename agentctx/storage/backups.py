@@ -34,8 +34,6 @@ class Backup:
     versions: int
     """Of all entries, the live ones included."""
     vectors: int
-    outside_vectors: int
-    """Vectors that are in a store outside of the database, so not in the backup: they are embedded again."""
     digest: str
     """SHA-256 over the file, as `sha256sum` gives it."""
 

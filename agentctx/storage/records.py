@@ -170,8 +170,6 @@ class Space:
     dimension: int | None
     canary: Vectors | None
     """Vector of the canary text, `(dimension,)`."""
-    vector_store: str
-    """Which store keeps the vectors."""
     approved: bool = False
     """Whether somebody agreed to what filling it costs."""
     comparison: Mapping[str, Any] | None = None

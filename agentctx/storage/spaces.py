@@ -12,11 +12,6 @@ from agentctx.storage.records import Owed, Space
 class SpaceStorage(Protocol):
     """Spaces and what is owed to them."""
 
-    @property
-    def vector_store(self) -> str:
-        """Which store keeps the vectors: `sqlite-vec`, in the engine's own file, or one outside of it."""
-        ...
-
     async def spaces(self) -> list[Space]:
         """Every space, newest first. Retired ones have no vectors any more."""
         ...

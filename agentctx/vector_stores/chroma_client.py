@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 INSTALL_HINT = 'Install it with: pip install "agentctx-daemon[chroma]"'
 
-DEFAULT_TIMEOUT_S = 60.0
+TIMEOUT_S = 60.0
+"""For one request to a server."""
 
 _NAME = re.compile(r"(?!.*\.\.)[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]")
 _ADDRESS = re.compile(r"\d+(\.\d+){3}", re.ASCII)
@@ -54,27 +55,20 @@ def open_persistent(path: Path) -> ClientAPI:
         return chromadb.PersistentClient(path=path, settings=_settings(chromadb))
 
 
-def open_http(
-    host: str,
-    port: int,
-    *,
-    ssl: bool,
-    headers: Mapping[str, str] | None,
-    timeout_s: float = DEFAULT_TIMEOUT_S,
-) -> ClientAPI:
-    """A client of a running Chroma server, which may take `timeout_s` for one request."""
+def open_http(host: str, port: int, *, ssl: bool, headers: Mapping[str, str] | None) -> ClientAPI:
+    """A client of a running Chroma server, which may take `TIMEOUT_S` for one request."""
     chromadb = import_chromadb()
     with translated_errors(chromadb):
-        _require_answer(f"{'https' if ssl else 'http'}://{host}:{port}", headers, timeout_s)
+        _require_answer(f"{'https' if ssl else 'http'}://{host}:{port}", headers)
         client = chromadb.HttpClient(
             host=host, port=port, ssl=ssl, headers=dict(headers or {}), settings=_settings(chromadb)
         )
         for session in _sessions(client):
-            session.timeout = timeout_s
+            session.timeout = TIMEOUT_S
         return client
 
 
-def _require_answer(address: str, headers: Mapping[str, str] | None, timeout_s: float) -> None:
+def _require_answer(address: str, headers: Mapping[str, str] | None) -> None:
     """Chroma's client waits without end for the first answer, and for every other until told otherwise."""
     import httpx
 
@@ -82,7 +76,7 @@ def _require_answer(address: str, headers: Mapping[str, str] | None, timeout_s: 
     httpx.get(
         address + path,
         headers=dict(headers or {}),
-        timeout=timeout_s,
+        timeout=TIMEOUT_S,
         trust_env=False,
         follow_redirects=False,
     ).raise_for_status()

@@ -176,7 +176,5 @@ class BackupReply:
     versions: int
     """Of all entries, the live ones included."""
     vectors: int
-    outside_vectors: int
-    """Kept in a store outside of the database: not in the backup, embedded again after a restore."""
     removed: list[str]
     """Older backups that were removed."""

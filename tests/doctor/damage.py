@@ -12,7 +12,7 @@ from agentctx.storage.sqlite import checksums
 from agentctx.vector_stores import vec0
 
 BOOKKEEPING = (
-    *("schema_migrations", "installation", "spaces", "jobs", "idempotency", "outside_vectors", "injections"),
+    *("schema_migrations", "installation", "spaces", "jobs", "idempotency", "injections"),
     *(
         "scrub",
         "derivations",
@@ -141,8 +141,8 @@ def change_the_fingerprint(connection: Connection) -> None:
 def leave_vectors_of_a_retired_model(connection: Connection) -> None:
     """A model went, its vectors stayed."""
     connection.execute(
-        """INSERT INTO spaces (id, fingerprint, generation, state, enabled, created, vector_store)
-           VALUES (77, '{}', 1, 'retired', 0, 0, 'sqlite-vec')"""
+        """INSERT INTO spaces (id, fingerprint, generation, state, enabled, created)
+           VALUES (77, '{}', 1, 'retired', 0, 0)"""
     )
     vec0.create_space_table(connection, "vec_77", 4)
     one = bytes.fromhex("0000803f")

@@ -60,7 +60,6 @@ SECRETS = {
     "embedding.api_key",
     "embedding.next.api_key",
     "rerank.api_key",
-    "vectors.token",
     "proxy.openai_key",
     "proxy.anthropic_key",
     "proxy.gemini_key",

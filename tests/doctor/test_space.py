@@ -10,7 +10,6 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.records import Space, SpaceState
 
 OURS: dict[str, str | int] = {"provider": "fake", "model": "one", "dimension": 2}
-STORE = "sqlite-vec"
 OTHER: dict[str, str | int] = {"provider": "fake", "model": "two", "dimension": 2}
 
 
@@ -27,7 +26,6 @@ def space(**changes: Any) -> Space:
         "enabled": True,
         "dimension": 2,
         "canary": vector(1, 0),
-        "vector_store": STORE,
     }
     return Space(**{**fields, **changes})
 
@@ -38,35 +36,29 @@ def test_our_space_is_the_newest_living_one_of_the_fingerprint() -> None:
         space(id=2, generation=2, state=SpaceState.BUILDING),
         space(id=3, generation=3, state=SpaceState.RETIRED, enabled=False),
         space(id=4, fingerprint=OTHER, generation=9),
-        space(id=5, generation=4, vector_store="chroma"),
     ]
-    found = own_space(OURS, spaces, STORE)
+    found = own_space(OURS, spaces)
     assert found is not None
     assert found.id == 2
-    assert own_space(OURS, [], STORE) is None
+    assert own_space(OURS, []) is None
 
 
 def test_vectors_of_the_configured_model_pass() -> None:
-    assert judge_space(OURS, [space()], STORE).status == "pass"
+    assert judge_space(OURS, [space()]).status == "pass"
 
 
 def test_nothing_embedded_yet_is_skipped() -> None:
-    assert judge_space(OURS, [space(state=SpaceState.RETIRED, enabled=False)], STORE).status == "skip"
+    assert judge_space(OURS, [space(state=SpaceState.RETIRED, enabled=False)]).status == "skip"
 
 
 def test_vectors_of_another_model_are_warned_of_with_what_differs() -> None:
-    finding = judge_space(OURS, [space(fingerprint=OTHER)], STORE)
+    finding = judge_space(OURS, [space(fingerprint=OTHER)])
     assert (finding.status, finding.detail) == ("warn", "model: two is now one")
-
-
-def test_vectors_in_another_store_are_warned_of() -> None:
-    finding = judge_space(OURS, [space()], "chroma")
-    assert (finding.status, finding.detail) == ("warn", "vectors.store: sqlite-vec is now chroma")
 
 
 def test_a_change_of_the_model_under_way_is_warned_of() -> None:
     spaces = [space(fingerprint=OTHER), space(id=2, state=SpaceState.BUILDING)]
-    finding = judge_space(OURS, spaces, STORE)
+    finding = judge_space(OURS, spaces)
     assert (finding.status, "being embedded again" in finding.message) == ("warn", True)
 
 

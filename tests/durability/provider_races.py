@@ -24,19 +24,15 @@ from agentctx.storage.base import Storage
 from agentctx.storage.records import Job
 from agentctx.storage.sqlite import jobs
 from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
-from agentctx.storage.sqlite.outside_engine import OutsideVectorStorage
 from agentctx.stores.base import SaveContext
 from agentctx.stores.registry import Stores
 from agentctx.times import wall_clock
-from agentctx.vector_stores.chroma_spaces import ChromaSpaces
 from tests.durability.provider_vectors import Judge, look
 from tests.durability.suite import Outcome
 
 BATCH = 32
 """Races of one round: each entry of a batch has its own."""
 ROUND_S = 60.0
-OUTSIDE_SHARE = 10
-"""Of so many rounds, one more is run with the vectors outside."""
 COLLECTIONS = ("knowledge", "observation", "reflection", "learning", "notes")
 MOMENTS = ("at the provider", "with the reply", "while it is stored")
 _WORDS = ("amber", "basalt", "cedar", "delta", "ember", "fjord", "granite", "harbor", "indigo", "kelp")
@@ -116,8 +112,7 @@ class Races:
         self.queue.resume()
         await self.provider.wait_until_held()
         self.racing.when_storing = lambda: self._begin(acts["while it is stored"])
-        if not isinstance(self.storage, OutsideVectorStorage):
-            self.racing.when_stored = self._check_snapshot
+        self.racing.when_stored = self._check_snapshot
         await asyncio.gather(*(act() for act in acts["at the provider"]))
         self._begin(acts["with the reply"])
         self.provider.release()
@@ -217,8 +212,6 @@ class Races:
         self.violations += [f"amid race {self.races + 1}: {problem}" for problem in wrong]
 
     async def _check(self, when: str) -> None:
-        if isinstance(self.storage, OutsideVectorStorage):
-            await self.storage.remove_gone()
         wrong = await self.judge.wrong(await look(self.storage, self._space), missing=())
         census, depth = await self.storage.census(), await self.storage.depth()
         if census.violations or depth.pending or depth.buried:
@@ -233,40 +226,27 @@ class RacesSuite:
     torture_n = 10_000
 
     def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
-        """Vectors in the file, and for a tenth as many races in embedded Chroma."""
-        rounds = -(-n // BATCH)
-        races = _raced(seed, folder / "inside", rounds, outside=False)
-        more = _raced(seed, folder / "outside", -(-rounds // OUTSIDE_SHARE), outside=True)
-        figures: dict[str, float | str] = {
-            "of them while the batch was stored": races.late + more.late,
-            "of them with vectors in Chroma": more.races,
-        }
-        violations = [*races.violations, *(f"Chroma: {problem}" for problem in more.violations)]
-        return Outcome(races.races + more.races, tuple(violations), figures)
+        races = _raced(seed, folder / "races", -(-n // BATCH))
+        figures: dict[str, float | str] = {"of them while the batch was stored": races.late}
+        return Outcome(races.races, tuple(races.violations), figures)
 
     def control(self, *, seed: int, folder: Path) -> Outcome:
         """Every mutant has to be noticed; if one is not, nothing is reported."""
         found: list[str] = []
         for name, mutate in _MUTANTS.items():
             with mutate():
-                races = _raced(seed, folder / name, 4, outside=False)
+                races = _raced(seed, folder / name, 4)
             if not races.violations:
                 return Outcome(len(found), (), {"not noticed": name})
             found.append(f"{name}: {races.violations[0]}")
         return Outcome(len(found), tuple(found))
 
 
-def _raced(seed: int, folder: Path, rounds: int, *, outside: bool) -> Races:
+def _raced(seed: int, folder: Path, rounds: int) -> Races:
     folder.mkdir()
 
     async def race() -> Races:
-        path = folder / DATABASE_NAME
-        storage: SqliteStorage
-        if outside:
-            spaces = await ChromaSpaces.open(prefix="races-", path=folder / "chroma")
-            storage = await OutsideVectorStorage.open_outside(path, spaces)
-        else:
-            storage = await SqliteStorage.open(path)
+        storage = await SqliteStorage.open(folder / DATABASE_NAME)
         races = Races(random.Random(seed), storage)
         try:
             await races.run(rounds)

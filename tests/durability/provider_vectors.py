@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,9 +13,7 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.embedding_text import embedding_text
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.storage.sqlite.outside_engine import OutsideVectorStorage
 from agentctx.storage.sqlite.space_index import SpaceIndex
-from agentctx.vector_stores.chroma_spaces import ChromaSpaces, _pages
 
 Embed: TypeAlias = Callable[[list[str]], Awaitable[Vectors]]
 """What the provider gives when nothing goes wrong."""
@@ -72,9 +70,7 @@ class Judge:
 
 
 async def look(storage: SqliteStorage, space: int) -> Holding:
-    """What is there now: one snapshot where the vectors are in the file; else call it when all is quiet."""
-    if isinstance(storage, OutsideVectorStorage):
-        return await _look_outside(storage, space)
+    """What is there now, in one snapshot."""
     return await storage._readers.run(partial(_snapshot, space=space), timeout_s=LOOK_S)
 
 
@@ -83,25 +79,8 @@ def _snapshot(connection: Connection, space: int) -> Holding:
     return Holding(_texts(connection), {chunk: np.frombuffer(blob, np.float32) for chunk, blob in rows})
 
 
-async def _look_outside(storage: OutsideVectorStorage, space: int) -> Holding:
-    outside: Any = storage._outside
-    assert isinstance(outside, ChromaSpaces)
-    texts = await storage._readers.run(_texts, timeout_s=LOOK_S)
-    there = await outside._run(space, _all_embeddings)
-    shown = await storage._stored_among(space, list(there))
-    return Holding(texts, {chunk: there[chunk] for chunk in shown})
-
-
 def _texts(connection: Connection) -> dict[int, str]:
     return {
         chunk: embedding_text(header, content[start:end])
         for chunk, start, end, header, content in connection.execute(_PRESENT)
-    }
-
-
-def _all_embeddings(collection: Any) -> dict[int, Vectors]:
-    return {
-        int(chunk): np.asarray(vector, np.float32)
-        for page in _pages(collection, "embeddings")
-        for chunk, vector in zip(page["ids"], page["embeddings"], strict=True)
     }

@@ -274,7 +274,6 @@ def _space(number: int, model: str, state: SpaceState) -> Space:
         enabled=state is not SpaceState.RETIRED,
         dimension=None,
         canary=None,
-        vector_store="sqlite-vec",
     )
 
 

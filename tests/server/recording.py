@@ -61,7 +61,6 @@ BACKUP = BackupReply(
     entries=0,
     versions=0,
     vectors=0,
-    outside_vectors=0,
     removed=[],
 )
 SAVED = SaveResult(id="e1", version=1, changed=True)

@@ -22,7 +22,7 @@ from agentctx.errors import StorageFailed
 from agentctx.sqlite import migrate
 from agentctx.sqlite.copy import check_copy
 from agentctx.sqlite.driver import Connection, Error, open_connection
-from tests.fixtures.schemas import Contents, contents, unpack
+from tests.fixtures.schemas import Contents, contents, lasting_contents, unpack
 
 
 def kill_everywhere(schema: int, folder: Path, every: int) -> tuple[int, list[str]]:
@@ -33,8 +33,7 @@ def kill_everywhere(schema: int, folder: Path, every: int) -> tuple[int, list[st
         place.mkdir()
         database = unpack(schema, place)
         digest = check_copy(database)
-        # A later schema has the record of what was removed in another table, with a hash in each row.
-        before = {name: rows for name, rows in contents(database).items() if name != "audit"}
+        before = lasting_contents(database)
         if not _killed_at(database, statement):
             return kills, violations
         violations += [

@@ -28,8 +28,9 @@ from agentctx.sqlite.migrate import (
     schema_version,
     split_statements,
 )
+from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite.engine import SqliteStorage
-from tests.fixtures.schemas import FILES, VECTORS, contents, file_for, unpack
+from tests.fixtures.schemas import FILES, VECTORS, contents, file_for, lasting_contents, unpack
 
 MIGRATIONS = load_migrations()
 NEWEST = len(MIGRATIONS)
@@ -47,7 +48,7 @@ def test_a_fixture_is_of_its_schema(schema: int, tmp_path: Path) -> None:
 class TestUpgrade:
     def test_keeps_every_row(self, schema: int, tmp_path: Path) -> None:
         path = unpack(schema, tmp_path)
-        before = {name: rows for name, rows in contents(path).items() if name != "audit"}
+        before = lasting_contents(path)
         assert migrate_database(path) == list(range(schema + 1, NEWEST + 1))
         assert check_schema(path).changed == ()
         assert contents(path, before) == before
@@ -89,6 +90,22 @@ def test_what_was_removed_stays_known(tmp_path: Path) -> None:
         hashes = conn.execute("SELECT DISTINCT previous_hash, hash, namespace FROM audit").fetchall()
     assert [(*row[:5], json.loads(row[5])["collection"]) for row in rows] == before
     assert hashes == [(None, None, None)]
+
+
+async def test_a_model_whose_vectors_were_in_another_store_is_embedded_again(tmp_path: Path) -> None:
+    path = unpack(12, tmp_path)
+    with closing(open_connection(path)) as conn:
+        (former,) = conn.execute("SELECT id FROM spaces WHERE state = 'active'").fetchone()
+        conn.execute("UPDATE spaces SET vector_store = 'chroma'")
+    storage = await SqliteStorage.open(path, readers=1)
+    try:
+        (retired,) = (space for space in await storage.spaces() if space.id == former)
+        space = await storage.open_space(retired.fingerprint)
+        census = await storage.census()
+        assert (retired.state, space.generation) == (SpaceState.RETIRED, retired.generation + 1)
+        assert (await storage.owed(space.id), census.violations) == (census.chunks, 0)
+    finally:
+        await storage.close()
 
 
 @pytest.mark.parametrize("schema", FILES)

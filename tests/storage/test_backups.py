@@ -26,7 +26,6 @@ BACKUP = Backup(
     entries=2,
     versions=3,
     vectors=2,
-    outside_vectors=0,
     digest="0" * 64,
 )
 

@@ -76,7 +76,6 @@ async def _fill(path: Path) -> None:
         await storage.close()
     with closing(open_connection(path)) as connection:
         connection.execute("INSERT INTO forgotten VALUES ('gone', 1)")
-        connection.execute("INSERT INTO outside_vectors VALUES (1, 1, 1)")
         connection.execute(
             """INSERT INTO injections VALUES ('i1', 1, 'default', '', '', 0, 'tail', 'q', NULL, 0.5, 0.5,
                NULL, NULL, '[]', '{}', 100, 0, 1.0, NULL)"""
@@ -147,7 +146,6 @@ UNREADABLE = [
     ("flags", "flag", "bytes"),
     ("schema_migrations", "checksum", "bytes"),
     ("schema_migrations", "version", "huge number"),
-    ("outside_vectors", "stored", "fraction"),
 ]
 
 

@@ -11,10 +11,7 @@ import pytest
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
-from agentctx.storage.sqlite.outside_engine import OutsideVectorStorage
 from agentctx.vector_stores import vec0
-from agentctx.vector_stores.chroma_spaces import ChromaSpaces
-from agentctx.vector_stores.vec0_slots import SlotCount
 from tests.doctor.damage import damaged
 from tests.storage.conformance import embed, save, serving_space
 from tests.storage.drafts import ALL, FINGERPRINT, HandClock, keyless, vector
@@ -129,23 +126,3 @@ async def test_a_word_that_the_index_lost_is_the_rarest(storage: SqliteStorage, 
 
 async def test_so_many_canaries_as_asked_for(storage: SqliteStorage) -> None:
     assert len(await storage.proofs.canaries(2, most_chunks=5)) == 2
-
-
-async def test_of_vectors_outside_of_the_file_the_counts_are_known_and_words_prove_themselves(
-    tmp_path: Path,
-) -> None:
-    outside = await ChromaSpaces.open(prefix="t-", path=tmp_path / "chroma")
-    storage = await OutsideVectorStorage.open_outside(tmp_path / "outside.db", outside, clock=HandClock())
-    try:
-        await serving_space(storage)
-        await embed(storage, await save(storage, keyless("The harbour is closed.")), vector(1))
-        assert await storage.proofs.count_violations() == 0
-        (only,) = await storage.proofs.vectors_by_space()
-        assert (only.state, only.vectors) == (SpaceState.ACTIVE, 1)
-        assert await storage.proofs.remove_left_vectors() == 0
-        (canary,) = await storage.proofs.canaries(5, most_chunks=5)
-        assert (canary.word, canary.vectors) == ("harbour", {})
-        assert await storage.slots.count() == SlotCount()
-        assert not await storage.slots.step()
-    finally:
-        await storage.close()

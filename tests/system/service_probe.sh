@@ -41,9 +41,9 @@ fails "${stranger[@]}" ls /run/agentctx
 fails "${stranger[@]}" ls /var/lib/agentctx
 
 step "reload: a good file, a broken file"
-printf '[embedding.rag]\nmax_results = 1\n[vectors]\ntimeout_s = 3.0\n' >/etc/agentctx/config.toml
+printf '[embedding.rag]\nmax_results = 1\n[vectors]\nmemory_mb = 3\n' >/etc/agentctx/config.toml
 systemctl reload agentctx.service
-status_text | grep "Needs a restart: vectors.timeout_s"
+status_text | grep "Needs a restart: vectors.memory_mb"
 echo 'x = [' >/etc/agentctx/config.toml
 systemctl reload agentctx.service
 status_text | grep "was not reloaded"

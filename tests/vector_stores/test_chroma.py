@@ -17,6 +17,7 @@ from agentctx.vector_stores.chroma import ChromaVectorStore
 from agentctx.vector_stores.chroma_client import close, collection_name, parse_url
 from agentctx.vector_stores.chroma_rows import RowVanishing, hit_of
 from tests.ports import free_port
+from tests.vector_stores import chroma_server
 from tests.vector_stores.conformance import (
     DIMENSION,
     EAST,
@@ -27,6 +28,14 @@ from tests.vector_stores.conformance import (
     ids,
     record,
 )
+
+
+@pytest.fixture(scope="module")
+def chroma_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port of a Chroma server."""
+    port = free_port()
+    with chroma_server.running(tmp_path_factory.mktemp("chroma-server"), port):
+        yield port
 
 
 @contextmanager

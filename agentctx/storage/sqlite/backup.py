@@ -11,7 +11,6 @@ from agentctx.sqlite import migrate
 from agentctx.sqlite.copy import CopyPace, check_pages, copy_pages, file_digest, keep_copy
 from agentctx.sqlite.driver import Connection, Error, open_connection, translated
 from agentctx.storage.backups import Backup
-from agentctx.storage.sqlite.vector_index import IN_THE_FILE
 
 _MODE = slice(18, 20)
 """Where the header of a database says whether it is in WAL mode."""
@@ -134,7 +133,7 @@ def _described(path: Path, digest: str, made: int) -> Backup:
     with closing(open_connection(path, readonly=True)) as conn:
         try:
             live, versions = conn.execute(_ENTRIES).fetchone()
-            inside, outside = _vectors(conn)
+            vectors = _vectors(conn)
             (schema,) = conn.execute("SELECT MAX(version) FROM schema_migrations").fetchone()
         except Error as error:
             raise translated(error, f"cannot read {path}") from error
@@ -145,23 +144,17 @@ def _described(path: Path, digest: str, made: int) -> Backup:
         schema=schema,
         entries=live,
         versions=versions,
-        vectors=inside,
-        outside_vectors=outside,
+        vectors=vectors,
         digest=digest,
     )
 
 
-def _vectors(conn: Connection) -> tuple[int, int]:
-    """Vectors in the file, and in a store outside of it; of a database of any schema."""
+def _vectors(conn: Connection) -> int:
+    """How many vectors a database of any schema has."""
     tables = {name for (name,) in conn.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     spaces = conn.execute("SELECT id FROM spaces WHERE state <> 'retired'").fetchall()
-    inside = sum(
+    return sum(
         int(conn.execute(f"SELECT COUNT(*) FROM vec_{space}_rowids").fetchone()[0])  # noqa: S608 - a number
         for (space,) in spaces
         if f"vec_{space}_rowids" in tables
     )
-    if "outside_vectors" not in tables:
-        return inside, 0
-    outside = """SELECT COUNT(*) FROM outside_vectors JOIN spaces ON spaces.id = outside_vectors.space
-        WHERE spaces.state <> 'retired' AND spaces.vector_store <> ?"""
-    return inside, int(conn.execute(outside, (IN_THE_FILE,)).fetchone()[0])

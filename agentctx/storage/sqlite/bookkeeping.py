@@ -73,7 +73,7 @@ def _each(condition: str, columns: Sequence[str]) -> str:
     return " AND ".join(condition.format(column) for column in columns)
 
 
-_USABLE_SPACE: Final = f"""({_id("id")} AND {_object("fingerprint")} AND {_text("vector_store")}
+_USABLE_SPACE: Final = f"""({_id("id")} AND {_object("fingerprint")}
     AND ((dimension IS NULL AND canary IS NULL)
          OR (typeof(dimension) = 'integer' AND dimension BETWEEN 1 AND {_MOST_DIMENSIONS}
              AND typeof(canary) = 'blob' AND length(canary) = 4 * dimension)))"""
@@ -88,7 +88,6 @@ _SPACES: Final = _rule(
         AND (comparison IS NULL OR {_object("comparison")})""",
     "what a model's vectors are known by may be lost: then everything is embedded again",
     (
-        f"DELETE FROM outside_vectors WHERE space IN (SELECT id FROM spaces WHERE NOT {_id('id')})",  # noqa: S608 - constants
         f"DELETE FROM jobs WHERE space IN (SELECT id FROM spaces WHERE NOT {_id('id')})",  # noqa: S608 - constants
         f"DELETE FROM spaces WHERE NOT {_id('id')}",  # noqa: S608 - constants
         # A generation no other space of the model has: above all of them.
@@ -101,7 +100,6 @@ _SPACES: Final = _rule(
           enabled = CASE WHEN {_USABLE_SPACE} AND {_ENABLED} AND state <> 'retired' THEN enabled ELSE 0 END,
           dimension = CASE WHEN {_USABLE_SPACE} THEN dimension END,
           canary = CASE WHEN {_USABLE_SPACE} THEN canary END,
-          vector_store = CASE WHEN {_text("vector_store")} THEN vector_store ELSE 'sqlite-vec' END,
           created = CASE WHEN {_whole("created")} THEN created ELSE 0 END,
           kept_since = CASE WHEN {_whole("kept_since")} THEN kept_since END,
           approved = CASE WHEN {_whole("approved")} THEN approved END,
@@ -198,15 +196,6 @@ _FLAGS: Final = _rule(
     "what the text of an entry looks like is not shown",
     ("DELETE FROM flags WHERE COALESCE({sound}, 0) = 0",),
 )
-_OUTSIDE: Final = _rule(
-    "outside_vectors",
-    f"{_whole('space', 'chunk')} AND typeof(stored) = 'integer' AND stored IN (0, 1)",
-    "the vectors concerned are compared with the outside store, and embedded again",
-    (
-        f"DELETE FROM outside_vectors WHERE COALESCE({_whole('space', 'chunk')}, 0) = 0",  # noqa: S608 - constants
-        "UPDATE outside_vectors SET stored = 0 WHERE COALESCE({sound}, 0) = 0",
-    ),
-)
 _RECEIPTS: Final = _rule(
     "injections",
     f"""{_text("id", "namespace")} AND {_whole("created", "tokens")} AND {_whole("budget_tokens", least=1)}
@@ -242,19 +231,8 @@ _SEQUENCE: Final = _rule(
     ),
 )
 _RULES: Final = (
-    *(
-        _SPACES,
-        _QUARANTINE,
-        _REVOKED,
-        _REVOCATIONS,
-        _JOBS,
-        _SCRUB,
-        _IDEMPOTENCY,
-        _FORGOTTEN,
-        _DERIVATIONS,
-        _FLAGS,
-    ),
-    *(_OUTSIDE, _RECEIPTS, _CHECKSUMS, _SEQUENCE),
+    *(_SPACES, _QUARANTINE, _REVOKED, _REVOCATIONS, _JOBS, _SCRUB, _IDEMPOTENCY, _FORGOTTEN),
+    *(_DERIVATIONS, _FLAGS, _RECEIPTS, _CHECKSUMS, _SEQUENCE),
 )
 """In the order in which they are mended: a row may depend on one of a table before."""
 

@@ -15,7 +15,7 @@ from agentctx.sqlite.migrate import intended_schema, load_migrations
 from agentctx.sqlite.schema import Schema, schema_problems, stored_schema
 from agentctx.storage.records import SpaceFault, SpaceState
 from agentctx.storage.sqlite import spaces, word_index
-from agentctx.storage.sqlite.vector_index import VectorIndex, index_of
+from agentctx.storage.sqlite.space_index import SpaceIndex
 
 MAX_PROBLEMS: Final = 20
 _DAMAGE: Final = ("SQLITE_CORRUPT", "SQLITE_ERROR", "SQLITE_NOTADB")
@@ -53,7 +53,7 @@ def check_words(conn: Connection) -> str | None:
 def check_vectors(conn: Connection) -> list[SpaceFault]:
     """What is wrong with the vectors of each prepared space, one fault for each that is not sound."""
     problems = {
-        space.id: _vector_problems(conn, index_of(space.id, space.vector_store), space.dimension)
+        space.id: _vector_problems(conn, SpaceIndex(space.id), space.dimension)
         for space in spaces.all_spaces(conn)
         if space.dimension is not None and space.state is not SpaceState.RETIRED
     }
@@ -98,7 +98,7 @@ def _word_problems(conn: Connection) -> Iterator[str]:
         yield f"the index of words is damaged: words that cannot be found: {count}"
 
 
-def _vector_problems(conn: Connection, index: VectorIndex, dimension: int) -> list[str]:
+def _vector_problems(conn: Connection, index: SpaceIndex, dimension: int) -> list[str]:
     def found_through_vec0() -> Iterator[str]:
         if count := index.strays(conn):
             yield f"vectors in a wrong namespace, collection or session: {count}"

@@ -11,8 +11,8 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.embedding_text import embedding_text, text_hash
 from agentctx.storage.records import BuriedRow, Job, Owed, QueueDepth
-from agentctx.storage.sqlite import spaces
-from agentctx.vector_stores.outside import ChunkVector
+from agentctx.storage.sqlite.space_index import SpaceIndex
+from agentctx.vector_stores.vec0 import VectorRow
 
 _DAMAGED: Final = "the text is damaged on the disk; `agentctx doctor` names the entry"
 
@@ -73,13 +73,12 @@ def release_leases(conn: Connection, space: int | None = None) -> None:
 
 def complete(conn: Connection, jobs: Sequence[Job], vectors: Vectors) -> int:
     """Vectors in, jobs out. A job that is gone fences its vector off."""
-    owed: dict[int, list[ChunkVector]] = defaultdict(list)
+    owed: dict[int, list[VectorRow]] = defaultdict(list)
     for job, vector in zip(jobs, vectors, strict=True):
         if _take(conn, job):
-            namespace, collection, session = _place(conn, job.chunk)
-            owed[job.space].append(ChunkVector(job.chunk, namespace, collection, session, vector))
+            owed[job.space].append((job.chunk, *_place(conn, job.chunk), vector.tobytes()))
     for space, found in owed.items():
-        spaces.index(conn, space).insert(conn, found)
+        SpaceIndex(space).insert(conn, found)
     return sum(len(found) for found in owed.values())
 
 

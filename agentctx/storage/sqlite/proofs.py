@@ -19,7 +19,6 @@ from agentctx.storage.records import Space, SpaceState
 from agentctx.storage.sqlite import search, spaces
 from agentctx.storage.sqlite.space_index import SpaceIndex
 from agentctx.storage.sqlite.tidying import Tidying
-from agentctx.storage.sqlite.vector_index import index_of
 from agentctx.storage.words import STOP_WORDS
 from agentctx.vector_stores.vec0 import quoted
 
@@ -92,10 +91,7 @@ def _by_space(conn: Connection) -> list[SpaceVectors]:
 
 
 def _kept(conn: Connection, space: Space) -> int:
-    if space.id in _tables(conn):
-        return SpaceIndex(space.id).count(conn)
-    index = index_of(space.id, space.vector_store)
-    return 0 if isinstance(index, SpaceIndex) else index.count(conn)
+    return SpaceIndex(space.id).count(conn) if space.id in _tables(conn) else 0
 
 
 def _tables(conn: Connection) -> set[int]:
@@ -108,8 +104,7 @@ def _remove_left(conn: Connection) -> int:
     removed = 0
     for left in _by_space(conn):
         if left.vectors and left.state in {None, SpaceState.RETIRED}:
-            store = spaces.get(conn, left.space).vector_store if left.state else None
-            (SpaceIndex(left.space) if store is None else index_of(left.space, store)).drop(conn)
+            SpaceIndex(left.space).drop(conn)
             removed += left.vectors
     return removed
 
@@ -117,11 +112,7 @@ def _remove_left(conn: Connection) -> int:
 def _canaries(conn: Connection, limit: int, most_chunks: int) -> list[Canary]:
     drawn = search.sample(conn, limit)
     ids = [each.chunk for each in drawn]
-    vectors = {
-        index.space: _vectors(conn, index, ids)
-        for index in spaces.prepared(conn)
-        if isinstance(index, SpaceIndex)
-    }
+    vectors = {index.space: _vectors(conn, index, ids) for index in spaces.prepared(conn)}
     _make_scratch(conn)
     return [
         Canary(

@@ -11,6 +11,7 @@ from typing import Final
 from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection
 from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite import spaces, word_index
+from agentctx.storage.sqlite.space_index import SpaceIndex
 
 VECTORS_A_STEP: Final = 10_000
 ROWS_A_STEP: Final = 10_000
@@ -79,7 +80,7 @@ def remake_vectors(conn: Connection, space_id: int, *, now: int) -> int:
     space = spaces.get(conn, space_id)
     if space.dimension is None or space.state is SpaceState.RETIRED:
         return 0
-    index = spaces.index(conn, space_id)
+    index = SpaceIndex(space_id)
     index.drop(conn)
     index.create(conn, space.dimension)
     return _owe_all(conn, space_id, now=now) if space.enabled else 0

@@ -35,7 +35,7 @@ _ALL: Final = 2**62
 _UNKNOWN_MARGIN: Final = 100_000
 """Added to the highest known id where nobody knows which ids were given: none may be given twice."""
 _MADE_ELSEWHERE: Final = frozenset({"schema_migrations", "scrub", "vector_checksums"})
-_DERIVED: Final = frozenset({"chunks", "jobs", "outside_vectors"})
+_DERIVED: Final = frozenset({"chunks", "jobs"})
 """Tables whose lost rows are made again."""
 _ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

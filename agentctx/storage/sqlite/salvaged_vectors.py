@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-import numpy as np
-
 from agentctx.sqlite.driver import Connection, Error
 from agentctx.sqlite.readable import is_damage
 from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite import spaces
 from agentctx.storage.sqlite.space_index import SpaceIndex
 from agentctx.vector_stores import vec0_shadow
-from agentctx.vector_stores.outside import ChunkVector
+from agentctx.vector_stores.vec0 import VectorRow
 
 CHUNKS_A_STEP: Final = 500
 
@@ -25,9 +23,9 @@ SELECT id FROM chunks WHERE id NOT IN (SELECT chunk FROM jobs WHERE space = ?) O
 def copy_vectors(old: Connection, new: Connection) -> None:
     """Make the tables of all spaces, and fill them with the sound vectors of chunks that owe none."""
     for space in spaces.all_spaces(new):
-        index = spaces.index(new, space.id)
-        if space.dimension is None or space.state is SpaceState.RETIRED or not isinstance(index, SpaceIndex):
+        if space.dimension is None or space.state is SpaceState.RETIRED:
             continue
+        index = SpaceIndex(space.id)
         index.create(new, space.dimension)
         chunks = [row[0] for row in new.execute(_WITHOUT_JOB, (space.id,))]
         for vectors in _sound(old, index, space.dimension, chunks):
@@ -36,18 +34,13 @@ def copy_vectors(old: Connection, new: Connection) -> None:
 
 def _sound(
     old: Connection, index: SpaceIndex, dimension: int, chunks: Sequence[int]
-) -> Iterator[list[ChunkVector]]:
+) -> Iterator[list[VectorRow]]:
     """In steps; none from a table with a damaged page, which vec0 would trust."""
     try:
         if not _is_readable(old, index, dimension):
             return
         for at in range(0, len(chunks), CHUNKS_A_STEP):
-            yield [
-                ChunkVector(chunk, namespace, collection, session, np.frombuffer(vector, dtype=np.float32))
-                for chunk, namespace, collection, session, vector in index.sound(
-                    old, chunks[at : at + CHUNKS_A_STEP]
-                )
-            ]
+            yield index.sound(old, chunks[at : at + CHUNKS_A_STEP])
     except Error as error:
         if not is_damage(error):
             raise

@@ -138,8 +138,8 @@ def fill_missing(conn: Connection) -> None:
     for (seq,) in conn.execute("SELECT seq FROM entries WHERE checksum IS NULL").fetchall():
         checksums.seal(conn, seq)
     for space in spaces.all_spaces(conn):
-        index = spaces.index(conn, space.id)
-        if isinstance(index, SpaceIndex) and index in spaces.prepared(conn) and space.dimension:
+        index = SpaceIndex(space.id)
+        if index in spaces.prepared(conn) and space.dimension:
             index.seal(conn, space.dimension)
     mark_filled(conn)
 
@@ -166,9 +166,8 @@ def _damage_of(conn: Connection, rows: Sequence[Any]) -> Iterator[Damage]:
         yield from _chunk_damage(row, chunks[row[0]], may_lack_chunks=row[1] in quarantined)
     owners = {chunk.id: _id_of(row) for row in live for chunk in chunks[row[0]]}
     for index in spaces.prepared(conn):
-        if isinstance(index, SpaceIndex):
-            for chunk_id in sorted(index.damaged(conn, list(owners))):
-                yield Damage(owners[chunk_id], "vector", index.space, chunk_id)
+        for chunk_id in sorted(index.damaged(conn, list(owners))):
+            yield Damage(owners[chunk_id], "vector", index.space, chunk_id)
 
 
 def _id_of(row: Any) -> str:
@@ -217,7 +216,7 @@ def _is_blank(content: str, start: int, end: int) -> bool:
 
 
 def _owe_again(conn: Connection, space: int, chunks: list[int], now: int) -> None:
-    spaces.index(conn, space).delete(conn, chunks)
+    SpaceIndex(space).delete(conn, chunks)
     if space in spaces.enabled_ids(conn):
         spaces.owe(conn, space, chunks, now=now)
 

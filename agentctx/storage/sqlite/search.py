@@ -220,12 +220,6 @@ def _of_other_trust(conn: Connection, wanted: Filter) -> frozenset[int] | None:
     return frozenset(row[0] for row in rows) if len(rows) <= MOST_LEFT_OUT else None
 
 
-def with_entries(conn: Connection, nearest: Sequence[tuple[int, float]]) -> list[NearestChunk]:
-    """The hits of those chunks that are there, in the order given."""
-    entries = _entry_ids(conn, [chunk for chunk, _ in nearest])
-    return [NearestChunk(chunk, entries[chunk], distance) for chunk, distance in nearest if chunk in entries]
-
-
 def resolve(
     conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int, faults: Faults
 ) -> dict[int, ResolvedChunk]:
@@ -277,12 +271,3 @@ def _scope(conn: Connection, wanted: Filter) -> list[list[str]]:
     ).fetchone()[0]
     namespace, *narrower = filters.scope_groups(wanted)
     return [namespace, *narrower] if others else narrower
-
-
-def _entry_ids(conn: Connection, chunks: Sequence[int]) -> dict[int, str]:
-    rows = conn.execute(
-        """SELECT chunks.id, entries.id FROM chunks JOIN entries ON entries.seq = chunks.entry
-           WHERE chunks.id IN (SELECT value FROM json_each(?))""",
-        (json.dumps(list(chunks)),),
-    )
-    return {row[0]: row[1] for row in rows}

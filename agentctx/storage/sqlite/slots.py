@@ -112,15 +112,11 @@ def _find(conn: Connection, most_dead: float) -> _SparseBlock | None:
 
 
 def _tables(conn: Connection) -> list[tuple[int, list[SlotBlock]]]:
-    """The blocks of each space in the file. A damaged table is left alone: it has to be rebuilt."""
+    """The blocks of each space. A damaged table is left alone: it has to be rebuilt."""
     found = []
     for index in spaces.prepared(conn):
         dimension = spaces.get(conn, index.space).dimension
-        if (
-            isinstance(index, SpaceIndex)
-            and dimension
-            and not vec0_shadow.shape_faults(conn, index.table, dimension)
-        ):
+        if dimension and not vec0_shadow.shape_faults(conn, index.table, dimension):
             found.append((index.space, vec0_slots.blocks(conn, index.table)))
     return found
 

@@ -10,13 +10,10 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.records import Space
 from agentctx.storage.sqlite import spaces
 from agentctx.storage.sqlite.connections import SqliteConnections
-from agentctx.storage.sqlite.vector_index import IN_THE_FILE
 
 
 class SqliteSpaces(SqliteConnections):
     """See the protocol for each method."""
-
-    vector_store: str = IN_THE_FILE
 
     async def spaces(self) -> list[Space]:
         return await self._readers.run(spaces.all_spaces)
@@ -26,12 +23,7 @@ class SqliteSpaces(SqliteConnections):
 
     async def open_spaces(self, fingerprints: Sequence[Mapping[str, str | int]]) -> list[Space]:
         return await self._writer.run(
-            partial(
-                spaces.open_spaces,
-                fingerprints=fingerprints,
-                now=self._clock(),
-                vector_store=self.vector_store,
-            )
+            partial(spaces.open_spaces, fingerprints=fingerprints, now=self._clock())
         )
 
     async def renew_space(self, space_id: int) -> Space:

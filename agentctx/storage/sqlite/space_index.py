@@ -19,7 +19,6 @@ from agentctx.storage.records import NearestChunk
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.vector_copy import Numbers, StoredVector
 from agentctx.vector_stores import vec0, vec0_shadow
-from agentctx.vector_stores.outside import ChunkVector
 
 _STRAYS: Final = """
 SELECT COUNT(*) FROM {table} AS vectors
@@ -107,9 +106,8 @@ class SpaceIndex:
         vec0_shadow.drop(conn, self.table)
         conn.execute("DELETE FROM vector_checksums WHERE space = ?", (self.space,))
 
-    def insert(self, conn: Connection, vectors: Iterable[ChunkVector]) -> None:
+    def insert(self, conn: Connection, rows: Sequence[vec0.VectorRow]) -> None:
         """Store vectors of chunks that have none here."""
-        rows = [(v.chunk, v.namespace, v.collection, v.session, v.vector.tobytes()) for v in vectors]
         vec0.insert_vectors(conn, self.table, rows)
         self._seal(conn, rows)
 

@@ -12,14 +12,14 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import Conflict, NotFound, StorageCorrupt
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import Space, SpaceState
-from agentctx.storage.sqlite.vector_index import IN_THE_FILE, VectorIndex, index_of
+from agentctx.storage.sqlite.space_index import SpaceIndex
 
 _ALL = 2**62
 
 # A kept space is one that is building by its state: the schema knows three.
 _SELECT = """SELECT id, fingerprint, generation,
     CASE WHEN state = 'building' AND kept_since IS NOT NULL THEN 'kept' ELSE state END,
-    enabled, dimension, canary, vector_store, approved, comparison FROM spaces """
+    enabled, dimension, canary, approved, comparison FROM spaces """
 
 
 def enabled_ids(conn: Connection) -> tuple[int, ...]:
@@ -32,18 +32,11 @@ def awaited_ids(conn: Connection) -> tuple[int, ...]:
     return tuple(row[0] for row in conn.execute("SELECT id FROM awaited_spaces"))
 
 
-def prepared(conn: Connection) -> tuple[VectorIndex, ...]:
+def prepared(conn: Connection) -> tuple[SpaceIndex, ...]:
     """Indexes that are there, and whole: one that is damaged has to be rebuilt."""
-    rows = conn.execute(
-        "SELECT id, vector_store FROM spaces WHERE dimension IS NOT NULL AND state <> 'retired'"
-    ).fetchall()
-    indexes = (index_of(space, vector_store) for space, vector_store in rows)
+    rows = conn.execute("SELECT id FROM spaces WHERE dimension IS NOT NULL AND state <> 'retired'").fetchall()
+    indexes = (SpaceIndex(space) for (space,) in rows)
     return tuple(index for index in indexes if index.exists(conn))
-
-
-def index(conn: Connection, space_id: int) -> VectorIndex:
-    """The index of a space. Raises `NotFound`."""
-    return index_of(space_id, get(conn, space_id).vector_store)
 
 
 def all_spaces(conn: Connection) -> list[Space]:
@@ -60,45 +53,33 @@ def get(conn: Connection, space_id: int) -> Space:
 
 
 def open_spaces(
-    conn: Connection,
-    fingerprints: Sequence[Mapping[str, str | int]],
-    *,
-    now: int,
-    vector_store: str = IN_THE_FILE,
+    conn: Connection, fingerprints: Sequence[Mapping[str, str | int]], *, now: int
 ) -> list[Space]:
     """The newest living space of each fingerprint, made if need be; these alone are enabled.
 
-    What is missing in them is owed from this moment on. One whose vectors are in another store is another.
+    What is missing in them is owed from this moment on.
     """
-    opened = [
-        _find_or_make(conn, _canonical(each), now=now, vector_store=vector_store) for each in fingerprints
-    ]
+    opened = [_find_or_make(conn, _canonical(each), now=now) for each in fingerprints]
     _enable_only(conn, opened, now=now)
     return [get(conn, space_id) for space_id in opened]
 
 
-def _find_or_make(conn: Connection, text: str, *, now: int, vector_store: str) -> int:
+def _find_or_make(conn: Connection, text: str, *, now: int) -> int:
     row = conn.execute(
         f"{_SELECT} WHERE fingerprint = ? ORDER BY generation DESC LIMIT 1",
         (text,),
     ).fetchone()
     newest = None if row is None else _space_of(row)
-    if newest is None or newest.state is SpaceState.RETIRED or newest.vector_store != vector_store:
+    if newest is None or newest.state is SpaceState.RETIRED:
         generation = 1 if newest is None else newest.generation + 1
-        return _insert(conn, text, generation=generation, vector_store=vector_store, now=now)
+        return _insert(conn, text, generation=generation, now=now)
     return newest.id
 
 
 def renew(conn: Connection, space_id: int, *, now: int) -> Space:
     """The next generation of a space whose model changed without saying so, enabled in its place."""
     old = get(conn, space_id)
-    new_id = _insert(
-        conn,
-        _canonical(old.fingerprint),
-        generation=old.generation + 1,
-        vector_store=old.vector_store,
-        now=now,
-    )
+    new_id = _insert(conn, _canonical(old.fingerprint), generation=old.generation + 1, now=now)
     _enable_only(conn, [new_id, *(each for each in enabled_ids(conn) if each != space_id)], now=now)
     return get(conn, new_id)
 
@@ -112,7 +93,7 @@ def prepare(conn: Connection, space_id: int, canary: Vectors) -> Space:
             "UPDATE spaces SET dimension = ?, canary = ? WHERE id = ?",
             (dimension, canary.astype(np.float32).tobytes(), space_id),
         )
-        index_of(space_id, space.vector_store).create(conn, dimension)
+        SpaceIndex(space_id).create(conn, dimension)
     return get(conn, space_id)
 
 
@@ -186,7 +167,7 @@ def owe(conn: Connection, space_id: int, chunks: Sequence[int], *, now: int) -> 
 
 
 def _missing(conn: Connection, space_id: int) -> list[int]:
-    own = index(conn, space_id)
+    own = SpaceIndex(space_id)
     stored = set(own.chunk_ids(conn)) if own in prepared(conn) else set()
     rows = conn.execute(
         """SELECT chunks.id FROM chunks JOIN entries ON entries.seq = chunks.entry AND entries.live = 1
@@ -196,12 +177,12 @@ def _missing(conn: Connection, space_id: int) -> list[int]:
     return [row[0] for row in rows if row[0] not in stored]
 
 
-def _insert(conn: Connection, fingerprint: str, *, generation: int, vector_store: str, now: int) -> int:
+def _insert(conn: Connection, fingerprint: str, *, generation: int, now: int) -> int:
     state = "building" if conn.execute("SELECT 1 FROM spaces WHERE state = 'active'").fetchone() else "active"
     space_id = conn.execute(
-        """INSERT INTO spaces (fingerprint, generation, state, enabled, created, vector_store)
-           VALUES (?, ?, ?, 0, ?, ?)""",
-        (fingerprint, generation, state, now, vector_store),
+        """INSERT INTO spaces (fingerprint, generation, state, enabled, created)
+           VALUES (?, ?, ?, 0, ?)""",
+        (fingerprint, generation, state, now),
     ).lastrowid
     assert space_id is not None  # noqa: S101 - an INSERT always has one; this is for the type checker
     return int(space_id)
@@ -229,7 +210,7 @@ def _retire(conn: Connection, space: Space) -> None:
     conn.execute("DELETE FROM jobs WHERE space = ?", (space.id,))
     conn.execute("UPDATE spaces SET state = 'retired', enabled = 0 WHERE id = ?", (space.id,))
     if space.dimension is not None:
-        index_of(space.id, space.vector_store).drop(conn)
+        SpaceIndex(space.id).drop(conn)
 
 
 def _require_whole(conn: Connection, space: Space, most_owed: int) -> None:
@@ -258,9 +239,8 @@ def _space_of(row: Any) -> Space:
             enabled=bool(row[4]),
             dimension=row[5],
             canary=None if row[6] is None else np.frombuffer(row[6], dtype=np.float32),
-            vector_store=row[7],
-            approved=row[8] is not None,
-            comparison=None if row[9] is None else json.loads(row[9]),
+            approved=row[7] is not None,
+            comparison=None if row[8] is None else json.loads(row[8]),
         )
     except (ValueError, TypeError) as error:
         raise StorageCorrupt("the row of a space is damaged", hint="Run `agentctx doctor --fix`.") from error

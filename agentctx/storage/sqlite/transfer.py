@@ -13,14 +13,12 @@ from agentctx.storage.records import Change, Draft, Entry, Saved
 from agentctx.storage.sqlite import audit, entries, provenance
 from agentctx.storage.sqlite.checksums import Faults
 from agentctx.storage.sqlite.rows import SELECT_ENTRY, is_expired, undamaged, verified
-from agentctx.storage.sqlite.vector_index import IN_THE_FILE
 from agentctx.storage.transfer import ExportedVectors, ExportPage, ExportRow, ExportSelection
 
 PAGE_CHARS = 400_000
 """A page ends once it holds that much text, so that a reply stays a few megabytes at most."""
 
-_ACTIVE = """SELECT id, fingerprint FROM spaces
-    WHERE state = 'active' AND dimension IS NOT NULL AND vector_store = ?"""
+_ACTIVE = "SELECT id, fingerprint FROM spaces WHERE state = 'active' AND dimension IS NOT NULL"
 
 
 def page(
@@ -83,8 +81,8 @@ def _older(conn: Connection, entry_id: str, faults: Faults) -> tuple[Entry, ...]
 
 
 def _vectors(conn: Connection, chunks: Sequence[int]) -> ExportedVectors | None:
-    """The vectors of the active space that are in this file; None where there is no such space."""
-    space = conn.execute(_ACTIVE, (IN_THE_FILE,)).fetchone()
+    """The vectors of the active space; None where there is no such space."""
+    space = conn.execute(_ACTIVE).fetchone()
     if space is None:
         return None
     select = f"SELECT embedding FROM vec_{int(space[0])} WHERE id = ?"  # noqa: S608 - a number
