@@ -92,7 +92,7 @@ async def searchable(source: RetrievalSet, embedder: CachedEmbedder) -> AsyncIte
             ids = await _save(store, source.documents)
             for start in range(0, len(jobs), _AT_ONCE):
                 batch = jobs[start : start + _AT_ONCE]
-                await storage.complete(batch, await embedder.embed([job.text for job in batch]))
+                await storage.jobs.complete(batch, await embedder.embed([job.text for job in batch]))
             yield Searchable(source, storage, embedder, space.id, ids)
         finally:
             await storage.close()

@@ -64,4 +64,4 @@ async def embedded(core: Core) -> None:
     assert core.keeper is not None
     await core.keeper.served()
     await core.queue.idle()
-    assert (await core.storage.depth()).pending == 0
+    assert (await core.storage.jobs.depth()).pending == 0

@@ -72,7 +72,7 @@ class Core:
 
     def grounds(self, access: AccessControl) -> Grounds:
         """What the grants of a caller are compared with."""
-        return Grounds(access, self.storage.namespace_of, self.receipts.find)
+        return Grounds(access, self.storage.entries.namespace_of, self.receipts.find)
 
     @property
     def queue(self) -> EmbeddingQueue | None:
@@ -126,7 +126,9 @@ async def open_core(
                 storage.injections, days=kept.receipts_days, most=kept.receipts_max, clock=clock
             )
             settler = Settler(
-                storage, owed=lanes is not None, jobs_are_due=lanes.look_again if lanes else lambda: None
+                storage.trust,
+                owed=lanes is not None,
+                jobs_are_due=lanes.look_again if lanes else lambda: None,
             )
             trail = AuditTrail(storage.audit, settings.audit, clock=clock)
             parts = _parts(

@@ -57,7 +57,7 @@ def _inside(parts: Parts, *, offline: bool) -> Inside:
         running=Running(
             in_force=models_in_force(parts.lanes),
             loop_lag=parts.recorder.loop_lag,
-            write_fault=parts.storage.write_fault,
+            write_fault=parts.storage.files.fault,
         ),
     )
 

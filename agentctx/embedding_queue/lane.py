@@ -15,6 +15,7 @@ from agentctx.embedding_queue.space_keeper import Permit, SpaceKeeper, space_fin
 from agentctx.embedding_queue.timing import Timer
 from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.storage.base import Storage
+from agentctx.storage.jobs import OutboxStorage
 from agentctx.storage.records import Job
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.times import Clock
@@ -46,7 +47,7 @@ class Lane:
         self.settings = settings
         self.spending = spending
         self.queue = EmbeddingQueue(
-            SpaceJobs(storage, lambda: self.space),
+            SpaceJobs(storage.jobs, lambda: self.space),
             provider,
             settings.queue,
             clock=clock,
@@ -93,28 +94,28 @@ class Lane:
 class SpaceJobs:
     """`JobStorage` of one space: a queue meets no job of another."""
 
-    def __init__(self, storage: Storage, space: Callable[[], int]) -> None:
-        self._storage = storage
+    def __init__(self, jobs: OutboxStorage, space: Callable[[], int]) -> None:
+        self._jobs = jobs
         self._space = space
 
     async def claim(
         self, limit: int, *, now: int, lease_until: int, exclude: Collection[int] = ()
     ) -> list[Job]:
-        return await self._storage.claim(
+        return await self._jobs.claim(
             limit, now=now, lease_until=lease_until, exclude=exclude, space=self._space()
         )
 
     async def release_leases(self) -> None:
-        await self._storage.release_leases(self._space())
+        await self._jobs.release_leases(self._space())
 
     async def complete(self, jobs: Sequence[Job], vectors: Vectors) -> int:
-        return await self._storage.complete(jobs, vectors)
+        return await self._jobs.complete(jobs, vectors)
 
     async def postpone(self, jobs: Sequence[Job], *, not_before: int, error: str) -> None:
-        await self._storage.postpone(jobs, not_before=not_before, error=error)
+        await self._jobs.postpone(jobs, not_before=not_before, error=error)
 
     async def bury(self, job: Job, reason: str) -> None:
-        await self._storage.bury(job, reason)
+        await self._jobs.bury(job, reason)
 
     async def next_due(self, now: int) -> int | None:
-        return await self._storage.next_due(now, self._space())
+        return await self._jobs.next_due(now, self._space())

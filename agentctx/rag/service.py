@@ -94,7 +94,8 @@ class RAGService:
         caps: Caps | None = None,
     ) -> None:
         self._caps = caps or Caps()
-        self._storage = storage
+        self._search = storage.search
+        self._read_secret = storage.secret
         self._telemetry = telemetry
         self._embedder = embedder
         self._serving = serving
@@ -159,7 +160,7 @@ class RAGService:
     async def secret(self) -> bytes:
         """That of the installation, read once."""
         if self._secret is None:
-            self._secret = await self._storage.secret()
+            self._secret = await self._read_secret()
         return self._secret
 
     async def places(self, question: Question, entry: str) -> Ranks:
@@ -199,7 +200,7 @@ class RAGService:
 
     def _degraded(self, without_meaning: str | None) -> str | None:
         """Why the answer may miss something: meaning had no part, or words are missing."""
-        reasons = (without_meaning, self._storage.words_shortfall)
+        reasons = (without_meaning, self._search.words_shortfall)
         return "; ".join(reason for reason in reasons if reason) or None
 
     async def _ranked(self, question: Question) -> tuple[list[Candidate], str | None]:
@@ -214,7 +215,7 @@ class RAGService:
 
     async def _words(self, question: Question) -> list[WordHit]:
         with self._telemetry.stage("words"):
-            return await self._storage.search_words(question.text, question.wanted, self._pool(question))
+            return await self._search.by_words(question.text, question.wanted, self._pool(question))
 
     def _pool(self, question: Question) -> int:
         return max(pool(question.limit), self._candidates)
@@ -236,7 +237,7 @@ class RAGService:
                 measured = asyncio.ensure_future(self._measured(space, query, words))
                 try:
                     with self._telemetry.stage("vectors"):
-                        hits = await self._storage.search_vectors(
+                        hits = await self._search.by_vector(
                             space, query, question.wanted, self._pool(question)
                         )
                     return _Meaning(hits, await measured), None
@@ -257,7 +258,7 @@ class RAGService:
         if not found:
             return {}
         with self._telemetry.stage("distances"):
-            return await self._storage.distances(space, query, found)
+            return await self._search.distances(space, query, found)
 
     async def _vector(self, space: int, embedder: QueryEmbedder, text: str) -> Vectors:
         cached = self._vectors.get((space, text))
@@ -290,7 +291,7 @@ class RAGService:
 
     async def _read(self, question: Question, candidates: Sequence[Candidate]) -> Mapping[int, ResolvedChunk]:
         with self._telemetry.stage("resolve"):
-            return await self._storage.resolve([each.chunk for each in candidates], question.wanted)
+            return await self._search.resolve([each.chunk for each in candidates], question.wanted)
 
     async def _chosen(
         self, question: Question, candidates: Sequence[Candidate], found: Mapping[int, ResolvedChunk]

@@ -142,7 +142,7 @@ class Entries(PartsHolder):
         return replace(reply, embedding=entry_view(entry).embedding)
 
     async def _views(self, entries: Sequence[Entry]) -> list[EntryView]:
-        known = await self._parts.storage.provenance([entry.id for entry in entries])
+        known = await self._parts.storage.trust.provenance([entry.id for entry in entries])
         return [entry_view(entry, known.get(entry.id, NOTHING_KNOWN)) for entry in entries]
 
     def _awaited(self, jobs: Iterable[Job]) -> list[int]:

@@ -63,7 +63,7 @@ class Forgetting(PartsHolder):
     async def _copies(self, entry_id: str) -> list[str]:
         """Captured replies that repeat the entry. That they cannot be found stops no forgetting."""
         try:
-            entry = await self._parts.storage.get(entry_id)
+            entry = await self._parts.storage.entries.get(entry_id)
             return [] if entry is None else await self._captured(entry)
         except AgentctxError as error:
             log.warning("copies_not_looked_for", code=error.code, reason=error.message)
@@ -72,10 +72,10 @@ class Forgetting(PartsHolder):
     async def _captured(self, entry: Entry) -> list[str]:
         storage = self._parts.storage
         wanted = Filter(namespace=entry.namespace, collections=("observation",))
-        hits = await storage.search_words(entry.content, wanted, MOST_LOOKED_AT)
-        found = await storage.resolve([hit.chunk for hit in hits], wanted)
+        hits = await storage.search.by_words(entry.content, wanted, MOST_LOOKED_AT)
+        found = await storage.search.resolve([hit.chunk for hit in hits], wanted)
         ids = dict.fromkeys(chunk.entry.id for chunk in found.values() if chunk.entry.origin == "capture")
-        others = {each: await storage.get(each) for each in ids if each != entry.id}
+        others = {each: await storage.entries.get(each) for each in ids if each != entry.id}
         contents = {each: other.content for each, other in others.items() if other is not None}
         return await asyncio.to_thread(copies_among, entry.content, contents)
 

@@ -49,8 +49,8 @@ class Metrics(PartsHolder):
 
     async def _queue_depth(self) -> Mapping[Metric, float]:
         try:
-            depth = await self._parts.storage.depth()
-            quarantined = await self._parts.storage.quarantined()
+            depth = await self._parts.storage.jobs.depth()
+            quarantined = await self._parts.storage.trust.quarantined()
         except (StorageFailed, DeadlineExceeded) as error:
             log.warning("queue_not_readable", code=error.code, problem=error.message)
             return {metrics.DATABASE_READABLE: 0.0}
@@ -92,7 +92,7 @@ class Metrics(PartsHolder):
             metrics.STARTED: self._parts.recorder.started,
             metrics.RECEIPTS_DROPPED: self._parts.receipts.dropped,
             metrics.CHECKSUM_FAILURES: self._parts.storage.scrub.failures,
-            metrics.DATABASE_WRITABLE: float(self._parts.storage.write_fault is None),
+            metrics.DATABASE_WRITABLE: float(self._parts.storage.files.fault is None),
             metrics.LOOP_LAG_WORST: self._parts.recorder.loop_lag.worst_s,
         }
 

@@ -75,7 +75,7 @@ class Prover(PartsHolder):
             DeadlineExceeded, StorageFailed: the database could not be read.
         """
         storage = self._parts.storage
-        census = await storage.census()
+        census = await storage.upkeep.census()
         found = await storage.proofs.vectors_by_space()
         mismatches = [*left_behind(found), *wrong_models(found, models_in_force(self._parts.lanes))]
         proof = Proof(

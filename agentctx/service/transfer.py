@@ -33,8 +33,8 @@ class Transfer(PartsHolder):
             self._parts.stores.check_collection(collection)
         if cursor is not None and not _CURSOR.fullmatch(cursor):
             raise InvalidInput("this cursor was not made by an export", hint="Send the page's `next`.")
-        page = await self._parts.storage.export_page(selection, after=int(cursor or 0), limit=limit)
-        known = await self._parts.storage.provenance([each.entry.id for each in page.entries])
+        page = await self._parts.storage.entries.export_page(selection, after=int(cursor or 0), limit=limit)
+        known = await self._parts.storage.trust.provenance([each.entry.id for each in page.entries])
         return ExportReply(
             entries=[exported_entry(each, known.get(each.entry.id, NOTHING_KNOWN)) for each in page.entries],
             next=None if page.next is None else str(page.next),

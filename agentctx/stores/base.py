@@ -84,7 +84,7 @@ class EntryStore:
         ttls: Mapping[str, str] | None = None,
         revisions: Mapping[str, Revision] | None = None,
     ) -> None:
-        self._storage = storage
+        self._entries = storage.entries
         self._kinds = kinds
         self._on_saved = on_saved
         self._clock = clock
@@ -120,7 +120,7 @@ class EntryStore:
         spans = await _cut(kind.content(values), values.get("source"))
         draft = await self._screen(self._draft(collection, kind, values, spans, context))
         revision = self._revisions.get(collection)
-        saved = await self._storage.save(
+        saved = await self._entries.save(
             draft,
             owed=self._on_saved is not None,
             if_version=context.if_version,
@@ -210,7 +210,7 @@ class EntryStore:
         )
         draft = await asyncio.to_thread(revised_draft, ours, kind, values, expires=entry.expires)
         draft = await self._screen(replace(draft, derived_from=derived_from))
-        saved = await self._storage.import_entry(
+        saved = await self._entries.import_entry(
             draft,
             entry_id=entry.id,
             created=entry.created,
@@ -232,7 +232,7 @@ class EntryStore:
         principal: int | None = None,
     ) -> Saved:
         """Save what `revision` makes of an entry, and tell the embed callback."""
-        saved = await self._storage.revise(
+        saved = await self._entries.revise(
             entry_id,
             revision,
             owed=self._on_saved is not None,
@@ -244,7 +244,7 @@ class EntryStore:
 
     async def get(self, entry_id: str, version: int | None = None) -> Entry:
         """The live version, or the one named. Raises `NotFound`."""
-        entry = await self._storage.get(entry_id, version)
+        entry = await self._entries.get(entry_id, version)
         if entry is None or entry.collection not in self._kinds:
             which = f" in version {version}" if version is not None else ""
             raise NotFound(f"no entry has the id {entry_id!r}{which}", hint="`agentctx list` shows the ids.")
@@ -255,7 +255,7 @@ class EntryStore:
     ) -> tuple[list[Entry], int | None]:
         """A page of versions, newest first, and before which version the next begins. Raises `NotFound`."""
         await self.get(entry_id)
-        return await self._storage.history(entry_id, limit=limit, before=before)
+        return await self._entries.history(entry_id, limit=limit, before=before)
 
     async def list_entries(
         self,
@@ -276,7 +276,7 @@ class EntryStore:
             key_prefix=key_prefix,
             with_quarantined=True,
         )
-        return await self._storage.list_entries(wanted, limit=limit, before=before, with_content=with_content)
+        return await self._entries.list_entries(wanted, limit=limit, before=before, with_content=with_content)
 
     async def delete(
         self, entry_id: str, *, if_version: int | None = None, principal: int | None = None
@@ -284,7 +284,7 @@ class EntryStore:
         """Remove an entry with everything that hangs on it; returns the number of versions."""
         with suppress(StorageCorrupt):  # what is damaged can be removed all the same
             await self.get(entry_id)
-        return await self._storage.delete(entry_id, if_version=if_version, principal=principal)
+        return await self._entries.delete(entry_id, if_version=if_version, principal=principal)
 
     def _kind_of(self, entry: Entry) -> Kind:
         return self._kinds[entry.collection]

@@ -58,4 +58,4 @@ class KnowledgeStore(EntryStore):
 
     async def find(self, key: str, *, namespace: str = DEFAULT_NAMESPACE) -> Entry | None:
         """The live entry with this key."""
-        return await self._storage.find(namespace, "knowledge", key)
+        return await self._entries.find(namespace, "knowledge", key)

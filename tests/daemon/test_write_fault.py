@@ -52,7 +52,7 @@ async def test_while_the_disk_fails_everybody_is_told_and_reads_go_on(
         assert check.status == "fail"
 
         is_broken = False
-        await core.storage._writer.sound()
+        await core.storage.db.writer.sound()
         assert core.service.not_ready() is None
         assert (await core.service.status(ME)).database.fault is None
         assert scraped(await core.service.metrics())["agentctx_database_writable"] == 1

@@ -127,7 +127,7 @@ async def test_dead_slots_are_found_and_packed(core: Core, tmp_path: Path) -> No
     assert packed.status == "pass"
     assert packed.fixed
     assert "vectors moved" in packed.fixed
-    assert (await core.storage.check_vectors()) == []
+    assert (await core.storage.upkeep.check_vectors()) == []
 
 
 async def test_a_space_of_another_model_than_the_running_one_is_noticed(core: Core, tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ async def test_another_model_in_the_config_is_told_before_the_daemon_acts_on_it(
 
 
 async def test_a_damaged_page_is_repaired_under_the_running_daemon(core: Core, tmp_path: Path) -> None:
-    await core.storage.tidy()
+    await core.storage.upkeep.tidy()
     zero(tmp_path / DATABASE_NAME, [root_of(tmp_path / DATABASE_NAME, "chunk_fts_data")])
     before = await examined(core)
     assert {"database.integrity", "database.words"} <= set(troubles(before))

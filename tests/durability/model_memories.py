@@ -130,7 +130,7 @@ class CoreMemory:
         return self._run(self._settle())
 
     def problems(self) -> list[str]:
-        census = self._run(self._core.storage.census())
+        census = self._run(self._core.storage.upkeep.census())
         return [str(census)] if census.violations else []
 
     def restart(self) -> None:
@@ -173,7 +173,7 @@ class CoreMemory:
         return True
 
     def sweep(self) -> None:
-        self._run(self._core.storage.sweep())
+        self._run(self._core.storage.entries.sweep())
 
     def move(self, *, skew_ms: int) -> list[str]:
         """What differs after an export was imported where the clock differs by so much."""
@@ -207,7 +207,7 @@ class CoreMemory:
         lanes = self._core.lanes
         assert lanes is not None
         async with asyncio.timeout(SETTLE_S):
-            while (await self._core.storage.census()).unowed_chunks or any(
+            while (await self._core.storage.upkeep.census()).unowed_chunks or any(
                 lane.keeper.state == "starting" for lane in lanes
             ):
                 pass
@@ -227,13 +227,13 @@ class CoreMemory:
                     shutil.copy(before / f"{DATABASE_NAME}{end}", after)
 
         saving = [self._save(amid, key)] if amid else []
-        await asyncio.gather(*saving, self._core.storage._writer.run(copy))
+        await asyncio.gather(*saving, self._core.storage.db.writer.run(copy))
 
     async def _is_owing(self) -> bool:
         """Whether any space is owed something, the one beside too."""
         lanes = self._core.lanes
         assert lanes is not None
-        return any([await self._core.storage.owed(lane.space) for lane in lanes])
+        return any([await self._core.storage.spaces.owed(lane.space) for lane in lanes])
 
     async def _settle(self) -> list[str]:
         lanes = self._core.lanes
@@ -244,7 +244,7 @@ class CoreMemory:
                 lanes.look_again()
                 for lane in lanes:
                     await lane.queue.idle()
-        buried = await self._core.storage.depth()
+        buried = await self._core.storage.jobs.depth()
         missing = None if buried.buried else ()
         wrong: list[str] = []
         for lane in lanes:

@@ -71,7 +71,7 @@ class Judge:
 
 async def look(storage: SqliteStorage, space: int) -> Holding:
     """What is there now, in one snapshot."""
-    return await storage._readers.run(partial(_snapshot, space=space), timeout_s=LOOK_S)
+    return await storage.db.readers.run(partial(_snapshot, space=space), timeout_s=LOOK_S)
 
 
 def _snapshot(connection: Connection, space: int) -> Holding:

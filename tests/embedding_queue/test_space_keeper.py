@@ -35,7 +35,7 @@ async def test_the_first_model_is_served_as_soon_as_it_has_answered(tmp_path: Pa
     async with running_core(tmp_path, provider) as core:
         space = await wait_until_served(core)
         assert provider.calls[0].texts == (CANARY,)
-        found = await core.storage.open_space({**provider.fingerprint, "template": "header-newline-chunk/1"})
+        found = await core.storage.spaces.open({**provider.fingerprint, "template": "header-newline-chunk/1"})
         assert (found.id, found.state, found.dimension) == (space, SpaceState.ACTIVE, provider.dimension)
 
 
@@ -167,7 +167,7 @@ async def test_a_provider_that_is_down_is_probed_until_it_answers(tmp_path: Path
         provider.faults.clear()
         while not running.done():
             await timer.advance(120_000)
-            await core.storage.depth()
+            await core.storage.jobs.depth()
         await keeper.served()
         assert keeper.state == "ok"
 
@@ -201,7 +201,7 @@ class SlowOnce:
         self.looks += 1
         if self.looks == 1:
             raise DeadlineExceeded("the database did not answer in time")
-        return bool(await self._storage.owed(space_id))
+        return bool(await self._storage.spaces.owed(space_id))
 
 
 async def test_a_database_that_answers_late_is_asked_again(tmp_path: Path) -> None:
@@ -215,6 +215,6 @@ async def test_a_database_that_answers_late_is_asked_again(tmp_path: Path) -> No
         running = asyncio.ensure_future(keeper.run())
         while not running.done():
             await timer.advance(120_000)
-            await core.storage.depth()
+            await core.storage.jobs.depth()
         await running
         assert (slow.looks, keeper.state) == (2, "ok")

@@ -97,7 +97,7 @@ async def test_the_invariant_holds_after_sigkill_under_load(make_daemon: MakeDae
     assert all(isinstance(outcome, DaemonUnreachable) for outcome in outcomes), outcomes
     storage = await SqliteStorage.open(daemon.data_dir / DATABASE_NAME)
     try:
-        assert [entry_id for entry_id in acknowledged if await storage.get(entry_id) is None] == []
+        assert [entry_id for entry_id in acknowledged if await storage.entries.get(entry_id) is None] == []
         await assert_sound(storage)
     finally:
         await storage.close()

@@ -167,7 +167,7 @@ async def test_req_emb_003_sqlite_vec_integration(tmp_path: Path, dimension: int
     async with running_core(tmp_path / "data", FakeProvider(dimension)) as core:
         await save(core, key="a", content="in the shared file")
         await embedded(core)
-        (space,) = await core.storage.spaces()
+        (space,) = await core.storage.spaces.all()
         assert space.dimension == dimension
         assert (await core.storage.stats()).vectors == 1
     assert [path.name for path in (tmp_path / "data").glob("*.db")] == ["agentctx.db"]
@@ -213,7 +213,7 @@ async def test_req_emb_004_async_embedding_buffer__stop_drains(
     stopping = asyncio.create_task(core.queue.stop())
     provider.release()
     await stopping
-    assert (await core.storage.depth()).pending == 0
+    assert (await core.storage.jobs.depth()).pending == 0
     assert (await core.storage.stats()).vectors == 9
     table = MemoryJobs()
     queue = EmbeddingQueue(table, ScriptedProvider(), QueueSettings(), clock=wall_clock)
@@ -242,7 +242,7 @@ async def test_req_emb_005_store_integration(core: Core) -> None:
         raise RuntimeError
 
     saved = await KnowledgeStore(core.storage, broken, clock=clock).save("kept", "all the same")
-    assert (await core.storage.get(saved.id)) is not None
+    assert (await core.storage.entries.get(saved.id)) is not None
 
 
 # REQ-EMB-006

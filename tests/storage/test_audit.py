@@ -167,16 +167,18 @@ async def kinds(storage: SqliteStorage) -> list[str]:
 
 
 async def change(storage: SqliteStorage, deed: Callable[[Connection], object]) -> ChainVerdict:
-    await storage._writer.run(deed)
+    await storage.db.writer.run(deed)
     return await storage.audit.verify()
 
 
 class TestTable:
     async def test_saves_versions_and_forgets_are_recorded_without_text(self, storage: SqliteStorage) -> None:
-        first = await storage.save(draft(key="the key", content="the first text"), owed=False)
-        await storage.save(draft(key="the key", content="the second text"), owed=False)
-        await storage.save(draft(key="the key", content="the second text"), owed=False)  # changes nothing
-        await storage.delete(first.id, principal=1_234)
+        first = await storage.entries.save(draft(key="the key", content="the first text"), owed=False)
+        await storage.entries.save(draft(key="the key", content="the second text"), owed=False)
+        await storage.entries.save(
+            draft(key="the key", content="the second text"), owed=False
+        )  # changes nothing
+        await storage.entries.delete(first.id, principal=1_234)
         rows = list(reversed(await storage.audit.page(AuditQuery(limit=9))))
         assert [(row.kind, row.subject) for row in rows] == [
             ("save", first.id),
@@ -197,15 +199,15 @@ class TestTable:
             raise LookupError
 
         with pytest.raises(LookupError):
-            await storage._writer.run(save_and_fail)
-        await storage.save(keyless("text"), owed=False)
+            await storage.db.writer.run(save_and_fail)
+        await storage.entries.save(keyless("text"), owed=False)
         assert await kinds(storage) == ["save"]
         assert (await storage.audit.verify()).is_sound
 
     async def test_without_saves_forgets_are_recorded_all_the_same(self, storage: SqliteStorage) -> None:
         storage.audit.saves = False
-        saved = await storage.save(keyless("text"), owed=False)
-        await storage.delete(saved.id)
+        saved = await storage.entries.save(keyless("text"), owed=False)
+        await storage.entries.delete(saved.id)
         assert await kinds(storage) == ["forget"]
 
     @pytest.mark.parametrize(
@@ -226,21 +228,21 @@ class TestTable:
         await storage.audit.add([Event(kind="read", principal=number) for number in range(5)])
         assert (await storage.audit.verify()).is_sound
         assert not (await change(storage, lambda conn: conn.execute(sql))).is_sound
-        await storage.save(keyless("text"), owed=False)  # nothing that comes later hides it
+        await storage.entries.save(keyless("text"), owed=False)  # nothing that comes later hides it
         assert not (await storage.audit.verify()).is_sound
 
     async def test_pruning_keeps_the_chain_and_what_was_forgotten(
         self, storage: SqliteStorage, time: Time
     ) -> None:
-        saved = await storage.save(keyless("text"), owed=False)
-        await storage.delete(saved.id)
+        saved = await storage.entries.save(keyless("text"), owed=False)
+        await storage.entries.delete(saved.id)
         await storage.audit.add([Event(kind="read", principal=7)] * 1_500)
         head = trail.parse_head((await storage.audit.verify()).head or "")
         assert await storage.audit.prune(before=0, keep=2_000) == 0
         assert await storage.audit.prune(before=0, keep=500) == 1_002
         verdict = await storage.audit.verify(head)
         assert (verdict.is_sound, verdict.rows) == (True, 501)
-        assert await storage._readers.run(lambda conn: audit.was_forgotten(conn, saved.id))
+        assert await storage.db.readers.run(lambda conn: audit.was_forgotten(conn, saved.id))
         assert not (
             await change(storage, lambda conn: conn.execute("DELETE FROM audit WHERE seq < 1100"))
         ).is_sound
@@ -290,14 +292,14 @@ async def test_rows_of_an_earlier_schema_are_chained_with_the_first_new_one(tmp_
     storage = await SqliteStorage.open(path, readers=1)
     try:
         assert (await storage.audit.verify()).head is None
-        await storage.save(keyless("text"), owed=False)
+        await storage.entries.save(keyless("text"), owed=False)
         rows = await storage.audit.page(AuditQuery(limit=9))
         assert [(row.kind, row.principal, row.subject, row.detail) for row in rows[1:2]] == [
             ("forget", 1_000, "e", '{"collection":"memory"}')
         ]
         assert (await storage.audit.verify()).is_sound
-        assert await storage._readers.run(lambda conn: audit.was_forgotten(conn, "e"))
-        await storage.backup(tmp_path / "b.db")
+        assert await storage.db.readers.run(lambda conn: audit.was_forgotten(conn, "e"))
+        await storage.backups.write(tmp_path / "b.db")
     finally:
         await storage.close()
     assert verify_file(tmp_path / "b.db").is_sound

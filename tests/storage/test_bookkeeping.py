@@ -60,16 +60,18 @@ async def _fill(path: Path) -> None:
         for number in range(6):
             key = IdempotencyKey(principal=1, key=f"key-{number}", digest=b"d" * 32)
             agent = "bad" if number % 2 else "good"
-            saved = await storage.save(
+            saved = await storage.entries.save(
                 keyless(f"whale number {number}", agent=agent), owed=True, idempotency=key
             )
             if number < 4:
                 await embed(storage, saved)
-        await storage.save(keyless("made of it", derived_from=(saved.id,), flags=("instruction",)), owed=True)
-        forgotten = await storage.save(keyless("forget me"), owed=False)
-        await storage.delete(forgotten.id)
-        await storage.revoke(Source(agent="bad"), principal=0, dry_run=False)
-        await storage.settle(owed=True)
+        await storage.entries.save(
+            keyless("made of it", derived_from=(saved.id,), flags=("instruction",)), owed=True
+        )
+        forgotten = await storage.entries.save(keyless("forget me"), owed=False)
+        await storage.entries.delete(forgotten.id)
+        await storage.trust.revoke(Source(agent="bad"), principal=0, dry_run=False)
+        await storage.trust.settle(owed=True)
         await storage.scrub.step()
         await storage.audit.add([Event(kind="test", principal=None)])
     finally:
@@ -87,16 +89,18 @@ async def everything_of(path: Path) -> tuple[dict[str, str], Bookkeeping, list[s
     """Every entry, and what the checks of the doctor say."""
     storage = await opened(path)
     try:
-        entries, _ = await storage.list_entries(EVERYTHING, limit=100)
-        faults = await storage.check_integrity() + [each.what for each in await storage.scrub.check_all()]
+        entries, _ = await storage.entries.list_entries(EVERYTHING, limit=100)
+        faults = await storage.upkeep.check_integrity() + [
+            each.what for each in await storage.scrub.check_all()
+        ]
         trail = (await storage.audit.verify()).faults
-        saved = await storage.save(keyless("a new one"), owed=True)
+        saved = await storage.entries.save(keyless("a new one"), owed=True)
         if saved.jobs:
             await embed(storage, saved)
         assert await storage.secret()
         return (
             {entry.id: entry.content for entry in entries},
-            await storage.check_bookkeeping(),
+            await storage.upkeep.check_bookkeeping(),
             faults,
             trail,
         )
@@ -195,10 +199,10 @@ def test_no_damage_lets_an_entry_out_of_quarantine_or_erases_it(
     async def settled(path: Path) -> tuple[int, int]:
         storage = await opened(path)
         try:
-            while (await storage.settle(owed=True)).rows:
+            while (await storage.trust.settle(owed=True)).rows:
                 pass
-            entries, _ = await storage.list_entries(EVERYTHING, limit=100)
-            return await storage.quarantined(), len(entries)
+            entries, _ = await storage.entries.list_entries(EVERYTHING, limit=100)
+            return await storage.trust.quarantined(), len(entries)
         finally:
             await storage.close()
 
@@ -214,7 +218,7 @@ def test_jobs_that_were_lost_are_made_again(filled: Path, tmp_path: Path) -> Non
     async def owed(path: Path) -> Any:
         storage = await opened(path)
         try:
-            return (await storage.depth()).pending, (await storage.census()).violations
+            return (await storage.jobs.depth()).pending, (await storage.upkeep.census()).violations
         finally:
             await storage.close()
 
@@ -229,7 +233,7 @@ def test_the_vectors_of_a_space_whose_state_was_lost_are_kept(filled: Path, tmp_
     async def spaces(path: Path) -> Any:
         storage = await opened(path)
         try:
-            return [(space.id, space.dimension) for space in await storage.spaces()]
+            return [(space.id, space.dimension) for space in await storage.spaces.all()]
         finally:
             await storage.close()
 
@@ -246,9 +250,11 @@ def test_a_damaged_receipt_is_passed_over_and_removed_by_a_repair(filled: Path, 
         try:
             assert await storage.injections.last(10) == []
             assert await storage.injections.find("i1") is None
-            assert [each.table for each in (await storage.check_bookkeeping()).damaged] == ["injections"]
-            assert await storage.mend_bookkeeping() == 1
-            assert not (await storage.check_bookkeeping()).damaged
+            assert [each.table for each in (await storage.upkeep.check_bookkeeping()).damaged] == [
+                "injections"
+            ]
+            assert await storage.upkeep.mend_bookkeeping() == 1
+            assert not (await storage.upkeep.check_bookkeeping()).damaged
         finally:
             await storage.close()
 

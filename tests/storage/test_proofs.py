@@ -33,7 +33,7 @@ async def test_what_is_sound_counts_no_violation(storage: SqliteStorage) -> None
     assert await storage.proofs.count_violations() == 0
     await save(storage, keyless("not embedded yet"))
     assert await storage.proofs.count_violations() == 0
-    assert (await storage.census()).violations == 0
+    assert (await storage.upkeep.census()).violations == 0
 
 
 def lose_vectors(conn: Connection) -> None:
@@ -54,7 +54,7 @@ async def test_counting_sees_what_is_missing_or_left(
 ) -> None:
     damaged(tmp_path / DATABASE_NAME, how)
     assert await storage.proofs.count_violations() == count
-    assert (await storage.census()).violations >= count
+    assert (await storage.upkeep.census()).violations >= count
 
 
 async def test_vectors_are_counted_by_space(storage: SqliteStorage) -> None:
@@ -121,7 +121,7 @@ async def test_a_word_that_the_index_lost_is_the_rarest(storage: SqliteStorage, 
     )
     first = (await storage.proofs.canaries(10, most_chunks=5))[0]
     assert first.word == "harbour"
-    assert await storage.search_words(first.word, ALL, 5) == []
+    assert await storage.search.by_words(first.word, ALL, 5) == []
 
 
 async def test_so_many_canaries_as_asked_for(storage: SqliteStorage) -> None:

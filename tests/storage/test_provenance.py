@@ -23,9 +23,9 @@ async def steps_of(storage: SqliteStorage, work: Callable[[], Awaitable[object]]
         taken += 1
         return 0
 
-    await storage._writer.run(lambda conn: conn.set_progress_handler(tick, A_STEP))
+    await storage.db.writer.run(lambda conn: conn.set_progress_handler(tick, A_STEP))
     await work()
-    await storage._writer.run(lambda conn: conn.set_progress_handler(None, A_STEP))
+    await storage.db.writer.run(lambda conn: conn.set_progress_handler(None, A_STEP))
     return taken
 
 

@@ -38,12 +38,12 @@ class Machine:
             await embed(self.storage, saved, vector(1, number / 10))
 
     async def revoke(self, *, is_settled: bool) -> None:
-        await self.storage.revoke(BAD, principal=0, dry_run=False)
+        await self.storage.trust.revoke(BAD, principal=0, dry_run=False)
         if is_settled:
-            await self.storage.settle(owed=True)
+            await self.storage.trust.settle(owed=True)
 
     async def nearest(self, limit: int = 10) -> list[str]:
-        hits = await self.storage.search_vectors(self.space, vector(1), ALL, limit)
+        hits = await self.storage.search.by_vector(self.space, vector(1), ALL, limit)
         return [hit.entry for hit in hits]
 
 
@@ -79,7 +79,7 @@ async def test_no_vector_finds_it_and_it_takes_no_others_place(
 @SETTLED
 async def test_a_hit_from_before_is_not_resolved(machine: Machine, is_settled: bool) -> None:
     await machine.revoke(is_settled=is_settled)
-    found = await machine.storage.resolve(list(machine.chunks.values()), ALL)
+    found = await machine.storage.search.resolve(list(machine.chunks.values()), ALL)
     assert sorted(chunk.entry.id for chunk in found.values()) == sorted(machine.open)
 
 
@@ -90,20 +90,20 @@ async def test_lists_and_counts_hold_it_only_where_they_ask_for_it(
     await machine.revoke(is_settled=is_settled)
     asking = replace(ALL, with_quarantined=True)
     for wanted, expected in ((ALL, machine.open), (asking, machine.held + machine.open)):
-        entries, _ = await machine.storage.list_entries(wanted, limit=10)
+        entries, _ = await machine.storage.entries.list_entries(wanted, limit=10)
         assert sorted(entry.id for entry in entries) == sorted(expected)
-    assert await machine.storage.quarantined() == 2
+    assert await machine.storage.trust.quarantined() == 2
 
 
 async def test_it_all_comes_back_when_it_is_undone(machine: Machine) -> None:
-    revoked = await machine.storage.revoke(BAD, principal=0, dry_run=False)
-    await machine.storage.settle(owed=True)
+    revoked = await machine.storage.trust.revoke(BAD, principal=0, dry_run=False)
+    await machine.storage.trust.settle(owed=True)
     assert revoked.revocation is not None
-    assert await machine.storage.undo_revocation(revoked.revocation) == Undone(released=2)
-    await machine.storage.settle(owed=True)
+    assert await machine.storage.trust.undo_revocation(revoked.revocation) == Undone(released=2)
+    await machine.storage.trust.settle(owed=True)
     assert len(await found_by_words(machine.storage, "whale")) == 4
-    assert await machine.storage.quarantined() == 0
-    assert (await machine.storage.census()).violations == 0
+    assert await machine.storage.trust.quarantined() == 0
+    assert (await machine.storage.upkeep.census()).violations == 0
 
 
 @SETTLED
@@ -112,15 +112,15 @@ async def test_what_two_revocations_hold_back_comes_back_when_both_are_undone(
 ) -> None:
     await machine.revoke(is_settled=is_settled)
     await machine.revoke(is_settled=is_settled)
-    assert await machine.storage.undo_revocation(1) == Undone(
+    assert await machine.storage.trust.undo_revocation(1) == Undone(
         released=0, still_quarantined=2, revocations=(2,)
     )
-    await machine.storage.settle(owed=True)
+    await machine.storage.trust.settle(owed=True)
     assert sorted(await found_by_words(machine.storage, "whale")) == sorted(machine.open)
-    known = await machine.storage.provenance(machine.held)
+    known = await machine.storage.trust.provenance(machine.held)
     assert {each.revocation for each in known.values()} == {2}
-    assert await machine.storage.undo_revocation(2) == Undone(released=2)
-    await machine.storage.settle(owed=True)
+    assert await machine.storage.trust.undo_revocation(2) == Undone(released=2)
+    await machine.storage.trust.settle(owed=True)
     assert sorted(await found_by_words(machine.storage, "whale")) == sorted(machine.held + machine.open)
 
 
@@ -128,11 +128,11 @@ async def test_what_is_revoked_again_before_it_was_back_is_held_by_the_new_revoc
     machine: Machine,
 ) -> None:
     await machine.revoke(is_settled=True)
-    await machine.storage.undo_revocation(1)
+    await machine.storage.trust.undo_revocation(1)
     await machine.revoke(is_settled=False)
-    assert await machine.storage.undo_revocation(1) == Undone(released=0)
-    assert await machine.storage.quarantined() == 2
-    assert await machine.storage.undo_revocation(2) == Undone(released=2)
+    assert await machine.storage.trust.undo_revocation(1) == Undone(released=0)
+    assert await machine.storage.trust.quarantined() == 2
+    assert await machine.storage.trust.undo_revocation(2) == Undone(released=2)
 
 
 async def test_what_is_made_of_an_entry_that_two_revocations_hold_back_is_held_by_both(
@@ -141,17 +141,17 @@ async def test_what_is_made_of_an_entry_that_two_revocations_hold_back_is_held_b
     await machine.revoke(is_settled=True)
     await machine.revoke(is_settled=True)
     made = await save(machine.storage, keyless("made of a whale", derived_from=(machine.held[0],)))
-    undone = await machine.storage.undo_revocation(1)
+    undone = await machine.storage.trust.undo_revocation(1)
     assert (undone.released, undone.still_quarantined) == (0, 3)
-    assert made.id in await machine.storage.provenance([made.id])
-    assert (await machine.storage.undo_revocation(2)).released == 3
+    assert made.id in await machine.storage.trust.provenance([made.id])
+    assert (await machine.storage.trust.undo_revocation(2)).released == 3
 
 
 async def test_a_release_by_hand_lets_go_of_every_revocation(machine: Machine) -> None:
     await machine.revoke(is_settled=True)
     await machine.revoke(is_settled=True)
-    assert await machine.storage.release(machine.held[0])
-    await machine.storage.settle(owed=True)
-    assert await machine.storage.quarantined() == 1
-    assert (await machine.storage.undo_revocation(1)).still_quarantined == 1
-    assert (await machine.storage.undo_revocation(2)).released == 1
+    assert await machine.storage.trust.release(machine.held[0])
+    await machine.storage.trust.settle(owed=True)
+    assert await machine.storage.trust.quarantined() == 1
+    assert (await machine.storage.trust.undo_revocation(1)).still_quarantined == 1
+    assert (await machine.storage.trust.undo_revocation(2)).released == 1

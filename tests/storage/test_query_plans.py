@@ -50,30 +50,30 @@ async def test_a_page_is_read_in_its_order(
     page = partial(
         entries.page, condition=condition, limit=20, before=None, with_content=with_content, faults=Faults()
     )
-    plan = await storage._readers.run(partial(plan_of, page))
+    plan = await storage.db.readers.run(partial(plan_of, page))
     index = "entries_page (namespace=? AND collection=?" if wanted is ONE else "entries_order (namespace=?"
     assert f"SEARCH e USING INDEX {index} AND seq<?)" in plan
     assert not any("TEMP B-TREE" in step for step in plan)
 
 
 async def test_versions_are_read_in_their_order(storage: SqliteStorage) -> None:
-    saved = await storage.save(draft(), owed=True)
+    saved = await storage.entries.save(draft(), owed=True)
     page = partial(entries.history, entry_id=saved.id, now=START_MS, limit=20, before=None, faults=Faults())
-    plan = await storage._readers.run(partial(plan_of, page))
+    plan = await storage.db.readers.run(partial(plan_of, page))
     assert any("(id=? AND version<?)" in step for step in plan)
     assert not any("TEMP B-TREE" in step for step in plan)
 
 
 async def test_an_entry_is_forgotten_without_reading_a_table(storage: SqliteStorage) -> None:
-    saved = await storage.save(draft(), owed=True)
+    saved = await storage.entries.save(draft(), owed=True)
     delete = partial(entries.delete, entry_id=saved.id, now=START_MS)
-    plan = await storage._writer.run(partial(plan_of, delete))
+    plan = await storage.db.writer.run(partial(plan_of, delete))
     assert "SEARCH idempotency USING INDEX idempotency_entry (entry=?)" in plan
     assert not any(step.startswith(("SCAN idempotency", "SCAN entries", "SCAN chunks")) for step in plan)
 
 
 async def test_a_collection_is_narrowed_to_by_its_own_index(storage: SqliteStorage) -> None:
-    plan = await storage._readers.run(
+    plan = await storage.db.readers.run(
         partial(plan_of, lambda conn: narrow(conn, replace(ONE, agent="a"), now=START_MS))
     )
     assert "SEARCH e USING INDEX entries_page (namespace=? AND collection=?)" in plan

@@ -77,11 +77,11 @@ def saboteur(tmp_path: Path, storage: SqliteStorage) -> SqliteSaboteur:
     return SqliteSaboteur(tmp_path / "agentctx.db")
 
 
-class TestSqliteCare(CareConformance):
+class TestSqliteUpkeep(CareConformance):
     """Runs the suite."""
 
 
-class TestSqliteCareInSlices(CareConformance):
+class TestSqliteUpkeepInSlices(CareConformance):
     """Runs the suite as among so many chunks that the census has to count them in slices."""
 
     @pytest.fixture(autouse=True)
@@ -109,10 +109,10 @@ async def test_a_damaged_index_of_words_is_found_and_made_anew(
 ) -> None:
     saved = await filled(storage)
     saboteur.run(damage)
-    assert await storage.check_words() is not None
-    assert await storage.check_integrity() == [], "no backup has to be restored for it"
-    assert isinstance((await storage.census()).violations, int)
-    assert await storage.rebuild_words() == 6
+    assert await storage.upkeep.check_words() is not None
+    assert await storage.upkeep.check_integrity() == [], "no backup has to be restored for it"
+    assert isinstance((await storage.upkeep.census()).violations, int)
+    assert await storage.upkeep.rebuild_words() == 6
     await assert_healthy(storage)
     await assert_everything_is_found(storage, saved)
 
@@ -126,8 +126,8 @@ async def test_the_remains_of_an_index_of_words_are_replaced(
         "DELETE FROM sqlite_schema WHERE name = 'chunk_fts'",
         "CREATE TABLE something (x)",  # makes other connections read the schema again
     )
-    assert await storage.check_words() == "the index of words is damaged: chunk_fts missing"
-    await storage.rebuild_words()
+    assert await storage.upkeep.check_words() == "the index of words is damaged: chunk_fts missing"
+    await storage.upkeep.rebuild_words()
     await assert_healthy(storage)
     await assert_everything_is_found(storage, saved)
 
@@ -136,13 +136,13 @@ async def test_words_that_only_seeks_miss_are_noticed(
     storage: SqliteStorage, saboteur: SqliteSaboteur
 ) -> None:
     """FTS5's own check passes here."""
-    await storage.save(keyless(" ".join(f"word{number}" for number in range(3_000))), owed=False)
+    await storage.entries.save(keyless(" ".join(f"word{number}" for number in range(3_000))), owed=False)
     saboteur.run("DELETE FROM chunk_fts_idx")
-    assert await storage.search_words("word2999", ALL, 5) == []
-    assert "cannot be found" in (await storage.check_words() or "")
-    await storage.rebuild_words()
-    assert len(await storage.search_words("word2999", ALL, 5)) == 1
-    assert await storage.check_words() is None
+    assert await storage.search.by_words("word2999", ALL, 5) == []
+    assert "cannot be found" in (await storage.upkeep.check_words() or "")
+    await storage.upkeep.rebuild_words()
+    assert len(await storage.search.by_words("word2999", ALL, 5)) == 1
+    assert await storage.upkeep.check_words() is None
 
 
 async def test_the_index_is_made_anew_as_the_migrations_make_it(
@@ -156,7 +156,7 @@ async def test_the_index_is_made_anew_as_the_migrations_make_it(
             return sorted([*tables, *config], key=str)
 
     migrated = schema()
-    await storage.rebuild_words()
+    await storage.upkeep.rebuild_words()
     assert schema() == migrated
 
 
@@ -164,23 +164,28 @@ async def test_saves_edits_and_deletes_go_on_while_words_are_rebuilt(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved = await filled(storage)
-    numbered = [await storage.save(draft(f"numbered {n}", key=f"k{n}"), owed=True) for n in range(40)]
+    numbered = [await storage.entries.save(draft(f"numbered {n}", key=f"k{n}"), owed=True) for n in range(40)]
     monkeypatch.setattr(word_rebuild.add_words, "__defaults__", (1,))
 
     async def use() -> list[Saved]:
-        made = [await storage.save(keyless(f"made meanwhile {n}"), owed=True) for n in range(5)]
-        made += [await storage.save(draft(f"other words {n}", key=f"k{n}"), owed=True) for n in range(30, 35)]
+        made = [await storage.entries.save(keyless(f"made meanwhile {n}"), owed=True) for n in range(5)]
+        made += [
+            await storage.entries.save(draft(f"other words {n}", key=f"k{n}"), owed=True)
+            for n in range(30, 35)
+        ]
         for n in range(36, 40):
-            await storage.save(draft(f"numbered {n}", key=f"k{n}", labels="new", attributes={}), owed=True)
+            await storage.entries.save(
+                draft(f"numbered {n}", key=f"k{n}", labels="new", attributes={}), owed=True
+            )
         for outcome in saved[35:40]:
-            await storage.delete(outcome.id)
+            await storage.entries.delete(outcome.id)
         return made
 
-    _, made = await asyncio.gather(storage.rebuild_words(), use())
+    _, made = await asyncio.gather(storage.upkeep.rebuild_words(), use())
     await embed_owed(storage)
     await assert_healthy(storage)
     await assert_everything_is_found(storage, [*saved, *numbered[:20], *numbered[25:30], *made])
-    assert len(await storage.search_words("new", ALL, 50)) == 4
+    assert len(await storage.search.by_words("new", ALL, 50)) == 4
 
 
 async def test_a_rebuild_that_was_broken_off_loses_no_word_and_is_resumed(
@@ -190,17 +195,17 @@ async def test_a_rebuild_that_was_broken_off_loses_no_word_and_is_resumed(
     monkeypatch.setattr(word_rebuild.add_words, "__defaults__", (1,))
     await _break_off_a_rebuild(storage)
     await assert_everything_is_found(storage, saved)
-    assert "is being rebuilt" in (storage.words_shortfall or "")
+    assert "is being rebuilt" in (storage.search.words_shortfall or "")
     await storage.close()
 
     reopened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=HandClock())
     try:
-        assert "is being rebuilt" in (reopened.words_shortfall or "")
-        await reopened.delete(saved[1].id)
-        saved[2] = await reopened.save(keyless("said after the restart"), owed=True)
-        assert await reopened.resume_words() == 6
-        assert await reopened.resume_words() is None
-        assert reopened.words_shortfall is None
+        assert "is being rebuilt" in (reopened.search.words_shortfall or "")
+        await reopened.entries.delete(saved[1].id)
+        saved[2] = await reopened.entries.save(keyless("said after the restart"), owed=True)
+        assert await reopened.upkeep.resume_words() == 6
+        assert await reopened.upkeep.resume_words() is None
+        assert reopened.search.words_shortfall is None
         await embed_owed(reopened)
         await assert_healthy(reopened)
         await assert_everything_is_found(reopened, [saved[0], *saved[2:]])
@@ -210,21 +215,21 @@ async def test_a_rebuild_that_was_broken_off_loses_no_word_and_is_resumed(
 
 async def _break_off_a_rebuild(storage: SqliteStorage) -> None:
     """As a kill does: after the first chunk is in the new index."""
-    await storage._writer.run(word_rebuild.begin)
-    await storage._writer.run(partial(word_rebuild.add_words, after=0, now=1))
-    await storage.look_at_words()
+    await storage.db.writer.run(word_rebuild.begin)
+    await storage.db.writer.run(partial(word_rebuild.add_words, after=0, now=1))
+    await storage.upkeep.look_at_words()
 
 
 async def test_what_is_forgotten_during_a_rebuild_is_in_neither_index(
     tmp_path: Path, storage: SqliteStorage
 ) -> None:
     canary = "774411996633885522"
-    secret = await storage.save(keyless(f"the canary {canary}"), owed=False)
+    secret = await storage.entries.save(keyless(f"the canary {canary}"), owed=False)
     await filled(storage)
-    await storage._writer.run(word_rebuild.begin)
-    await storage._writer.run(partial(word_rebuild.add_words, after=0, now=1))
-    await storage.delete(secret.id)
-    assert await storage.tidy()
+    await storage.db.writer.run(word_rebuild.begin)
+    await storage.db.writer.run(partial(word_rebuild.add_words, after=0, now=1))
+    await storage.entries.delete(secret.id)
+    assert await storage.upkeep.tidy()
     await storage.close()
     assert canary.encode() not in (tmp_path / "agentctx.db").read_bytes()
 
@@ -234,11 +239,11 @@ async def test_missing_words_are_named_until_they_are_there_again(
 ) -> None:
     saved = await filled(storage)
     saboteur.forget_words(saved[1].jobs[0].chunk)
-    await storage.census()
-    before = storage.words_shortfall
+    await storage.upkeep.census()
+    before = storage.search.words_shortfall
     assert before == "words: keyword search misses 1 of 6 chunks, run `agentctx doctor --fix`"
-    await storage.rebuild_words()
-    assert storage.words_shortfall != before
+    await storage.upkeep.rebuild_words()
+    assert storage.search.words_shortfall != before
     await assert_healthy(storage)
 
 
@@ -248,10 +253,10 @@ async def test_a_rebuild_cuts_an_entry_again_whose_chunk_is_damaged(
     saved = await filled(storage)
     saboteur.run("UPDATE chunks SET end_at = 9 WHERE entry = 2 AND ordinal = 0")
     saboteur.run("UPDATE entries SET content = 'tampered' WHERE seq = 3")
-    await storage.rebuild_words()
+    await storage.upkeep.rebuild_words()
     await embed_owed(storage)
     await assert_healthy(storage)
-    assert [hit.entry for hit in await storage.search_words(TEXTS[0], ALL, 1)] == [saved[0].id]
+    assert [hit.entry for hit in await storage.search.by_words(TEXTS[0], ALL, 1)] == [saved[0].id]
     assert {damage.entry for damage in await storage.scrub.check_all()} == {saved[1].id}
     await assert_everything_is_found(storage, saved[2:])
 
@@ -261,16 +266,18 @@ async def test_damaged_vectors_are_found_and_made_anew(
     storage: SqliteStorage, saboteur: SqliteSaboteur, damage: str
 ) -> None:
     saved = await filled(storage)
-    saved.append(await storage.save(keyless("in a session", session="a name of many characters"), owed=True))
+    saved.append(
+        await storage.entries.save(keyless("in a session", session="a name of many characters"), owed=True)
+    )
     await embed_owed(storage)
     saboteur.run(damage)
-    (fault,) = await storage.check_vectors()
+    (fault,) = await storage.upkeep.check_vectors()
     assert fault.space == 1
-    assert await storage.check_integrity() == []
-    await storage.remove_orphans()
-    await storage.owe_missing()
-    await storage.rebuild_vectors(1)
-    assert (await storage.census()).unowed_chunks == 0
+    assert await storage.upkeep.check_integrity() == []
+    await storage.upkeep.remove_orphans()
+    await storage.upkeep.owe_missing()
+    await storage.upkeep.rebuild_vectors(1)
+    assert (await storage.upkeep.census()).unowed_chunks == 0
     assert await embed_owed(storage) == 7
     await assert_healthy(storage)
     await assert_everything_is_found(storage, saved)
@@ -283,9 +290,9 @@ async def test_orphans_in_a_damaged_table_wait_until_it_is_rebuilt(
     saved = await filled(storage)
     saboteur.add_vector(1, NOBODY)
     saboteur.run(VECTOR_DAMAGE[damage])
-    assert await storage.remove_orphans() == 0
-    assert (await storage.census()).orphan_vectors == 1
-    await storage.rebuild_vectors(1)
+    assert await storage.upkeep.remove_orphans() == 0
+    assert (await storage.upkeep.census()).orphan_vectors == 1
+    await storage.upkeep.rebuild_vectors(1)
     await embed_owed(storage)
     await assert_healthy(storage)
     await assert_everything_is_found(storage, saved)
@@ -300,18 +307,18 @@ async def test_many_orphans_are_removed_in_steps(
     for number in range(5):
         saboteur.add_vector(1, NOBODY + number)
         saboteur.add_job(NOBODY + number)
-    assert await storage._writer.run(repair.remove_orphan_vectors) == 2
-    assert await storage._writer.run(repair.remove_orphan_jobs) == 2
-    assert await storage.remove_orphans() == 6
+    assert await storage.db.writer.run(repair.remove_orphan_vectors) == 2
+    assert await storage.db.writer.run(repair.remove_orphan_jobs) == 2
+    assert await storage.upkeep.remove_orphans() == 6
     await assert_healthy(storage)
 
 
 async def test_a_retired_space_gets_no_table(storage: SqliteStorage) -> None:
     old = await prepared_space(storage)
-    new = await storage.open_space({"model": "two"})
-    await storage.activate_space(new.id)
-    await storage.rebuild_vectors(old.id)
-    found = await storage._readers.run(
+    new = await storage.spaces.open({"model": "two"})
+    await storage.spaces.activate(new.id)
+    await storage.upkeep.rebuild_vectors(old.id)
+    found = await storage.db.readers.run(
         lambda conn: conn.execute("SELECT name FROM sqlite_schema WHERE name GLOB 'vec_[0-9]*'").fetchall()
     )
     assert found == []
@@ -320,12 +327,12 @@ async def test_a_retired_space_gets_no_table(storage: SqliteStorage) -> None:
 async def test_a_damaged_page_is_a_problem_of_the_database(tmp_path: Path) -> None:
     path = tmp_path / "agentctx.db"
     storage = await SqliteStorage.open(path)
-    await storage.save(keyless("the passphrase is xylophone"), owed=False)
+    await storage.entries.save(keyless("the passphrase is xylophone"), owed=False)
     await storage.close()
     _zero_page_of(path, "entries_live_id")
     storage = await SqliteStorage.open(path)
     try:
-        problems = await storage.check_integrity()
+        problems = await storage.upkeep.check_integrity()
     finally:
         await storage.close()
     assert 1 <= len(problems) <= integrity.MAX_PROBLEMS
@@ -346,7 +353,7 @@ async def test_a_constraint_that_is_not_as_it_was_made_is_a_problem_and_a_commen
         path.write_bytes(path.read_bytes().replace(before, after))
         storage = await SqliteStorage.open(path)
         try:
-            told += [await storage.check_integrity()]
+            told += [await storage.upkeep.check_integrity()]
         finally:
             await storage.close()
     assert told == [[], ["the schema of injections is not as it was made"]]
@@ -363,7 +370,7 @@ async def test_what_the_migrations_made_and_is_not_there_is_a_problem(
     storage: SqliteStorage, saboteur: SqliteSaboteur, sql: str, missing: str
 ) -> None:
     saboteur.run(sql)
-    assert missing in await storage.check_integrity()
+    assert missing in await storage.upkeep.check_integrity()
 
 
 async def test_rows_that_refer_to_nothing_are_a_problem_but_for_orphans(
@@ -371,11 +378,11 @@ async def test_rows_that_refer_to_nothing_are_a_problem_but_for_orphans(
 ) -> None:
     await prepared_space(storage)
     saboteur.add_job(NOBODY)
-    assert await storage.check_integrity() == []
+    assert await storage.upkeep.check_integrity() == []
     saboteur.run(
         "CREATE TABLE notes (entry INTEGER REFERENCES entries (seq))", "INSERT INTO notes VALUES (5), (6)"
     )
-    assert await storage.check_integrity() == ["notes: rows that refer to missing entries: 2"]
+    assert await storage.upkeep.check_integrity() == ["notes: rows that refer to missing entries: 2"]
 
 
 async def test_an_error_that_is_no_finding_is_raised(
@@ -388,14 +395,14 @@ async def test_an_error_that_is_no_finding_is_raised(
 
     monkeypatch.setattr(word_index, "compare_with_entries", fail)
     with pytest.raises(StorageFailed, match="SQLITE_IOERR_READ"):
-        await storage.check_words()
+        await storage.upkeep.check_words()
 
 
 async def test_checks_take_turns_and_leave_readers_for_questions(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = most = 0
-    run = storage._readers.run
+    run = storage.db.readers.run
 
     async def counted(fn: Callable[..., object], *, timeout_s: float = 2.0) -> object:
         nonlocal running, most
@@ -406,42 +413,46 @@ async def test_checks_take_turns_and_leave_readers_for_questions(
         finally:
             running -= 1
 
-    monkeypatch.setattr(storage._readers, "run", counted)
+    monkeypatch.setattr(storage.db.readers, "run", counted)
     await asyncio.gather(
-        *(storage.census() for _ in range(5)), storage.check_words(), storage.check_vectors()
+        *(storage.upkeep.census() for _ in range(5)),
+        storage.upkeep.check_words(),
+        storage.upkeep.check_vectors(),
     )
     assert most == 1
 
 
 async def test_tidying_takes_deleted_text_out_of_the_files(tmp_path: Path, storage: SqliteStorage) -> None:
     await prepared_space(storage)
-    secret = await storage.save(draft("the passphrase is xylophone-marzipan", labels="quagmire"), owed=True)
-    kept = await storage.save(keyless("another entry that stays"), owed=True)
+    secret = await storage.entries.save(
+        draft("the passphrase is xylophone-marzipan", labels="quagmire"), owed=True
+    )
+    kept = await storage.entries.save(keyless("another entry that stays"), owed=True)
     await embed_owed(storage)
-    assert await storage.tidy()
-    await storage.delete(secret.id)
-    assert await storage.tidy()
+    assert await storage.upkeep.tidy()
+    await storage.entries.delete(secret.id)
+    assert await storage.upkeep.tidy()
     left = await _bytes_on_disk(tmp_path)
     assert b"another entry" in left
     for word in (b"xylophone", b"marzipan", b"quagmire"):
         assert word not in left
-    assert (await storage.get(kept.id)) is not None
+    assert (await storage.entries.get(kept.id)) is not None
 
 
 async def test_expired_text_leaves_the_files_too(tmp_path: Path, storage: SqliteStorage) -> None:
-    await storage.save(keyless("the passphrase is xylophone", expires=1), owed=False)
-    await storage.tidy()
+    await storage.entries.save(keyless("the passphrase is xylophone", expires=1), owed=False)
+    await storage.upkeep.tidy()
     assert b"xylophone" in await _bytes_on_disk(tmp_path)
-    await storage.sweep()
-    assert await storage.tidy()
+    await storage.entries.sweep()
+    assert await storage.upkeep.tidy()
     assert b"xylophone" not in await _bytes_on_disk(tmp_path)
 
 
 async def test_tidying_does_nothing_unless_something_was_deleted(storage: SqliteStorage) -> None:
-    assert await storage.tidy(), "a daemon before may have left something"
-    await storage.save(keyless("saved"), owed=False)
-    await storage.sweep()
-    assert await storage.tidy()
+    assert await storage.upkeep.tidy(), "a daemon before may have left something"
+    await storage.entries.save(keyless("saved"), owed=False)
+    await storage.entries.sweep()
+    assert await storage.upkeep.tidy()
     assert (await storage.stats()).wal_bytes > 0
 
 
@@ -449,14 +460,14 @@ async def test_a_reader_puts_tidying_off(
     tmp_path: Path, storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tidying, "PATIENCE_MS", 1)
-    saved = await storage.save(keyless("read while it is deleted"), owed=False)
+    saved = await storage.entries.save(keyless("read while it is deleted"), owed=False)
     with closing(open_connection(tmp_path / "agentctx.db", readonly=True)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT COUNT(*) FROM entries").fetchone()
-        await storage.delete(saved.id)
-        assert not await storage.tidy()
+        await storage.entries.delete(saved.id)
+        assert not await storage.upkeep.tidy()
         reader.execute("ROLLBACK")
-    assert await storage.tidy()
+    assert await storage.upkeep.tidy()
     assert (await storage.stats()).wal_bytes == 0
 
 
@@ -478,8 +489,8 @@ def _zero_page_of(path: Path, index: str) -> None:
 
 
 async def _rebuild_faulty(storage: SqliteStorage) -> None:
-    for fault in await storage.check_vectors():
-        await storage.rebuild_vectors(fault.space)
+    for fault in await storage.upkeep.check_vectors():
+        await storage.upkeep.rebuild_vectors(fault.space)
 
 
 Act = Callable[[SqliteSaboteur, int], None]
@@ -493,9 +504,9 @@ ACTS: dict[str, Act] = {
     "orphan job": lambda saboteur, chunk: saboteur.add_job(NOBODY + chunk),
 }
 REPAIRS: dict[str, Callable[[SqliteStorage], Awaitable[object]]] = {
-    "orphans": SqliteStorage.remove_orphans,
-    "owed": SqliteStorage.owe_missing,
-    "words": SqliteStorage.rebuild_words,
+    "orphans": lambda storage: storage.upkeep.remove_orphans(),
+    "owed": lambda storage: storage.upkeep.owe_missing(),
+    "words": lambda storage: storage.upkeep.rebuild_words(),
     "vectors": _rebuild_faulty,
 }
 
@@ -508,7 +519,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Saved
     async def make() -> list[Saved]:
         storage = await SqliteStorage.open(path, clock=HandClock())
         saved = await filled(storage)
-        saved.append(await storage.save(keyless("owed to the provider"), owed=True))
+        saved.append(await storage.entries.save(keyless("owed to the provider"), owed=True))
         await storage.close()
         return saved
 
@@ -541,7 +552,7 @@ def test_whatever_was_broken_all_repairs_in_any_order_make_it_whole(
                 await REPAIRS[repair_name](storage)
             await embed_owed(storage)
             await assert_healthy(storage)
-            texts = [entry.content for entry in (await storage.list_entries(ALL, limit=50))[0]]
+            texts = [entry.content for entry in (await storage.entries.list_entries(ALL, limit=50))[0]]
             assert sorted(texts) == sorted([*TEXTS, "owed to the provider"])
             await assert_everything_is_found(storage, saved)
         finally:

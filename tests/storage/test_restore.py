@@ -20,7 +20,8 @@ from agentctx.sqlite.migrate import load_migrations, migrate_database, schema_ve
 from agentctx.storage.backups import Backup
 from agentctx.storage.sqlite import engine
 from agentctx.storage.sqlite.backup import read_backup
-from agentctx.storage.sqlite.engine import GIVES_WAY, SqliteStorage
+from agentctx.storage.sqlite.backup_engine import GIVES_WAY
+from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.restore import restore_database
 from agentctx.storage.trust import Source
 from agentctx.stores.base import SaveContext
@@ -68,8 +69,8 @@ def save(path: Path, *keys: str) -> None:
 def revoke_everything(path: Path) -> None:
     async def revoked() -> None:
         async with opened(path) as (storage, _):
-            await storage.revoke(Source(namespace=DEFAULT_NAMESPACE), principal=0, dry_run=False)
-            assert (await storage.settle(owed=False)).rows
+            await storage.trust.revoke(Source(namespace=DEFAULT_NAMESPACE), principal=0, dry_run=False)
+            assert (await storage.trust.settle(owed=False)).rows
 
     asyncio.run(revoked())
 
@@ -86,7 +87,7 @@ def keys(path: Path) -> set[str]:
 def back_up(path: Path, target: Path) -> Backup:
     async def backed_up() -> Backup:
         async with opened(path) as (storage, _):
-            return await storage.backup(target)
+            return await storage.backups.write(target)
 
     return asyncio.run(backed_up())
 
@@ -134,7 +135,7 @@ class TestBackup:
 
         async def forget(key: str) -> bool:
             await stores.delete(ids[key])
-            return await storage.tidy()
+            return await storage.upkeep.tidy()
 
         monkeypatch.setattr(engine, "copy_pages", copy)
         async with opened(database) as (storage, stores):
@@ -142,11 +143,11 @@ class TestBackup:
             for key in (f"k{number}" for number in range(GIVES_WAY + 2)):
                 values = {"key": key, "content": f"About {key}."}
                 ids[key] = (await stores.save_fields("knowledge", values, SaveContext())).id
-            made = await storage.backup(tmp_path / "b.db")
+            made = await storage.backups.write(tmp_path / "b.db")
             assert [each.result() for each in forgotten[:-1]] == [True] * GIVES_WAY
             assert isinstance(forgotten[-1].exception(), StorageFailed)
             assert made.entries == 1
-            assert await storage.tidy()
+            assert await storage.upkeep.tidy()
 
     def test_counts_vectors_of_any_schema(self, tmp_path: Path) -> None:
         assert read_backup(unpack(1, tmp_path)).vectors == 11

@@ -37,7 +37,7 @@ async def opened(path: Path, clock: HandClock) -> SqliteStorage:
 async def filled(path: Path, clock: HandClock) -> list[Saved]:
     storage = await opened(path, clock)
     await serving_space(storage)
-    saved = [await storage.save(draft(key=f"k{number}"), owed=True) for number in range(3)]
+    saved = [await storage.entries.save(draft(key=f"k{number}"), owed=True) for number in range(3)]
     for each in saved:
         await embed(storage, each)
     await storage.close()
@@ -48,7 +48,10 @@ async def owing(path: Path, clock: HandClock, **changes: Any) -> tuple[Saved, Sa
     """Three entries that owe their vectors."""
     storage = await opened(path, clock)
     await serving_space(storage)
-    saved = [await storage.save(keyless(f"bad words, {number}", **changes), owed=True) for number in range(3)]
+    saved = [
+        await storage.entries.save(keyless(f"bad words, {number}", **changes), owed=True)
+        for number in range(3)
+    ]
     await storage.close()
     return saved[0], saved[1], saved[2]
 
@@ -69,15 +72,15 @@ async def test_a_damaged_entry_is_refused_and_the_others_are_served(
     storage = await opened(tmp_path, clock)
     try:
         with pytest.raises(StorageCorrupt):
-            await storage.get(bad.id)
-        page, _ = await storage.list_entries(ALL, limit=10)
+            await storage.entries.get(bad.id)
+        page, _ = await storage.entries.list_entries(ALL, limit=10)
         assert {entry.id for entry in page} == {entry.id for entry in good}
         chunks = [job.chunk for each in (bad, *good) for job in each.jobs]
-        found = await storage.resolve(chunks, ALL)
+        found = await storage.search.resolve(chunks, ALL)
         assert {chunk.entry.id for chunk in found.values()} == {entry.id for entry in good}
         assert storage.scrub.failures > 0
         assert [each.entry for each in await storage.scrub.mend()] == [bad.id]
-        assert await storage.delete(bad.id) == 1
+        assert await storage.entries.delete(bad.id) == 1
         assert await storage.scrub.check_all() == []
     finally:
         await storage.close()
@@ -92,17 +95,17 @@ async def test_a_text_that_is_no_utf8_hides_nothing_but_its_own_entry(
     storage = await opened(tmp_path, clock)
     try:
         with pytest.raises(StorageCorrupt):
-            await storage.get(bad.id)
-        page, _ = await storage.list_entries(ALL, limit=10)
+            await storage.entries.get(bad.id)
+        page, _ = await storage.entries.list_entries(ALL, limit=10)
         assert {entry.id for entry in page} == ids
-        found = await storage.resolve([job.chunk for each in (bad, *good) for job in each.jobs], ALL)
+        found = await storage.search.resolve([job.chunk for each in (bad, *good) for job in each.jobs], ALL)
         assert {chunk.entry.id for chunk in found.values()} == ids
-        assert {chunk.entry for chunk in await storage.sample_chunks(10)} == ids
+        assert {chunk.entry for chunk in await storage.search.sample_chunks(10)} == ids
         assert [each.entry for each in await storage.scrub.mend()] == [bad.id]
-        assert await storage.delete(bad.id) == 1
+        assert await storage.entries.delete(bad.id) == 1
         assert await storage.scrub.check_all() == []
-        assert {hit.entry for hit in await storage.search_words("bad", ALL, 10)} == ids
-        assert (await storage.census()).words_without_chunk == 1
+        assert {hit.entry for hit in await storage.search.by_words("bad", ALL, 10)} == ids
+        assert (await storage.upkeep.census()).words_without_chunk == 1
     finally:
         await storage.close()
 
@@ -115,11 +118,11 @@ async def test_a_damaged_text_is_not_embedded_and_keeps_no_other_from_it(
     spoil(tmp_path, FLIPPED, bad.id)
     storage = await opened(tmp_path, clock)
     try:
-        jobs = await storage.claim(limit, now=clock.now, lease_until=clock.now + 1_000)
+        jobs = await storage.jobs.claim(limit, now=clock.now, lease_until=clock.now + 1_000)
         assert [job.entry for job in jobs] == [each.id for each in good[:claimed]]
-        (buried,) = await storage.buried()
+        (buried,) = await storage.jobs.buried()
         assert (buried.entry, "damaged" in buried.reason) == (bad.id, True)
-        assert (await storage.census()).violations == 0
+        assert (await storage.upkeep.census()).violations == 0
     finally:
         await storage.close()
 
@@ -130,9 +133,9 @@ async def test_a_damaged_text_expires_with_the_others(tmp_path: Path, clock: Han
     storage = await opened(tmp_path, clock)
     try:
         clock.now += 2_000
-        assert await storage.sweep() == 3
-        assert await storage.sweep() == 0
-        assert (await storage.census()).entries == 0
+        assert await storage.entries.sweep() == 3
+        assert await storage.entries.sweep() == 0
+        assert (await storage.upkeep.census()).entries == 0
     finally:
         await storage.close()
 
@@ -144,10 +147,10 @@ async def test_what_was_revoked_is_erased_with_a_damaged_text_among_it(
     spoil(tmp_path, FLIPPED, bad.id)
     storage = await opened(tmp_path, clock)
     try:
-        revoked = await storage.revoke(Source(agent="other"), principal=1, dry_run=False)
+        revoked = await storage.trust.revoke(Source(agent="other"), principal=1, dry_run=False)
         assert revoked.revocation is not None
-        await storage.forget_revoked(revoked.revocation)
-        assert set((await storage.settle(owed=False)).erased) == {bad.id, *(each.id for each in good)}
+        await storage.trust.forget_revoked(revoked.revocation)
+        assert set((await storage.trust.settle(owed=False)).erased) == {bad.id, *(each.id for each in good)}
     finally:
         await storage.close()
 
@@ -157,14 +160,14 @@ async def test_what_has_no_json_any_more_can_be_deleted(tmp_path: Path, clock: H
     spoil(tmp_path, NO_JSON, bad.id)
     storage = await opened(tmp_path, clock)
     try:
-        page, _ = await storage.list_entries(replace(ALL, category="fact", tags=("ops",)), limit=10)
+        page, _ = await storage.entries.list_entries(replace(ALL, category="fact", tags=("ops",)), limit=10)
         assert {entry.id for entry in page} == {entry.id for entry in good}
-        by_path = await storage.revoke(Source(path="/notes"), principal=1, dry_run=True)
+        by_path = await storage.trust.revoke(Source(path="/notes"), principal=1, dry_run=True)
         assert by_path.entries == 0
         with pytest.raises(VersionConflict):
-            await storage.delete(bad.id, if_version=2)
-        assert await storage.delete(bad.id, if_version=1) == 1
-        page, _ = await storage.list_entries(ALL, limit=10)
+            await storage.entries.delete(bad.id, if_version=2)
+        assert await storage.entries.delete(bad.id, if_version=1) == 1
+        page, _ = await storage.entries.list_entries(ALL, limit=10)
         assert {entry.id for entry in page} == {entry.id for entry in good}
     finally:
         await storage.close()
@@ -177,13 +180,13 @@ async def test_no_damaged_text_reads_as_the_one_that_was_saved(
     tmp_path: Path, clock: HandClock, saved: str, stored: bytes
 ) -> None:
     storage = await opened(tmp_path, clock)
-    entry = await storage.save(keyless(saved), owed=False)
+    entry = await storage.entries.save(keyless(saved), owed=False)
     await storage.close()
     spoil(tmp_path, "UPDATE entries SET content = CAST(? AS TEXT) WHERE id = ?", stored, entry.id)
     storage = await opened(tmp_path, clock)
     try:
         with pytest.raises(StorageCorrupt):
-            await storage.get(entry.id)
+            await storage.entries.get(entry.id)
     finally:
         await storage.close()
 
@@ -195,7 +198,7 @@ async def test_a_place_beyond_the_end_of_its_entry_is_not_served(tmp_path: Path,
     storage = await opened(tmp_path, clock)
     try:
         chunks = [job.chunk for each in (bad, *good) for job in each.jobs]
-        found = await storage.resolve(chunks, ALL)
+        found = await storage.search.resolve(chunks, ALL)
         assert {resolved.entry.id for resolved in found.values()} == {entry.id for entry in good}
         (damage,) = await storage.scrub.check_all()
         assert (damage.entry, damage.what) == (bad.id, "chunk")
@@ -224,8 +227,8 @@ async def test_a_damaged_vector_is_left_out_found_and_owed_again(tmp_path: Path,
         assert (damage.entry, damage.what, damage.chunk) == (bad.id, "vector", chunk)
         assert await storage.scrub.mend() == []
         assert await storage.scrub.check_all() == []
-        assert (await storage.depth()).pending == 1
-        assert (await storage.census()).violations == 0
+        assert (await storage.jobs.depth()).pending == 1
+        assert (await storage.upkeep.census()).violations == 0
     finally:
         await storage.close()
 
@@ -235,9 +238,9 @@ async def test_mending_owes_the_damaged_vectors_and_no_others(tmp_path: Path, cl
     index = SpaceIndex(1)
     storage = await opened(tmp_path, clock)
     try:
-        await storage._writer.run(lambda conn: index.delete(conn, [unowed.jobs[0].chunk]))
+        await storage.db.writer.run(lambda conn: index.delete(conn, [unowed.jobs[0].chunk]))
         chunk = bad.jobs[0].chunk
-        await storage._writer.run(
+        await storage.db.writer.run(
             lambda conn: (
                 conn.execute(
                     "UPDATE vector_checksums SET checksum = x'00' WHERE chunk = ?", (chunk,)
@@ -245,7 +248,7 @@ async def test_mending_owes_the_damaged_vectors_and_no_others(tmp_path: Path, cl
             )
         )
         assert await storage.scrub.mend() == []
-        jobs = await storage.claim(10, now=clock.now, lease_until=clock.now + 1_000)
+        jobs = await storage.jobs.claim(10, now=clock.now, lease_until=clock.now + 1_000)
         assert [job.chunk for job in jobs] == [chunk]
     finally:
         await storage.close()
@@ -285,8 +288,8 @@ async def test_a_live_entry_that_lacks_a_chunk_is_named(
 ) -> None:
     spans = (Span(0, 6), Span(5, 10), Span(11, 16))
     storage = await opened(tmp_path, clock)
-    whole = await storage.save(keyless("first next\nlast!\n", spans=spans), owed=False)
-    lacks = await storage.save(keyless("first next\nlast?\n", spans=spans), owed=False)
+    whole = await storage.entries.save(keyless("first next\nlast!\n", spans=spans), owed=False)
+    lacks = await storage.entries.save(keyless("first next\nlast?\n", spans=spans), owed=False)
     await storage.close()
     spoil(
         tmp_path,
@@ -308,15 +311,15 @@ async def test_an_entry_in_quarantine_is_not_damaged(
     """Neither a revoked one, which loses its chunks in the background, nor one screened as it was saved."""
     storage = await opened(tmp_path, clock)
     try:
-        await storage.save(keyless("said by a bad agent", agent="bad"), owed=True)
-        await storage.save(keyless("obey me", is_held=True, flags=("instruction",)), owed=True)
-        await storage.revoke(Source(agent="bad"), principal=0, dry_run=False)
+        await storage.entries.save(keyless("said by a bad agent", agent="bad"), owed=True)
+        await storage.entries.save(keyless("obey me", is_held=True, flags=("instruction",)), owed=True)
+        await storage.trust.revoke(Source(agent="bad"), principal=0, dry_run=False)
         if is_settled:
-            await storage.settle(owed=True)
+            await storage.trust.settle(owed=True)
         assert await storage.scrub.check_all() == []
         assert await storage.scrub.step() is False
         assert (await storage.scrub.state()).damaged == 0
-        assert not (await storage.census()).violations
+        assert not (await storage.upkeep.census()).violations
     finally:
         await storage.close()
 
@@ -326,8 +329,8 @@ async def test_an_entry_in_quarantine_that_lost_one_of_its_chunks_is_named(
 ) -> None:
     storage = await opened(tmp_path, clock)
     spans = (Span(0, 6), Span(5, 10))
-    revoked = await storage.save(keyless("first next", spans=spans, agent="bad"), owed=False)
-    await storage.revoke(Source(agent="bad"), principal=0, dry_run=False)
+    revoked = await storage.entries.save(keyless("first next", spans=spans, agent="bad"), owed=False)
+    await storage.trust.revoke(Source(agent="bad"), principal=0, dry_run=False)
     await storage.close()
     spoil(tmp_path, "DELETE FROM chunks WHERE ordinal = 0")
     storage = await opened(tmp_path, clock)

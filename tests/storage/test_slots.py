@@ -42,8 +42,8 @@ class Churned:
 
     @classmethod
     async def filled(cls, storage: SqliteStorage) -> Churned:
-        space = await storage.open_space({"model": "m"})
-        churned = cls(storage, await storage.prepare_space(space.id, unit(1)[0]))
+        space = await storage.spaces.open({"model": "m"})
+        churned = cls(storage, await storage.spaces.prepare(space.id, unit(1)[0]))
         await churned.insert(COUNT)
         return churned
 
@@ -53,18 +53,18 @@ class Churned:
             (number, "default", "knowledge", "", vector.tobytes())
             for number, vector in zip(ids, unit(count), strict=True)
         ]
-        await self._storage._writer.run(lambda conn: vec0.insert_vectors(conn, self.table, rows))
+        await self._storage.db.writer.run(lambda conn: vec0.insert_vectors(conn, self.table, rows))
         self._stored += ids
         self._next += count
 
     async def delete(self, count: int) -> None:
         self._rng.shuffle(self._stored)
         gone, self._stored = self._stored[:count], self._stored[count:]
-        await self._storage._writer.run(lambda conn: vec0.delete_vectors(conn, self.table, gone))
+        await self._storage.db.writer.run(lambda conn: vec0.delete_vectors(conn, self.table, gone))
 
     async def ids(self) -> bool:
         """Whether exactly what should be stored is."""
-        found = await self._storage._readers.run(lambda conn: vec0.stored_ids(conn, self.table))
+        found = await self._storage.db.readers.run(lambda conn: vec0.stored_ids(conn, self.table))
         return found == sorted(self._stored)
 
 
@@ -75,7 +75,7 @@ def unit(count: int) -> Vectors:
 
 
 async def size(storage: SqliteStorage) -> int:
-    await storage._writer.checkpoint()
+    await storage.db.writer.checkpoint()
     return (await storage.stats()).bytes
 
 
@@ -92,8 +92,8 @@ async def test_replaced_three_times_the_file_hardly_grows(storage: SqliteStorage
     assert count.used / (count.used + count.dead + count.spare) >= 0.7
     assert await size(storage) <= 1.5 * fresh
     assert await churned.ids()
-    assert await storage.check_vectors() == []
-    assert await storage.check_integrity() == []
+    assert await storage.upkeep.check_vectors() == []
+    assert await storage.upkeep.check_integrity() == []
 
 
 async def test_a_few_dead_slots_are_left_until_somebody_asks(storage: SqliteStorage) -> None:
@@ -118,7 +118,7 @@ async def test_what_was_saved_in_between_stays(storage: SqliteStorage) -> None:
         await churned.insert(3)
         await churned.delete(2)
     assert await churned.ids()
-    assert await storage.check_vectors() == []
+    assert await storage.upkeep.check_vectors() == []
 
 
 async def test_the_file_shrinks_when_most_is_deleted(storage: SqliteStorage) -> None:
@@ -129,7 +129,7 @@ async def test_the_file_shrinks_when_most_is_deleted(storage: SqliteStorage) -> 
     while await storage.slots.step():
         pass
     assert await size(storage) < full / 2
-    assert await storage.check_integrity() == []
+    assert await storage.upkeep.check_integrity() == []
     assert await churned.ids()
 
 
@@ -158,5 +158,5 @@ def test_free_pages_are_given_back_when_they_are_many(pages: tuple[int, int], to
 
 
 async def test_pages_of_the_file_are_counted(storage: SqliteStorage) -> None:
-    pages = await storage._readers.run(file_pages)
+    pages = await storage.db.readers.run(file_pages)
     assert 0 <= pages.free < pages.all

@@ -43,7 +43,7 @@ async def test_everything_survives_a_restart(tmp_path: Path, clock: HandClock) -
     await first.close()
     second = await SqliteStorage.open(path, clock=clock)
     try:
-        assert (await second.get(saved.id)) is not None
+        assert (await second.entries.get(saved.id)) is not None
         assert await embed(second, saved) == 1
         await assert_sound(second)
     finally:
@@ -64,7 +64,7 @@ async def test_a_start_does_not_wait_until_the_wal_of_a_crash_is_moved(
 ) -> None:
     path, wal = tmp_path / "agentctx.db", tmp_path / "agentctx.db-wal"
     storage = await SqliteStorage.open(path, clock=clock)
-    saved = await storage.save(draft(), owed=False)
+    saved = await storage.entries.save(draft(), owed=False)
     await storage.close()
     await asyncio.to_thread(subprocess.run, [sys.executable, "-c", CRASHES, str(path)], check=True)
     left = wal.stat().st_size
@@ -72,7 +72,7 @@ async def test_a_start_does_not_wait_until_the_wal_of_a_crash_is_moved(
     storage = await SqliteStorage.open(path, clock=clock)
     try:
         assert wal.stat().st_size >= left
-        assert await storage.get(saved.id) is not None
+        assert await storage.entries.get(saved.id) is not None
     finally:
         await storage.close()
     assert not wal.exists()
@@ -88,12 +88,12 @@ async def test_a_full_disk_fails_the_save_and_nothing_else(storage: SqliteStorag
     def more_pages(conn: Connection) -> None:
         conn.execute("PRAGMA max_page_count = 1000000")
 
-    await storage._writer.run(no_more_pages)
+    await storage.db.writer.run(no_more_pages)
     with pytest.raises(StorageFull):
         await save(storage, keyless("x " * 200_000))
-    assert (await storage.get(kept.id)) is not None
+    assert (await storage.entries.get(kept.id)) is not None
     await assert_sound(storage)
-    await storage._writer.run(more_pages)
+    await storage.db.writer.run(more_pages)
     await save(storage, keyless("x " * 200_000))
     await assert_sound(storage)
 
@@ -107,7 +107,7 @@ async def test_a_deleted_text_leaves_no_bytes_behind(tmp_path: Path, clock: Hand
     )
     await embed(storage, saved)
     await save(storage, keyless("another entry that stays"))
-    await storage.delete(saved.id)
+    await storage.entries.delete(saved.id)
     await storage.close()
     left = _all_bytes(tmp_path)
     assert b"another entry" in left
@@ -120,7 +120,7 @@ async def test_nothing_works_after_close(storage: SqliteStorage) -> None:
     with pytest.raises(StorageClosed):
         await save(storage, draft())
     with pytest.raises(StorageClosed):
-        await storage.get("x")
+        await storage.entries.get("x")
 
 
 def _all_bytes(folder: Path) -> bytes:
@@ -135,7 +135,7 @@ async def test_resolving_seeks_and_never_scans(storage: SqliteStorage) -> None:
         sql = f"EXPLAIN QUERY PLAN {SELECT_CHUNKS} WHERE {condition.sql}"
         return [row[3] for row in conn.execute(sql, ("[]", *condition.parameters))]
 
-    steps = await storage._readers.run(plan)
+    steps = await storage.db.readers.run(plan)
     assert [step for step in steps if "entries" in step or " e " in step] == [
         "SEARCH e USING INTEGER PRIMARY KEY (rowid=?)"
     ]

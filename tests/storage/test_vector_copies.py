@@ -16,6 +16,7 @@ from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.storage.records import Draft, Filter, NearestChunk, Saved, Space
 from agentctx.storage.sqlite import vector_copies
 from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.search_engine import SqliteSearch
 from agentctx.storage.sqlite.space_index import SpaceIndex
 from agentctx.storage.sqlite.vector_copy import VectorCopy, row_bytes
 from tests.storage.conformance import OTHER, StorageConformance, embed, save, serving_space
@@ -33,15 +34,13 @@ FILTERS = (
 )
 
 
-class CopyFirst(SqliteStorage):
+class CopyFirst(SqliteSearch):
     """Never answers from the table when there can be a copy."""
 
-    async def search_vectors(
-        self, space: int, query: Vectors, wanted: Filter, limit: int
-    ) -> list[NearestChunk]:
-        await super().search_vectors(space, query, wanted, limit)
-        await self._copies.refreshed()
-        return await super().search_vectors(space, query, wanted, limit)
+    async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
+        await super().by_vector(space, query, wanted, limit)
+        await self.db.copies.refreshed()
+        return await super().by_vector(space, query, wanted, limit)
 
 
 @pytest.fixture
@@ -51,7 +50,8 @@ def clock() -> HandClock:
 
 @pytest.fixture
 async def storage(tmp_path: Path, clock: HandClock) -> AsyncIterator[SqliteStorage]:
-    opened = await CopyFirst.open(tmp_path / "agentctx.db", clock=clock)
+    opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock)
+    opened.search = CopyFirst(opened.db)
     yield opened
     await opened.close()
 
@@ -61,7 +61,7 @@ class TestWithCopies(StorageConformance):
 
 
 def copied(storage: SqliteStorage, space: Space) -> VectorCopy:
-    copy = storage._copies._copies[space.id]
+    copy = storage.db.copies._copies[space.id]
     assert copy.is_whole
     return copy
 
@@ -72,13 +72,13 @@ async def filled(storage: SqliteStorage, count: int = 3) -> tuple[Space, list[Sa
     saved = [await save(storage, keyless(f"text {number}")) for number in range(count)]
     for number, each in enumerate(saved):
         await embed(storage, each, vector(1, number))
-    assert len(await storage.search_vectors(space.id, vector(1), ALL, count)) == count
-    await storage._copies.refreshed()
+    assert len(await storage.search.by_vector(space.id, vector(1), ALL, count)) == count
+    await storage.db.copies.refreshed()
     return space, saved
 
 
 async def entries_near(storage: SqliteStorage, space: Space, *numbers: float, limit: int = 10) -> list[str]:
-    return [hit.entry for hit in await storage.search_vectors(space.id, vector(*numbers), ALL, limit)]
+    return [hit.entry for hit in await storage.search.by_vector(space.id, vector(*numbers), ALL, limit)]
 
 
 class Writing:
@@ -97,12 +97,12 @@ class Writing:
     async def write(self) -> None:
         engine = self._engines[self._random.integers(2)]
         if self._live and self._random.random() < 0.3:
-            await engine.delete(self._live.pop(self._random.integers(len(self._live))))
+            await engine.entries.delete(self._live.pop(self._random.integers(len(self._live))))
             return
-        saved = await engine.save(self._draft(), owed=True)
+        saved = await engine.entries.save(self._draft(), owed=True)
         self._live = [*(each for each in self._live if each != saved.id), saved.id]
         if saved.jobs and self._random.random() < 0.9:
-            await engine.complete(saved.jobs, np.stack([self.vector() for _ in saved.jobs]))
+            await engine.jobs.complete(saved.jobs, np.stack([self.vector() for _ in saved.jobs]))
 
     def _draft(self) -> Draft:
         drawn = self._random
@@ -125,22 +125,22 @@ async def test_the_answers_are_those_of_the_table(tmp_path: Path, clock: HandClo
     storage = await SqliteStorage.open(path, clock=clock)
     other = await SqliteStorage.open(path, clock=clock, memory_mb=0)
     try:
-        space = await storage.open_space({**FINGERPRINT, "dimension": DIMENSION})
+        space = await storage.spaces.open({**FINGERPRINT, "dimension": DIMENSION})
         writing = Writing(storage, other, seed)
-        await storage.prepare_space(space.id, writing.vector())
+        await storage.spaces.prepare(space.id, writing.vector())
         in_memory = 0
         for number in range(180):
             await writing.write()
             if number % 50 == 49:
-                await storage.tidy()
+                await storage.upkeep.tidy()
             if number % 6 == 0:
                 query, wanted = writing.vector(), FILTERS[number // 6 % len(FILTERS)]
-                expected = await other.search_vectors(space.id, query, wanted, 7)
-                in_memory += space.id in storage._copies._copies
-                hits = await storage.search_vectors(space.id, query, wanted, 7)
+                expected = await other.search.by_vector(space.id, query, wanted, 7)
+                in_memory += space.id in storage.db.copies._copies
+                hits = await storage.search.by_vector(space.id, query, wanted, 7)
                 assert [hit.entry for hit in hits] == [hit.entry for hit in expected]
                 assert [hit.distance for hit in hits] == pytest.approx([hit.distance for hit in expected])
-                await storage._copies.refreshed()
+                await storage.db.copies.refreshed()
         assert in_memory > 20
     finally:
         await other.close()
@@ -152,7 +152,7 @@ async def test_a_vector_is_found_by_the_next_search(storage: SqliteStorage) -> N
     for number in range(5):
         saved = await save(storage, keyless(f"new {number}"))
         await embed(storage, saved, vector(0, 0, 1, number))
-        nearest = await SqliteStorage.search_vectors(storage, space.id, vector(0, 0, 1, number), ALL, 1)
+        nearest = await SqliteSearch.by_vector(storage.search, space.id, vector(0, 0, 1, number), ALL, 1)
         assert [hit.entry for hit in nearest] == [saved.id]
         assert copied(storage, space).rows == 4 + number
 
@@ -161,11 +161,11 @@ async def test_a_vector_that_is_stored_again_replaces_the_old(storage: SqliteSto
     space, (first, *_) = await filled(storage)
     again = await save(storage, keyless("text 0"))  # another entry, to tell ids apart
     await embed(storage, again, vector(0, 1))
-    await storage._writer.run(lambda conn: SpaceIndex(space.id).delete(conn, [first.jobs[0].chunk]))
+    await storage.db.writer.run(lambda conn: SpaceIndex(space.id).delete(conn, [first.jobs[0].chunk]))
     assert first.id not in await entries_near(storage, space, 1)
-    await storage.owe_missing()
-    jobs = await storage.claim(10, now=0, lease_until=1)
-    await storage.complete(jobs, vectors(vector(0, 0, 0, 1)))
+    await storage.upkeep.owe_missing()
+    jobs = await storage.jobs.claim(10, now=0, lease_until=1)
+    await storage.jobs.complete(jobs, vectors(vector(0, 0, 0, 1)))
     assert (await entries_near(storage, space, 0, 0, 0, 1))[0] == first.id
     assert (await entries_near(storage, space, 1)).count(first.id) == 1
 
@@ -173,9 +173,9 @@ async def test_a_vector_that_is_stored_again_replaces_the_old(storage: SqliteSto
 async def test_what_is_forgotten_leaves_the_memory_with_the_next_tidying(storage: SqliteStorage) -> None:
     space, saved = await filled(storage, 10)
     assert copied(storage, space).gone == 0
-    await storage.delete(saved[4].id)
+    await storage.entries.delete(saved[4].id)
     assert saved[4].id not in await entries_near(storage, space, 1, 4)
-    assert await storage.tidy()
+    assert await storage.upkeep.tidy()
     copy = copied(storage, space)
     assert copy.gone == 1
     (row,) = np.flatnonzero(copy._blocks[0].chunks[: copy.rows] == 0)
@@ -191,16 +191,16 @@ async def test_many_that_are_gone_take_nobodys_place(storage: SqliteStorage) -> 
     await asyncio.gather(*(embed(storage, each, vector(1)) for each in near))
     await embed(storage, far, vector(0, 1))
     assert len(await entries_near(storage, space, 1)) == 10
-    await asyncio.gather(*(storage.delete(each.id) for each in near))
+    await asyncio.gather(*(storage.entries.delete(each.id) for each in near))
     assert await entries_near(storage, space, 1) == [far.id]
 
 
 async def test_a_copy_most_of_which_is_gone_is_made_anew(storage: SqliteStorage) -> None:
     space, saved = await filled(storage, 10)
     for each in saved[:5]:
-        await storage.delete(each.id)
-    await storage.tidy()
-    assert storage._copies.bytes == 0
+        await storage.entries.delete(each.id)
+    await storage.upkeep.tidy()
+    assert storage.db.copies.bytes == 0
     assert len(await entries_near(storage, space, 1)) == 5
     assert (copied(storage, space).rows, copied(storage, space).gone) == (5, 0)
 
@@ -218,7 +218,7 @@ async def test_a_write_that_is_rolled_back_was_never_there(storage: SqliteStorag
         raise StorageFailed("nothing of this is kept")
 
     with pytest.raises(StorageFailed):
-        await storage._writer.run(fail)
+        await storage.db.writer.run(fail)
     assert len(await entries_near(storage, space, 1)) == 3
     kept = await save(storage, keyless("kept"))
     await embed(storage, kept, vector(0, 0, 1))
@@ -227,26 +227,26 @@ async def test_a_write_that_is_rolled_back_was_never_there(storage: SqliteStorag
 
 async def test_a_rebuilt_table_is_noticed(storage: SqliteStorage) -> None:
     space, saved = await filled(storage)
-    await storage.rebuild_vectors(space.id)
+    await storage.upkeep.rebuild_vectors(space.id)
     assert await entries_near(storage, space, 1) == []
-    jobs = await storage.claim(10, now=0, lease_until=1)
-    assert await storage.complete(jobs, vectors(*(vector(0, 1) for _ in jobs))) == 3
-    hits = await storage.search_vectors(space.id, vector(0, 1), ALL, 10)
+    jobs = await storage.jobs.claim(10, now=0, lease_until=1)
+    assert await storage.jobs.complete(jobs, vectors(*(vector(0, 1) for _ in jobs))) == 3
+    hits = await storage.search.by_vector(space.id, vector(0, 1), ALL, 10)
     assert sorted(hit.entry for hit in hits) == sorted(each.id for each in saved)
     assert [hit.distance for hit in hits] == pytest.approx([0, 0, 0], abs=1e-6)
 
 
 async def test_only_the_space_that_answers_stays_in_memory(storage: SqliteStorage) -> None:
     first, _ = await filled(storage)
-    second = await storage.open_space(OTHER)
-    await storage.prepare_space(second.id, vector(1))
-    jobs = await storage.claim(10, now=0, lease_until=1, space=second.id)
-    await storage.complete(jobs, vectors(*(vector(0, 1) for _ in jobs)))
-    await storage.activate_space(second.id)
+    second = await storage.spaces.open(OTHER)
+    await storage.spaces.prepare(second.id, vector(1))
+    jobs = await storage.jobs.claim(10, now=0, lease_until=1, space=second.id)
+    await storage.jobs.complete(jobs, vectors(*(vector(0, 1) for _ in jobs)))
+    await storage.spaces.activate(second.id)
     assert len(await entries_near(storage, second, 1)) == 3
-    assert set(storage._copies._copies) == {first.id, second.id}
-    await storage.tidy()
-    assert set(storage._copies._copies) == {second.id}
+    assert set(storage.db.copies._copies) == {first.id, second.id}
+    await storage.upkeep.tidy()
+    assert set(storage.db.copies._copies) == {second.id}
 
 
 async def test_a_damaged_vector_is_no_hit(tmp_path: Path, storage: SqliteStorage) -> None:
@@ -256,14 +256,15 @@ async def test_a_damaged_vector_is_no_hit(tmp_path: Path, storage: SqliteStorage
             "UPDATE vector_checksums SET checksum = x'00' WHERE chunk = ?", (bad.jobs[0].chunk,)
         )
     assert await entries_near(storage, space, 1) == [each.id for each in good]
-    assert storage.faults.count > 0
+    assert storage.db.faults.count > 0
 
 
 async def test_without_memory_the_table_is_searched(tmp_path: Path, clock: HandClock) -> None:
-    storage = await CopyFirst.open(tmp_path / "agentctx.db", clock=clock, memory_mb=0)
+    storage = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock, memory_mb=0)
+    storage.search = CopyFirst(storage.db)
     try:
         await filled(storage)
-        assert storage._copies.bytes == 0
+        assert storage.db.copies.bytes == 0
     finally:
         await storage.close()
 
@@ -271,16 +272,16 @@ async def test_without_memory_the_table_is_searched(tmp_path: Path, clock: HandC
 async def test_a_space_that_is_too_large_is_searched_in_the_table(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage._copies, "_max_bytes", 4 * row_bytes(4))
+    monkeypatch.setattr(storage.db.copies, "_max_bytes", 4 * row_bytes(4))
     space, saved = await filled(storage, 4)
-    assert copied(storage, space).bytes == storage._copies.bytes == 4 * row_bytes(4)
+    assert copied(storage, space).bytes == storage.db.copies.bytes == 4 * row_bytes(4)
     fifth = await save(storage, keyless("one too many"))
     await embed(storage, fifth, vector(1))
-    storage._copies._copies[space.id].is_whole = False
+    storage.db.copies._copies[space.id].is_whole = False
     assert len(await entries_near(storage, space, 1)) == 5
-    assert storage._copies.bytes == 0
-    await storage.delete(saved[0].id)
-    await storage.tidy()
+    assert storage.db.copies.bytes == 0
+    await storage.entries.delete(saved[0].id)
+    await storage.upkeep.tidy()
     assert len(await entries_near(storage, space, 1)) == 4
     assert copied(storage, space).rows == 4
 
@@ -292,10 +293,10 @@ async def test_a_question_does_not_wait_for_many_new_vectors(
     space, _ = await filled(storage)
     for number in range(5):
         await embed(storage, await save(storage, keyless(f"new {number}")), vector(0, 0, 1))
-    hits = await SqliteStorage.search_vectors(storage, space.id, vector(0, 0, 1), ALL, 8)
+    hits = await SqliteSearch.by_vector(storage.search, space.id, vector(0, 0, 1), ALL, 8)
     assert len(hits) == 8
-    assert not storage._copies._copies[space.id].is_whole
-    await storage._copies.refreshed()
+    assert not storage.db.copies._copies[space.id].is_whole
+    await storage.db.copies.refreshed()
     assert copied(storage, space).rows == 8
 
 
@@ -327,8 +328,8 @@ async def test_a_copy_that_cannot_be_made_costs_nothing_else(
     assert copied(storage, space).rows == 1
     with monkeypatch.context() as patched:
         patched.setattr(vector_copies, "_go_on", fail)
-        assert await storage.tidy()
-    assert storage._copies.bytes == 0, "what cannot be checked is let go"
+        assert await storage.upkeep.tidy()
+    assert storage.db.copies.bytes == 0, "what cannot be checked is let go"
 
 
 async def test_many_questions_at_once_while_vectors_come_and_go(storage: SqliteStorage) -> None:
@@ -337,12 +338,12 @@ async def test_many_questions_at_once_while_vectors_come_and_go(storage: SqliteS
     async def write() -> None:
         for each in saved[:10]:
             await embed(storage, await save(storage, keyless(f"other {each.id}")), vector(0, 0, 1))
-            await storage.delete(each.id)
-            await storage.tidy()
+            await storage.entries.delete(each.id)
+            await storage.upkeep.tidy()
 
     async def ask() -> None:
         for _ in range(20):
-            hits = await SqliteStorage.search_vectors(storage, space.id, vector(1), ALL, 20)
+            hits = await SqliteSearch.by_vector(storage.search, space.id, vector(1), ALL, 20)
             kept = {each.id for each in saved[10:]}
             assert len(hits) == 20
             assert len({hit.entry for hit in hits} & kept) >= 10
@@ -356,6 +357,6 @@ async def test_closing_ends_what_goes_on(tmp_path: Path, clock: HandClock) -> No
     opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock)
     space = await serving_space(opened)
     await embed(opened, await save(opened, keyless("text")))
-    await opened.search_vectors(space.id, vector(1), ALL, 1)
+    await opened.search.by_vector(space.id, vector(1), ALL, 1)
     await opened.close()
-    assert opened._copies.bytes == 0
+    assert opened.db.copies.bytes == 0

@@ -44,7 +44,7 @@ async def test_without_a_callback_nothing_is_embedded_or_owed(
     store = KnowledgeStore(storage, None, clock=clock)
     result = await store.save("k", "text")
     assert result.jobs == ()
-    assert (await storage.depth()).pending == 0
+    assert (await storage.jobs.depth()).pending == 0
     assert (await store.get(result.id)).content == "text"
 
 
@@ -63,8 +63,8 @@ async def test_without_an_open_space_a_save_emits_the_callback_and_owes_nothing_
     try:
         await KnowledgeStore(storage, told, clock=clock).save("k", "text")
         assert (told.calls, told.jobs) == (1, [])
-        await storage.open_space(FINGERPRINT)
-        assert (await storage.depth()).pending == 1
+        await storage.spaces.open(FINGERPRINT)
+        assert (await storage.jobs.depth()).pending == 1
     finally:
         await storage.close()
 
@@ -88,7 +88,7 @@ async def test_a_callback_that_raises_fails_no_save(storage: SqliteStorage, cloc
     with capture_logs() as logs:
         result = await store.save("k", "confidential")
     assert (await store.get(result.id)).content == "confidential"
-    assert (await storage.depth()).pending == 1
+    assert (await storage.jobs.depth()).pending == 1
     (line,) = [line for line in logs if line["event"] == "embed_callback_failed"]
     assert (line["log_level"], line["error"]) == ("error", "ZeroDivisionError")
     assert "confidential" not in repr(logs)

@@ -11,31 +11,27 @@ from typing import Any, Final
 
 from agentctx.errors import StorageFailed
 from agentctx.sqlite.driver import Connection, Error, open_connection, translated
-from agentctx.sqlite.readers import Readers
-from agentctx.sqlite.writer import Writer
-from agentctx.storage.audit import AuditQuery, AuditRow, ChainVerdict, Event, Head
+from agentctx.storage.audit import ChainVerdict, Event, Head
 from agentctx.storage.backups import Backup
 from agentctx.storage.sqlite import audit
-from agentctx.times import Clock
+from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
 
 VERIFY_TIMEOUT_S: Final = 60.0
 
 
-class SqliteAudit:
-    """Implements `AuditStorage`."""
+class SqliteAudit(SqlitePart):
+    """`AuditStorage` on the SQLite file."""
 
-    def __init__(self, writer: Writer, readers: Readers, clock: Clock) -> None:
+    def __init__(self, connections: SqliteConnections) -> None:
+        super().__init__(connections)
         self.saves = True
-        self._writer = writer
-        self._readers = readers
-        self._clock = clock
 
     def deed(self, kind: str, principal: int | None) -> audit.Deed | None:
         """How a change of an entry is recorded; None: not at all."""
         return audit.Deed(kind, principal) if self.saves else None
 
     async def add(self, events: Sequence[Event]) -> None:
-        await self._writer.run(partial(_add, events=events, now=self._clock()))
+        await self.db.writer.run(partial(_add, events=events, now=self.db.clock()))
 
     async def note_config(
         self, kind: str, digests: Mapping[str, str], detail: Mapping[str, Any], *, only_changes: bool
@@ -46,18 +42,15 @@ class SqliteAudit:
             digests=digests,
             detail=detail,
             only_changes=only_changes,
-            now=self._clock(),
+            now=self.db.clock(),
         )
-        await self._writer.run(note)
+        await self.db.writer.run(note)
 
-    async def page(self, wanted: AuditQuery) -> list[AuditRow]:
-        return await self._readers.run(partial(audit.page, wanted=wanted))
-
-    async def verify(self, noted: Head | None = None) -> ChainVerdict:
-        return await self._readers.run(partial(audit.verify, noted=noted), timeout_s=VERIFY_TIMEOUT_S)
+    page = reads(audit.page)
+    verify = reads(audit.verify, timeout_s=VERIFY_TIMEOUT_S)
 
     async def prune(self, *, before: int, keep: int) -> int:
-        return await self._writer.run(partial(audit.prune, before=before, keep=keep, now=self._clock()))
+        return await self.db.writer.run(partial(audit.prune, before=before, keep=keep, now=self.db.clock()))
 
 
 def verify_file(path: Path, noted: Head | None = None) -> ChainVerdict:

@@ -10,10 +10,8 @@ from itertools import islice
 from typing import Any
 
 from agentctx.sqlite.driver import Connection
-from agentctx.sqlite.readers import Readers
-from agentctx.sqlite.writer import Writer
 from agentctx.storage.injections import CandidateFigures, Receipt, Visible, everything
-from agentctx.times import Clock
+from agentctx.storage.sqlite.connections import SqlitePart, reads, writes
 
 _COLUMNS = tuple(field.name for field in fields(Receipt))
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM injections"  # noqa: S608 - the fields of a dataclass
@@ -23,32 +21,8 @@ _INSERT = (
 )
 
 
-class SqliteInjections:
-    """Implements `InjectionStorage`."""
-
-    def __init__(self, writer: Writer, readers: Readers, clock: Clock) -> None:
-        self._writer = writer
-        self._readers = readers
-        self._clock = clock
-
-    async def add(self, receipts: Sequence[Receipt]) -> None:
-        await self._writer.run(partial(_add, rows=[_row(receipt) for receipt in receipts]))
-
-    async def find(self, injection_id: str) -> Receipt | None:
-        return await self._readers.run(partial(_find, injection_id=injection_id))
-
-    async def last(self, limit: int, visible: Visible = everything) -> list[Receipt]:
-        return await self._readers.run(partial(_last, limit=limit, visible=visible))
-
-    async def sweep(self, *, before: int, keep: int) -> int:
-        return await self._writer.run(partial(_sweep, before=before, keep=keep))
-
-    async def expired(self, entry_id: str) -> bool:
-        return await self._readers.run(partial(_expired, entry_id=entry_id, now=self._clock()))
-
-
-def _add(conn: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
-    conn.executemany(_INSERT, rows)
+def _add(conn: Connection, receipts: Sequence[Receipt]) -> None:
+    conn.executemany(_INSERT, [_row(receipt) for receipt in receipts])
 
 
 def _find(conn: Connection, injection_id: str) -> Receipt | None:
@@ -56,14 +30,14 @@ def _find(conn: Connection, injection_id: str) -> Receipt | None:
     return _receipt(row) if row else None
 
 
-def _last(conn: Connection, limit: int, visible: Visible) -> list[Receipt]:
+def _last(conn: Connection, limit: int, visible: Visible = everything) -> list[Receipt]:
     rows = conn.execute("SELECT id, namespace, principal FROM injections ORDER BY id DESC")
     ids = islice((row[0] for row in rows if visible(row[1], row[2])), limit)
     found = [_receipt(conn.execute(f"{_SELECT} WHERE id = ?", (each,)).fetchone()) for each in list(ids)]
     return [receipt for receipt in found if receipt is not None]
 
 
-def _sweep(conn: Connection, before: int, keep: int) -> int:
+def _sweep(conn: Connection, *, before: int, keep: int) -> int:
     old = conn.execute("DELETE FROM injections WHERE created < ?", (before,)).rowcount
     beyond = conn.execute(
         "DELETE FROM injections WHERE id <= (SELECT id FROM injections ORDER BY id DESC LIMIT 1 OFFSET ?)",
@@ -99,3 +73,15 @@ def _read(row: Sequence[Any]) -> Receipt:
     values["candidates"] = tuple(CandidateFigures(*figures) for figures in json.loads(values["candidates"]))
     values["fates"] = json.loads(values["fates"])
     return Receipt(**values)
+
+
+class SqliteInjections(SqlitePart):
+    """`InjectionStorage` on the SQLite file."""
+
+    add = writes(_add)
+    find = reads(_find)
+    last = reads(_last)
+    sweep = writes(_sweep)
+
+    async def expired(self, entry_id: str) -> bool:
+        return await self.db.readers.run(partial(_expired, entry_id=entry_id, now=self.db.clock()))

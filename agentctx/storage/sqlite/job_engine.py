@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from agentctx.storage.sqlite import jobs
-from agentctx.storage.sqlite.connections import SqliteConnections, reads, writes
+from agentctx.storage.sqlite.connections import SqlitePart, reads, writes
 
 
-class SqliteJobs(SqliteConnections):
+class SqliteJobs(SqlitePart):
     """`OutboxStorage` on the SQLite file."""
 
     claim = writes(jobs.claim)
@@ -18,5 +18,3 @@ class SqliteJobs(SqliteConnections):
     next_due = reads(jobs.next_due)
     depth = reads(jobs.depth)
     buried = reads(jobs.buried)
-    owed = reads(jobs.owed)
-    owed_in_all = reads(jobs.owed_in_all)

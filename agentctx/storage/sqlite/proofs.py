@@ -5,20 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from functools import partial
 from typing import Final
 
 import numpy as np
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
-from agentctx.sqlite.readers import Readers
-from agentctx.sqlite.writer import Writer
 from agentctx.storage.proofs import Canary, SpaceVectors
 from agentctx.storage.records import Space, SpaceState
 from agentctx.storage.sqlite import search, spaces
+from agentctx.storage.sqlite.connections import SqlitePart, reads, removes
 from agentctx.storage.sqlite.space_index import SpaceIndex
-from agentctx.storage.sqlite.tidying import Tidying
 from agentctx.storage.words import STOP_WORDS
 from agentctx.vector_stores.vec0 import quoted
 
@@ -41,31 +38,6 @@ LEFT JOIN temp.canary_known known ON known.term = tokens.term
 GROUP BY tokens.doc HAVING COALESCE(MAX(known.doc), 0) <= ?
 ORDER BY COALESCE(MAX(known.doc), 0), tokens.doc LIMIT 1
 """
-
-
-class SqliteProofs:
-    """Implements `ProofStorage`."""
-
-    def __init__(self, writer: Writer, readers: Readers, tidying: Tidying) -> None:
-        self._writer = writer
-        self._readers = readers
-        self._tidying = tidying
-
-    async def count_violations(self) -> int:
-        return await self._readers.run(_violations)
-
-    async def vectors_by_space(self) -> list[SpaceVectors]:
-        return await self._readers.run(_by_space, timeout_s=LOOK_TIMEOUT_S)
-
-    async def remove_left_vectors(self) -> int:
-        try:
-            return await self._writer.run(_remove_left)
-        finally:
-            self._tidying.note_deletion()
-
-    async def canaries(self, limit: int, *, most_chunks: int) -> list[Canary]:
-        draw = partial(_canaries, limit=limit, most_chunks=most_chunks)
-        return await self._readers.run(draw, timeout_s=LOOK_TIMEOUT_S)
 
 
 def _violations(conn: Connection) -> int:
@@ -109,7 +81,7 @@ def _remove_left(conn: Connection) -> int:
     return removed
 
 
-def _canaries(conn: Connection, limit: int, most_chunks: int) -> list[Canary]:
+def _canaries(conn: Connection, limit: int, *, most_chunks: int) -> list[Canary]:
     drawn = search.sample(conn, limit)
     ids = [each.chunk for each in drawn]
     vectors = {index.space: _vectors(conn, index, ids) for index in spaces.prepared(conn)}
@@ -148,3 +120,12 @@ def _rare_word(conn: Connection, text: str, most_chunks: int) -> str:
     conn.executemany("INSERT INTO temp.canary (rowid, word) VALUES (?, ?)", enumerate(words))
     row = conn.execute(_RAREST, (most_chunks,)).fetchone()
     return "" if row is None else words[row[0]]
+
+
+class SqliteProofs(SqlitePart):
+    """`ProofStorage` on the SQLite file."""
+
+    count_violations = reads(_violations)
+    vectors_by_space = reads(_by_space, timeout_s=LOOK_TIMEOUT_S)
+    remove_left_vectors = removes(_remove_left)
+    canaries = reads(_canaries, timeout_s=LOOK_TIMEOUT_S)

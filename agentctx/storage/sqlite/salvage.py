@@ -19,10 +19,10 @@ from agentctx.sqlite.copy import check_pages, sync_folder
 from agentctx.sqlite.driver import Connection, Error, IntegrityError, open_connection, translated
 from agentctx.sqlite.migrate import migrate_database
 from agentctx.sqlite.readable import DamagedTable, is_damage
-from agentctx.storage.care import FileRepair
 from agentctx.storage.sqlite import audit, quarantine, recut, repair, spaces, word_index
 from agentctx.storage.sqlite.salvaged_vectors import copy_vectors
 from agentctx.storage.sqlite.scrub import mark_filled
+from agentctx.storage.upkeep import FileRepair
 from agentctx.storage.words import index_terms
 from agentctx.times import compact_time
 

@@ -11,14 +11,11 @@ from typing import Any, Final, NamedTuple
 from agentctx.chunking.entry import CHUNKING_VERSION
 from agentctx.errors import StorageCorrupt
 from agentctx.sqlite.driver import Connection
-from agentctx.sqlite.readers import Readers
-from agentctx.sqlite.writer import Writer
 from agentctx.storage.records import Damage, ScrubState
 from agentctx.storage.sqlite import checksums, quarantine, spaces
-from agentctx.storage.sqlite.checksums import Faults
+from agentctx.storage.sqlite.connections import SqlitePart
 from agentctx.storage.sqlite.rows import CONTENT, HEADER, LIVE, SELECT_ROW, check_content, check_row
 from agentctx.storage.sqlite.space_index import SpaceIndex
-from agentctx.times import Clock
 
 ROWS_A_SLICE: Final = 500
 CHARS_A_SLICE: Final = 4_000_000
@@ -48,22 +45,16 @@ class _Chunk(NamedTuple):
     chunking: int
 
 
-class SqliteScrub:
-    """Implements `ScrubStorage`."""
-
-    def __init__(self, writer: Writer, readers: Readers, clock: Clock, faults: Faults) -> None:
-        self._writer = writer
-        self._readers = readers
-        self._clock = clock
-        self._faults = faults
+class SqliteScrub(SqlitePart):
+    """`ScrubStorage` on the SQLite file."""
 
     @property
     def failures(self) -> int:
-        return self._faults.count
+        return self.db.faults.count
 
     async def step(self) -> bool:
-        now = self._clock()
-        state = await self._readers.run(_numbers)
+        now = self.db.clock()
+        state = await self.db.readers.run(_numbers)
         cursor = state.get(_CURSOR, 0)
         # A clock that was set back must not put a pass off for longer than that.
         if cursor == 0 and 0 <= now - state.get(_BEGAN, 0) < PASS_EVERY_MS:
@@ -74,11 +65,11 @@ class SqliteScrub:
         after = {_BEGAN: began, _DAMAGED: before + len(found.damage), _CURSOR: found.last or 0}
         if found.last is None:
             after |= {_FINISHED: now, "result": after[_DAMAGED]}
-        await self._writer.run(partial(_remember, numbers=after))
+        await self.db.writer.run(partial(_remember, numbers=after))
         return found.last is not None
 
     async def state(self) -> ScrubState:
-        numbers = await self._readers.run(_numbers)
+        numbers = await self.db.readers.run(_numbers)
         return ScrubState(finished=numbers.get(_FINISHED), damaged=numbers.get("result", 0))
 
     async def check_all(self) -> list[Damage]:
@@ -97,13 +88,13 @@ class SqliteScrub:
         }
         for space in {space for space, _ in vectors}:
             chunks = [chunk for owner, chunk in vectors if owner == space]
-            await self._writer.run(partial(_owe_again, space=space, chunks=chunks, now=self._clock()))
+            await self.db.writer.run(partial(_owe_again, space=space, chunks=chunks, now=self.db.clock()))
         return [each for each in damage if each.space is None]
 
     async def _look(self, cursor: int) -> _Slice:
-        found = await self._readers.run(partial(look, after=cursor), timeout_s=SLICE_TIMEOUT_S)
+        found = await self.db.readers.run(partial(look, after=cursor), timeout_s=SLICE_TIMEOUT_S)
         for damage in found.damage:
-            self._faults.note(damage.what, damage.entry)
+            self.db.faults.note(damage.what, damage.entry)
         return found
 
 

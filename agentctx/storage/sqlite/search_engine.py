@@ -7,51 +7,64 @@ from functools import partial
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageCorrupt
-from agentctx.storage.records import Filter, NearestChunk, ResolvedChunk, SampledChunk, WordHit
+from agentctx.storage.records import Filter, NearestChunk, ResolvedChunk, WordHit
 from agentctx.storage.sqlite import search
-from agentctx.storage.sqlite.connections import SqliteConnections
+from agentctx.storage.sqlite.connections import SqlitePart, reads
 from agentctx.storage.sqlite.word_rebuild import UNREADABLE
 
 
-class SqliteSearch(SqliteConnections):
-    """See the protocol for each method."""
+class SqliteSearch(SqlitePart):
+    """`SearchStorage` on the SQLite file."""
 
-    async def search_words(self, question: str, wanted: Filter, limit: int) -> list[WordHit]:
+    async def by_words(self, question: str, wanted: Filter, limit: int) -> list[WordHit]:
         try:
-            return await self._readers.run(
-                partial(search.by_words, question=question, wanted=wanted, limit=limit, now=self._clock())
+            return await self.db.readers.run(
+                partial(
+                    search.by_words,
+                    question=question,
+                    wanted=wanted,
+                    limit=limit,
+                    now=self.db.clock(),
+                )
             )
         except StorageCorrupt:
-            self.words_shortfall = UNREADABLE
+            self.db.words_shortfall = UNREADABLE
             raise
 
-    async def search_vectors(
-        self, space: int, query: Vectors, wanted: Filter, limit: int
-    ) -> list[NearestChunk]:
-        hits = await self._readers.run(
+    async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
+        hits = await self.db.readers.run(
             partial(
                 search.by_vector,
                 space=space,
                 query=query,
                 wanted=wanted,
                 limit=limit,
-                now=self._clock(),
-                faults=self.faults,
-                copies=self._copies,
+                now=self.db.clock(),
+                faults=self.db.faults,
+                copies=self.db.copies,
             )
         )
-        self._copies.refresh_soon(space)
+        self.db.copies.refresh_soon(space)
         return hits
 
     async def distances(self, space: int, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
-        return await self._readers.run(
-            partial(search.distances, space=space, query=query, chunks=chunks, faults=self.faults)
+        return await self.db.readers.run(
+            partial(search.distances, space=space, query=query, chunks=chunks, faults=self.db.faults)
         )
 
     async def resolve(self, chunks: Sequence[int], wanted: Filter) -> dict[int, ResolvedChunk]:
-        return await self._readers.run(
-            partial(search.resolve, chunks=chunks, wanted=wanted, now=self._clock(), faults=self.faults)
+        return await self.db.readers.run(
+            partial(
+                search.resolve,
+                chunks=chunks,
+                wanted=wanted,
+                now=self.db.clock(),
+                faults=self.db.faults,
+            )
         )
 
-    async def sample_chunks(self, limit: int) -> list[SampledChunk]:
-        return await self._readers.run(partial(search.sample, limit=limit))
+    sample_chunks = reads(search.sample)
+
+    @property
+    def words_shortfall(self) -> str | None:
+        return self.db.words_shortfall

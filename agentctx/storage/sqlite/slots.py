@@ -7,9 +7,8 @@ from functools import partial
 from typing import Final
 
 from agentctx.sqlite.driver import Connection
-from agentctx.sqlite.readers import Readers
-from agentctx.sqlite.writer import Writer
 from agentctx.storage.sqlite import spaces
+from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart
 from agentctx.storage.sqlite.space_index import SpaceIndex
 from agentctx.vector_stores import vec0_shadow, vec0_slots
 from agentctx.vector_stores.vec0_slots import SlotBlock, SlotCount
@@ -45,17 +44,16 @@ class FilePages:
         return self.free >= LEAST_FREE_PAGES and self.free > self.all * MOST_FREE_PAGES
 
 
-class SqliteSlots:
-    """Implements `SlotStorage`."""
+class SqliteSlots(SqlitePart):
+    """`SlotStorage` on the SQLite file."""
 
-    def __init__(self, writer: Writer, readers: Readers) -> None:
-        self._writer = writer
-        self._readers = readers
+    def __init__(self, connections: SqliteConnections) -> None:
+        super().__init__(connections)
         self._emptying: _SparseBlock | None = None
         """A block that has vectors left to move: looking for another reads the place of every vector."""
 
     async def count(self) -> SlotCount:
-        return await self._readers.run(_count, timeout_s=LOOK_TIMEOUT_S)
+        return await self.db.readers.run(_count, timeout_s=LOOK_TIMEOUT_S)
 
     async def step(self) -> bool:
         return bool(await self._move(MOST_DEAD)) or await self._shrink()
@@ -76,17 +74,17 @@ class SqliteSlots:
         return moved
 
     async def _empty(self, sparse: _SparseBlock) -> int:
-        moved = await self._writer.run(partial(_move_vectors, sparse=sparse))
+        moved = await self.db.writer.run(partial(_move_vectors, sparse=sparse))
         self._emptying = sparse if moved == VECTORS_A_STEP else None
         return moved
 
     async def _find(self, most_dead: float) -> _SparseBlock | None:
-        return await self._readers.run(partial(_find, most_dead=most_dead), timeout_s=LOOK_TIMEOUT_S)
+        return await self.db.readers.run(partial(_find, most_dead=most_dead), timeout_s=LOOK_TIMEOUT_S)
 
     async def _shrink(self) -> bool:
-        if not (await self._readers.run(file_pages)).are_too_many_free:
+        if not (await self.db.readers.run(file_pages)).are_too_many_free:
             return False
-        return await self._writer.run(_give_pages_back, uses_reserve=True)
+        return await self.db.writer.run(_give_pages_back, uses_reserve=True)
 
 
 def file_pages(conn: Connection) -> FilePages:

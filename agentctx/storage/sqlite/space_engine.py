@@ -4,52 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
-from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.records import Space
-from agentctx.storage.sqlite import spaces
-from agentctx.storage.sqlite.connections import SqliteConnections
+from agentctx.storage.sqlite import jobs, spaces
+from agentctx.storage.sqlite.connections import SqlitePart, reads, removes, writes
 
 
-class SqliteSpaces(SqliteConnections):
-    """See the protocol for each method."""
+class SqliteSpaces(SqlitePart):
+    """`SpaceStorage` on the SQLite file."""
 
-    async def spaces(self) -> list[Space]:
-        return await self._readers.run(spaces.all_spaces)
+    all = reads(spaces.all_spaces)
+    owed = reads(jobs.owed)
+    owed_in_all = reads(jobs.owed_in_all)
+    prepare = writes(spaces.prepare)
+    record_comparison = writes(spaces.record_comparison)
+    disable_all = writes(spaces.disable_all)
+    retire_former = removes(spaces.retire_former)
 
-    async def open_space(self, fingerprint: Mapping[str, str | int]) -> Space:
-        return (await self.open_spaces([fingerprint]))[0]
+    async def open(self, fingerprint: Mapping[str, str | int]) -> Space:
+        return (await self.open_all([fingerprint]))[0]
 
-    async def open_spaces(self, fingerprints: Sequence[Mapping[str, str | int]]) -> list[Space]:
-        return await self._writer.run(
-            partial(spaces.open_spaces, fingerprints=fingerprints, now=self._clock())
-        )
+    async def open_all(self, fingerprints: Sequence[Mapping[str, str | int]]) -> list[Space]:
+        now = self.db.clock()
+        return await self.db.writer.run(partial(spaces.open_spaces, fingerprints=fingerprints, now=now))
 
-    async def renew_space(self, space_id: int) -> Space:
-        return await self._writer.run(partial(spaces.renew, space_id=space_id, now=self._clock()))
+    async def renew(self, space_id: int) -> Space:
+        now = self.db.clock()
+        return await self.db.writer.run(partial(spaces.renew, space_id=space_id, now=now))
 
-    async def prepare_space(self, space_id: int, canary: Vectors) -> Space:
-        return await self._writer.run(partial(spaces.prepare, space_id=space_id, canary=canary))
+    async def activate(self, space_id: int, *, most_owed: int | None = None) -> Space:
+        now = self.db.clock()
+        return await self.db.remove(partial(spaces.activate, space_id=space_id, now=now, most_owed=most_owed))
 
-    async def activate_space(self, space_id: int, *, most_owed: int | None = None) -> Space:
-        return await self._removing(
-            partial(spaces.activate, space_id=space_id, now=self._clock(), most_owed=most_owed)
-        )
-
-    async def retire_former(self) -> list[int]:
-        return await self._removing(spaces.retire_former)
-
-    async def approve_space(self, space_id: int) -> None:
-        await self._writer.run(partial(spaces.approve, space_id=space_id, now=self._clock()))
-
-    async def record_comparison(self, space_id: int, comparison: Mapping[str, Any]) -> None:
-        await self._writer.run(partial(spaces.record_comparison, space_id=space_id, comparison=comparison))
-
-    async def disable_spaces(self) -> None:
-        await self._writer.run(spaces.disable_all)
+    async def approve(self, space_id: int) -> None:
+        now = self.db.clock()
+        await self.db.writer.run(partial(spaces.approve, space_id=space_id, now=now))
 
     async def backfill(self, space_id: int, *, limit: int = 1_000) -> int:
-        return await self._writer.run(
-            partial(spaces.backfill, space_id=space_id, now=self._clock(), limit=limit)
-        )
+        now = self.db.clock()
+        return await self.db.writer.run(partial(spaces.backfill, space_id=space_id, now=now, limit=limit))

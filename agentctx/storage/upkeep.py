@@ -33,7 +33,7 @@ class FileRepair:
         return replace(self, kept=None if path is None else str(path))
 
 
-class StorageCare(Protocol):
+class UpkeepStorage(Protocol):
     """Looking for damage and repairing it; for `doctor` and the background maintenance.
 
     Checks change nothing, hold nobody up and may take a minute; one runs at a time, so that questions always
@@ -103,14 +103,6 @@ class StorageCare(Protocol):
 
     async def resume_words(self) -> int | None:
         """Finish a rebuild that was broken off, as `rebuild_words`; None when there was none."""
-        ...
-
-    @property
-    def words_shortfall(self) -> str | None:
-        """What keyword search may miss at present, for people; None while the index of words is whole.
-
-        As of the start, of the last census and of each rebuild.
-        """
         ...
 
     async def rebuild_vectors(self, space: int) -> int:
