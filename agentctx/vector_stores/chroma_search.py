@@ -31,7 +31,7 @@ def nearest(query: Vector, k: int, condition: Condition, collection: Collection)
     while True:
         hits = _by_index(query, asked, condition, collection)
         if len(hits) < asked:
-            if has_more(collection, condition, len(hits)):
+            if _has_more(collection, condition, len(hits)):
                 hits = _by_all_vectors(query, k, condition, collection)
             break
         if hits[k - 1].distance != hits[-1].distance or asked >= _MAX_RANKED:
@@ -51,7 +51,7 @@ def _by_index(query: Vector, count: int, condition: Condition, collection: Colle
     return [hit_of(*row) for row in zip(*columns, strict=True)]
 
 
-def has_more(collection: Collection, condition: Condition, count: int) -> bool:
+def _has_more(collection: Collection, condition: Condition, count: int) -> bool:
     """Whether more than `count` records fit."""
     return len(collection.get(where=condition, limit=count + 1, include=[])["ids"]) > count
 

@@ -12,7 +12,7 @@ import numpy as np
 from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.proofs import Canary, SpaceVectors
-from agentctx.storage.records import Space, SpaceState
+from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite import search, spaces
 from agentctx.storage.sqlite.connections import SqlitePart, reads, removes
 from agentctx.storage.sqlite.space_index import SpaceIndex
@@ -51,19 +51,16 @@ def _violations(conn: Connection) -> int:
 
 
 def _by_space(conn: Connection) -> list[SpaceVectors]:
+    counts = {space: SpaceIndex(space).count(conn) for space in _tables(conn)}
     known = [
-        SpaceVectors(space.id, space.state, space.enabled, space.fingerprint, _kept(conn, space))
+        SpaceVectors(space.id, space.state, space.enabled, space.fingerprint, counts.pop(space.id, 0))
         for space in spaces.all_spaces(conn)
     ]
     strangers = [
-        SpaceVectors(space, None, enabled=False, fingerprint={}, vectors=SpaceIndex(space).count(conn))
-        for space in _tables(conn) - {each.space for each in known}
+        SpaceVectors(space, None, enabled=False, fingerprint={}, vectors=count)
+        for space, count in counts.items()
     ]
     return sorted([*known, *strangers], key=lambda each: each.space)
-
-
-def _kept(conn: Connection, space: Space) -> int:
-    return SpaceIndex(space.id).count(conn) if space.id in _tables(conn) else 0
 
 
 def _tables(conn: Connection) -> set[int]:

@@ -19,12 +19,15 @@ from agentctx.sqlite.copy import check_pages, sync_folder
 from agentctx.sqlite.driver import Connection, Error, IntegrityError, open_connection, translated
 from agentctx.sqlite.migrate import migrate_database
 from agentctx.sqlite.readable import DamagedTable, is_damage
+from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite import audit, quarantine, recut, repair, spaces, word_index
-from agentctx.storage.sqlite.salvaged_vectors import copy_vectors
 from agentctx.storage.sqlite.scrub import mark_filled
+from agentctx.storage.sqlite.space_index import SpaceIndex
 from agentctx.storage.upkeep import FileRepair
 from agentctx.storage.words import index_terms
 from agentctx.times import compact_time
+from agentctx.vector_stores import vec0_shadow
+from agentctx.vector_stores.vec0 import VectorRow
 
 LOST: Final = "lost"
 """In the audit trail: an entry that could not be read when the file was made again."""
@@ -49,6 +52,10 @@ _KNOWN_LIVE: Final = (
 )
 _KNOWN: Final = "SELECT id FROM entries INDEXED BY sqlite_autoindex_entries_1 ORDER BY id {direction}"
 _NUMBERED: Final = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'"
+_WITHOUT_JOB: Final = """
+SELECT id FROM chunks WHERE id NOT IN (SELECT chunk FROM jobs WHERE space = ?) ORDER BY id
+"""
+_CHUNKS_A_STEP: Final = 500
 
 
 def remake_file(path: Path, *, now: int) -> FileRepair:
@@ -115,7 +122,7 @@ class _Salvage:
         for seq in self._live():
             self._index(seq)
         repair.remove_orphan_jobs(self._new, _ALL)
-        copy_vectors(self._old, self._new)
+        _copy_vectors(self._old, self._new)
         for space in spaces.enabled_ids(self._new):
             spaces.backfill(self._new, space, now=self._now, limit=_ALL)
         lost = sorted(self._known_ids() - entry_ids)
@@ -227,3 +234,37 @@ class _Salvage:
         except Error as error:
             if not is_damage(error):
                 raise
+
+
+def _copy_vectors(old: Connection, new: Connection) -> None:
+    """Make the tables of all spaces, and fill them with the sound vectors of chunks that owe none."""
+    for space in spaces.all_spaces(new):
+        if space.dimension is None or space.state is SpaceState.RETIRED:
+            continue
+        index = SpaceIndex(space.id)
+        index.create(new, space.dimension)
+        chunks = [row[0] for row in new.execute(_WITHOUT_JOB, (space.id,))]
+        for vectors in _sound(old, index, space.dimension, chunks):
+            index.insert(new, vectors)
+
+
+def _sound(
+    old: Connection, index: SpaceIndex, dimension: int, chunks: Sequence[int]
+) -> Iterator[list[VectorRow]]:
+    """In steps; none from a table with a damaged page, which vec0 would trust."""
+    try:
+        if not _is_readable(old, index, dimension):
+            return
+        for at in range(0, len(chunks), _CHUNKS_A_STEP):
+            yield index.sound(old, chunks[at : at + _CHUNKS_A_STEP])
+    except Error as error:
+        if not is_damage(error):
+            raise
+
+
+def _is_readable(old: Connection, index: SpaceIndex, dimension: int) -> bool:
+    if not index.exists(old) or vec0_shadow.shape_faults(old, index.table, dimension):
+        return False
+    tables = ("vector_checksums", *vec0_shadow.part_tables(index.table))
+    checks = (old.execute("SELECT * FROM pragma_integrity_check(?)", (table,)).fetchall() for table in tables)
+    return all(check == [("ok",)] for check in checks)
