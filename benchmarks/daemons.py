@@ -13,7 +13,7 @@ from pathlib import Path
 from agentctx.cli.demo_daemon import DemoDaemon
 from agentctx.client import AsyncClient, Client
 from agentctx.errors import DeadlineExceeded
-from agentctx.storage.sqlite.engine import DATABASE_NAME
+from agentctx.storage.offline import DATABASE_NAME
 
 READY_TIMEOUT_S = 120.0
 MODEL_TIMEOUT_S = 120.0

@@ -14,6 +14,7 @@ from agentctx.daemon.build import Core, DaemonPaths, open_core
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.errors import AgentctxError
 from agentctx.service.base import Peer
+from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.times import Clock, wall_clock
 from agentctx.wire import SaveRequest, SaveResult
 
@@ -65,3 +66,9 @@ async def embedded(core: Core) -> None:
     await core.keeper.served()
     await core.queue.idle()
     assert (await core.storage.jobs.depth()).pending == 0
+
+
+def sqlite_of(core: Core) -> SqliteStorage:
+    """The engine itself, to look at its connections."""
+    assert isinstance(core.storage, SqliteStorage)
+    return core.storage

@@ -31,9 +31,9 @@ from agentctx.service.guard_rules import Grounds
 from agentctx.service.parts import Parts
 from agentctx.service.receipts import ReceiptLog
 from agentctx.service.trust import Settler
+from agentctx.storage.base import Storage
+from agentctx.storage.offline import DATABASE_NAME, MEBIBYTE
 from agentctx.storage.opening import open_storage
-from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
-from agentctx.storage.sqlite.vector_copies import MEBIBYTE
 from agentctx.stores.registry import Stores
 from agentctx.telemetry.base import Telemetry
 from agentctx.times import Clock, wall_clock
@@ -60,7 +60,7 @@ class Core:
     """The daemon without its socket. `lanes` is None when nothing is embedded."""
 
     data_dir: Path
-    storage: SqliteStorage
+    storage: Storage
     parts: DaemonService
     service: Service
     """What the parts do, audited; grants are checked by `guard.guarded`."""
@@ -173,7 +173,7 @@ async def _open_reranker(settings: RerankSettings) -> AsyncIterator[Reranker | N
 def _parts(
     settings: Settings,
     places: DaemonPaths,
-    storage: SqliteStorage,
+    storage: Storage,
     receipts: ReceiptLog,
     trail: AuditTrail,
     settler: Settler,

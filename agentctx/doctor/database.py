@@ -11,8 +11,9 @@ from agentctx.doctor.bookkeeping import bookkeeping_check
 from agentctx.doctor.check import SCAN_S, Check, Finding, blocking, failed, passed, skipped, warned
 from agentctx.doctor.scrub import LookAgain, scrub_check
 from agentctx.doctor.slots import slots_check
-from agentctx.sqlite.migrate import SchemaState, check_schema
 from agentctx.storage.base import Storage
+from agentctx.storage.offline import SchemaVersions
+from agentctx.storage.opening import offline_storage
 from agentctx.storage.records import Census, SpaceFault
 from agentctx.storage.upkeep import FileRepair
 from agentctx.times import Clock
@@ -118,10 +119,10 @@ def _schema_look(opened: Opened) -> Callable[[], Awaitable[Finding]]:
 def _look_at_schema(path: Path) -> Finding:
     if not path.exists():
         return skipped("nothing is saved yet")
-    return judge_schema(check_schema(path))
+    return judge_schema(offline_storage().schema(path))
 
 
-def judge_schema(schema: SchemaState) -> Finding:
+def judge_schema(schema: SchemaVersions) -> Finding:
     applied, known = max(schema.applied, default=0), max(schema.known, default=0)
     if applied > known and not schema.is_misrecorded:
         return failed(

@@ -16,8 +16,8 @@ from agentctx.service.backup import MS_PER_HOUR, folder_of
 from agentctx.service.base import Peer
 from agentctx.service.parts import PartsHolder
 from agentctx.storage.backups import superseded
+from agentctx.storage.opening import offline_storage
 from agentctx.storage.records import Entry, Filter
-from agentctx.storage.sqlite.restore import is_replaced_database
 from agentctx.stores.copies import copies_among
 from agentctx.times import format_time
 from agentctx.wire import ForgetReply
@@ -93,7 +93,7 @@ def holding(settings: BackupSettings, data_dir: Path, *, now: int) -> Holding:
     """
     folder = folder_of(settings, data_dir)
     try:
-        files = [*folder.glob("*.db"), *filter(is_replaced_database, data_dir.iterdir())]
+        files = [*folder.glob("*.db"), *filter(offline_storage().is_replaced, data_dir.iterdir())]
         times = sorted(path.stat().st_mtime_ns // 1_000_000 for path in files)
     except OSError:
         return Holding()

@@ -14,8 +14,8 @@ from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.service.fingerprints import left_behind, models_in_force, wrong_models
 from agentctx.service.parts import Parts, PartsHolder
 from agentctx.service.self_retrieval import SelfRetrieval, retrieve_canaries
+from agentctx.storage.proofs import SlotCount
 from agentctx.telemetry.loop_lag import LoopLag
-from agentctx.vector_stores.vec0_slots import SlotCount
 
 log = structlog.get_logger("agentctx.prover")
 

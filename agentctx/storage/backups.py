@@ -106,6 +106,19 @@ def superseded(names: Iterable[str], *, keep: int, verified: str | None) -> list
     return [*(name for name in ours[keep:] if name != verified), *left]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What was restored, and where the database that was there before is now; None when there was none."""
+
+    backup: Backup
+    database: str
+    kept: str | None
+    newest_schema: int
+    """To which the next start brings it."""
+    damaged: int | None
+    """Entries of the backup that do not match their checksums; None where it is of an earlier schema."""
+
+
 class BackupStorage(Protocol):
     """Backups of an open database."""
 

@@ -18,7 +18,7 @@ from agentctx.errors import DatabaseMissing, StorageFailed
 from agentctx.host.last_start import RECORD_NAME, StartRecord
 from agentctx.server.app import create_app
 from agentctx.service.base import Examination
-from tests.running_core import ME, running_core, save
+from tests.running_core import ME, running_core, save, sqlite_of
 from tests.server.running import running
 from tests.telemetry.scraped import scraped
 
@@ -144,7 +144,7 @@ async def test_everybody_is_told_where_the_data_is_and_saving_resumes(tmp_path: 
         assert found == {"running.writes": "fail", "database.schema": "skip"}
         move_back()
         async with asyncio.timeout(30):
-            await core.storage.db.writer.sound()
+            await sqlite_of(core).db.writer.sound()
         await save(core, key="new", content="green pear")
         assert core.service.not_ready() is None
         watching.cancel()

@@ -16,7 +16,7 @@ from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.errors import StorageClosed
 from agentctx.host.systemd import Patience, Systemd, keep_alive
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.sqlite.engine import DATABASE_NAME
+from agentctx.storage.offline import DATABASE_NAME
 from agentctx.telemetry.loop_lag import STALLED_READINGS, STALLED_S, LoopLag
 from tests.doctor import damage
 from tests.doctor.damage import damaged

@@ -18,7 +18,7 @@ from agentctx.embedding_providers.fake import FakeFault, FakeProvider
 from agentctx.errors import Disposition, InvalidInput
 from agentctx.service.base import Examination
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.sqlite.engine import DATABASE_NAME
+from agentctx.storage.offline import DATABASE_NAME
 from agentctx.wire import CheckResult
 from tests.doctor import damage
 from tests.doctor.damage import damaged

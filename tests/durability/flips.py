@@ -20,13 +20,14 @@ from structlog.testing import capture_logs
 
 from agentctx.chunking.base import Span
 from agentctx.errors import AgentctxError
+from agentctx.sqlite import vec0
 from agentctx.sqlite.driver import Connection, Error, open_connection
 from agentctx.sqlite.schema import schema_words
+from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Draft, Filter
 from agentctx.storage.sqlite import checksums
-from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
+from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.trust import Source
-from agentctx.vector_stores import vec0
 from tests.durability.suite import Outcome
 
 ENTRIES = 60

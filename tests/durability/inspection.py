@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Census, Filter, QueueDepth
-from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
+from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.wire.names import DEFAULT_NAMESPACE
 from tests.durability.ledger import Ledger, Version, broken_promises
 

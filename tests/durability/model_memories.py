@@ -19,7 +19,7 @@ from agentctx.embedding_providers.fake import DEFAULT_DIMENSION, FakeFault, Fake
 from agentctx.embedding_queue.space_keeper import CANARY
 from agentctx.errors import AgentctxError, Conflict, Disposition, NotFound
 from agentctx.service.base import Listing
-from agentctx.storage.sqlite.engine import DATABASE_NAME
+from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.sqlite.restore import restore_database
 from agentctx.times import wall_clock
 from tests.durability.forked_daemon import ForkedDaemon
@@ -27,7 +27,7 @@ from tests.durability.inspection import inspect_copy
 from tests.durability.kill import QUICK
 from tests.durability.provider_vectors import Judge, look
 from tests.moving import differences
-from tests.running_core import ME, running_core
+from tests.running_core import ME, running_core, sqlite_of
 from tests.storage.drafts import HandClock
 
 T = TypeVar("T")
@@ -227,7 +227,7 @@ class CoreMemory:
                     shutil.copy(before / f"{DATABASE_NAME}{end}", after)
 
         saving = [self._save(amid, key)] if amid else []
-        await asyncio.gather(*saving, self._core.storage.db.writer.run(copy))
+        await asyncio.gather(*saving, sqlite_of(self._core).db.writer.run(copy))
 
     async def _is_owing(self) -> bool:
         """Whether any space is owed something, the one beside too."""
@@ -249,7 +249,7 @@ class CoreMemory:
         wrong: list[str] = []
         for lane in lanes:
             judge = Judge(FakeProvider(model=lane.provider.model).embed, DEFAULT_DIMENSION)
-            wrong += await judge.wrong(await look(self._core.storage, lane.space), missing=missing)
+            wrong += await judge.wrong(await look(sqlite_of(self._core), lane.space), missing=missing)
         return wrong
 
 

@@ -25,8 +25,9 @@ from agentctx.doctor.examination import examine_alone
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.errors import AgentctxError
 from agentctx.sqlite.readable import DamagedTable
+from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Draft, Filter
-from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
+from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.upkeep_engine import SqliteUpkeep
 from agentctx.storage.upkeep import FileRepair
 from agentctx.wire import CheckResult

@@ -31,7 +31,8 @@ from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.fake_provider.faults import KINDS, Hint, HttpFault
 from agentctx.fake_provider.serving import FakeProviderServer, running
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
+from agentctx.storage.offline import DATABASE_NAME
+from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
 from agentctx.stores.registry import Stores
 from tests.durability.provider_vectors import Judge, look

@@ -22,10 +22,11 @@ from agentctx.embedding_queue.space_keeper import SpaceKeeper
 from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.errors import AgentctxError, Disposition
 from agentctx.storage.base import Storage
+from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Filter
 from agentctx.storage.sqlite import word_index
 from agentctx.storage.sqlite.connections import SqlitePart
-from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
+from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
 from agentctx.stores.registry import Stores
 from tests.durability.provider_vectors import Judge, look

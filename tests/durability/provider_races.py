@@ -21,9 +21,10 @@ from agentctx.embedding_queue.timing import LoopTimer
 from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.errors import NotFound
 from agentctx.storage.jobs import OutboxStorage
+from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Job
 from agentctx.storage.sqlite import jobs
-from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
+from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
 from agentctx.stores.registry import Stores
 from agentctx.times import wall_clock

@@ -17,8 +17,9 @@ from structlog.testing import capture_logs
 
 from agentctx.errors import AgentctxError
 from agentctx.sqlite.driver import Connection, open_connection
+from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Filter
-from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
+from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.salvage import ENDING
 from agentctx.wire import DEFAULT_NAMESPACE, SaveRequest
 from tests.doctor import damage

@@ -17,7 +17,8 @@ import pytest
 
 from agentctx import AsyncClient, Client
 from agentctx.errors import AgentctxError, DaemonUnreachable
-from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
+from agentctx.storage.offline import DATABASE_NAME
+from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.wire import SaveRequest, SaveResult
 from tests.end_to_end.daemon_process import DaemonProcess
 from tests.storage.conformance import assert_sound

@@ -21,7 +21,7 @@ from agentctx.rag.service import RAGService, Serving
 from agentctx.sqlite.driver import hardening
 from agentctx.storage.records import Filter
 from agentctx.storage.sqlite.search_engine import SqliteSearch
-from tests.running_core import embedded, running_core, save
+from tests.running_core import embedded, running_core, save, sqlite_of
 from tests.storage.drafts import HandClock
 
 ALL = Filter(namespace="default")
@@ -387,7 +387,7 @@ async def test_by_distance_the_reranker_selects_and_the_distances_sort(core: Cor
 async def test_an_answer_says_what_keyword_search_misses(core: Core) -> None:
     saved = await save(core, key="colour", content="red green blue")
     await embedded(core)
-    await core.storage.db.writer.run(
+    await sqlite_of(core).db.writer.run(
         lambda conn: conn.execute("INSERT INTO chunk_fts (chunk_fts) VALUES ('delete-all')")
     )
     await core.storage.upkeep.census()
@@ -401,8 +401,8 @@ async def test_an_answer_says_what_keyword_search_misses(core: Core) -> None:
 async def test_a_damaged_index_of_words_leaves_the_answer_to_meaning(core: Core) -> None:
     saved = await save(core, key="colour", content="red green blue")
     await embedded(core)
-    with hardening.undefended(core.storage.db.writer._connection.thread.connection):
-        await core.storage.db.writer.run(
+    with hardening.undefended(sqlite_of(core).db.writer._connection.thread.connection):
+        await sqlite_of(core).db.writer.run(
             lambda conn: conn.execute("UPDATE chunk_fts_data SET block = zeroblob(4) WHERE id > 10")
         )
     answer = await service(core).retrieve(asked("red green blue"))

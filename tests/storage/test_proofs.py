@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from agentctx.sqlite import vec0
 from agentctx.sqlite.driver import Connection
+from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import SpaceState
-from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
-from agentctx.vector_stores import vec0
+from agentctx.storage.sqlite.engine import SqliteStorage
 from tests.doctor.damage import damaged
 from tests.storage.conformance import embed, save, serving_space
 from tests.storage.drafts import ALL, FINGERPRINT, HandClock, keyless, vector

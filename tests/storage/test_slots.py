@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from agentctx.embedding_providers.base import Vectors
+from agentctx.sqlite import vec0
 from agentctx.sqlite.driver import Connection
+from agentctx.storage.offline import DATABASE_NAME
+from agentctx.storage.proofs import SlotCount
 from agentctx.storage.records import Space
-from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
+from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.slots import FilePages, file_pages
 from agentctx.storage.sqlite.space_index import SpaceIndex
-from agentctx.vector_stores import vec0
-from agentctx.vector_stores.vec0_slots import SlotCount
 from tests.doctor.damage import damaged
 from tests.vector_stores.conformance import random_vectors
 

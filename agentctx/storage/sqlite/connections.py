@@ -10,9 +10,10 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import READ_TIMEOUT_S, Readers
 from agentctx.sqlite.writer import Writer
+from agentctx.storage.offline import MEBIBYTE
 from agentctx.storage.sqlite.checksums import Faults
 from agentctx.storage.sqlite.tidying import Tidying
-from agentctx.storage.sqlite.vector_copies import DEFAULT_MB, MEBIBYTE, VectorCopies
+from agentctx.storage.sqlite.vector_copies import DEFAULT_MB, VectorCopies
 from agentctx.times import Clock
 
 P = ParamSpec("P")

@@ -41,8 +41,6 @@ from agentctx.times import Clock, wall_clock
 
 log = structlog.get_logger("agentctx.storage")
 
-DATABASE_NAME = "agentctx.db"
-
 
 class SqliteStorage:
     """The embedded engine: its parts over one set of connections. Made by `open`; `close` it."""

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
+from agentctx.sqlite.vec0 import VectorRow
 from agentctx.storage.embedding_text import embedding_text, text_hash
 from agentctx.storage.records import BuriedRow, Job, Owed, QueueDepth
 from agentctx.storage.sqlite.space_index import SpaceIndex
-from agentctx.vector_stores.vec0 import VectorRow
 
 _DAMAGED: Final = "the text is damaged on the disk; `agentctx doctor` names the entry"
 

@@ -11,13 +11,13 @@ import numpy as np
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
+from agentctx.sqlite.vec0 import quoted
 from agentctx.storage.proofs import Canary, SpaceVectors
 from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite import search, spaces
 from agentctx.storage.sqlite.connections import SqlitePart, reads, removes
 from agentctx.storage.sqlite.space_index import SpaceIndex
 from agentctx.storage.words import STOP_WORDS
-from agentctx.vector_stores.vec0 import quoted
 
 LOOK_TIMEOUT_S: Final = 20.0
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 
@@ -12,24 +11,13 @@ from agentctx.errors import InvalidInput, StorageFailed
 from agentctx.sqlite.copy import copy_database, copy_file, sync_folder
 from agentctx.sqlite.driver import Error, open_connection, translated
 from agentctx.sqlite.migrate import load_migrations
-from agentctx.storage.backups import Backup
+from agentctx.storage.backups import Restored
 from agentctx.storage.sqlite.backup import is_one_file, read_backup
 from agentctx.storage.sqlite.scrub import damaged_entries
 from agentctx.times import compact_time
 
 _SIDE_FILES = ("-wal", "-shm", "-journal")
 _BEFORE = ".before-restore-"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
-    """What was restored, and where the database that was there before is now; None when there was none."""
-
-    backup: Backup
-    database: str
-    kept: str | None
-    damaged: int | None
-    """Entries of the backup that do not match their checksums; None where it is of an earlier schema."""
 
 
 def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = False) -> Restored:
@@ -46,7 +34,8 @@ def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = 
     if database.exists() and source.exists() and source.samefile(database):
         raise InvalidInput(f"{source} is the database itself", hint="Name a backup of it.")
     backup = read_backup(source)
-    damaged = _damaged(source) if backup.schema == len(load_migrations()) else None
+    newest = len(load_migrations())
+    damaged = _damaged(source) if backup.schema == newest else None
     aside = _kept_name(database, now)
     kept = aside if database.exists() else None
     if not dry_run:
@@ -68,6 +57,7 @@ def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = 
         backup=backup,
         database=str(database),
         kept=None if kept is None else str(kept),
+        newest_schema=newest,
         damaged=damaged,
     )
 

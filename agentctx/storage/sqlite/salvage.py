@@ -19,15 +19,14 @@ from agentctx.sqlite.copy import check_pages, sync_folder
 from agentctx.sqlite.driver import Connection, Error, IntegrityError, open_connection, translated
 from agentctx.sqlite.migrate import migrate_database
 from agentctx.sqlite.readable import DamagedTable, is_damage
+from agentctx.sqlite.vec0 import VectorRow
 from agentctx.storage.records import SpaceState
-from agentctx.storage.sqlite import audit, quarantine, recut, repair, spaces, word_index
+from agentctx.storage.sqlite import audit, quarantine, recut, repair, spaces, vec0_shadow, word_index
 from agentctx.storage.sqlite.scrub import mark_filled
 from agentctx.storage.sqlite.space_index import SpaceIndex
 from agentctx.storage.upkeep import FileRepair
 from agentctx.storage.words import index_terms
 from agentctx.times import compact_time
-from agentctx.vector_stores import vec0_shadow
-from agentctx.vector_stores.vec0 import VectorRow
 
 LOST: Final = "lost"
 """In the audit trail: an entry that could not be read when the file was made again."""

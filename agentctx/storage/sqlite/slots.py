@@ -7,11 +7,11 @@ from functools import partial
 from typing import Final
 
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.sqlite import spaces
+from agentctx.storage.proofs import SlotCount
+from agentctx.storage.sqlite import spaces, vec0_shadow, vec0_slots
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart
 from agentctx.storage.sqlite.space_index import SpaceIndex
-from agentctx.vector_stores import vec0_shadow, vec0_slots
-from agentctx.vector_stores.vec0_slots import SlotBlock, SlotCount
+from agentctx.storage.sqlite.vec0_slots import SlotBlock
 
 MOST_DEAD: Final = 0.25
 """Packing begins early: where it began at 30 %, the file became 1.52 times as large as a fresh one."""

@@ -14,11 +14,11 @@ from typing import Any, Final
 import numpy as np
 
 from agentctx.embedding_providers.base import Vectors
+from agentctx.sqlite import vec0
 from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection
 from agentctx.storage.records import NearestChunk
-from agentctx.storage.sqlite import checksums
+from agentctx.storage.sqlite import checksums, vec0_shadow
 from agentctx.storage.sqlite.vector_copy import Numbers, StoredVector
-from agentctx.vector_stores import vec0, vec0_shadow
 
 _STRAYS: Final = """
 SELECT COUNT(*) FROM {table} AS vectors

@@ -24,7 +24,6 @@ from agentctx.storage.sqlite.vector_copy import VectorCopy, row_bytes
 
 log = structlog.get_logger("agentctx.storage")
 
-MEBIBYTE: Final = 1024 * 1024
 DEFAULT_MB: Final = 128
 MOST_BEHIND: Final = 256
 """New vectors that a question takes in by itself: up to 3 ms. With more it searches the table."""

@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.embedding_providers.base import Vectors
+from agentctx.sqlite import vec0
 from agentctx.sqlite.driver import Connection, open_connection
-from agentctx.vector_stores import vec0, vec0_shadow, vec0_slots
-from agentctx.vector_stores.vec0 import BLOCK_SIZE
-from agentctx.vector_stores.vec0_slots import SlotBlock, SlotCount, blocks, count_slots, sparsest
+from agentctx.sqlite.vec0 import BLOCK_SIZE
+from agentctx.storage.proofs import SlotCount
+from agentctx.storage.sqlite import vec0_shadow, vec0_slots
+from agentctx.storage.sqlite.vec0_slots import SlotBlock, blocks, count_slots, sparsest
 from tests.vector_stores.conformance import random_vectors
 
 DIMENSION = 8

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from agentctx.sqlite import vec0
 from agentctx.sqlite.driver import Connection, open_connection
-from agentctx.vector_stores import vec0
-from agentctx.vector_stores.vec0_shadow import content_faults, drop, missing_tables, shape_faults
+from agentctx.storage.sqlite.vec0_shadow import content_faults, drop, missing_tables, shape_faults
 from tests.vector_stores.conformance import random_vectors
 
 DIMENSION = 8

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agentctx.sqlite.driver import Connection, hardening
-from agentctx.vector_stores.vec0 import BLOCK_SIZE, quoted
+from agentctx.sqlite.vec0 import BLOCK_SIZE, quoted
 
 Places: TypeAlias = npt.NDArray[np.int64]
 """Rows of block, slot, id; ascending."""

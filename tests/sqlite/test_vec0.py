@@ -9,7 +9,7 @@ import pytest
 
 from agentctx.errors import InvalidInput
 from agentctx.sqlite.driver import Connection, Error, IntegrityError, OperationalError, open_connection
-from agentctx.vector_stores.vec0 import (
+from agentctx.sqlite.vec0 import (
     VectorRow,
     count_vectors,
     create_space_table,

@@ -16,9 +16,10 @@ from typing import Final
 
 import numpy as np
 
+from agentctx.sqlite import vec0
 from agentctx.sqlite.driver import Connection
-from agentctx.vector_stores import vec0
-from agentctx.vector_stores.vec0 import BLOCK_SIZE, quoted
+from agentctx.sqlite.vec0 import BLOCK_SIZE, quoted
+from agentctx.storage.proofs import SlotCount
 
 _BLOCKS: Final = "SELECT chunk_id, partition00, validity FROM {blocks}"
 _SLOTS: Final = "SELECT validity, rowids FROM {blocks} WHERE chunk_id = ?"
@@ -35,24 +36,6 @@ class SlotBlock:
     number: int
     namespace: str
     used: int
-
-
-@dataclass(frozen=True, slots=True)
-class SlotCount:
-    """Slots by what becomes of them.
-
-    `dead` ones are those of the blocks that packing gives back; `spare` ones are all others without a vector,
-    fewer than a block for each namespace.
-    """
-
-    used: int = 0
-    dead: int = 0
-    spare: int = 0
-
-    @property
-    def dead_share(self) -> float:
-        """0 to 1; of an empty table 0."""
-        return self.dead / (self.used + self.dead + self.spare) if self.dead else 0.0
 
 
 def blocks(connection: Connection, table: str) -> list[SlotBlock]:

@@ -14,13 +14,13 @@ from typing import Any, Final, TypeAlias
 
 from agentctx.errors import InvalidInput
 from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection
-from agentctx.vector_stores.base import MAX_K
 
 VectorRow: TypeAlias = tuple[int, str, str, str, bytes]
 """id, namespace, collection, session, vector."""
 
 MAX_DIMENSION: Final = 8192
-"""sqlite-vec's own limit."""
+_MOST_NEAREST: Final = 4096
+"""sqlite-vec's own limits."""
 BLOCK_SIZE: Final = 256
 """Vectors a block, sqlite-vec's `chunk_size`. A one-row partition costs a whole block, and small ones are not
 slower to scan."""
@@ -93,7 +93,7 @@ def nearest(
     if k < 1 or collections == [] or ids == []:
         return []
     sql = _NEAREST.format(table=quoted(table))
-    parameters: list[Any] = [query, min(k, MAX_K), _BEYOND]
+    parameters: list[Any] = [query, min(k, _MOST_NEAREST), _BEYOND]
     if namespace is not None:
         sql += " AND namespace = ?"
         parameters.append(namespace)
