@@ -24,7 +24,7 @@ from tests.doctor import damage
 from tests.doctor.damage import damaged
 from tests.running_core import ME, embedded, running_core, save
 from tests.storage.conformance import assert_sound
-from tests.storage.test_salvage import root_of, zero
+from tests.storage.sqlite.backup.test_salvage import root_of, zero
 
 TEXTS = ("red apple", "green pear", "blue plum")
 LOST = {"embedding.self_retrieval": "fail"}

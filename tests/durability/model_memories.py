@@ -20,7 +20,7 @@ from agentctx.embedding_queue.space_keeper import CANARY
 from agentctx.errors import AgentctxError, Conflict, Disposition, NotFound
 from agentctx.service.base import Listing
 from agentctx.storage.offline import DATABASE_NAME
-from agentctx.storage.sqlite.restore import restore_database
+from agentctx.storage.sqlite.backup.restore import restore_database
 from agentctx.times import wall_clock
 from tests.durability.forked_daemon import ForkedDaemon
 from tests.durability.inspection import inspect_copy

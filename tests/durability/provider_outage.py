@@ -24,9 +24,9 @@ from agentctx.errors import AgentctxError, Disposition
 from agentctx.storage.base import Storage
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Filter
-from agentctx.storage.sqlite import word_index
 from agentctx.storage.sqlite.connections import SqlitePart
 from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.search import word_index
 from agentctx.stores.base import SaveContext
 from agentctx.stores.registry import Stores
 from tests.durability.provider_vectors import Judge, look

@@ -23,8 +23,8 @@ from agentctx.errors import NotFound
 from agentctx.storage.jobs import OutboxStorage
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Job
-from agentctx.storage.sqlite import jobs
 from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.queue import jobs
 from agentctx.stores.base import SaveContext
 from agentctx.stores.registry import Stores
 from agentctx.times import wall_clock

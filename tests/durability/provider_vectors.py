@@ -13,7 +13,7 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.embedding_text import embedding_text
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.storage.sqlite.space_index import SpaceIndex
+from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 
 Embed: TypeAlias = Callable[[list[str]], Awaitable[Vectors]]
 """What the provider gives when nothing goes wrong."""

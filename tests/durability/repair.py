@@ -19,8 +19,8 @@ from agentctx.errors import AgentctxError
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Filter
+from agentctx.storage.sqlite.backup.salvage import ENDING
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.storage.sqlite.salvage import ENDING
 from agentctx.wire import DEFAULT_NAMESPACE, SaveRequest
 from tests.doctor import damage
 from tests.durability.forked_daemon import DaemonEnded, ForkedDaemon

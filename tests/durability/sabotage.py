@@ -41,7 +41,7 @@ def acknowledge_before_commit() -> None:
 
 def owe_nothing() -> None:
     """Entries are saved without the jobs that owe their vectors."""
-    from agentctx.storage.sqlite import chunks
+    from agentctx.storage.sqlite.entries import chunks
 
     insert = chunks.insert
 
@@ -53,21 +53,21 @@ def owe_nothing() -> None:
 
 def forget_idempotency_keys() -> None:
     """A save that is sent again is saved again."""
-    from agentctx.storage.sqlite import idempotency
+    from agentctx.storage.sqlite.entries import idempotency
 
     replace(idempotency, "remember", lambda *_: None)
 
 
 def forget_half() -> None:
     """A forgotten entry keeps its words in the index."""
-    from agentctx.storage.sqlite import chunks
+    from agentctx.storage.sqlite.entries import chunks
 
     replace(chunks, "_forget_words", lambda *_: None)
 
 
 def leave_deleted_text() -> None:
     """What is deleted is deleted, but nobody takes it out of the files."""
-    from agentctx.storage.sqlite.upkeep_engine import SqliteUpkeep
+    from agentctx.storage.sqlite.upkeep.upkeep_engine import SqliteUpkeep
 
     async def tidy(_: SqliteUpkeep) -> bool:
         return True
@@ -172,7 +172,7 @@ def back_up_the_past() -> None:
     import shutil
 
     from agentctx.sqlite.copy import Copied, keep_copy
-    from agentctx.storage.sqlite import backup
+    from agentctx.storage.sqlite.backup import backup
 
     first: list[tuple[Path, Copied]] = []
 
@@ -202,8 +202,9 @@ def set_the_clock(ahead_s: int) -> Callable[[], None]:
 
 def empty_the_index_first() -> None:
     """A rebuild takes all words out of the index before it puts them in again, and nobody resumes it."""
-    from agentctx.storage.sqlite import word_index, word_rebuild
-    from agentctx.storage.sqlite.upkeep_engine import SqliteUpkeep
+    from agentctx.storage.sqlite.search import word_index
+    from agentctx.storage.sqlite.upkeep import word_rebuild
+    from agentctx.storage.sqlite.upkeep.upkeep_engine import SqliteUpkeep
 
     async def never(_: SqliteUpkeep) -> None:
         return None

@@ -23,7 +23,7 @@ from agentctx.sqlite import vec0
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.vec0 import BLOCK_SIZE
 from agentctx.storage.offline import DATABASE_NAME
-from agentctx.storage.sqlite.slots import VECTORS_A_STEP
+from agentctx.storage.sqlite.vectors.slots import VECTORS_A_STEP
 from tests.doctor import damage
 from tests.doctor.damage import damaged
 from tests.running_core import embedded, running_core, save

@@ -13,8 +13,9 @@ from typing import Final
 
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import TRUST_ORDER, Change, Draft, Entry
-from agentctx.storage.sqlite import entries, quarantine, settling, transfer
 from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.entries import entries, transfer
+from agentctx.storage.sqlite.trust import quarantine, settling
 from agentctx.wire import Origin, Trust
 from tests.storage.drafts import draft as some_draft
 

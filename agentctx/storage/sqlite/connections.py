@@ -12,8 +12,8 @@ from agentctx.sqlite.readers import READ_TIMEOUT_S, Readers
 from agentctx.sqlite.writer import Writer
 from agentctx.storage.offline import MEBIBYTE
 from agentctx.storage.sqlite.checksums import Faults
-from agentctx.storage.sqlite.tidying import Tidying
-from agentctx.storage.sqlite.vector_copies import DEFAULT_MB, VectorCopies
+from agentctx.storage.sqlite.upkeep.tidying import Tidying
+from agentctx.storage.sqlite.vectors.vector_copies import DEFAULT_MB, VectorCopies
 from agentctx.times import Clock
 
 P = ParamSpec("P")
