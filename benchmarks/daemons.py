@@ -14,7 +14,7 @@ from agentctx.cli.demo_daemon import DemoDaemon
 from agentctx.client.async_client import AsyncClient
 from agentctx.client.sync_client import Client
 from agentctx.errors import DeadlineExceeded
-from agentctx.storage.sqlite.engine import DATABASE_NAME
+from agentctx.storage.offline import DATABASE_NAME
 
 READY_TIMEOUT_S = 120.0
 MODEL_TIMEOUT_S = 120.0

@@ -25,9 +25,9 @@ _AT_ONCE = 200
 
 async def open_own_space(storage: SqliteStorage, provider: EmbeddingProvider) -> Space:
     """The space that a daemon with this provider takes for its own."""
-    space = await storage.open_space({**provider.fingerprint, "template": TEMPLATE})
+    space = await storage.spaces.open({**provider.fingerprint, "template": TEMPLATE})
     canary = check_reply(await provider.embed([CANARY]), count=1, dimension=0)[0]
-    return await storage.prepare_space(space.id, canary)
+    return await storage.spaces.prepare(space.id, canary)
 
 
 async def vectors_like_texts(provider: EmbeddingProvider, texts: TextSource, count: int) -> Vectors:
@@ -45,7 +45,7 @@ async def fill(database: Path, provider: EmbeddingProvider, texts: TextSource, c
         await open_own_space(storage, provider)
         jobs = await save(storage, texts, count)
         for start in range(0, count, _AT_ONCE):
-            await storage.complete(jobs[start : start + _AT_ONCE], vectors[start : start + _AT_ONCE])
+            await storage.jobs.complete(jobs[start : start + _AT_ONCE], vectors[start : start + _AT_ONCE])
     finally:
         await storage.close()
     return vectors

@@ -14,8 +14,8 @@ from agentctx.client.async_client import AsyncClient
 from agentctx.config.embedding import EmbeddingSettings
 from agentctx.embedding_providers.registry import create_provider
 from agentctx.sqlite.driver import open_connection
+from agentctx.storage.sqlite.backup.restore import restore_database
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.storage.sqlite.restore import restore_database
 from agentctx.times import wall_clock
 from benchmarks.backup import BACKUP_TIMEOUT_S, SAVERS, Savers
 from benchmarks.daemons import daemon_folder, database_in, start_s, started

@@ -10,7 +10,7 @@ import httpx
 
 from agentctx.config.embedding import EmbeddingSettings
 from agentctx.embedding_providers.registry import create_provider
-from agentctx.vector_stores import vec0
+from agentctx.sqlite import vec0
 from agentctx.wire import DEFAULT_NAMESPACE
 from benchmarks.daemons import daemon_folder, database_in, started
 from benchmarks.figures import Figure, at_most

@@ -92,7 +92,7 @@ async def searchable(source: RetrievalSet, embedder: CachedEmbedder) -> AsyncIte
             ids = await _save(store, source.documents)
             for start in range(0, len(jobs), _AT_ONCE):
                 batch = jobs[start : start + _AT_ONCE]
-                await storage.complete(batch, await embedder.embed([job.text for job in batch]))
+                await storage.jobs.complete(batch, await embedder.embed([job.text for job in batch]))
             yield Searchable(source, storage, embedder, space.id, ids)
         finally:
             await storage.close()
@@ -104,7 +104,7 @@ async def _save(store: MemoryStore, documents: Mapping[str, str]) -> dict[str, s
     for start in range(0, len(waiting), _AT_ONCE):
         batch = waiting[start : start + _AT_ONCE]
         results = await asyncio.gather(*(store.save_observation("set", text) for _, text in batch))
-        ids |= {result.saved.id: document for result, (document, _) in zip(results, batch, strict=True)}
+        ids |= {result.id: document for result, (document, _) in zip(results, batch, strict=True)}
     return ids
 
 

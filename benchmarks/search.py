@@ -16,8 +16,8 @@ from agentctx.config.embedding import EmbeddingSettings
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
 from agentctx.embedding_providers.registry import create_provider
 from agentctx.rag.service import pool
+from agentctx.sqlite import vec0
 from agentctx.sqlite.driver import Connection, open_connection
-from agentctx.vector_stores import vec0
 from agentctx.wire import API_PREFIX, DEFAULT_NAMESPACE
 from benchmarks.daemons import daemon_folder, database_in, drained, started
 from benchmarks.figures import Figure, at_most

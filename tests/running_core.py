@@ -14,6 +14,7 @@ from agentctx.daemon.build import Core, DaemonPaths, open_core
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.errors import AgentctxError
 from agentctx.service.base import Peer
+from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.times import Clock, wall_clock
 from agentctx.wire import SaveRequest, SaveResult
 
@@ -64,4 +65,10 @@ async def embedded(core: Core) -> None:
     assert core.keeper is not None
     await core.keeper.served()
     await core.queue.idle()
-    assert (await core.storage.depth()).pending == 0
+    assert (await core.storage.jobs.depth()).pending == 0
+
+
+def sqlite_of(core: Core) -> SqliteStorage:
+    """The engine itself, to look at its connections."""
+    assert isinstance(core.storage, SqliteStorage)
+    return core.storage

@@ -108,9 +108,9 @@ def _of_daemon(ctx: typer.Context, head: str | None) -> AuditVerdict:
 def _of_file(database: Path, head: str | None) -> AuditVerdict:
     from agentctx.service.audit_reader import noted_head
     from agentctx.service.views import audit_verdict
-    from agentctx.storage.sqlite.audit_engine import verify_file
+    from agentctx.storage.opening import offline_storage
 
-    return audit_verdict(verify_file(database, noted_head(head)))
+    return audit_verdict(offline_storage().verify_audit(database, noted_head(head)))
 
 
 def _told(detail: dict[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -86,16 +85,14 @@ def _written(settings: Settings, database: Path, target: Path | None) -> BackupR
         note_success,
         remove_superseded,
     )
-    from agentctx.sqlite.driver import open_connection
     from agentctx.storage.backups import scheduled_name
-    from agentctx.storage.sqlite.backup import write_backup
+    from agentctx.storage.opening import offline_storage
     from agentctx.times import wall_clock
 
     folder, now = folder_of(settings.backup, database.parent), wall_clock()
     if target is None:
         make_folder(folder)
-    with closing(open_connection(database, readonly=True)) as connection:
-        made = write_backup(connection, target or folder / scheduled_name(now), database=database, now=now)
+    made = offline_storage().back_up(database, target or folder / scheduled_name(now), now=now)
     note_success(database.parent, made)
     removed = remove_superseded(folder, settings.backup.keep, made) if target is None else []
     return backup_reply(Made(made, tuple(removed)))

@@ -58,13 +58,13 @@ def look(database: Path) -> MigrateReport:
         SchemaTooNew: a newer agentctx wrote the database.
         StorageFailed: it cannot be read.
     """
-    from agentctx.sqlite.migrate import load_migrations, schema_version
+    from agentctx.storage.opening import offline_storage
 
-    known = [migration.version for migration in load_migrations()]
-    version, newest = schema_version(database), max(known, default=0)
+    schema = offline_storage().schema(database)
+    version, newest = max(schema.applied, default=0), max(schema.known, default=0)
     if version > newest:
         raise SchemaTooNew(f"the database has schema version {version}, this agentctx knows up to {newest}")
-    pending = [each for each in known if each > version]
+    pending = [each for each in schema.known if each > version]
     return MigrateReport(str(database), version, newest, [], pending)
 
 
@@ -73,23 +73,15 @@ def apply(data_dir: Path, database: Path) -> MigrateReport:
 
     Raises:
         AlreadyRunning: a daemon has the data; its pid is in the message.
-        SchemaTooNew, StorageFailed: as `migrate_database`.
+        SchemaTooNew, StorageFailed: as `OfflineStorage.migrate`.
     """
     from agentctx.host.lock import acquire_lock, data_lock_path
-    from agentctx.sqlite.migrate import (
-        backup_before_migration,
-        load_migrations,
-        migrate_database,
-        schema_version,
-    )
+    from agentctx.storage.opening import offline_storage
 
-    migrations = load_migrations()
     with acquire_lock(data_lock_path(data_dir)):
-        before = schema_version(database)
-        applied = migrate_database(database, migrations)
-        version = schema_version(database)
-    backup = str(backup_before_migration(database, before)) if before and applied else None
-    return MigrateReport(str(database), version, len(migrations), applied, [], backup)
+        done = offline_storage().migrate(database)
+    backup = str(done.backup) if done.backup else None
+    return MigrateReport(str(database), done.version, done.version, list(done.applied), [], backup)
 
 
 def report_line(report: MigrateReport) -> str:

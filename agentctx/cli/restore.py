@@ -15,7 +15,7 @@ from agentctx.cli.output import note, put, put_json
 from agentctx.errors import AlreadyRunning
 
 if TYPE_CHECKING:
-    from agentctx.storage.sqlite.restore import Restored
+    from agentctx.storage.backups import Restored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,24 +76,23 @@ def _restored(file: Path, config: Path | None, data_dir: Path | None, *, dry_run
     from agentctx.config.load import load_settings
     from agentctx.daemon.build import DaemonPaths
     from agentctx.host.lock import acquire_lock, data_lock_path
-    from agentctx.storage.sqlite.audit_engine import record_restore
-    from agentctx.storage.sqlite.restore import restore_database
+    from agentctx.storage.opening import offline_storage
     from agentctx.times import wall_clock
 
     places = DaemonPaths.of(load_settings(config, {"data_dir": data_dir}))
     if dry_run:
-        return _report(restore_database(file, places.database, now=wall_clock(), dry_run=True), dry_run=True)
+        return _report(
+            offline_storage().restore(file, places.database, now=wall_clock(), dry_run=True), dry_run=True
+        )
     try:
         with acquire_lock(data_lock_path(places.data_dir)):
-            restored = restore_database(file, places.database, now=wall_clock())
-            record_restore(places.database, restored.backup, now=wall_clock())
+            restored = offline_storage().restore(file, places.database, now=wall_clock())
             return _report(restored, dry_run=False)
     except AlreadyRunning as error:
         raise AlreadyRunning(error.message, hint="Stop it, restore, and start it again.") from None
 
 
 def _report(restored: Restored, *, dry_run: bool) -> RestoreReport:
-    from agentctx.sqlite.migrate import load_migrations
     from agentctx.times import format_time
 
     backup = restored.backup
@@ -102,7 +101,7 @@ def _report(restored: Restored, *, dry_run: bool) -> RestoreReport:
         made=format_time(backup.made),
         bytes=backup.bytes,
         schema=backup.schema,
-        upgraded_to=len(load_migrations()),
+        upgraded_to=restored.newest_schema,
         entries=backup.entries,
         versions=backup.versions,
         vectors=backup.vectors,

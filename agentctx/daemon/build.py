@@ -31,9 +31,9 @@ from agentctx.service.guard_rules import Grounds
 from agentctx.service.parts import Parts
 from agentctx.service.receipts import ReceiptLog
 from agentctx.service.trust import Settler
+from agentctx.storage.base import Storage
+from agentctx.storage.offline import DATABASE_NAME, MEBIBYTE
 from agentctx.storage.opening import open_storage
-from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
-from agentctx.storage.sqlite.vector_copies import MEBIBYTE
 from agentctx.stores.registry import Stores
 from agentctx.telemetry.base import Telemetry
 from agentctx.times import Clock, wall_clock
@@ -60,7 +60,7 @@ class Core:
     """The daemon without its socket. `lanes` is None when nothing is embedded."""
 
     data_dir: Path
-    storage: SqliteStorage
+    storage: Storage
     parts: DaemonService
     service: Service
     """What the parts do, audited; grants are checked by `guard.guarded`."""
@@ -72,7 +72,7 @@ class Core:
 
     def grounds(self, access: AccessControl) -> Grounds:
         """What the grants of a caller are compared with."""
-        return Grounds(access, self.storage.namespace_of, self.receipts.find)
+        return Grounds(access, self.storage.entries.namespace_of, self.receipts.find)
 
     @property
     def queue(self) -> EmbeddingQueue | None:
@@ -126,7 +126,9 @@ async def open_core(
                 storage.injections, days=kept.receipts_days, most=kept.receipts_max, clock=clock
             )
             settler = Settler(
-                storage, owed=lanes is not None, jobs_are_due=lanes.look_again if lanes else lambda: None
+                storage.trust,
+                owed=lanes is not None,
+                jobs_are_due=lanes.look_again if lanes else lambda: None,
             )
             trail = AuditTrail(storage.audit, settings.audit, clock=clock)
             parts = _parts(
@@ -171,7 +173,7 @@ async def _open_reranker(settings: RerankSettings) -> AsyncIterator[Reranker | N
 def _parts(
     settings: Settings,
     places: DaemonPaths,
-    storage: SqliteStorage,
+    storage: Storage,
     receipts: ReceiptLog,
     trail: AuditTrail,
     settler: Settler,

@@ -6,24 +6,16 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 
 from agentctx.doctor.database_file import look_at_place, missing, moved_note
+from agentctx.storage.files import FileStorage
 
 log = structlog.get_logger("agentctx.daemon")
 
 LOOK_EVERY_S: Final = 1.0
-
-
-class WatchedFiles(Protocol):
-    """A storage whose files can be removed or moved under it. See `SqliteStorage`."""
-
-    @property
-    def moved_to(self) -> Path | None: ...
-    async def look_at_files(self) -> None: ...
-    async def keep_reserve(self) -> None: ...
 
 
 def expect_database(database: Path) -> None:
@@ -44,18 +36,18 @@ def expect_database(database: Path) -> None:
 class DatabaseKeeper:
     """Has the storage look at its files, and notes beside the data folder where they were moved to."""
 
-    def __init__(self, storage: WatchedFiles, data_dir: Path) -> None:
-        self._storage = storage
+    def __init__(self, files: FileStorage, data_dir: Path) -> None:
+        self._files = files
         self._note = moved_note(data_dir)
         self._noted: Path | None = None
 
     async def watch(self, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
         """Look every `LOOK_EVERY_S`, and keep the reserve for forgetting full. Ends when it is cancelled."""
         while True:
-            await self._storage.keep_reserve()
+            await self._files.keep_reserve()
             await sleep(LOOK_EVERY_S)
-            await self._storage.look_at_files()
-            place = self._storage.moved_to
+            await self._files.look()
+            place = self._files.moved_to
             if place != self._noted:
                 await asyncio.to_thread(self._write, place)
                 self._noted = place

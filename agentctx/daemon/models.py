@@ -68,7 +68,7 @@ async def open_lanes(
 ) -> Lanes | None:
     """Open the spaces of the models; without one, nothing is owed any more."""
     if not models:
-        await storage.disable_spaces()
+        await storage.spaces.disable_all()
         return None
     timer = LoopTimer(clock)
     lanes = Lanes(storage, settings.next, timer)
@@ -87,7 +87,7 @@ async def open_lanes(
         for model in models
     ]
     await lanes.open(*made)
-    storage.tell_erased(lanes.drop)
+    storage.entries.tell_erased(lanes.drop)
     return lanes
 
 

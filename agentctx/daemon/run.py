@@ -131,7 +131,9 @@ async def run(
         access = AccessControl(settings.access)
         service = guarded(core.service, core.grounds(access))
         proxy = await stack.enter_async_context(
-            open_proxy(settings, service, access, core.telemetry, tell_erased=core.storage.tell_erased)
+            open_proxy(
+                settings, service, access, core.telemetry, tell_erased=core.storage.entries.tell_erased
+            )
         )
         quotas = Quotas(
             settings.quotas,
@@ -186,8 +188,8 @@ async def _serve(
         serving = [tasks.create_task(server.serve(), name="http") for server in servers]
         background = [
             tasks.create_task(_sweep(core, settings), name="maintenance"),
-            tasks.create_task(keep_tidy(core.storage), name="tidying"),
-            tasks.create_task(resume_rebuild(core.storage), name="words"),
+            tasks.create_task(keep_tidy(core.storage.upkeep), name="tidying"),
+            tasks.create_task(resume_rebuild(core.storage.upkeep), name="words"),
             tasks.create_task(watch_loop(core.telemetry.lagged), name="loop lag"),
             tasks.create_task(core.receipts.run(), name="receipts"),
             tasks.create_task(core.audit.run(), name="audit"),
@@ -195,7 +197,9 @@ async def _serve(
             tasks.create_task(core.parts.backups.keep_backing_up(), name="backups"),
             tasks.create_task(core.parts.prover.keep_packed(), name="packing"),
             tasks.create_task(core.parts.prover.keep_proving(), name="proofs"),
-            tasks.create_task(DatabaseKeeper(core.storage, core.data_dir).watch(), name="database files"),
+            tasks.create_task(
+                DatabaseKeeper(core.storage.files, core.data_dir).watch(), name="database files"
+            ),
         ]
         if core.lanes:
             tasks.create_task(core.lanes.run(), name="embedding")
@@ -238,7 +242,7 @@ async def _serve(
 
 async def _sweep(core: Core, settings: Settings) -> None:
     await maintain(
-        core.storage,
+        core.storage.entries,
         interval_s=settings.storage.sweep_interval_s,
         receipts=core.receipts,
         audit=core.audit,

@@ -22,10 +22,10 @@ _SECURITY = (
 
 def bookkeeping_check(storage: Storage, look_again: LookAgain, clock: Clock) -> Check:
     async def run() -> Finding:
-        return judge_bookkeeping(await storage.check_bookkeeping(), now=clock())
+        return judge_bookkeeping(await storage.upkeep.check_bookkeeping(), now=clock())
 
     async def fix() -> str:
-        mended = await storage.mend_bookkeeping()
+        mended = await storage.upkeep.mend_bookkeeping()
         look_again()
         return f"mended or removed {counted(mended, 'row')}"
 

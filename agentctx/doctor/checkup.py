@@ -36,8 +36,7 @@ from agentctx.errors import AccessDenied, AgentctxError, AlreadyRunning, ConfigI
 from agentctx.host.last_start import read_record
 from agentctx.host.listen import remove_socket, socket_inode
 from agentctx.host.lock import acquire_lock, data_lock_path, socket_lock_path
-from agentctx.storage.sqlite.engine import DATABASE_NAME
-from agentctx.storage.sqlite.vector_copies import MEBIBYTE
+from agentctx.storage.offline import DATABASE_NAME, MEBIBYTE
 from agentctx.times import wall_clock
 from agentctx.wire import CheckResult, DoctorReply
 

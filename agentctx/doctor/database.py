@@ -11,10 +11,11 @@ from agentctx.doctor.bookkeeping import bookkeeping_check
 from agentctx.doctor.check import SCAN_S, Check, Finding, blocking, failed, passed, skipped, warned
 from agentctx.doctor.scrub import LookAgain, scrub_check
 from agentctx.doctor.slots import slots_check
-from agentctx.sqlite.migrate import SchemaState, check_schema
 from agentctx.storage.base import Storage
-from agentctx.storage.care import FileRepair
+from agentctx.storage.offline import SchemaVersions
+from agentctx.storage.opening import offline_storage
 from agentctx.storage.records import Census, SpaceFault
+from agentctx.storage.upkeep import FileRepair
 from agentctx.times import Clock
 from agentctx.wording import counted, listed, size
 
@@ -77,16 +78,16 @@ _IN_THE_STORAGE = (
 
 def _storage_checks(storage: Storage, look_again: LookAgain, clock: Clock) -> list[Check]:
     async def integrity() -> Finding:
-        return judge_integrity(await storage.check_integrity())
+        return judge_integrity(await storage.upkeep.check_integrity())
 
     async def words() -> Finding:
-        return judge_words(await storage.check_words())
+        return judge_words(await storage.upkeep.check_words())
 
     async def vectors() -> Finding:
-        return judge_vectors(await storage.check_vectors())
+        return judge_vectors(await storage.upkeep.check_vectors())
 
     async def invariant() -> Finding:
-        return judge_census(await storage.census())
+        return judge_census(await storage.upkeep.census())
 
     async def wal() -> Finding:
         return judge_wal((await storage.stats()).wal_bytes)
@@ -110,7 +111,7 @@ def _storage_checks(storage: Storage, look_again: LookAgain, clock: Clock) -> li
 
 def _schema_look(opened: Opened) -> Callable[[], Awaitable[Finding]]:
     """By its path, where another file may be while the daemon misses its own."""
-    if opened.storage is not None and opened.storage.write_fault is not None:
+    if opened.storage is not None and opened.storage.files.fault is not None:
         return skipping("database.schema", "the daemon cannot write to the database").run
     return blocking(lambda: _look_at_schema(opened.path))
 
@@ -118,10 +119,10 @@ def _schema_look(opened: Opened) -> Callable[[], Awaitable[Finding]]:
 def _look_at_schema(path: Path) -> Finding:
     if not path.exists():
         return skipped("nothing is saved yet")
-    return judge_schema(check_schema(path))
+    return judge_schema(offline_storage().schema(path))
 
 
-def judge_schema(schema: SchemaState) -> Finding:
+def judge_schema(schema: SchemaVersions) -> Finding:
     applied, known = max(schema.applied, default=0), max(schema.known, default=0)
     if applied > known and not schema.is_misrecorded:
         return failed(
@@ -234,7 +235,7 @@ def told_repair(repaired: FileRepair | None) -> str:
 
 def _repair_file(storage: Storage, look_again: LookAgain) -> Callable[[], Awaitable[str]]:
     async def fix() -> str:
-        repaired = await storage.repair_file()
+        repaired = await storage.upkeep.repair_file()
         look_again()
         return told_repair(repaired)
 
@@ -243,15 +244,15 @@ def _repair_file(storage: Storage, look_again: LookAgain) -> Callable[[], Awaita
 
 def _rebuild_words(storage: Storage) -> Callable[[], Awaitable[str]]:
     async def fix() -> str:
-        return f"built the index of words again, {counted(await storage.rebuild_words(), 'chunk')}"
+        return f"built the index of words again, {counted(await storage.upkeep.rebuild_words(), 'chunk')}"
 
     return fix
 
 
 def _rebuild_vectors(storage: Storage, look_again: LookAgain) -> Callable[[], Awaitable[str]]:
     async def fix() -> str:
-        spaces = {fault.space for fault in await storage.check_vectors()}
-        owed = sum([await storage.rebuild_vectors(space) for space in sorted(spaces)])
+        spaces = {fault.space for fault in await storage.upkeep.check_vectors()}
+        owed = sum([await storage.upkeep.rebuild_vectors(space) for space in sorted(spaces)])
         look_again()
         made = f"made {counted(len(spaces), 'table')} of vectors anew"
         return f"{made}; {counted(owed, 'chunk')} to embed again"
@@ -261,12 +262,12 @@ def _rebuild_vectors(storage: Storage, look_again: LookAgain) -> Callable[[], Aw
 
 def _make_whole(storage: Storage, look_again: LookAgain) -> Callable[[], Awaitable[str]]:
     async def fix() -> str:
-        removed = await storage.remove_orphans()
-        owed = await storage.owe_missing()
-        census = await storage.census()
+        removed = await storage.upkeep.remove_orphans()
+        owed = await storage.upkeep.owe_missing()
+        census = await storage.upkeep.census()
         rebuilt = 0
         if census.chunks_without_words or census.words_without_chunk:
-            rebuilt = await storage.rebuild_words()
+            rebuilt = await storage.upkeep.rebuild_words()
         look_again()
         done = [
             f"removed {counted(removed, 'orphan')}" if removed else "",

@@ -8,7 +8,7 @@ from pathlib import Path
 from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
 from agentctx.errors import DatabaseMissing
 from agentctx.host.last_start import RECORD_NAME, read_record
-from agentctx.sqlite.rescue import RESCUED
+from agentctx.storage.opening import offline_storage
 from agentctx.wording import counted, listed
 
 _MOVED = ".moved"
@@ -41,7 +41,7 @@ def look_at_place(database: Path) -> DatabasePlace:
         is_there=database.exists(),
         was_served=_was_served(folder),
         moved_to=_moved_to(folder),
-        rescued=tuple(sorted(folder.glob(f"{database.name}{RESCUED}*Z"))),
+        rescued=tuple(offline_storage().rescued(database)),
     )
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
-from agentctx.sqlite.reserve import Reserve, ReserveState
+from agentctx.storage.offline import ReserveLevel
+from agentctx.storage.opening import offline_storage
 from agentctx.wording import size
 
 LEAST_FREE = 64 * 1024 * 1024
@@ -58,10 +59,10 @@ def judge_space(space: SpaceFacts) -> Finding:
 def _look_at_reserve(folder: Path, wanted: int) -> Finding:
     if not folder.is_dir():
         return skipped("nothing is saved yet")
-    return judge_reserve(Reserve(folder, wanted).state())
+    return judge_reserve(offline_storage().reserve(folder, wanted))
 
 
-def judge_reserve(state: ReserveState) -> Finding:
+def judge_reserve(state: ReserveLevel) -> Finding:
     if not state.wanted:
         return skipped("storage.reserve_mb is 0: on a full disk nothing can be forgotten")
     if state.is_whole:

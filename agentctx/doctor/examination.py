@@ -21,10 +21,8 @@ from agentctx.errors import AgentctxError, StorageCorrupt, StorageFailed
 from agentctx.service.base import Examination
 from agentctx.service.fingerprints import models_in_force
 from agentctx.service.parts import Parts
-from agentctx.sqlite.migrate import check_schema
-from agentctx.storage.opening import open_storage
-from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.storage.sqlite.salvage import remake_file
+from agentctx.storage.base import Storage
+from agentctx.storage.opening import offline_storage, open_storage
 from agentctx.times import Clock, wall_clock
 from agentctx.wire import CheckResult, DoctorReply
 
@@ -57,7 +55,7 @@ def _inside(parts: Parts, *, offline: bool) -> Inside:
         running=Running(
             in_force=models_in_force(parts.lanes),
             loop_lag=parts.recorder.loop_lag,
-            write_fault=parts.storage.write_fault,
+            write_fault=parts.storage.files.fault,
         ),
     )
 
@@ -121,13 +119,13 @@ async def _opened(
 
 async def _open_or_repair(
     settings: Settings, path: Path, *, clock: Clock, fix: bool
-) -> tuple[SqliteStorage, Finding]:
+) -> tuple[Storage, Finding]:
     try:
         return await open_storage(settings, path, clock=clock), passed(f"{path} opens")
     except StorageCorrupt:
         if not fix:
             raise
-    repaired = await asyncio.to_thread(remake_file, path, now=clock())
+    repaired = await asyncio.to_thread(offline_storage().remake, path, now=clock())
     opening = warned(
         f"{path} did not open and was made again from what could be read",
         detail=told_repair(repaired),
@@ -141,7 +139,7 @@ def _reason_to_leave(path: Path) -> str | None:
     if not path.exists():
         return "nothing is saved yet"
     try:
-        schema = check_schema(path)
+        schema = offline_storage().schema(path)
     except StorageFailed:
         return None  # opening says what is wrong with it
     finding = judge_schema(schema)

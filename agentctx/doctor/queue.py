@@ -42,16 +42,16 @@ def queue_checks(
         return [skipping(check, opened.reason) for check in _CHECKS]
 
     async def backlog() -> Finding:
-        depth = await storage.depth()
+        depth = await storage.jobs.depth()
         return judge_backlog(Backlog(depth=depth, now=clock(), by_daemon=opened.by_daemon, reason=reason))
 
     async def buried() -> Finding:
-        depth = await storage.depth()
-        return judge_buried(depth.buried, await storage.buried() if depth.buried else [])
+        depth = await storage.jobs.depth()
+        return judge_buried(depth.buried, await storage.jobs.buried() if depth.buried else [])
 
     async def leases() -> Finding:
         now = clock()
-        return judge_leases(now=now, next_due=await storage.next_due(now), settings=settings)
+        return judge_leases(now=now, next_due=await storage.jobs.next_due(now), settings=settings)
 
     async def retry() -> str:
         return await _retry(storage, look_again)
@@ -64,7 +64,7 @@ def queue_checks(
 
 
 async def _retry(storage: Storage, look_again: LookAgain) -> str:
-    retried = await storage.retry_buried()
+    retried = await storage.jobs.retry_buried()
     look_again()
     return f"put {counted(retried, 'job')} back into the queue"
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from agentctx.doctor.check import SCAN_S, Check, Finding, passed, warned
 from agentctx.storage.base import Storage
-from agentctx.vector_stores.vec0_slots import SlotCount
+from agentctx.storage.proofs import SlotCount
 from agentctx.wording import counted
 
 MANY_DEAD: Final = 0.3

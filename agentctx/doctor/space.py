@@ -34,7 +34,7 @@ def space_checks(
     """`in_force`: the models that run; None where no daemon does."""
 
     async def stored() -> list[Space]:
-        return [] if opened.storage is None else await opened.storage.spaces()
+        return [] if opened.storage is None else await opened.storage.spaces.all()
 
     async def own() -> Space | None:
         if embedding.provider is None or opened.storage is None:

@@ -56,7 +56,7 @@ async def compare(storage: Storage, new: Searched, present: Searched | None) -> 
     """
     self_found: list[bool] = []
     shares: list[float] = []
-    for chunk in await storage.sample_chunks(SAMPLE):
+    for chunk in await storage.search.sample_chunks(SAMPLE):
         near, own = await _ask(storage, new, chunk)
         if own is None:
             continue  # owed still, or buried
@@ -88,8 +88,10 @@ async def _ask(
 ) -> tuple[Sequence[NearestChunk], float | None]:
     """The nearest to the text, and the distance of what is stored of it."""
     query = await searched.provider.embed_query(chunk.text)
-    near = await storage.search_vectors(searched.space, query, Filter(namespace=chunk.namespace), NEAREST + 1)
-    own = await storage.distances(searched.space, query, [chunk.chunk])
+    near = await storage.search.by_vector(
+        searched.space, query, Filter(namespace=chunk.namespace), NEAREST + 1
+    )
+    own = await storage.search.distances(searched.space, query, [chunk.chunk])
     return near, own.get(chunk.chunk)
 
 

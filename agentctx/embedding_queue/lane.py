@@ -45,7 +45,7 @@ class Lane:
         self.settings = settings
         self.spending = spending
         self.queue = EmbeddingQueue(
-            storage,
+            storage.jobs,
             provider,
             settings.queue,
             space=lambda: self.space,

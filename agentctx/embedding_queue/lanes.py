@@ -61,9 +61,10 @@ class Lanes:
         """
         given = [first] if second is None else [first, second]
         lanes = [
-            given[at] for at in to_open([lane.fingerprint for lane in given], await self._storage.spaces())
+            given[at]
+            for at in to_open([lane.fingerprint for lane in given], await self._storage.spaces.all())
         ]
-        spaces = await self._storage.open_spaces([lane.fingerprint for lane in lanes])
+        spaces = await self._storage.spaces.open_all([lane.fingerprint for lane in lanes])
         active = await self._active()
         self._lanes = lanes
         self._next = second
@@ -133,7 +134,7 @@ class Lanes:
     async def approve(self) -> None:
         """Somebody agreed to what the space beside costs."""
         lane = self._beside()
-        await self._storage.approve_space(lane.space)
+        await self._storage.spaces.approve(lane.space)
         self._approved.set()
 
     async def estimate(self, lane: Lane) -> CostEstimate:
@@ -146,7 +147,7 @@ class Lanes:
 
     async def owed(self, lane: Lane) -> Owed:
         """What the space of the lane is owed."""
-        return await self._storage.owed_in_all(lane.space)
+        return await self._storage.spaces.owed_in_all(lane.space)
 
     def stage(self, beside: Space | None) -> Stage:
         """How far the model beside is, by its space."""
@@ -163,7 +164,7 @@ class Lanes:
 
     async def beside(self) -> Space | None:
         """The space of the model beside; without such a lane, the former one that is still kept."""
-        spaces, other = await self._storage.spaces(), self.other
+        spaces, other = await self._storage.spaces.all(), self.other
         if other is not None:
             return next(space for space in spaces if space.id == other.space)
         return next((space for space in spaces if space.state is SpaceState.KEPT), None)
@@ -215,7 +216,7 @@ class Lanes:
             most_owed = max(
                 lane.settings.queue.batch_size, (await self._storage.stats()).chunks // _LAG_SHARE
             )
-            space = await self._storage.activate_space(lane.space, most_owed=most_owed)
+            space = await self._storage.spaces.activate(lane.space, most_owed=most_owed)
             former, self.leading = self.leading, lane
             former.queue.throttle(self._settings.share)
             lane.queue.throttle(1.0)
@@ -225,7 +226,7 @@ class Lanes:
 
     async def _retire(self) -> list[int]:
         async with self._changing:
-            retired = await self._storage.retire_former()
+            retired = await self._storage.spaces.retire_former()
             if not retired:
                 raise NotFound(
                     "no former model is kept", hint="`agentctx reembed --status` shows what there is."
@@ -264,7 +265,7 @@ class Lanes:
                 Searched(lane.space, lane.provider),
                 None if present is None else Searched(present, self.leading.provider),
             ) or Comparison(0, 0.0, None)
-            await self._storage.record_comparison(space.id, comparison.recorded())
+            await self._storage.spaces.record_comparison(space.id, comparison.recorded())
             log.info("space_compared", space=space.id, **comparison.recorded())
         if self._settings.switch == "auto":
             await self._switch_unasked(lane, comparison)
@@ -286,7 +287,7 @@ class Lanes:
         return await asyncio.shield(task)
 
     async def _active(self) -> Space | None:
-        spaces = await self._storage.spaces()
+        spaces = await self._storage.spaces.all()
         return next((space for space in spaces if space.state is SpaceState.ACTIVE), None)
 
     def _beside(self) -> Lane:

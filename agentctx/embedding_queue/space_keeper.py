@@ -164,8 +164,8 @@ class SpaceKeeper:
         space = self._space or await self._open()
         if space.canary is not None and not is_same_model(space.canary, canary):
             log.warning("model_changed", space=space.id, model=self.provider.model)
-            space = self._space = await self._storage.renew_space(space.id)
-        self._space = await self._storage.prepare_space(space.id, canary)
+            space = self._space = await self._storage.spaces.renew(space.id)
+        self._space = await self._storage.spaces.prepare(space.id, canary)
         self._is_prepared = True
 
     async def _fill(self) -> None:
@@ -175,7 +175,7 @@ class SpaceKeeper:
         else:
             self._reason = FILLING
         owed = 0
-        while made := await self._storage.backfill(space.id, limit=BACKFILL_STEP):
+        while made := await self._storage.spaces.backfill(space.id, limit=BACKFILL_STEP):
             owed += made
         log.info("space_ready", space=space.id, state=space.state, backfilled=owed)
         if space.state is SpaceState.BUILDING:
@@ -187,12 +187,12 @@ class SpaceKeeper:
             await self._stand_by_when_whole(space)
 
     async def _stand_by_when_whole(self, space: Space) -> None:
-        while await self._storage.owed(space.id):
+        while await self._storage.spaces.owed(space.id):
             await self._lane.idle()
-            if await self._storage.owed(space.id):
+            if await self._storage.spaces.owed(space.id):
                 await sleep(self._timer, 1_000)
         if self._leads():
-            space = await self._storage.activate_space(space.id)
+            space = await self._storage.spaces.activate(space.id)
             log.info("space_activated", space=space.id)
         self._serve(space)
 
@@ -201,7 +201,7 @@ class SpaceKeeper:
         self._serves.set()
 
     async def _open(self) -> Space:
-        self._space = await self._storage.open_space(space_fingerprint(self.provider))
+        self._space = await self._storage.spaces.open(space_fingerprint(self.provider))
         return self._space
 
 

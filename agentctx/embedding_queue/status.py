@@ -12,7 +12,7 @@ State: TypeAlias = Literal["ok", "starting", "degraded"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStatus:
-    """A snapshot. Counts are since the queue was made; what waits in the table is `storage.depth()`."""
+    """A snapshot. Counts are since the queue was made; what waits in the table is `storage.jobs.depth()`."""
 
     state: State
     reason: str | None

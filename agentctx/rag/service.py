@@ -73,10 +73,6 @@ class _Meaning:
     exact: Mapping[int, float] = field(default_factory=dict)
 
 
-class _Degraded(Exception):
-    """Meaning cannot take part; the message is for the user."""
-
-
 class RAGService:
     """Embeds a question, searches the collections, resolves what it finds and orders it.
 
@@ -98,7 +94,8 @@ class RAGService:
         caps: Caps | None = None,
     ) -> None:
         self._caps = caps or Caps()
-        self._storage = storage
+        self._search = storage.search
+        self._read_secret = storage.secret
         self._telemetry = telemetry
         self._embedder = embedder
         self._serving = serving
@@ -126,10 +123,13 @@ class RAGService:
         if not question.text.strip():
             return Answer(())
         with self._telemetry.asking(question.limit) as asking:
-            answer = await self._answer(question)
-            if answer.degraded is not None:
-                asking.ended(degradation(answer.degraded))
-        return answer
+            ranked, without_meaning = await self._ranked(question)
+            candidates, found = await self._resolved(question, ranked, is_measured=without_meaning is None)
+            chosen, rerank = await self._chosen(question, candidates, found)
+            degraded = self._degraded(without_meaning)
+            if degraded is not None:
+                asking.ended(degradation(degraded))
+        return _answer(question, chosen[: question.limit], found, degraded, rerank)
 
     async def context(self, question: Question, *, budget_tokens: int) -> Context:
         """The block that an LLM call would get, within the budget; empty when nothing was found.
@@ -160,7 +160,7 @@ class RAGService:
     async def secret(self) -> bytes:
         """That of the installation, read once."""
         if self._secret is None:
-            self._secret = await self._storage.secret()
+            self._secret = await self._read_secret()
         return self._secret
 
     async def places(self, question: Question, entry: str) -> Ranks:
@@ -172,12 +172,6 @@ class RAGService:
             return places(entry, await words, meaning.hits, LOOKED_AT, degraded)
         finally:
             words.cancel()
-
-    async def _answer(self, question: Question) -> Answer:
-        ranked, degraded = await self._ranked(question)
-        candidates, found = await self._resolved(question, ranked, is_measured=degraded is None)
-        chosen, rerank = await self._chosen(question, candidates, found)
-        return _answer(question, chosen[: question.limit], found, self._degraded(degraded), rerank)
 
     async def _injection(self, question: Question) -> tuple[Answer, Trace]:
         """What is worth a place in an LLM call, and what became of the other candidates."""
@@ -206,7 +200,7 @@ class RAGService:
 
     def _degraded(self, without_meaning: str | None) -> str | None:
         """Why the answer may miss something: meaning had no part, or words are missing."""
-        reasons = (without_meaning, self._storage.words_shortfall)
+        reasons = (without_meaning, self._search.words_shortfall)
         return "; ".join(reason for reason in reasons if reason) or None
 
     async def _ranked(self, question: Question) -> tuple[list[Candidate], str | None]:
@@ -221,7 +215,7 @@ class RAGService:
 
     async def _words(self, question: Question) -> list[WordHit]:
         with self._telemetry.stage("words"):
-            return await self._storage.search_words(question.text, question.wanted, self._pool(question))
+            return await self._search.by_words(question.text, question.wanted, self._pool(question))
 
     def _pool(self, question: Question) -> int:
         return max(pool(question.limit), self._candidates)
@@ -233,11 +227,23 @@ class RAGService:
     async def _meaning(self, question: Question, words: Words) -> tuple[_Meaning, str | None]:
         """Meaning's part of the answer; or nothing, and why."""
         deadline_s = min(self.settings.deadline_s, question.deadline_s or self.settings.deadline_s)
+        serving = self._serving()
+        embedder, space = serving.embedder or self._embedder, serving.space
+        if embedder is None or space is None:
+            return _Meaning(), serving.reason or "off: no embedding provider is configured"
         try:
             async with asyncio.timeout(deadline_s):
-                return await self._nearest(question, words), None
-        except _Degraded as reason:
-            return _Meaning(), str(reason)
+                query = await self._vector(space, embedder, question.text)
+                measured = asyncio.ensure_future(self._measured(space, query, words))
+                try:
+                    with self._telemetry.stage("vectors"):
+                        hits = await self._search.by_vector(
+                            space, query, question.wanted, self._pool(question)
+                        )
+                    return _Meaning(hits, await measured), None
+                finally:
+                    if not measured.cancel() and not measured.cancelled():
+                        measured.exception()  # where both failed, asyncio would log it as never retrieved
         except ProviderFailed as error:
             return _Meaning(), f"provider_failed: {error.message}"
         except TimeoutError:
@@ -246,29 +252,13 @@ class RAGService:
             _log.warning("vector_search_failed", code=error.code, problem=error.message)
             return _Meaning(), f"{error.code}: {error.message}"
 
-    async def _nearest(self, question: Question, words: Words) -> _Meaning:
-        serving = self._serving()
-        embedder = serving.embedder or self._embedder
-        if embedder is None or serving.space is None:
-            raise _Degraded(serving.reason or "off: no embedding provider is configured")
-        query = await self._vector(serving.space, embedder, question.text)
-        hits, exact = await asyncio.gather(
-            self._vectors_near(serving.space, query, question),
-            self._measured(serving.space, query, words),
-        )
-        return _Meaning(hits, exact)
-
-    async def _vectors_near(self, space: int, query: Vectors, question: Question) -> list[NearestChunk]:
-        with self._telemetry.stage("vectors"):
-            return await self._storage.search_vectors(space, query, question.wanted, self._pool(question))
-
     async def _measured(self, space: int, query: Vectors, words: Words) -> dict[int, float]:
         """Distances of what the words found, looked up while the vectors are searched."""
         found = [hit.chunk for hit in await _readable(asyncio.shield(words))]
         if not found:
             return {}
         with self._telemetry.stage("distances"):
-            return await self._storage.distances(space, query, found)
+            return await self._search.distances(space, query, found)
 
     async def _vector(self, space: int, embedder: QueryEmbedder, text: str) -> Vectors:
         cached = self._vectors.get((space, text))
@@ -301,7 +291,7 @@ class RAGService:
 
     async def _read(self, question: Question, candidates: Sequence[Candidate]) -> Mapping[int, ResolvedChunk]:
         with self._telemetry.stage("resolve"):
-            return await self._storage.resolve([each.chunk for each in candidates], question.wanted)
+            return await self._search.resolve([each.chunk for each in candidates], question.wanted)
 
     async def _chosen(
         self, question: Question, candidates: Sequence[Candidate], found: Mapping[int, ResolvedChunk]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Final
@@ -20,7 +21,7 @@ from agentctx.config.schema import AuditSettings, Settings
 from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.service.audit_notes import AuditNote
 from agentctx.service.base import Peer, Service
-from agentctx.service.calls import OperationCall, Proceed, wrapped
+from agentctx.service.calls import OperationCall, wrapped
 from agentctx.service.write_behind import WriteBehind
 from agentctx.storage.audit import AuditStorage, Event
 from agentctx.times import Clock
@@ -114,12 +115,12 @@ class AuditTrail(WriteBehind[Event]):
 def audited(service: Service, trail: AuditTrail) -> Service:
     """The service that has what each call did or gave away recorded."""
 
-    async def record(call: OperationCall, proceed: Proceed, /) -> Any:
-        reply = await proceed(call)
+    @asynccontextmanager
+    async def record(call: OperationCall) -> AsyncIterator[None]:
+        yield
         describe = call.operation.audit
-        if describe is not None and (note := describe(call.arguments, reply)) is not None:
+        if describe is not None and (note := describe(call.arguments, call.reply)) is not None:
             await trail.record(call.peer, note)
-        return reply
 
     return wrapped(service, record)
 

@@ -87,7 +87,7 @@ class Backups(PartsHolder):
         try:
             if target is None:
                 await asyncio.to_thread(make_folder, folder)
-            backup = await self._parts.storage.backup(wanted)
+            backup = await self._parts.storage.backups.write(wanted)
         except (DeadlineExceeded, StorageFailed) as error:
             if target is None:  # a named file may just be mistyped, and its caller gets the error
                 await asyncio.to_thread(self._note_failure, error)

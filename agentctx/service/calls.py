@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Self, TypeAlias, cast
 
 from agentctx.service.base import Peer, Service
 from agentctx.service.operations import OPERATIONS, Operation
@@ -17,23 +18,22 @@ UNGUARDED: Final = ("metrics", "degraded", "not_ready")
 
 @dataclass(slots=True)
 class OperationCall:
-    """One operation with its arguments by name; a wrapper may replace an argument."""
+    """One operation with its arguments by name; a wrapper may replace an argument.
+
+    `reply` is None until there is one.
+    """
 
     operation: Operation
     arguments: dict[str, Any]
+    reply: Any = None
 
     @property
     def peer(self) -> Peer:
         return cast("Peer", self.arguments["peer"])
 
 
-Proceed = Callable[[OperationCall], Awaitable[Any]]
-
-
-class Wrapper(Protocol):
-    """What happens around every call of an operation."""
-
-    async def __call__(self, call: OperationCall, proceed: Proceed, /) -> Any: ...
+Wrapper: TypeAlias = Callable[[OperationCall], AbstractAsyncContextManager[None]]
+"""What happens around every call of an operation. One that sets the reply on its way in answers the call."""
 
 
 def composed(parts: Iterable[object]) -> Service:
@@ -55,22 +55,38 @@ def _implementation(holders: Iterable[object], name: str) -> Any:
 
 
 def wrapped(service: Service, wrapper: Wrapper) -> Service:
-    """The same service with the wrapper around every operation."""
+    """The same service with the wrapper around every operation, outside of the wrappers that are there."""
     there = [name for name in (*OPERATIONS, *UNGUARDED) if hasattr(service, name)]
     methods = {name: getattr(service, name) for name in there}
     for name in OPERATIONS.keys() & methods.keys():
-        methods[name] = _wrapped(OPERATIONS[name], methods[name], wrapper)
+        methods[name] = _WrappedMethod.around(methods[name], OPERATIONS[name], wrapper)
     return cast("Service", SimpleNamespace(**methods))
 
 
-def _wrapped(operation: Operation, method: Callable[..., Any], wrapper: Wrapper) -> Callable[..., Any]:
-    _, *parameters = inspect.signature(getattr(Service, operation.name)).parameters.values()
-    signature = inspect.Signature(parameters)
+class _WrappedMethod:
+    """An operation with all its wrappers, so that each call of it is one call, however many there are."""
 
-    async def proceed(call: OperationCall) -> Any:
-        return await method(**call.arguments)
+    def __init__(
+        self, operation: Operation, method: Callable[..., Awaitable[Any]], wrappers: tuple[Wrapper, ...]
+    ) -> None:
+        _, *parameters = inspect.signature(getattr(Service, operation.name)).parameters.values()
+        self._signature = inspect.Signature(parameters)
+        self._operation = operation
+        self.method = method
+        self.wrappers = wrappers
 
-    async def call_operation(*args: Any, **given: Any) -> Any:
-        return await wrapper(OperationCall(operation, signature.bind(*args, **given).arguments), proceed)
+    @classmethod
+    def around(cls, method: Any, operation: Operation, wrapper: Wrapper) -> Self:
+        if isinstance(method, cls):
+            return cls(operation, method.method, (wrapper, *method.wrappers))
+        return cls(operation, method, (wrapper,))
 
-    return call_operation
+    async def __call__(self, *args: Any, **given: Any) -> Any:
+        call = OperationCall(self._operation, self._signature.bind(*args, **given).arguments)
+        async with AsyncExitStack() as around:
+            for wrapper in self.wrappers:
+                await around.enter_async_context(wrapper(call))
+                if call.reply is not None:
+                    return call.reply
+            call.reply = await self.method(**call.arguments)
+        return call.reply

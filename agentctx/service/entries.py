@@ -13,9 +13,9 @@ from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.service.base import Listing, Peer
 from agentctx.service.parts import PartsHolder
 from agentctx.service.views import entry_view, save_result
-from agentctx.storage.records import Change, Entry, IdempotencyKey, Job
+from agentctx.storage.records import Change, Entry, IdempotencyKey, Job, Saved
 from agentctx.storage.trust import NOTHING_KNOWN
-from agentctx.stores.base import SaveContext, StoreResult
+from agentctx.stores.base import SaveContext
 from agentctx.wire import (
     EditRequest,
     EntryPage,
@@ -56,15 +56,15 @@ class Entries(PartsHolder):
             changes = _given(request, without=frozenset({"ttl", "if_version", "wait"}))
             if not changes and request.ttl is None:
                 raise InvalidInput("this edit changes nothing", hint="Send at least one field to change.")
-            result = await self._parts.stores.edit(
+            saved = await self._parts.stores.edit(
                 entry_id,
                 changes,
                 if_version=request.if_version,
                 ttl=request.ttl,
                 principal=peer.uid,
             )
-            editing.ended(result.saved.change.value)
-        return await self._settled(result, wait=request.wait is not None)
+            editing.ended(saved.change.value)
+        return await self._settled(saved, wait=request.wait is not None)
 
     async def get(self, entry_id: str, peer: Peer, *, version: int | None = None) -> EntryView:  # noqa: ARG002
         return (await self._views([await self._parts.stores.get(entry_id, version)]))[0]
@@ -100,7 +100,7 @@ class Entries(PartsHolder):
                 entry_id, success=request.success, principal=peer.uid
             )
             editing.ended(saved.change.value)
-        return save_result(StoreResult(saved))
+        return save_result(saved)
 
     async def _save_one(
         self, request: SaveRequest, peer: Peer, idempotency_key: str | None
@@ -119,30 +119,30 @@ class Entries(PartsHolder):
         try:
             _check_sources(context.derived_from)
             with self._parts.telemetry.saving() as saving:
-                result = await self._parts.stores.save(
+                saved = await self._parts.stores.save_fields(
                     request.collection, _given(request, without=_ENVELOPE), context
                 )
-                saving.ended(request.collection, result.saved.change.value)
-            return await self._settled(result, wait=request.wait is not None)
+                saving.ended(request.collection, saved.change.value)
+            return await self._settled(saved, wait=request.wait is not None)
         except AgentctxError as error:
             return error
 
-    async def _settled(self, result: StoreResult, *, wait: bool) -> SaveResult:
-        reply = save_result(result)
-        if result.saved.change is not Change.NONE:
-            self._parts.telemetry.flagged(result.flags)
-        if result.saved.quarantined:
+    async def _settled(self, saved: Saved, *, wait: bool) -> SaveResult:
+        reply = save_result(saved)
+        if saved.change is not Change.NONE:
+            self._parts.telemetry.flagged(saved.flags)
+        if saved.quarantined:
             self._parts.settler.ask()
         if not (wait and self._parts.queue is not None and reply.embedding == "pending"):
             return reply
-        if result.saved.jobs:
+        if saved.jobs:
             async with aside():
-                await self._parts.queue.wait_settled(self._awaited(result.saved.jobs), WAIT_TIMEOUT_S)
+                await self._parts.queue.wait_settled(self._awaited(saved.jobs), WAIT_TIMEOUT_S)
         entry = await self._parts.stores.get(reply.id)
         return replace(reply, embedding=entry_view(entry).embedding)
 
     async def _views(self, entries: Sequence[Entry]) -> list[EntryView]:
-        known = await self._parts.storage.provenance([entry.id for entry in entries])
+        known = await self._parts.storage.trust.provenance([entry.id for entry in entries])
         return [entry_view(entry, known.get(entry.id, NOTHING_KNOWN)) for entry in entries]
 
     def _awaited(self, jobs: Iterable[Job]) -> list[int]:

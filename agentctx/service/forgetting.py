@@ -16,8 +16,8 @@ from agentctx.service.backup import MS_PER_HOUR, folder_of
 from agentctx.service.base import Peer
 from agentctx.service.parts import PartsHolder
 from agentctx.storage.backups import superseded
+from agentctx.storage.opening import offline_storage
 from agentctx.storage.records import Entry, Filter
-from agentctx.storage.sqlite.restore import is_replaced_database
 from agentctx.stores.copies import copies_among
 from agentctx.times import format_time
 from agentctx.wire import ForgetReply
@@ -63,7 +63,7 @@ class Forgetting(PartsHolder):
     async def _copies(self, entry_id: str) -> list[str]:
         """Captured replies that repeat the entry. That they cannot be found stops no forgetting."""
         try:
-            entry = await self._parts.storage.get(entry_id)
+            entry = await self._parts.storage.entries.get(entry_id)
             return [] if entry is None else await self._captured(entry)
         except AgentctxError as error:
             log.warning("copies_not_looked_for", code=error.code, reason=error.message)
@@ -72,10 +72,10 @@ class Forgetting(PartsHolder):
     async def _captured(self, entry: Entry) -> list[str]:
         storage = self._parts.storage
         wanted = Filter(namespace=entry.namespace, collections=("observation",))
-        hits = await storage.search_words(entry.content, wanted, MOST_LOOKED_AT)
-        found = await storage.resolve([hit.chunk for hit in hits], wanted)
+        hits = await storage.search.by_words(entry.content, wanted, MOST_LOOKED_AT)
+        found = await storage.search.resolve([hit.chunk for hit in hits], wanted)
         ids = dict.fromkeys(chunk.entry.id for chunk in found.values() if chunk.entry.origin == "capture")
-        others = {each: await storage.get(each) for each in ids if each != entry.id}
+        others = {each: await storage.entries.get(each) for each in ids if each != entry.id}
         contents = {each: other.content for each, other in others.items() if other is not None}
         return await asyncio.to_thread(copies_among, entry.content, contents)
 
@@ -93,7 +93,7 @@ def holding(settings: BackupSettings, data_dir: Path, *, now: int) -> Holding:
     """
     folder = folder_of(settings, data_dir)
     try:
-        files = [*folder.glob("*.db"), *filter(is_replaced_database, data_dir.iterdir())]
+        files = [*folder.glob("*.db"), *filter(offline_storage().is_replaced, data_dir.iterdir())]
         times = sorted(path.stat().st_mtime_ns // 1_000_000 for path in files)
     except OSError:
         return Holding()

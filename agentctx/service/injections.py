@@ -37,7 +37,7 @@ class Injections(PartsHolder):
                 hint="`agentctx why` lists the last ones; old ones are removed (injection.receipts_days).",
             )
         ids = {figures.entry for figures in receipt.candidates}
-        found = {entry_id: await self._parts.storage.get(entry_id) for entry_id in ids}
+        found = {entry_id: await self._parts.storage.entries.get(entry_id) for entry_id in ids}
         return injection_view(receipt, {entry.id: entry for entry in found.values() if entry})
 
     async def injections(
@@ -53,10 +53,10 @@ class Injections(PartsHolder):
     async def explain(self, request: ExplainRequest, peer: Peer) -> ExplainReply:
         request = replace(request, position=request.position or "tail")
         question = self._questions.context_question(request, peer)
-        entry = await self._parts.storage.get(request.entry)
+        entry = await self._parts.storage.entries.get(request.entry)
         if entry is None:
             return explained(request.entry, await self._gone(request.entry))
-        known = (await self._parts.storage.provenance([entry.id])).get(entry.id, NOTHING_KNOWN)
+        known = (await self._parts.storage.trust.provenance([entry.id])).get(entry.id, NOTHING_KNOWN)
         if known.quarantined:
             return explained(entry.id, quarantined(entry.id, known.quarantined))
         if verdict := outside(entry, allowed(question).wanted):
@@ -76,7 +76,7 @@ class Injections(PartsHolder):
         best = best_of(mine)
         if best is None:
             return explained(entry.id, unfound(entry, where), where)
-        found = await storage.resolve([best.candidate.chunk], allowed(question).wanted)
+        found = await storage.search.resolve([best.candidate.chunk], allowed(question).wanted)
         texts = said_by(found[best.candidate.chunk]) if found else []
         words = QuestionWords(question.text).match(texts)
         rank = _rank(context.considered, best)

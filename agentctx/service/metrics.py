@@ -16,8 +16,7 @@ from agentctx.host.usage import resident_bytes
 from agentctx.service.backup import known_backups
 from agentctx.service.parts import Parts, PartsHolder
 from agentctx.service.prover import Prover
-from agentctx.sqlite.driver import sqlite_version
-from agentctx.sqlite.reserve import RESERVE_NAME
+from agentctx.storage.opening import offline_storage
 from agentctx.telemetry import metrics
 from agentctx.telemetry.metrics import Metric
 from agentctx.telemetry.tally import Samples
@@ -43,14 +42,14 @@ class Metrics(PartsHolder):
             **self._proved(),
             **_plain(file_sizes(self._parts.database)),
             **_plain(await asyncio.to_thread(_backups, self._parts.database.parent)),
-            metrics.BUILD: {(__version__, platform.python_version(), sqlite_version()): 1.0},
+            metrics.BUILD: {(__version__, platform.python_version(), offline_storage().version): 1.0},
         }
         return await asyncio.to_thread(_exposition, samples)
 
     async def _queue_depth(self) -> Mapping[Metric, float]:
         try:
-            depth = await self._parts.storage.depth()
-            quarantined = await self._parts.storage.quarantined()
+            depth = await self._parts.storage.jobs.depth()
+            quarantined = await self._parts.storage.trust.quarantined()
         except (StorageFailed, DeadlineExceeded) as error:
             log.warning("queue_not_readable", code=error.code, problem=error.message)
             return {metrics.DATABASE_READABLE: 0.0}
@@ -92,7 +91,7 @@ class Metrics(PartsHolder):
             metrics.STARTED: self._parts.recorder.started,
             metrics.RECEIPTS_DROPPED: self._parts.receipts.dropped,
             metrics.CHECKSUM_FAILURES: self._parts.storage.scrub.failures,
-            metrics.DATABASE_WRITABLE: float(self._parts.storage.write_fault is None),
+            metrics.DATABASE_WRITABLE: float(self._parts.storage.files.fault is None),
             metrics.LOOP_LAG_WORST: self._parts.recorder.loop_lag.worst_s,
         }
 
@@ -123,10 +122,11 @@ class Metrics(PartsHolder):
 
 def file_sizes(database: Path) -> Mapping[Metric, float]:
     """What the database takes on the disk. Asks for sizes only: to open the file would drop its locks."""
+    sizes = offline_storage().sizes(database)
     return {
-        metrics.DATABASE_BYTES: _size(database),
-        metrics.WAL_BYTES: _size(database.with_name(f"{database.name}-wal")),
-        metrics.RESERVE_BYTES: _size(database.with_name(RESERVE_NAME)),
+        metrics.DATABASE_BYTES: sizes.database,
+        metrics.WAL_BYTES: sizes.log,
+        metrics.RESERVE_BYTES: sizes.reserve,
     }
 
 
@@ -137,13 +137,6 @@ def _backups(data_dir: Path) -> Mapping[Metric, float]:
         metrics.BACKUP_BYTES: known.last.bytes if known.last else 0.0,
         metrics.BACKUP_FAILING: float(known.failed is not None),
     }
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
 
 
 def _plain(values: Mapping[Metric, float]) -> Samples:

@@ -14,8 +14,8 @@ from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.service.fingerprints import left_behind, models_in_force, wrong_models
 from agentctx.service.parts import Parts, PartsHolder
 from agentctx.service.self_retrieval import SelfRetrieval, retrieve_canaries
+from agentctx.storage.proofs import SlotCount
 from agentctx.telemetry.loop_lag import LoopLag
-from agentctx.vector_stores.vec0_slots import SlotCount
 
 log = structlog.get_logger("agentctx.prover")
 
@@ -75,7 +75,7 @@ class Prover(PartsHolder):
             DeadlineExceeded, StorageFailed: the database could not be read.
         """
         storage = self._parts.storage
-        census = await storage.census()
+        census = await storage.upkeep.census()
         found = await storage.proofs.vectors_by_space()
         mismatches = [*left_behind(found), *wrong_models(found, models_in_force(self._parts.lanes))]
         proof = Proof(

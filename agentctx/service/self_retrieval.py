@@ -52,14 +52,14 @@ async def retrieve_canaries(storage: Storage, sample: int = SAMPLE) -> SelfRetri
 
 
 async def _found_by_word(storage: Storage, canary: Canary) -> bool:
-    hits = await storage.search_words(canary.word, Filter(namespace=canary.namespace), MOST_HITS)
+    hits = await storage.search.by_words(canary.word, Filter(namespace=canary.namespace), MOST_HITS)
     return canary.chunk in {hit.chunk for hit in hits}
 
 
 async def _found_by_vectors(storage: Storage, canary: Canary) -> bool:
     wanted = Filter(namespace=canary.namespace)
     for space, vector in canary.vectors.items():
-        if not is_found(canary.chunk, await storage.search_vectors(space, vector, wanted, NEAREST)):
+        if not is_found(canary.chunk, await storage.search.by_vector(space, vector, wanted, NEAREST)):
             return False
     return True
 
@@ -68,7 +68,7 @@ async def _still_there(storage: Storage, lost: Sequence[Canary]) -> set[int]:
     found: set[int] = set()
     for namespace in {each.namespace for each in lost}:
         chunks = [each.chunk for each in lost if each.namespace == namespace]
-        found |= set(await storage.resolve(chunks, Filter(namespace=namespace)))
+        found |= set(await storage.search.resolve(chunks, Filter(namespace=namespace)))
     return found
 
 

@@ -56,7 +56,7 @@ class Status(PartsHolder):
                 bytes=stats.bytes,
                 wal_bytes=stats.wal_bytes,
                 commits=stats.commits,
-                fault=_message(self._parts.storage.write_fault),
+                fault=_message(self._parts.storage.files.fault),
             ),
             embed_cpu_seconds=self._parts.keeper.cpu_seconds if self._parts.keeper else 0.0,
             cpu_seconds=round(times.user + times.system, 3),
@@ -67,7 +67,7 @@ class Status(PartsHolder):
         )
 
     async def queue(self, peer: Peer) -> QueueReply:  # noqa: ARG002
-        depth = await self._parts.storage.depth()
+        depth = await self._parts.storage.jobs.depth()
         age_ms = 0 if depth.oldest is None else max(0, self._parts.clock() - depth.oldest)
         return QueueReply(
             pending=depth.pending,
@@ -81,12 +81,12 @@ class Status(PartsHolder):
                     attempts=row.attempts,
                     reason=row.reason,
                 )
-                for row in (await self._parts.storage.buried() if depth.buried else [])
+                for row in (await self._parts.storage.jobs.buried() if depth.buried else [])
             ],
         )
 
     async def retry(self, peer: Peer) -> RetryReply:  # noqa: ARG002
-        retried = await self._parts.storage.retry_buried()
+        retried = await self._parts.storage.jobs.retry_buried()
         if retried and self._parts.lanes is not None:
             self._parts.lanes.look_again()
         return RetryReply(retried=retried)
@@ -103,22 +103,22 @@ class Status(PartsHolder):
     async def _drained(self) -> None:
         """Wait until nothing is pending. What is postponed is not announced: it is looked for each second."""
         queue, storage = self._parts.queue, self._parts.storage
-        while queue is not None and (await storage.depth()).pending:
+        while queue is not None and (await storage.jobs.depth()).pending:
             await queue.idle()
-            if (await storage.depth()).pending:
+            if (await storage.jobs.depth()).pending:
                 await asyncio.sleep(DRAIN_LOOK_S)
 
     def not_ready(self) -> str | None:
         if reason := self._parts.not_ready():
             return reason
-        fault = _message(self._parts.storage.write_fault)
+        fault = _message(self._parts.storage.files.fault)
         return f"nothing can be saved: {fault}" if fault else None
 
     def degraded(self) -> Mapping[str, str]:
         keeper = self._parts.keeper
         reasons = {
             "embeddings": keeper.reason if keeper else None,
-            "words": self._parts.storage.words_shortfall,
+            "words": self._parts.storage.search.words_shortfall,
         }
         return {name: reason for name, reason in reasons.items() if reason}
 

@@ -33,8 +33,8 @@ class Transfer(PartsHolder):
             self._parts.stores.check_collection(collection)
         if cursor is not None and not _CURSOR.fullmatch(cursor):
             raise InvalidInput("this cursor was not made by an export", hint="Send the page's `next`.")
-        page = await self._parts.storage.export_page(selection, after=int(cursor or 0), limit=limit)
-        known = await self._parts.storage.provenance([each.entry.id for each in page.entries])
+        page = await self._parts.storage.entries.export_page(selection, after=int(cursor or 0), limit=limit)
+        known = await self._parts.storage.trust.provenance([each.entry.id for each in page.entries])
         return ExportReply(
             entries=[exported_entry(each, known.get(each.entry.id, NOTHING_KNOWN)) for each in page.entries],
             next=None if page.next is None else str(page.next),
@@ -61,7 +61,7 @@ class Transfer(PartsHolder):
         try:
             self._parts.stores.check_collection(given.collection)
             entry = imported_entry(given, last, now=self._parts.clock())
-            result = await self._parts.stores.import_entry(
+            saved = await self._parts.stores.import_entry(
                 entry,
                 principal=peer.uid,
                 derived_from=tuple(given.derived_from or ()),
@@ -70,11 +70,11 @@ class Transfer(PartsHolder):
             )
         except AgentctxError as error:
             return error
-        if result.saved.quarantined:
+        if saved.quarantined:
             self._parts.settler.ask()
-        if not request.dry_run and result.saved.change is not Change.NONE:
-            self._parts.telemetry.flagged(result.flags)
-        return save_result(result)
+        if not request.dry_run and saved.change is not Change.NONE:
+            self._parts.telemetry.flagged(saved.flags)
+        return save_result(saved)
 
 
 def exported_entry(exported: transfer.ExportRow, known: Provenance = NOTHING_KNOWN) -> ExportedEntry:

@@ -30,13 +30,13 @@ class Settler:
 
     def __init__(
         self,
-        storage: TrustStorage,
+        trust: TrustStorage,
         *,
         owed: bool,
         jobs_are_due: Callable[[], None],
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        self._storage = storage
+        self._trust = trust
         self._sleep = sleep
         self._owed = owed
         self._jobs_are_due = jobs_are_due
@@ -62,7 +62,7 @@ class Settler:
     async def settle(self) -> None:
         """Do all there is. Raises `StorageFailed`."""
         began = time.monotonic()
-        while (settled := await self._storage.settle(owed=self._owed, limit=ENTRIES_A_STEP)).rows:
+        while (settled := await self._trust.settle(owed=self._owed, limit=ENTRIES_A_STEP)).rows:
             if settled.jobs:
                 self._jobs_are_due()
             # No answer holds them any more: who saves and asks goes first.
@@ -80,11 +80,11 @@ class Revoking(PartsHolder):
                 "this would revoke everything",
                 hint="Name an agent, a session, an origin or another criterion.",
             )
-        storage = self._parts.storage
-        revoked = await storage.revoke(source, principal=peer.uid, dry_run=request.dry_run)
+        trust = self._parts.storage.trust
+        revoked = await trust.revoke(source, principal=peer.uid, dry_run=request.dry_run)
         if revoked.revocation is not None:
             if request.forget:
-                await storage.forget_revoked(revoked.revocation)
+                await trust.forget_revoked(revoked.revocation)
             self._parts.settler.ask()
             log.info(
                 "revoked", revocation=revoked.revocation, entries=revoked.entries, derived=revoked.derived
@@ -100,7 +100,7 @@ class Revoking(PartsHolder):
         )
 
     async def undo_revocation(self, revocation_id: int, peer: Peer) -> ReleaseReply:  # noqa: ARG002
-        undone = await self._parts.storage.undo_revocation(revocation_id)
+        undone = await self._parts.storage.trust.undo_revocation(revocation_id)
         self._parts.settler.ask()
         return ReleaseReply(
             released=undone.released,
@@ -109,7 +109,7 @@ class Revoking(PartsHolder):
         )
 
     async def release(self, entry_id: str, peer: Peer) -> ReleaseReply:  # noqa: ARG002
-        if not await self._parts.storage.release(entry_id):
+        if not await self._parts.storage.trust.release(entry_id):
             raise NotFound(
                 f"no entry {entry_id!r} is in quarantine", hint="`agentctx list` marks those that are."
             )

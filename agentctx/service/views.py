@@ -13,9 +13,8 @@ from agentctx.rag.word_match import WordMatch
 from agentctx.storage.audit import AuditRow
 from agentctx.storage.audit import ChainVerdict as AuditOutcome
 from agentctx.storage.injections import CandidateFigures, Receipt
-from agentctx.storage.records import Change, Entry
+from agentctx.storage.records import Change, Entry, Saved
 from agentctx.storage.trust import NOTHING_KNOWN, Provenance
-from agentctx.stores.base import StoreResult
 from agentctx.times import format_time
 from agentctx.wire import (
     AuditEvent,
@@ -40,15 +39,14 @@ def embedding_state(*, embedded: bool, pending: bool) -> EmbeddingState:
     return "pending" if pending else "done"
 
 
-def save_result(result: StoreResult) -> SaveResult:
-    saved = result.saved
+def save_result(saved: Saved) -> SaveResult:
     return SaveResult(
         id=saved.id,
         version=saved.version,
         changed=saved.change is not Change.NONE,
-        redacted=list(result.redacted),
+        redacted=list(saved.redacted),
         embedding=embedding_state(embedded=saved.embedded, pending=saved.pending),
-        flags=list(result.flags),
+        flags=list(saved.flags),
         quarantined=saved.quarantined,
     )
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from agentctx.times import compact_time
 
@@ -104,3 +104,31 @@ def superseded(names: Iterable[str], *, keep: int, verified: str | None) -> list
     ours = sorted((name for name in names if _NAME.fullmatch(name)), reverse=True)
     left = [name for name in names if (match := _LEFT.fullmatch(name)) and match[1] < (verified or "")]
     return [*(name for name in ours[keep:] if name != verified), *left]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What was restored, and where the database that was there before is now; None when there was none."""
+
+    backup: Backup
+    database: str
+    kept: str | None
+    newest_schema: int
+    """To which the next start brings it."""
+    damaged: int | None
+    """Entries of the backup that do not match their checksums; None where it is of an earlier schema."""
+
+
+class BackupStorage(Protocol):
+    """Backups of an open database."""
+
+    async def write(self, target: Path) -> Backup:
+        """Write a verified copy of everything into a file; what is saved until it is written is in it.
+
+        A file that was there is replaced at the end, in one step. One backup or check runs at a time.
+
+        Raises:
+            InvalidInput: no absolute path, or a file that is there and is no backup.
+            StorageFull, StorageFailed: what was there stays.
+        """
+        ...

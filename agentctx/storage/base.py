@@ -7,14 +7,12 @@ every live chunk has its vector or a job that owes it, and no vector lacks its l
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Protocol
 
-from agentctx.errors import StorageFailed
 from agentctx.storage.audit import AuditStorage
-from agentctx.storage.backups import Backup
-from agentctx.storage.care import ScrubStorage, StorageCare
+from agentctx.storage.backups import BackupStorage
 from agentctx.storage.entries import EntryStorage
+from agentctx.storage.files import FileStorage
 from agentctx.storage.injections import InjectionStorage
 from agentctx.storage.jobs import OutboxStorage
 from agentctx.storage.proofs import ProofStorage, SlotStorage
@@ -22,13 +20,39 @@ from agentctx.storage.records import StorageStats
 from agentctx.storage.search import SearchStorage
 from agentctx.storage.spaces import SpaceStorage
 from agentctx.storage.trust import TrustStorage
+from agentctx.storage.upkeep import ScrubStorage, UpkeepStorage
+from agentctx.storage.usage import UsageStorage
 
 
-class Storage(EntryStorage, SearchStorage, OutboxStorage, SpaceStorage, StorageCare, TrustStorage, Protocol):
-    """Everything the service keeps."""
+class Storage(Protocol):
+    """Everything the service keeps, by concept. Take the part you need."""
+
+    @property
+    def entries(self) -> EntryStorage: ...
+
+    @property
+    def search(self) -> SearchStorage: ...
+
+    @property
+    def jobs(self) -> OutboxStorage: ...
+
+    @property
+    def spaces(self) -> SpaceStorage: ...
+
+    @property
+    def trust(self) -> TrustStorage: ...
+
+    @property
+    def audit(self) -> AuditStorage: ...
 
     @property
     def injections(self) -> InjectionStorage: ...
+
+    @property
+    def usage(self) -> UsageStorage: ...
+
+    @property
+    def upkeep(self) -> UpkeepStorage: ...
 
     @property
     def scrub(self) -> ScrubStorage: ...
@@ -40,23 +64,10 @@ class Storage(EntryStorage, SearchStorage, OutboxStorage, SpaceStorage, StorageC
     def proofs(self) -> ProofStorage: ...
 
     @property
-    def write_fault(self) -> StorageFailed | None:
-        """Why nothing can be written at present; the engine looks by itself for when it can again."""
-        ...
+    def backups(self) -> BackupStorage: ...
 
     @property
-    def audit(self) -> AuditStorage: ...
-
-    async def backup(self, target: Path) -> Backup:
-        """Write a verified copy of everything into a file; what is saved until it is written is in it.
-
-        A file that was there is replaced at the end, in one step. One backup or check runs at a time.
-
-        Raises:
-            InvalidInput: no absolute path, or a file that is there and is no backup.
-            StorageFull, StorageFailed: what was there stays.
-        """
-        ...
+    def files(self) -> FileStorage: ...
 
     async def turn(self) -> None:
         """Return when the writer has come around to it. Raises as a write."""
@@ -68,4 +79,6 @@ class Storage(EntryStorage, SearchStorage, OutboxStorage, SpaceStorage, StorageC
         """32 random bytes, made once for the installation."""
         ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Finish what was accepted, then close every connection. Idempotent."""
+        ...

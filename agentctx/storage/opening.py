@@ -1,11 +1,14 @@
-"""Opens the storage that the configuration asks for."""
+"""Chooses the engine: the one module that names it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from agentctx.config.schema import Settings
+from agentctx.storage.base import Storage
+from agentctx.storage.offline import OfflineStorage
 from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.offline import SqliteFilesOffline
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.times import Clock
 
@@ -17,8 +20,16 @@ async def open_storage(
     clock: Clock,
     telemetry: Telemetry = NO_TELEMETRY,
     reserve_bytes: int = 0,
-) -> SqliteStorage:
-    """Open the database. Raises as `SqliteStorage.open`."""
+) -> Storage:
+    """Open or make the database.
+
+    `reserve_bytes` of the disk are kept for forgetting when it is full, once `files.keep_reserve` was called.
+
+    Raises:
+        SchemaTooNew: a newer agentctx wrote it; it was not touched.
+        DriverUnsuitable: no usable engine on this machine.
+        StorageFailed: it is no database, or an applied migration was changed.
+    """
     return await SqliteStorage.open(
         database,
         readers=settings.storage.readers,
@@ -28,3 +39,8 @@ async def open_storage(
         memory_mb=settings.vectors.memory_mb,
         reserve_bytes=reserve_bytes,
     )
+
+
+def offline_storage() -> OfflineStorage:
+    """The engine for files that no daemon has open."""
+    return SqliteFilesOffline()

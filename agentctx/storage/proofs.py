@@ -8,7 +8,6 @@ from typing import Protocol
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.records import SpaceState
-from agentctx.vector_stores.vec0_slots import SlotCount
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +64,24 @@ class ProofStorage(Protocol):
     async def canaries(self, limit: int, *, most_chunks: int) -> list[Canary]:
         """Up to `limit` live chunks, spread evenly; their words occur in at most `most_chunks` chunks."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class SlotCount:
+    """Slots by what becomes of them.
+
+    `dead` ones are those of the blocks that packing gives back; `spare` ones are all others without a vector,
+    fewer than a block for each namespace.
+    """
+
+    used: int = 0
+    dead: int = 0
+    spare: int = 0
+
+    @property
+    def dead_share(self) -> float:
+        """0 to 1; of an empty table 0."""
+        return self.dead / (self.used + self.dead + self.spare) if self.dead else 0.0
 
 
 class SlotStorage(Protocol):

@@ -141,6 +141,10 @@ class Saved:
     """Expired entries with the same key, or the id of an imported one, which were removed for it."""
     quarantined: bool = False
     """Whether no answer may hold it."""
+    redacted: tuple[str, ...] = ()
+    """The kinds of secrets that the store cut out before the save."""
+    flags: tuple[str, ...] = ()
+    """What its text looks like that an LLM might obey, as the store found it."""
 
 
 class SpaceState(StrEnum):

@@ -12,13 +12,11 @@ from agentctx.storage.records import Filter, NearestChunk, ResolvedChunk, Sample
 class SearchStorage(Protocol):
     """Finding chunks, and giving them their present text."""
 
-    async def search_words(self, question: str, wanted: Filter, limit: int) -> list[WordHit]:
+    async def by_words(self, question: str, wanted: Filter, limit: int) -> list[WordHit]:
         """The best chunks by BM25. Every character of the question is text, never syntax."""
         ...
 
-    async def search_vectors(
-        self, space: int, query: Vectors, wanted: Filter, limit: int
-    ) -> list[NearestChunk]:
+    async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
         """The nearest chunks of a space, ascending."""
         ...
 
@@ -32,4 +30,12 @@ class SearchStorage(Protocol):
 
     async def sample_chunks(self, limit: int) -> list[SampledChunk]:
         """Up to `limit` live chunks of all namespaces, spread evenly: the same ones while nothing changes."""
+        ...
+
+    @property
+    def words_shortfall(self) -> str | None:
+        """What keyword search may miss at present, for people; None while the index of words is whole.
+
+        As of the start, of the last census, of each rebuild, and of a search that met damage.
+        """
         ...

@@ -12,15 +12,15 @@ from agentctx.storage.records import Owed, Space
 class SpaceStorage(Protocol):
     """Spaces and what is owed to them."""
 
-    async def spaces(self) -> list[Space]:
+    async def all(self) -> list[Space]:
         """Every space, newest first. Retired ones have no vectors any more."""
         ...
 
-    async def open_space(self, fingerprint: Mapping[str, str | int]) -> Space:
-        """`open_spaces` of this one."""
+    async def open(self, fingerprint: Mapping[str, str | int]) -> Space:
+        """`open_all` of this one."""
         ...
 
-    async def open_spaces(self, fingerprints: Sequence[Mapping[str, str | int]]) -> list[Space]:
+    async def open_all(self, fingerprints: Sequence[Mapping[str, str | int]]) -> list[Space]:
         """Find or make the newest space of each fingerprint, enable these and disable every other one.
 
         Every live chunk without a vector is owed to each of them from then on.
@@ -29,15 +29,15 @@ class SpaceStorage(Protocol):
         """
         ...
 
-    async def renew_space(self, space_id: int) -> Space:
+    async def renew(self, space_id: int) -> Space:
         """A fresh generation of a space whose model changed silently; it is building and owes everything."""
         ...
 
-    async def prepare_space(self, space_id: int, canary: Vectors) -> Space:
+    async def prepare(self, space_id: int, canary: Vectors) -> Space:
         """Record the canary's vector, fix the dimension by it and make the table of vectors."""
         ...
 
-    async def activate_space(self, space_id: int, *, most_owed: int | None = None) -> Space:
+    async def activate(self, space_id: int, *, most_owed: int | None = None) -> Space:
         """Make a space the one that is searched, in one step.
 
         The one before is kept if it is enabled: it goes on being owed every save, and can be activated
@@ -55,7 +55,7 @@ class SpaceStorage(Protocol):
         """
         ...
 
-    async def approve_space(self, space_id: int) -> None:
+    async def approve(self, space_id: int) -> None:
         """Remember that somebody agreed to what filling the space costs."""
         ...
 
@@ -63,7 +63,7 @@ class SpaceStorage(Protocol):
         """Remember how the space compared with the active one."""
         ...
 
-    async def disable_spaces(self) -> None:
+    async def disable_all(self) -> None:
         """Owe nothing to any space from now on (`provider = "none"`)."""
         ...
 

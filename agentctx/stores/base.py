@@ -14,14 +14,14 @@ import structlog
 from agentctx.chunking.base import Span
 from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.config.schema import LimitSettings
-from agentctx.errors import InvalidInput, NotFound, SecretRefused, StorageCorrupt
+from agentctx.errors import InvalidInput, NotFound, SecretRefused, StorageCorrupt, UnknownCollection
 from agentctx.redaction.redactor import Redactor, no_redaction
 from agentctx.screening.screener import Screener, no_screening
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Change, Draft, Entry, Filter, IdempotencyKey, Job, Revision, Saved
-from agentctx.stores.bodies import Body, Kind
-from agentctx.stores.drafts import counted, defaults, header, labels, revised_draft, screened, without_cleared
+from agentctx.stores.drafts import counted, header, labels, revised_draft, screened, without_cleared
 from agentctx.stores.fields import Envelope, check
+from agentctx.stores.kinds import FieldValues, Kind
 from agentctx.stores.redaction import redact_fields, redact_name
 from agentctx.times import Clock, parse_duration
 from agentctx.wire import DEFAULT_NAMESPACE, Origin, Trust
@@ -65,15 +65,6 @@ class SaveContext:
     """Ids of the entries it was made of."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoreResult:
-    """The outcome of a save, the kinds of secrets cut out before it, and what its text looks like."""
-
-    saved: Saved
-    redacted: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
-
-
 class EntryStore:
     """Saves, edits, reads and deletes entries of the kinds it is given.
 
@@ -91,8 +82,9 @@ class EntryStore:
         redactor: Redactor = no_redaction,
         screener: Screener = no_screening,
         ttls: Mapping[str, str] | None = None,
+        revisions: Mapping[str, Revision] | None = None,
     ) -> None:
-        self._storage = storage
+        self._entries = storage.entries
         self._kinds = kinds
         self._on_saved = on_saved
         self._clock = clock
@@ -100,31 +92,35 @@ class EntryStore:
         self._redactor = redactor
         self._screener = screener
         self._ttls = ttls or {}
+        self._revisions = revisions or {}
 
-    async def save_fields(
-        self,
-        collection: str,
-        values: Mapping[str, Any],
-        context: SaveContext,
-        revision: Revision | None = None,
-    ) -> StoreResult:
+    def check_collection(self, name: str) -> None:
+        """Raises `UnknownCollection`, which lists the known."""
+        if name not in self._kinds:
+            raise UnknownCollection(
+                f"there is no collection {name[:64]!r}",
+                hint=f"Known are {', '.join(self._kinds)}; [collections.NAME] in the config declares more.",
+            )
+
+    async def save_fields(self, collection: str, values: Mapping[str, Any], context: SaveContext) -> Saved:
         """Save an entry of `collection` made of `values`.
 
         Raises:
+            UnknownCollection: it lists the known.
             InvalidInput: a field is missing, unknown, of the wrong type or over its limit.
             SecretRefused: it holds secrets, and they are refused.
             VersionConflict, IdempotencyKeyReused, StorageFull, StorageFailed.
         """
+        self.check_collection(collection)
         kind, what = self._kinds[collection], f"this {collection} cannot be saved"
         self._check_envelope(collection, kind, context)
         checked = check(kind.model, values, self._limits, what=what)
-        redacted, of_fields = await self._redact(checked.model_dump(exclude_none=True), what)
+        values, of_fields = await self._redact(checked, what)
         context, of_names = self._redact_context(context, what)
-        kinds = _distinct(of_fields, of_names)
-        body = kind.compose(kind.model.model_construct(**redacted))
-        spans = await _cut(body)
-        draft = await self._screen(self._draft(collection, kind, body, spans, context))
-        saved = await self._storage.save(
+        spans = await _cut(kind.content(values), values.get("source"))
+        draft = await self._screen(self._draft(collection, kind, values, spans, context))
+        revision = self._revisions.get(collection)
+        saved = await self._entries.save(
             draft,
             owed=self._on_saved is not None,
             if_version=context.if_version,
@@ -132,7 +128,7 @@ class EntryStore:
             revision=self._screened_revision(revision) if revision else None,
         )
         self._emit(saved)
-        return StoreResult(saved, kinds, draft.flags or ())
+        return replace(saved, redacted=_distinct(of_fields, of_names), flags=draft.flags or ())
 
     async def edit(
         self,
@@ -142,7 +138,7 @@ class EntryStore:
         if_version: int | None = None,
         ttl: str | None = None,
         principal: int | None = None,
-    ) -> StoreResult:
+    ) -> Saved:
         """Change some fields of an entry; the others stay. `clear` in the changes names those to take away.
 
         Raises:
@@ -165,14 +161,14 @@ class EntryStore:
             values = without_cleared(kind, values, [name for name in cleared if name != "ttl"], what=what)
             checked = check(kind.model, values, self._limits, what=what)
             before = None if "ttl" in cleared else entry.expires
-            draft = revised_draft(entry, kind, kind.compose(checked), expires=expires or before)
+            draft = revised_draft(entry, kind, checked, expires=expires or before)
             # What it says now is whose who changed it: so it counts, and so it can be revoked.
             return draft if principal is None else replace(draft, principal=principal)
 
         found: list[tuple[str, ...]] = []
         screened = self._screened_revision(revision, found)
         saved = await self.revise(entry_id, screened, if_version=if_version, principal=principal)
-        return StoreResult(saved, kinds, found[-1] if found else ())
+        return replace(saved, redacted=kinds, flags=found[-1] if found else ())
 
     async def import_entry(
         self,
@@ -182,7 +178,7 @@ class EntryStore:
         derived_from: tuple[str, ...] = (),
         dry_run: bool = False,
         include_forgotten: bool = False,
-    ) -> StoreResult:
+    ) -> Saved:
         """Save a version that was exported, under its id and with its times.
 
         Whatever it says of itself, it is of origin `import` and its trust is `external`.
@@ -200,23 +196,21 @@ class EntryStore:
         )
         self._check_envelope(entry.collection, kind, where)
         checked = check(kind.model, kind.fields_of(entry), self._limits, what=what)
-        redacted, of_fields = await self._redact(checked.model_dump(exclude_none=True), what)
+        values, of_fields = await self._redact(checked, what)
         where, of_names = self._redact_context(where, what)
-        kinds = _distinct(of_fields, of_names)
-        body = kind.compose(kind.model.model_construct(**{**defaults(kind), **redacted}))
         ours = replace(
             entry,
-            key=body.key,
+            key=kind.key(values),
             session=where.session or "",
             agent=where.agent or "",
             origin="import",
             trust=_TRUST_OF_ORIGIN["import"],
             principal=principal,
-            attributes=counted(body, entry),
+            attributes=counted(kind, entry),
         )
-        draft = await asyncio.to_thread(revised_draft, ours, kind, body, expires=entry.expires)
+        draft = await asyncio.to_thread(revised_draft, ours, kind, values, expires=entry.expires)
         draft = await self._screen(replace(draft, derived_from=derived_from))
-        saved = await self._storage.import_entry(
+        saved = await self._entries.import_entry(
             draft,
             entry_id=entry.id,
             created=entry.created,
@@ -227,7 +221,7 @@ class EntryStore:
         )
         if not dry_run:
             self._emit(saved)
-        return StoreResult(saved, kinds, draft.flags or ())
+        return replace(saved, redacted=_distinct(of_fields, of_names), flags=draft.flags or ())
 
     async def revise(
         self,
@@ -238,7 +232,7 @@ class EntryStore:
         principal: int | None = None,
     ) -> Saved:
         """Save what `revision` makes of an entry, and tell the embed callback."""
-        saved = await self._storage.revise(
+        saved = await self._entries.revise(
             entry_id,
             revision,
             owed=self._on_saved is not None,
@@ -250,7 +244,7 @@ class EntryStore:
 
     async def get(self, entry_id: str, version: int | None = None) -> Entry:
         """The live version, or the one named. Raises `NotFound`."""
-        entry = await self._storage.get(entry_id, version)
+        entry = await self._entries.get(entry_id, version)
         if entry is None or entry.collection not in self._kinds:
             which = f" in version {version}" if version is not None else ""
             raise NotFound(f"no entry has the id {entry_id!r}{which}", hint="`agentctx list` shows the ids.")
@@ -261,7 +255,7 @@ class EntryStore:
     ) -> tuple[list[Entry], int | None]:
         """A page of versions, newest first, and before which version the next begins. Raises `NotFound`."""
         await self.get(entry_id)
-        return await self._storage.history(entry_id, limit=limit, before=before)
+        return await self._entries.history(entry_id, limit=limit, before=before)
 
     async def list_entries(
         self,
@@ -282,7 +276,7 @@ class EntryStore:
             key_prefix=key_prefix,
             with_quarantined=True,
         )
-        return await self._storage.list_entries(wanted, limit=limit, before=before, with_content=with_content)
+        return await self._entries.list_entries(wanted, limit=limit, before=before, with_content=with_content)
 
     async def delete(
         self, entry_id: str, *, if_version: int | None = None, principal: int | None = None
@@ -290,7 +284,7 @@ class EntryStore:
         """Remove an entry with everything that hangs on it; returns the number of versions."""
         with suppress(StorageCorrupt):  # what is damaged can be removed all the same
             await self.get(entry_id)
-        return await self._storage.delete(entry_id, if_version=if_version, principal=principal)
+        return await self._entries.delete(entry_id, if_version=if_version, principal=principal)
 
     def _kind_of(self, entry: Entry) -> Kind:
         return self._kinds[entry.collection]
@@ -318,18 +312,18 @@ class EntryStore:
         return replace(context, session=session, agent=agent), _distinct(of_session, of_agent)
 
     def _draft(
-        self, collection: str, kind: Kind, body: Body, spans: Sequence[Span], context: SaveContext
+        self, collection: str, kind: Kind, values: FieldValues, spans: Sequence[Span], context: SaveContext
     ) -> Draft:
         return Draft(
             namespace=context.namespace,
             collection=collection,
-            content=body.content,
+            content=kind.content(values),
             spans=tuple(spans),
             chunking=CHUNKING_VERSION,
-            attributes=body.attributes,
-            labels=labels(body, context.agent or ""),
-            header=header(kind, body, context.agent or "", self._clock()),
-            key=body.key,
+            attributes=kind.attributes(values),
+            labels=labels(values, context.agent or ""),
+            header=header(kind, values, context.agent or "", self._clock()),
+            key=kind.key(values),
             session=context.session or "",
             agent=context.agent or "",
             origin=context.origin,
@@ -373,8 +367,7 @@ def _distinct(*kinds: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kind for each in kinds for kind in each))
 
 
-async def _cut(body: Body) -> list[Span]:
-    source = body.attributes.get("source")
-    if len(body.content) <= INLINE_CHARS:
-        return chunk_entry(body.content, source=source)
-    return await asyncio.to_thread(chunk_entry, body.content, source=source)
+async def _cut(content: str, source: str | None) -> list[Span]:
+    if len(content) <= INLINE_CHARS:
+        return chunk_entry(content, source=source)
+    return await asyncio.to_thread(chunk_entry, content, source=source)

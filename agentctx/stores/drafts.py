@@ -10,7 +10,7 @@ from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.errors import InvalidInput, shown
 from agentctx.screening.screener import Screener
 from agentctx.storage.records import Draft, Entry
-from agentctx.stores.bodies import NEW_COUNTS, Body, Kind
+from agentctx.stores.kinds import FieldValues, Kind, joined, key_and_tags
 from agentctx.times import format_date
 
 
@@ -20,20 +20,14 @@ def screened(draft: Draft, screener: Screener) -> Draft:
     return replace(draft, flags=flags, is_held=bool(flags) and screener.quarantines)
 
 
-def counted(body: Body, entry: Entry) -> dict[str, Any]:
+def counted(kind: Kind, entry: Entry) -> dict[str, Any]:
     """What a foreign entry says of the attributes that are counted here, as far as it can be a count."""
-    known = {name: entry.attributes.get(name) for name in NEW_COUNTS if name in body.attributes}
+    known = {name: entry.attributes.get(name) for name in kind.counts}
     return {
         name: value
         for name, value in known.items()
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 2**53
     }
-
-
-def defaults(kind: Kind) -> dict[str, Any]:
-    """What a kind's optional fields are when nobody gives them."""
-    fields = kind.model.model_fields.items()
-    return {name: field.get_default() for name, field in fields if not field.is_required()}
 
 
 def without_cleared(
@@ -55,29 +49,29 @@ def without_cleared(
     return {name: value for name, value in values.items() if name not in cleared}
 
 
-def header(kind: Kind, body: Body, agent: str, created: int) -> str:
+def header(kind: Kind, values: FieldValues, agent: str, created: int) -> str:
     """What is embedded in front of each chunk: day and speaker of what happened, key and tags."""
-    parts = [format_date(created) if kind.is_dated else "", agent, body.about]
-    return " ".join(part for part in parts if part)
+    return joined([format_date(created) if kind.is_dated else "", agent, key_and_tags(values)])
 
 
-def labels(body: Body, agent: str) -> str:
+def labels(values: FieldValues, agent: str) -> str:
     """What is searched beside the text: key, tags and speaker."""
-    return " ".join(part for part in (body.labels, agent) if part)
+    return joined([key_and_tags(values), agent])
 
 
-def revised_draft(entry: Entry, kind: Kind, body: Body, *, expires: int | None) -> Draft:
-    """The draft that follows `entry` with another body. Provenance, key and what is counted stay."""
+def revised_draft(entry: Entry, kind: Kind, values: FieldValues, *, expires: int | None) -> Draft:
+    """The draft that follows `entry` with other fields. Provenance, key and what is counted stay."""
     counted = {name: value for name, value in entry.attributes.items() if name not in kind.fields}
+    content = kind.content(values)
     return Draft(
         namespace=entry.namespace,
         collection=entry.collection,
-        content=body.content,
-        spans=tuple(chunk_entry(body.content, source=body.attributes.get("source"))),
+        content=content,
+        spans=tuple(chunk_entry(content, source=values.get("source"))),
         chunking=CHUNKING_VERSION,
-        attributes={**body.attributes, **counted},
-        labels=labels(body, entry.agent),
-        header=header(kind, body, entry.agent, entry.created),
+        attributes={**kind.attributes(values), **counted},
+        labels=labels(values, entry.agent),
+        header=header(kind, values, entry.agent, entry.created),
         key=entry.key,
         session=entry.session,
         agent=entry.agent,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
@@ -160,18 +160,17 @@ class Envelope(Fields):
     agent: Name | None = None
 
 
-F = TypeVar("F", bound=Fields)
-
-
-def check(model: type[F], values: Mapping[str, Any], limits: LimitSettings, *, what: str) -> F:
-    """The values as a model.
+def check(
+    model: type[Fields], values: Mapping[str, Any], limits: LimitSettings, *, what: str
+) -> dict[str, Any]:
+    """The values as the model takes them: with its defaults, and without fields that are None.
 
     Raises:
         InvalidInput: names the fields and what is wrong with each; never shows their text.
         TooLarge: the content is over its limit.
     """
     try:
-        return model.model_validate(dict(values), context=limits)
+        return model.model_validate(dict(values), context=limits).model_dump(exclude_none=True)
     except ValidationError as error:
         known = ", ".join(model.model_fields)
         raise InvalidInput(f"{what}: {_problems(error)}", hint=f"Its fields are {known}.") from None

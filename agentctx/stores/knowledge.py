@@ -9,10 +9,10 @@ from agentctx.config.schema import LimitSettings
 from agentctx.redaction.redactor import Redactor, no_redaction
 from agentctx.screening.screener import Screener, no_screening
 from agentctx.storage.base import Storage
-from agentctx.storage.records import Entry
-from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext, StoreResult
-from agentctx.stores.bodies import KINDS
+from agentctx.storage.records import Entry, Saved
+from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext
 from agentctx.stores.fields import KnowledgeCategory
+from agentctx.stores.kinds import KINDS
 from agentctx.times import Clock
 from agentctx.wire import DEFAULT_NAMESPACE
 
@@ -44,7 +44,7 @@ class KnowledgeStore(EntryStore):
         tags: Sequence[str] = (),
         source: str | None = None,
         context: SaveContext | None = None,
-    ) -> StoreResult:
+    ) -> Saved:
         """Save what is known under `key`. Equal content and attributes change nothing.
 
         Raises:
@@ -58,4 +58,4 @@ class KnowledgeStore(EntryStore):
 
     async def find(self, key: str, *, namespace: str = DEFAULT_NAMESPACE) -> Entry | None:
         """The live entry with this key."""
-        return await self._storage.find(namespace, "knowledge", key)
+        return await self._entries.find(namespace, "knowledge", key)

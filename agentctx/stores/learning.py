@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from agentctx.config.schema import LimitSettings
 from agentctx.redaction.redactor import Redactor, no_redaction
 from agentctx.screening.screener import Screener, no_screening
 from agentctx.storage.base import Storage
 from agentctx.storage.records import Draft, Entry, Revision, Saved
-from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext, StoreResult
-from agentctx.stores.bodies import KINDS, NEW_COUNTS
+from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext
 from agentctx.stores.drafts import revised_draft
-from agentctx.stores.fields import LearningCategory, LearningFields
+from agentctx.stores.fields import LearningCategory
+from agentctx.stores.kinds import KINDS, NEW_COUNTS
 from agentctx.times import Clock
 
 _KIND = KINDS["learning"]
@@ -41,6 +41,7 @@ class LearningStore(EntryStore):
             limits=limits,
             redactor=redactor,
             screener=screener,
+            revisions=REVISIONS,
         )
 
     async def save(
@@ -54,7 +55,7 @@ class LearningStore(EntryStore):
         tags: Sequence[str] = (),
         source: str | None = None,
         context: SaveContext | None = None,
-    ) -> StoreResult:
+    ) -> Saved:
         """Save what an error taught. Where it is known already, occurrences go up and gaps are filled."""
         values = {
             "trigger": trigger,
@@ -66,7 +67,7 @@ class LearningStore(EntryStore):
             "source": source,
         }
         given = {name: value for name, value in values.items() if value is not None}
-        return await self.save_fields("learning", given, context or SaveContext(), revision=happened_again)
+        return await self.save_fields("learning", given, context or SaveContext())
 
     async def record_outcome(self, entry_id: str, *, success: bool, principal: int | None = None) -> Saved:
         """Tell whether applying the learning worked; its confidence follows.
@@ -113,18 +114,14 @@ def applied(*, success: bool) -> Revision:
     return revision
 
 
-_DEFAULTS: Mapping[str, Any] = {
-    name: field.get_default()
-    for name, field in LearningFields.model_fields.items()
-    if not field.is_required()
-}
-
-
 def _counts(entry: Entry) -> dict[str, int | float]:
     return {name: entry.attributes.get(name, start) for name, start in NEW_COUNTS.items()}
 
 
 def _revised(entry: Entry, values: Mapping[str, Any], **counts: float) -> Draft:
-    body = _KIND.compose(LearningFields.model_construct(**{**_DEFAULTS, **values}))
-    draft = revised_draft(entry, _KIND, body, expires=entry.expires)
+    draft = revised_draft(entry, _KIND, values, expires=entry.expires)
     return replace(draft, attributes={**draft.attributes, **counts})
+
+
+REVISIONS: Final[Mapping[str, Revision]] = {"learning": happened_again}
+"""What saving an entry again makes of it, by collection; elsewhere the new draft takes its place."""

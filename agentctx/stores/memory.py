@@ -10,8 +10,9 @@ from agentctx.config.schema import LimitSettings
 from agentctx.redaction.redactor import Redactor, no_redaction
 from agentctx.screening.screener import Screener, no_screening
 from agentctx.storage.base import Storage
-from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext, StoreResult
-from agentctx.stores.bodies import KINDS
+from agentctx.storage.records import Saved
+from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext
+from agentctx.stores.kinds import KINDS
 from agentctx.times import Clock
 
 
@@ -44,7 +45,7 @@ class MemoryStore(EntryStore):
         source_start_index: int | None = None,
         source_end_index: int | None = None,
         context: SaveContext | None = None,
-    ) -> StoreResult:
+    ) -> Saved:
         """Save something seen in a session; the indexes name the messages it was made of."""
         values = {
             "content": content,
@@ -66,7 +67,7 @@ class MemoryStore(EntryStore):
         source: str | None = None,
         token_count: int | None = None,
         context: SaveContext | None = None,
-    ) -> StoreResult:
+    ) -> Saved:
         """Save what observations come to; generation 2 reflects on reflections, and so on."""
         values = {
             "content": content,
@@ -79,6 +80,6 @@ class MemoryStore(EntryStore):
 
     async def _save(
         self, collection: str, session: str, values: dict[str, Any], context: SaveContext | None
-    ) -> StoreResult:
+    ) -> Saved:
         given = {name: value for name, value in values.items() if value is not None}
         return await self.save_fields(collection, given, replace(context or SaveContext(), session=session))

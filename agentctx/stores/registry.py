@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from agentctx.config.schema import CollectionSettings, LimitSettings
-from agentctx.errors import UnknownCollection
 from agentctx.redaction.redactor import Redactor, no_redaction
 from agentctx.screening.screener import Screener, no_screening
 from agentctx.storage.base import Storage
-from agentctx.storage.records import Revision
-from agentctx.stores.base import EmbedCallback, EntryStore, SaveContext, StoreResult
-from agentctx.stores.bodies import CUSTOM_KIND, KINDS
-from agentctx.stores.learning import LearningStore, happened_again
+from agentctx.stores.base import EmbedCallback, EntryStore
+from agentctx.stores.kinds import CUSTOM_KIND, KINDS
+from agentctx.stores.learning import REVISIONS, LearningStore
 from agentctx.times import Clock
-
-_REVISIONS: Mapping[str, Revision] = {"learning": happened_again}
 
 
 class Stores(EntryStore):
@@ -45,6 +40,7 @@ class Stores(EntryStore):
             redactor=redactor,
             screener=screener,
             ttls=ttls,
+            revisions=REVISIONS,
         )
         self.learning = LearningStore(
             storage, on_saved, clock=clock, limits=limits, redactor=redactor, screener=screener
@@ -54,16 +50,3 @@ class Stores(EntryStore):
     def collections(self) -> tuple[str, ...]:
         """Every collection there is."""
         return tuple(self._kinds)
-
-    def check_collection(self, name: str) -> None:
-        """Raises `UnknownCollection`, which lists the known."""
-        if name not in self._kinds:
-            raise UnknownCollection(
-                f"there is no collection {name[:64]!r}",
-                hint=f"Known are {', '.join(self._kinds)}; [collections.NAME] in the config declares more.",
-            )
-
-    async def save(self, collection: str, values: Mapping[str, Any], context: SaveContext) -> StoreResult:
-        """Save an entry of any collection. Raises as `EntryStore.save_fields`, and `UnknownCollection`."""
-        self.check_collection(collection)
-        return await self.save_fields(collection, values, context, revision=_REVISIONS.get(collection))

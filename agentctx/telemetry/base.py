@@ -3,7 +3,7 @@
 An operation is measured once, from enter to exit, whoever listens:
 
     with telemetry.saving() as saving:
-        saved = await storage.save(draft)
+        saved = await storage.entries.save(draft)
         saving.ended(collection, saved.change)
 
 Nothing told here holds texts, names or ids that a caller chose, except where it says so: what is told ends up

@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike
 
 from agentctx.chunking.base import PositionAwareChunk
 from agentctx.errors import InvalidInput
+from agentctx.sqlite import vec0
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.writer import Writer
-from agentctx.vector_stores import vec0
 from agentctx.vector_stores.arguments import (
     Where,
     checked_k,

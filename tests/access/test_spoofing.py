@@ -18,7 +18,7 @@ from agentctx.service.base import Peer
 from agentctx.service.guard import guarded
 from agentctx.sqlite.driver import Connection
 from tests.access.peers import As, access_control, grant
-from tests.running_core import running_core
+from tests.running_core import running_core, sqlite_of
 
 REQUESTS: Final = int(os.environ.get("AGENTCTX_SPOOFS", "600"))
 """10,000 are the full suite, which takes a minute."""
@@ -130,7 +130,7 @@ async def test_nothing_in_a_request_changes_who_sent_it(tmp_path: Path) -> None:
             statuses[status] += 1
             if status not in ({400} if gives_one_of_ours_twice(sent) else possible):
                 unexpected.append((status, method, path, body, sent))
-        found = await core.storage._readers.run(principals)
+        found = await sqlite_of(core).db.readers.run(principals)
     print(f"{REQUESTS:,} spoofed requests, seed {SEED}: {dict(statuses)}, {len(unexpected)} unexpected")  # noqa: T201 - the figure
     assert unexpected == []
     assert found == {("default", ME.uid): statuses[201]}

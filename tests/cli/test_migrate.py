@@ -10,7 +10,7 @@ from agentctx.cli.migrate import MigrateReport, report_line
 from agentctx.host.lock import acquire_lock, data_lock_path
 from agentctx.sqlite.driver import open_connection
 from agentctx.sqlite.migrate import load_migrations, migrate_database
-from agentctx.storage.sqlite.engine import DATABASE_NAME
+from agentctx.storage.offline import DATABASE_NAME
 from tests.fixtures.schemas import unpack
 
 KNOWN = len(load_migrations())

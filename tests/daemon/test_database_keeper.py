@@ -18,7 +18,7 @@ from agentctx.errors import DatabaseMissing, StorageFailed
 from agentctx.host.last_start import RECORD_NAME, StartRecord
 from agentctx.server.app import create_app
 from agentctx.service.base import Examination
-from tests.running_core import ME, running_core, save
+from tests.running_core import ME, running_core, save, sqlite_of
 from tests.server.running import running
 from tests.telemetry.scraped import scraped
 
@@ -28,16 +28,17 @@ class Stopped(Exception):
 
 
 class Moved:
-    """A storage that somebody moves on its way; each look finds the next place."""
+    """Files that somebody moves on its way; each look finds the next place."""
 
     def __init__(self, *places: Path | None) -> None:
         self._places = list(places)
         self.moved_to: Path | None = None
+        self.fault: StorageFailed | None = None
 
     async def keep_reserve(self) -> None:
         """Of no interest here."""
 
-    async def look_at_files(self) -> None:
+    async def look(self) -> None:
         self.moved_to = self._places.pop(0)
 
     async def tick(self, _: float) -> None:
@@ -124,7 +125,7 @@ async def test_everybody_is_told_where_the_data_is_and_saving_resumes(tmp_path: 
     folder = tmp_path / "data"
     async with running_core(folder, None) as core:
         saved = await save(core, key="k", content="red apple")
-        watching = asyncio.create_task(DatabaseKeeper(core.storage, core.data_dir).watch())
+        watching = asyncio.create_task(DatabaseKeeper(core.storage.files, core.data_dir).watch())
         move_back = move_folder(folder)
         with pytest.raises(StorageFailed, match="moved"):
             await save(core, key="new", content="green pear")
@@ -143,7 +144,7 @@ async def test_everybody_is_told_where_the_data_is_and_saving_resumes(tmp_path: 
         assert found == {"running.writes": "fail", "database.schema": "skip"}
         move_back()
         async with asyncio.timeout(30):
-            await core.storage._writer.sound()
+            await sqlite_of(core).db.writer.sound()
         await save(core, key="new", content="green pear")
         assert core.service.not_ready() is None
         watching.cancel()

@@ -16,7 +16,7 @@ from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.errors import StorageClosed
 from agentctx.host.systemd import Patience, Systemd, keep_alive
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.sqlite.engine import DATABASE_NAME
+from agentctx.storage.offline import DATABASE_NAME
 from agentctx.telemetry.loop_lag import STALLED_READINGS, STALLED_S, LoopLag
 from tests.doctor import damage
 from tests.doctor.damage import damaged
@@ -98,7 +98,7 @@ async def test_the_watchdog_is_told_until_the_invariant_breaks_and_when_it_is_me
             if step == "broken" and "broken" not in told:
                 damaged(tmp_path / DATABASE_NAME, damage.lose_a_vector)
             elif step == "mended" and "mended" not in told:
-                assert await core.storage.owe_missing() == 1
+                assert await core.storage.upkeep.owe_missing() == 1
             elif step is None:
                 raise asyncio.CancelledError
             told.append(step)

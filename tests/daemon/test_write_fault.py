@@ -11,7 +11,7 @@ from agentctx.errors import StorageFailed
 from agentctx.server.app import create_app
 from agentctx.service.base import Examination
 from agentctx.sqlite import recovery
-from tests.running_core import ME, running_core, save
+from tests.running_core import ME, running_core, save, sqlite_of
 from tests.server.running import running
 from tests.sqlite.test_recovery import FRAME, files_end_at
 from tests.telemetry.scraped import scraped
@@ -52,7 +52,7 @@ async def test_while_the_disk_fails_everybody_is_told_and_reads_go_on(
         assert check.status == "fail"
 
         is_broken = False
-        await core.storage._writer.sound()
+        await sqlite_of(core).db.writer.sound()
         assert core.service.not_ready() is None
         assert (await core.service.status(ME)).database.fault is None
         assert scraped(await core.service.metrics())["agentctx_database_writable"] == 1

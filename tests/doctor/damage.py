@@ -7,9 +7,9 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+from agentctx.sqlite import vec0
 from agentctx.sqlite.driver import Connection, Error, hardening, open_connection
 from agentctx.storage.sqlite import checksums
-from agentctx.vector_stores import vec0
 
 BOOKKEEPING = (
     *("schema_migrations", "installation", "spaces", "jobs", "idempotency", "injections"),

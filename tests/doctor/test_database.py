@@ -21,8 +21,8 @@ from agentctx.doctor.database import (
 )
 from agentctx.doctor.runner import run_checks
 from agentctx.sqlite.migrate import SchemaState
-from agentctx.storage.care import FileRepair
 from agentctx.storage.records import Census, SpaceFault
+from agentctx.storage.upkeep import FileRepair
 
 
 def census(**counts: int) -> Census:

@@ -18,13 +18,13 @@ from agentctx.embedding_providers.fake import FakeFault, FakeProvider
 from agentctx.errors import Disposition, InvalidInput
 from agentctx.service.base import Examination
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.sqlite.engine import DATABASE_NAME
+from agentctx.storage.offline import DATABASE_NAME
 from agentctx.wire import CheckResult
 from tests.doctor import damage
 from tests.doctor.damage import damaged
 from tests.running_core import ME, embedded, running_core, save
 from tests.storage.conformance import assert_sound
-from tests.storage.test_salvage import root_of, zero
+from tests.storage.sqlite.backup.test_salvage import root_of, zero
 
 TEXTS = ("red apple", "green pear", "blue plum")
 LOST = {"embedding.self_retrieval": "fail"}
@@ -127,7 +127,7 @@ async def test_dead_slots_are_found_and_packed(core: Core, tmp_path: Path) -> No
     assert packed.status == "pass"
     assert packed.fixed
     assert "vectors moved" in packed.fixed
-    assert (await core.storage.check_vectors()) == []
+    assert (await core.storage.upkeep.check_vectors()) == []
 
 
 async def test_a_space_of_another_model_than_the_running_one_is_noticed(core: Core, tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ async def test_another_model_in_the_config_is_told_before_the_daemon_acts_on_it(
 
 
 async def test_a_damaged_page_is_repaired_under_the_running_daemon(core: Core, tmp_path: Path) -> None:
-    await core.storage.tidy()
+    await core.storage.upkeep.tidy()
     zero(tmp_path / DATABASE_NAME, [root_of(tmp_path / DATABASE_NAME, "chunk_fts_data")])
     before = await examined(core)
     assert {"database.integrity", "database.words"} <= set(troubles(before))

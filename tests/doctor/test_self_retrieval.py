@@ -8,8 +8,9 @@ import pytest
 from agentctx.doctor.self_retrieval import judge_self_retrieval
 from agentctx.service.self_retrieval import NEAREST, SAME, SelfRetrieval, is_found, retrieve_canaries
 from agentctx.sqlite.driver import Connection
+from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import NearestChunk, Saved
-from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
+from agentctx.storage.sqlite.engine import SqliteStorage
 from tests.doctor.damage import damaged, hide_vectors, lose_words
 from tests.storage.conformance import embed, save, serving_space
 from tests.storage.drafts import HandClock, keyless, vector

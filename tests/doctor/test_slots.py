@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from agentctx.doctor.slots import judge_slots
-from agentctx.vector_stores.vec0_slots import SlotCount
+from agentctx.storage.proofs import SlotCount
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from agentctx import Client
 from agentctx.errors import AgentctxError
-from agentctx.storage.sqlite.engine import DATABASE_NAME
-from agentctx.storage.sqlite.restore import restore_database
+from agentctx.storage.offline import DATABASE_NAME
+from agentctx.storage.sqlite.backup.restore import restore_database
 from tests.durability.forked_daemon import DaemonEnded, ForkedDaemon
 from tests.durability.inspection import inspect
 from tests.durability.kill import QUICK, pause

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from agentctx import Client
 from agentctx.errors import AgentctxError
-from agentctx.storage.sqlite.engine import DATABASE_NAME
+from agentctx.storage.offline import DATABASE_NAME
 from tests.durability.forked_daemon import ForkedDaemon
 from tests.durability.inspection import inspect
 from tests.durability.suite import Outcome

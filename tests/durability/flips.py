@@ -20,13 +20,14 @@ from structlog.testing import capture_logs
 
 from agentctx.chunking.base import Span
 from agentctx.errors import AgentctxError
+from agentctx.sqlite import vec0
 from agentctx.sqlite.driver import Connection, Error, open_connection
 from agentctx.sqlite.schema import schema_words
+from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Draft, Filter
 from agentctx.storage.sqlite import checksums
-from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
+from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.trust import Source
-from agentctx.vector_stores import vec0
 from tests.durability.suite import Outcome
 
 ENTRIES = 60
@@ -82,20 +83,20 @@ async def _make(path: Path, seed: int) -> Seen:
     rng, vectors = random.Random(seed), np.random.default_rng(seed)
     storage = await SqliteStorage.open(path, readers=1, clock=lambda: 1_790_000_000_000)
     try:
-        space = await storage.open_space({"model": "m"})
-        await storage.prepare_space(space.id, query())
+        space = await storage.spaces.open({"model": "m"})
+        await storage.spaces.prepare(space.id, query())
         for number in range(ENTRIES):
             length = rng.randint(5, 120)
             words = " ".join(f"{rng.choice('abcdefgh')}{rng.randrange(10**6)}" for _ in range(length))
-            saved = await storage.save(
+            saved = await storage.entries.save(
                 _draft(number, words, agent="bad" if number % 6 == 1 else "me"), owed=True
             )
             if number % 5 == 0:
-                saved = await storage.save(_draft(number, f"again {words}"), owed=True)
+                saved = await storage.entries.save(_draft(number, f"again {words}"), owed=True)
             given = vectors.normal(size=(len(saved.jobs), DIMENSION)).astype(np.float32)
-            await storage.complete(saved.jobs, given / np.linalg.norm(given, axis=1, keepdims=True))
-        await storage.revoke(REVOKED, principal=7, dry_run=False)
-        await storage.settle(owed=True, limit=ENTRIES // 12)  # others are still in the indexes
+            await storage.jobs.complete(saved.jobs, given / np.linalg.norm(given, axis=1, keepdims=True))
+        await storage.trust.revoke(REVOKED, principal=7, dry_run=False)
+        await storage.trust.settle(owed=True, limit=ENTRIES // 12)  # others are still in the indexes
         return await _seen(storage)
     finally:
         await storage.close()
@@ -124,19 +125,19 @@ def _draft(number: int, content: str, agent: str = "me") -> Draft:
 async def _seen(storage: SqliteStorage) -> Seen:
     """Read everything in every way; what refuses to be read is not seen."""
     seen = Seen()
-    pages = await _tried(storage.list_entries(EVERYTHING, limit=10_000))
+    pages = await _tried(storage.entries.list_entries(EVERYTHING, limit=10_000))
     for entry in pages[0] if pages else []:
         seen.entries[entry.id] = repr(asdict(entry))
-        versions, _ = await _tried(storage.history(entry.id, limit=100)) or ([], None)
+        versions, _ = await _tried(storage.entries.history(entry.id, limit=100)) or ([], None)
         for version in versions:
             seen.entries[f"{version.id}/{version.version}"] = repr(asdict(version))
-        if one := await _tried(storage.get(entry.id)):
+        if one := await _tried(storage.entries.get(entry.id)):
             seen.entries[f"{entry.id}/live"] = repr(asdict(one))
-    for hit in await _tried(storage.search_vectors(1, query(), EVERYTHING, 4_000)) or []:
+    for hit in await _tried(storage.search.by_vector(1, query(), EVERYTHING, 4_000)) or []:
         seen.distances[hit.chunk] = hit.distance
     chunks = list(range(1, 2 * ENTRIES * 2))
-    seen.distances.update(await _tried(storage.distances(1, query(), chunks)) or {})
-    for chunk, found in (await _tried(storage.resolve(chunks, EVERYTHING)) or {}).items():
+    seen.distances.update(await _tried(storage.search.distances(1, query(), chunks)) or {})
+    for chunk, found in (await _tried(storage.search.resolve(chunks, EVERYTHING)) or {}).items():
         seen.passages[chunk] = repr((found.start, found.end, found.content, asdict(found.entry)))
     return seen
 
@@ -158,9 +159,9 @@ async def _examined(path: Path, true: Seen) -> tuple[list[str], bool]:
         served = (await _seen(storage)).wrong(true)
         checks: list[Callable[[], Any]] = [
             storage.scrub.check_all,
-            storage.check_integrity,
-            storage.check_words,
-            storage.check_vectors,
+            storage.upkeep.check_integrity,
+            storage.upkeep.check_words,
+            storage.upkeep.check_vectors,
             lambda: _audit_faults(storage),
             lambda: _bookkeeping_faults(storage),
         ]
@@ -171,7 +172,7 @@ async def _examined(path: Path, true: Seen) -> tuple[list[str], bool]:
             except (AgentctxError, ValueError, TypeError, OverflowError):
                 return served, True
         try:
-            return served, bool((await storage.census()).violations)
+            return served, bool((await storage.upkeep.census()).violations)
         except (AgentctxError, ValueError, TypeError):
             return served, True
     finally:
@@ -183,7 +184,7 @@ async def _audit_faults(storage: SqliteStorage) -> int:
 
 
 async def _bookkeeping_faults(storage: SqliteStorage) -> int:
-    found = await storage.check_bookkeeping()
+    found = await storage.upkeep.check_bookkeeping()
     return len(found.damaged) + len(found.mended)
 
 

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Census, Filter, QueueDepth
-from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
+from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.wire.names import DEFAULT_NAMESPACE
 from tests.durability.ledger import Ledger, Version, broken_promises
 
@@ -50,25 +51,26 @@ def inspect_copy(data_dir: Path, copy: Path) -> Inspection:
 async def _inspect(path: Path) -> Inspection:
     storage = await SqliteStorage.open(path, readers=1)
     try:
-        while (await storage.settle(owed=True)).rows:
+        while (await storage.trust.settle(owed=True)).rows:
             pass
-        census = await storage.census()
-        problems = [f"integrity: {line}" for line in await storage.check_integrity()]
-        if words := await storage.check_words():
+        census = await storage.upkeep.census()
+        problems = [f"integrity: {line}" for line in await storage.upkeep.check_integrity()]
+        if words := await storage.upkeep.check_words():
             problems.append(f"words: {words}")
         problems += [
-            f"vectors of space {fault.space}: {fault.problem}" for fault in await storage.check_vectors()
+            f"vectors of space {fault.space}: {fault.problem}"
+            for fault in await storage.upkeep.check_vectors()
         ]
         problems += [f"damaged: {each.what} of {each.entry}" for each in await storage.scrub.check_all()]
-        problems += [f"bookkeeping: {each}" for each in (await storage.check_bookkeeping()).damaged]
+        problems += [f"bookkeeping: {each}" for each in (await storage.upkeep.check_bookkeeping()).damaged]
         problems += [f"audit: {fault.problem}" for fault in (await storage.audit.verify()).listed]
         if census.violations:
             problems.append(f"census: {census}")
         stored = await _entries(storage)
-        known = await storage.provenance(list(stored))
+        known = await storage.trust.provenance(list(stored))
         quarantined = frozenset(entry for entry, each in known.items() if each.quarantined)
         problems += await _shown(storage, quarantined)
-        return Inspection(stored, quarantined, tuple(problems), census, await storage.depth())
+        return Inspection(stored, quarantined, tuple(problems), census, await storage.jobs.depth())
     finally:
         await storage.close()
 
@@ -78,7 +80,7 @@ async def _shown(storage: SqliteStorage, quarantined: frozenset[str]) -> list[st
     before: int | None = None
     shown: set[str] = set()
     while True:
-        page, before = await storage.list_entries(
+        page, before = await storage.entries.list_entries(
             Filter(namespace=DEFAULT_NAMESPACE), limit=PAGE, before=before
         )
         shown |= quarantined & {entry.id for entry in page}
@@ -90,7 +92,7 @@ async def _entries(storage: SqliteStorage) -> dict[str, Version]:
     found: dict[str, Version] = {}
     before: int | None = None
     while True:
-        page, before = await storage.list_entries(
+        page, before = await storage.entries.list_entries(
             Filter(namespace=DEFAULT_NAMESPACE, with_quarantined=True), limit=PAGE, before=before
         )
         found |= {entry.id: Version(entry.version, entry.content) for entry in page}

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase
 from hypothesis.stateful import run_state_machine_as_test
 
 from agentctx.storage.records import Entry
-from agentctx.storage.sqlite import entries, idempotency
+from agentctx.storage.sqlite.entries import entries, idempotency
 from tests.durability.model_machine import MemoryMachine
 from tests.durability.model_memories import CoreMemory, DaemonMemory, Memory
 from tests.durability.suite import Outcome

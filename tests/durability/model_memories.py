@@ -19,15 +19,15 @@ from agentctx.embedding_providers.fake import DEFAULT_DIMENSION, FakeFault, Fake
 from agentctx.embedding_queue.space_keeper import CANARY
 from agentctx.errors import AgentctxError, Conflict, Disposition, NotFound
 from agentctx.service.base import Listing
-from agentctx.storage.sqlite.engine import DATABASE_NAME
-from agentctx.storage.sqlite.restore import restore_database
+from agentctx.storage.offline import DATABASE_NAME
+from agentctx.storage.sqlite.backup.restore import restore_database
 from agentctx.times import wall_clock
 from tests.durability.forked_daemon import ForkedDaemon
 from tests.durability.inspection import inspect_copy
 from tests.durability.kill import QUICK
 from tests.durability.provider_vectors import Judge, look
 from tests.moving import differences
-from tests.running_core import ME, running_core
+from tests.running_core import ME, running_core, sqlite_of
 from tests.storage.drafts import HandClock
 
 T = TypeVar("T")
@@ -130,7 +130,7 @@ class CoreMemory:
         return self._run(self._settle())
 
     def problems(self) -> list[str]:
-        census = self._run(self._core.storage.census())
+        census = self._run(self._core.storage.upkeep.census())
         return [str(census)] if census.violations else []
 
     def restart(self) -> None:
@@ -173,7 +173,7 @@ class CoreMemory:
         return True
 
     def sweep(self) -> None:
-        self._run(self._core.storage.sweep())
+        self._run(self._core.storage.entries.sweep())
 
     def move(self, *, skew_ms: int) -> list[str]:
         """What differs after an export was imported where the clock differs by so much."""
@@ -207,7 +207,7 @@ class CoreMemory:
         lanes = self._core.lanes
         assert lanes is not None
         async with asyncio.timeout(SETTLE_S):
-            while (await self._core.storage.census()).unowed_chunks or any(
+            while (await self._core.storage.upkeep.census()).unowed_chunks or any(
                 lane.keeper.state == "starting" for lane in lanes
             ):
                 pass
@@ -227,13 +227,13 @@ class CoreMemory:
                     shutil.copy(before / f"{DATABASE_NAME}{end}", after)
 
         saving = [self._save(amid, key)] if amid else []
-        await asyncio.gather(*saving, self._core.storage._writer.run(copy))
+        await asyncio.gather(*saving, sqlite_of(self._core).db.writer.run(copy))
 
     async def _is_owing(self) -> bool:
         """Whether any space is owed something, the one beside too."""
         lanes = self._core.lanes
         assert lanes is not None
-        return any([await self._core.storage.owed(lane.space) for lane in lanes])
+        return any([await self._core.storage.spaces.owed(lane.space) for lane in lanes])
 
     async def _settle(self) -> list[str]:
         lanes = self._core.lanes
@@ -244,12 +244,12 @@ class CoreMemory:
                 lanes.look_again()
                 for lane in lanes:
                     await lane.queue.idle()
-        buried = await self._core.storage.depth()
+        buried = await self._core.storage.jobs.depth()
         missing = None if buried.buried else ()
         wrong: list[str] = []
         for lane in lanes:
             judge = Judge(FakeProvider(model=lane.provider.model).embed, DEFAULT_DIMENSION)
-            wrong += await judge.wrong(await look(self._core.storage, lane.space), missing=missing)
+            wrong += await judge.wrong(await look(sqlite_of(self._core), lane.space), missing=missing)
         return wrong
 
 

@@ -25,10 +25,11 @@ from agentctx.doctor.examination import examine_alone
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.errors import AgentctxError
 from agentctx.sqlite.readable import DamagedTable
-from agentctx.storage.care import FileRepair
+from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Draft, Filter
-from agentctx.storage.sqlite.care_engine import SqliteCare
-from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
+from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.upkeep.upkeep_engine import SqliteUpkeep
+from agentctx.storage.upkeep import FileRepair
 from agentctx.wire import CheckResult
 from tests.durability.suite import Outcome
 
@@ -84,13 +85,13 @@ async def _make(path: Path, seed: int) -> Known:
         await _embed(storage)
         for number in range(ENTRIES):
             await _save(storage, rng, number, known)
-        while (await storage.settle(owed=True)).rows:
+        while (await storage.trust.settle(owed=True)).rows:
             pass
         await _embed(storage)
         for entry_id in list(known.contents)[::10]:
-            await storage.delete(entry_id)
+            await storage.entries.delete(entry_id)
             del known.contents[entry_id], known.words[entry_id]
-        await storage.tidy()
+        await storage.upkeep.tidy()
         return known
     finally:
         await storage.close()
@@ -101,8 +102,8 @@ async def _save(storage: SqliteStorage, rng: random.Random, number: int, known: 
     content = f"unique{number}word " + " ".join(words)
     is_held = number % 20 == 7
     if number % 5 == 0:
-        await storage.save(_draft(number, "an earlier version"), owed=True)
-    saved = await storage.save(_draft(number, content, is_held=is_held), owed=True)
+        await storage.entries.save(_draft(number, "an earlier version"), owed=True)
+    saved = await storage.entries.save(_draft(number, content, is_held=is_held), owed=True)
     if is_held:
         known.held[saved.id] = f"unique{number}word"
     else:
@@ -131,17 +132,17 @@ def _draft(number: int, content: str, *, is_held: bool = False) -> Draft:
 
 async def _embed(storage: SqliteStorage) -> None:
     """What the next daemon does."""
-    space = (await storage.open_spaces([PROVIDER.fingerprint]))[0]
-    await storage.prepare_space(space.id, await PROVIDER.embed_query("canary"))
-    while jobs := await storage.claim(500, now=NOW, lease_until=NOW):
-        await storage.complete(jobs, await PROVIDER.embed([job.text for job in jobs]))
+    space = (await storage.spaces.open_all([PROVIDER.fingerprint]))[0]
+    await storage.spaces.prepare(space.id, await PROVIDER.embed_query("canary"))
+    while jobs := await storage.jobs.claim(500, now=NOW, lease_until=NOW):
+        await storage.jobs.complete(jobs, await PROVIDER.embed([job.text for job in jobs]))
 
 
 async def _seen(storage: SqliteStorage, known: Known) -> Seen:
     seen = Seen()
     for entry_id in known.contents:
         try:
-            entry = await storage.get(entry_id)
+            entry = await storage.entries.get(entry_id)
         except AgentctxError:
             continue
         if entry is None:
@@ -149,26 +150,26 @@ async def _seen(storage: SqliteStorage, known: Known) -> Seen:
         else:
             seen.contents[entry_id] = entry.content
     for entry_id, word in known.words.items():
-        hits = await _tried(storage.search_words(word, EVERYTHING, 5))
+        hits = await _tried(storage.search.by_words(word, EVERYTHING, 5))
         seen.by_word |= {entry_id} & await _shown(storage, [hit.chunk for hit in hits])
     for word in known.held.values():
-        hits = await _tried(storage.search_words(word, EVERYTHING, 5))
+        hits = await _tried(storage.search.by_words(word, EVERYTHING, 5))
         seen.shown |= await _shown(storage, [hit.chunk for hit in hits])
     query = await PROVIDER.embed_query("canary")
-    spaces = await _tried(storage.spaces())
+    spaces = await _tried(storage.spaces.all())
     for space in spaces[:1]:
-        near = await _tried(storage.search_vectors(space.id, query, EVERYTHING, 4_000))
+        near = await _tried(storage.search.by_vector(space.id, query, EVERYTHING, 4_000))
         shown = await _shown(storage, [hit.chunk for hit in near])
         seen.by_meaning |= shown & known.contents.keys()
         seen.shown |= shown
-    listed = await _tried(storage.list_entries(EVERYTHING, limit=1_000))
+    listed = await _tried(storage.entries.list_entries(EVERYTHING, limit=1_000))
     seen.shown |= {entry.id for entry in (listed[0] if listed else [])}
     return seen
 
 
 async def _shown(storage: SqliteStorage, chunks: Sequence[int]) -> set[str]:
     """The entries of chunks that an answer can hold."""
-    resolved = await _tried(storage.resolve(chunks, EVERYTHING))
+    resolved = await _tried(storage.search.resolve(chunks, EVERYTHING))
     return {each.entry.id for each in resolved.values()} if resolved else set()
 
 
@@ -319,7 +320,7 @@ class Pages:
             self.violations += [f"database {number} ({told}): {problem}" for problem in problems]
 
 
-async def repair_nothing(_: SqliteCare) -> FileRepair | None:
+async def repair_nothing(_: SqliteUpkeep) -> FileRepair | None:
     """A doctor that leaves damaged pages as they are."""
     return None
 
@@ -357,7 +358,7 @@ def read_one_end(table: DamagedTable, sql: str, parameters: tuple[Any, ...]) -> 
 
 
 _BROKEN: dict[str, Callable[[], AbstractContextManager[object]]] = {
-    "repairs nothing": lambda: patch.object(SqliteCare, "repair_file", repair_nothing),
+    "repairs nothing": lambda: patch.object(SqliteUpkeep, "repair_file", repair_nothing),
     "reads no row behind a damaged page": lambda: patch.object(DamagedTable, "_rows", read_one_end),
 }
 

@@ -21,9 +21,10 @@ from agentctx.sqlite import driver
 from agentctx.sqlite.copy import check_pages
 from agentctx.sqlite.driver import Connection, Error, open_connection
 from agentctx.sqlite.migrate import load_migrations, migrate
+from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import SpaceState
-from agentctx.storage.sqlite import census, integrity, spaces
-from agentctx.storage.sqlite.engine import DATABASE_NAME
+from agentctx.storage.sqlite.upkeep import census, integrity
+from agentctx.storage.sqlite.vectors import spaces
 from tests.durability.powercut_recording import BACKUP, FILES, Recording, Request, record
 from tests.durability.powercut_states import State, states
 from tests.durability.suite import Outcome

@@ -31,7 +31,8 @@ from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.fake_provider.faults import KINDS, Hint, HttpFault
 from agentctx.fake_provider.serving import FakeProviderServer, running
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
+from agentctx.storage.offline import DATABASE_NAME
+from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.base import SaveContext
 from agentctx.stores.registry import Stores
 from tests.durability.provider_vectors import Judge, look
@@ -148,7 +149,7 @@ class Load:
         settings = QueueSettings(batch_size=8, capacity=16, batch_wait_ms=5_000, lease_s=2_000)
         settings = settings.model_copy(update={"call_timeout_s": HTTP_TIMEOUT_S * FASTER * 2})
         self.queue = EmbeddingQueue(
-            self.storage, provider, settings, clock=self.timer.now, timer=self.timer, rng=self.rng
+            self.storage.jobs, provider, settings, clock=self.timer.now, timer=self.timer, rng=self.rng
         )
         self.keeper = SpaceKeeper(self.storage, provider, self.queue, timer=self.timer, rng=self.rng)
         self.stores = Stores(self.storage, self.queue.enqueue, clock=self.timer.now)
@@ -170,7 +171,7 @@ class Load:
                 step = "the end of the faults"
                 self._count_faults()
                 self.server.script(*POISONS)
-                await self.storage.retry_buried()
+                await self.storage.jobs.retry_buried()
                 await self._recover()
                 step = "those who wait"
                 await asyncio.gather(*self.waiting)
@@ -228,10 +229,10 @@ class Load:
     async def _save(self) -> str:
         text = self._text(self.saved)
         self.saved += 1
-        result = await self.stores.save("observation", {"content": text}, SaveContext(session="s"))
-        jobs = [job.id for job in result.saved.jobs]
+        result = await self.stores.save_fields("observation", {"content": text}, SaveContext(session="s"))
+        jobs = [job.id for job in result.jobs]
         self.waiting.append(asyncio.create_task(self.queue.wait_settled(jobs, WAIT_MS / 1_000)))
-        return result.saved.id
+        return result.id
 
     def _text(self, number: int) -> str:
         poison = f"poison{self.rng.randrange(len(POISONS))} " if self.rng.random() < 0.04 else ""
@@ -240,9 +241,9 @@ class Load:
     async def _recover(self) -> None:
         """Poison alone proves no provider well, so something good is saved while anything is owed."""
         number = 10_000
-        while (await self.storage.depth()).pending and not self._is_dead:
+        while (await self.storage.jobs.depth()).pending and not self._is_dead:
             number += 1
-            await self.stores.save(
+            await self.stores.save_fields(
                 "observation", {"content": f"number {number} works"}, SaveContext(session="s")
             )
             self.queue.look_again()
@@ -257,7 +258,7 @@ class Load:
     async def _check_buried(self) -> None:
         """Who is buried is poison, or was alone in a request that was refused as a text's fault is."""
         alone = {_alone(seen.payload) for seen in self.server.requests if seen.fault in _BLAMING_KINDS}
-        for job, reason, text in await self.storage._readers.run(_buried):
+        for job, reason, text in await self.storage.db.readers.run(_buried):
             if "poison" not in text:
                 self.blamed.add(job)
                 if text not in alone or not _BLAMES_A_TEXT.search(reason):
@@ -268,7 +269,7 @@ class Load:
     async def _check_the_end(self) -> None:
         """Only poison is buried; where another fault came before its own, it may have been embedded."""
         holding = await look(self.storage, self._space)
-        buried = set((await self.storage._readers.run(_buried_chunks)).values())
+        buried = set((await self.storage.db.readers.run(_buried_chunks)).values())
         self.violations += await self.judge.wrong(holding, missing=buried)
         self.violations += [
             f"the end: buried without need: {holding.texts[chunk]!r}"
@@ -276,7 +277,7 @@ class Load:
             if "poison" not in holding.texts[chunk]
         ]
         self.buried = len(buried)
-        census = await self.storage.census()
+        census = await self.storage.upkeep.census()
         if census.violations:
             self.violations.append(f"the end: {census}")
         if any(seen.provider == "elsewhere" for seen in self.server.requests):

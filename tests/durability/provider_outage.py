@@ -7,6 +7,7 @@ import random
 import re
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,9 +22,11 @@ from agentctx.embedding_queue.space_keeper import SpaceKeeper
 from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.errors import AgentctxError, Disposition
 from agentctx.storage.base import Storage
+from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Filter
-from agentctx.storage.sqlite import word_index
-from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
+from agentctx.storage.sqlite.connections import SqlitePart
+from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.search import word_index
 from agentctx.stores.base import SaveContext
 from agentctx.stores.registry import Stores
 from tests.durability.provider_vectors import Judge, look
@@ -85,7 +88,11 @@ class WatchedStorage:
         self.changed = asyncio.Event()
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._storage, name)
+        return self._watched(getattr(self._storage, name))
+
+    def _watched(self, found: Any) -> Any:
+        if isinstance(found, SqlitePart):
+            return WatchedPart(found, self._watched)
         return self._counted(found) if asyncio.iscoroutinefunction(found) else found
 
     def _counted(self, method: Any) -> Any:
@@ -98,6 +105,17 @@ class WatchedStorage:
                 self.changed.set()
 
         return counted
+
+
+class WatchedPart:
+    """A part of a watched storage."""
+
+    def __init__(self, part: SqlitePart, watched: Callable[[Any], Any]) -> None:
+        self._part = part
+        self._watched = watched
+
+    def __getattr__(self, name: str) -> Any:
+        return self._watched(getattr(self._part, name))
 
 
 class PatientTimer(ManualTimer):
@@ -137,7 +155,7 @@ class Day:
         watched = self.timer.storage = WatchedStorage(storage)
         self.storage = cast("Storage", watched)
         queue = EmbeddingQueue(
-            self.storage,
+            self.storage.jobs,
             self.provider,
             QueueSettings(),
             clock=self.timer.now,
@@ -205,13 +223,13 @@ class Day:
             context = SaveContext(namespace=namespace, session="s")
             content = f"outage of {namespace}, note {number}: {_word(number)} was seen"
             try:
-                await self.stores.save("observation", {"content": content}, context)
+                await self.stores.save_fields("observation", {"content": content}, context)
             except AgentctxError as error:
                 self.violations.append(f"save {number} was refused: {error.message}")
             self.acknowledged += 1
 
     async def _find(self, namespace: str, number: int) -> None:
-        hits = await self.storage.search_words(_word(number), Filter(namespace=namespace), 5)
+        hits = await self.storage.search.by_words(_word(number), Filter(namespace=namespace), 5)
         if len(hits) != 1:
             self.violations.append(f"save {number} is found by words {len(hits)} times")
 
@@ -227,7 +245,7 @@ class Day:
                 last[namespace] = number
 
     async def _check_storage(self, storage: SqliteStorage, space: int | None) -> None:
-        depth, census = await storage.depth(), await storage.census()
+        depth, census = await storage.jobs.depth(), await storage.upkeep.census()
         if depth.pending or depth.buried:
             self.violations.append(f"the end: {depth.pending} pending, {depth.buried} buried")
         if census.violations or not census.entries == census.vectors == self.acknowledged:

@@ -20,10 +20,11 @@ from agentctx.embedding_queue.space_keeper import SpaceKeeper
 from agentctx.embedding_queue.timing import LoopTimer
 from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.errors import NotFound
-from agentctx.storage.base import Storage
+from agentctx.storage.jobs import OutboxStorage
+from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Job
-from agentctx.storage.sqlite import jobs
-from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
+from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.queue import jobs
 from agentctx.stores.base import SaveContext
 from agentctx.stores.registry import Stores
 from agentctx.times import wall_clock
@@ -40,20 +41,20 @@ _WORDS = ("amber", "basalt", "cedar", "delta", "ember", "fjord", "granite", "har
 Act: TypeAlias = Callable[[], Awaitable[object]]
 
 
-class RacingStorage:
+class RacingJobs:
     """Tells when a batch comes back, and lets others act while it is being stored."""
 
-    def __init__(self, storage: SqliteStorage) -> None:
-        self._storage = storage
+    def __init__(self, jobs: OutboxStorage) -> None:
+        self._jobs = jobs
         self.when_storing: Callable[[], None] = lambda: None
         self.when_stored: Callable[[], Awaitable[None]] | None = None
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._storage, name)
+        return getattr(self._jobs, name)
 
     async def complete(self, done: Sequence[Job], vectors: Vectors) -> int:
         self.when_storing()
-        stored = await self._storage.complete(done, vectors)
+        stored = await self._jobs.complete(done, vectors)
         if self.when_stored is not None:
             await self.when_stored()
         return stored
@@ -72,11 +73,11 @@ class Races:
 
     def __post_init__(self) -> None:
         self.provider = FakeProvider()
-        self.racing = RacingStorage(self.storage)
-        storage = cast("Storage", self.racing)
+        self.racing = RacingJobs(self.storage.jobs)
+        storage, jobs = self.storage, cast("OutboxStorage", self.racing)
         timer = LoopTimer(wall_clock)
         settings = QueueSettings(batch_size=8 * BATCH, batch_wait_ms=1)
-        self.queue = EmbeddingQueue(storage, self.provider, settings, clock=wall_clock, timer=timer)
+        self.queue = EmbeddingQueue(jobs, self.provider, settings, clock=wall_clock, timer=timer)
         self.keeper = SpaceKeeper(storage, self.provider, self.queue, timer=timer)
         declared = {"notes": CollectionSettings()}
         self.stores = Stores(storage, self.queue.enqueue, clock=wall_clock, declared=declared)
@@ -125,7 +126,7 @@ class Races:
         while True:
             await self.queue.idle()
             open_tasks = [task for task in self.tasks if not task.done()]
-            if not open_tasks and not (await self.storage.depth()).pending:
+            if not open_tasks and not (await self.storage.jobs.depth()).pending:
                 break
             self.queue.look_again()
             await asyncio.gather(*open_tasks)
@@ -158,7 +159,7 @@ class Races:
 
     async def _save(self, collection: str, fields: dict[str, Any]) -> str:
         session = "s" if collection in {"observation", "reflection"} else None
-        return (await self.stores.save(collection, fields, SaveContext(session=session))).saved.id
+        return (await self.stores.save_fields(collection, fields, SaveContext(session=session))).id
 
     async def _edit(self, entry_id: str, collection: str, changes: dict[str, Any]) -> None:
         await self.stores.edit(entry_id, changes)
@@ -213,7 +214,7 @@ class Races:
 
     async def _check(self, when: str) -> None:
         wrong = await self.judge.wrong(await look(self.storage, self._space), missing=())
-        census, depth = await self.storage.census(), await self.storage.depth()
+        census, depth = await self.storage.upkeep.census(), await self.storage.jobs.depth()
         if census.violations or depth.pending or depth.buried:
             wrong.append(f"{census}, {depth}")
         self.violations += [f"{when}: {problem}" for problem in wrong]

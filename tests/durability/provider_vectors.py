@@ -13,7 +13,7 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.embedding_text import embedding_text
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.storage.sqlite.space_index import SpaceIndex
+from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 
 Embed: TypeAlias = Callable[[list[str]], Awaitable[Vectors]]
 """What the provider gives when nothing goes wrong."""
@@ -71,7 +71,7 @@ class Judge:
 
 async def look(storage: SqliteStorage, space: int) -> Holding:
     """What is there now, in one snapshot."""
-    return await storage._readers.run(partial(_snapshot, space=space), timeout_s=LOOK_S)
+    return await storage.db.readers.run(partial(_snapshot, space=space), timeout_s=LOOK_S)
 
 
 def _snapshot(connection: Connection, space: int) -> Holding:

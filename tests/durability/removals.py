@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from agentctx.errors import AgentctxError
 from agentctx.sqlite.driver import open_connection
-from agentctx.storage.sqlite.engine import DATABASE_NAME
+from agentctx.storage.offline import DATABASE_NAME
 from tests.durability.forked_daemon import ForkedDaemon
 from tests.durability.inspection import inspect
 from tests.durability.ledger import Ledger

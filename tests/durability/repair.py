@@ -17,9 +17,10 @@ from structlog.testing import capture_logs
 
 from agentctx.errors import AgentctxError
 from agentctx.sqlite.driver import Connection, open_connection
+from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Filter
-from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
-from agentctx.storage.sqlite.salvage import ENDING
+from agentctx.storage.sqlite.backup.salvage import ENDING
+from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.wire import DEFAULT_NAMESPACE, SaveRequest
 from tests.doctor import damage
 from tests.durability.forked_daemon import DaemonEnded, ForkedDaemon
@@ -83,13 +84,13 @@ async def _look(database: Path, asked: Mapping[str, str]) -> Found:
     try:
         for word, entry_id in asked.items():
             with suppress(AgentctxError):
-                found = await storage.get(entry_id)
+                found = await storage.entries.get(entry_id)
                 entries |= {found.id} if found else set()
             with suppress(AgentctxError):
-                hits = await storage.search_words(word, EVERYTHING, 3)
-                shown = await storage.resolve([hit.chunk for hit in hits], EVERYTHING)
+                hits = await storage.search.by_words(word, EVERYTHING, 3)
+                shown = await storage.search.resolve([hit.chunk for hit in hits], EVERYTHING)
                 words |= {word for each in shown.values() if each.entry.id == entry_id}
-        return Found(frozenset(entries), frozenset(words), storage.words_shortfall)
+        return Found(frozenset(entries), frozenset(words), storage.search.words_shortfall)
     finally:
         await storage.close()
 

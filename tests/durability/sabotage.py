@@ -41,7 +41,7 @@ def acknowledge_before_commit() -> None:
 
 def owe_nothing() -> None:
     """Entries are saved without the jobs that owe their vectors."""
-    from agentctx.storage.sqlite import chunks
+    from agentctx.storage.sqlite.entries import chunks
 
     insert = chunks.insert
 
@@ -53,30 +53,30 @@ def owe_nothing() -> None:
 
 def forget_idempotency_keys() -> None:
     """A save that is sent again is saved again."""
-    from agentctx.storage.sqlite import idempotency
+    from agentctx.storage.sqlite.entries import idempotency
 
     replace(idempotency, "remember", lambda *_: None)
 
 
 def forget_half() -> None:
     """A forgotten entry keeps its words in the index."""
-    from agentctx.storage.sqlite import chunks
+    from agentctx.storage.sqlite.entries import chunks
 
     replace(chunks, "_forget_words", lambda *_: None)
 
 
 def leave_deleted_text() -> None:
     """What is deleted is deleted, but nobody takes it out of the files."""
-    from agentctx.storage.sqlite.engine import SqliteStorage
+    from agentctx.storage.sqlite.upkeep.upkeep_engine import SqliteUpkeep
 
-    async def tidy(_storage: SqliteStorage) -> bool:
+    async def tidy(_: SqliteUpkeep) -> bool:
         return True
 
-    async def untidy(_storage: SqliteStorage) -> None:
+    async def untidy(_: SqliteUpkeep) -> None:
         await asyncio.Event().wait()
 
-    replace(SqliteStorage, "tidy", tidy)
-    replace(SqliteStorage, "untidy", untidy)
+    replace(SqliteUpkeep, "tidy", tidy)
+    replace(SqliteUpkeep, "untidy", untidy)
 
 
 def hang_the_provider() -> None:
@@ -117,7 +117,7 @@ def forget_the_queue_at_the_end() -> None:
     from agentctx.embedding_queue.worker import EmbeddingQueue
 
     async def throw_away(queue: Any) -> None:
-        await queue._storage._writer.run(lambda connection: connection.execute("DELETE FROM jobs"))
+        await queue._storage.db.writer.run(lambda connection: connection.execute("DELETE FROM jobs"))
 
     hang_the_provider()
     replace(EmbeddingQueue, "_give_leases_back", throw_away)
@@ -172,7 +172,7 @@ def back_up_the_past() -> None:
     import shutil
 
     from agentctx.sqlite.copy import Copied, keep_copy
-    from agentctx.storage.sqlite import backup
+    from agentctx.storage.sqlite.backup import backup
 
     first: list[tuple[Path, Copied]] = []
 
@@ -202,10 +202,11 @@ def set_the_clock(ahead_s: int) -> Callable[[], None]:
 
 def empty_the_index_first() -> None:
     """A rebuild takes all words out of the index before it puts them in again, and nobody resumes it."""
-    from agentctx.storage.sqlite import word_index, word_rebuild
-    from agentctx.storage.sqlite.care_engine import SqliteCare
+    from agentctx.storage.sqlite.search import word_index
+    from agentctx.storage.sqlite.upkeep import word_rebuild
+    from agentctx.storage.sqlite.upkeep.upkeep_engine import SqliteUpkeep
 
-    async def never(_: SqliteCare) -> None:
+    async def never(_: SqliteUpkeep) -> None:
         return None
 
     def emptied(connection: Any) -> None:
@@ -216,7 +217,7 @@ def empty_the_index_first() -> None:
 
     replace(word_rebuild, "begin", emptied)
     replace(word_rebuild.add_words, "__defaults__", (5,))
-    replace(SqliteCare, "resume_words", never)
+    replace(SqliteUpkeep, "resume_words", never)
 
 
 BROKEN: dict[str, Callable[[], None]] = {

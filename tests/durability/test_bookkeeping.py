@@ -10,7 +10,7 @@ import pytest
 
 from agentctx import Client, wire
 from agentctx.client import calls
-from agentctx.storage.sqlite.engine import DATABASE_NAME
+from agentctx.storage.offline import DATABASE_NAME
 from tests.doctor.damage import BOOKKEEPING, SPOILT, columns_of, spoil
 from tests.durability.forked_daemon import ForkedDaemon
 from tests.durability.kill import QUICK

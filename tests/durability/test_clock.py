@@ -28,7 +28,7 @@ async def test_leaps_lose_nothing_and_do_nothing_twice(tmp_path: Path) -> None:
             entry_id for entry_id in ids if (await core.service.get(entry_id, ME)).embedding != "done"
         ] == []
         assert len(set(ids)) == len(ids)
-        census = await core.storage.census()
+        census = await core.storage.upkeep.census()
         assert census.vectors == census.chunks == len(ids)
         await assert_sound(core.storage)
 

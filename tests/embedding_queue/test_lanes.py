@@ -47,13 +47,13 @@ async def until_stage(core: Core, stage: str) -> None:
     """The change is announced to nobody: ask until it is so."""
     async with asyncio.timeout(20):
         while (await core.service.reembed_status(ME)).stage != stage:
-            await core.storage.depth()
+            await core.storage.jobs.depth()
 
 
 async def until_answering(core: Core, model: str) -> None:
     async with asyncio.timeout(20):
         while core.keeper is None or core.keeper.provider.model != model or core.keeper.searched is None:
-            await core.storage.depth()
+            await core.storage.jobs.depth()
 
 
 def questions(provider: FakeProvider) -> list[str]:
@@ -71,7 +71,7 @@ async def test_the_present_model_answers_while_the_next_one_is_built(tmp_path: P
         assert answer.degraded is None
         assert questions(old) == ["apple of what"]
         assert questions(new) == []
-        assert (await core.storage.depth()).pending == 0
+        assert (await core.storage.jobs.depth()).pending == 0
         assert (await core.service.reembed_status(ME)).stage == "building"
         with pytest.raises(Conflict, match="cannot answer yet"):
             await core.service.reembed("switch", ME)
@@ -243,7 +243,7 @@ async def test_questions_during_switches_meet_one_space_only(tmp_path: Path) -> 
                 await core.service.reembed("rollback", ME)
             with suppress(Conflict):
                 await core.service.reembed("switch", ME)
-            await core.storage.depth()
+            await core.storage.jobs.depth()
         await asyncio.gather(*asking)
         assert {space for _, space in asked} == set(own.values()), "both models answered"
         assert [each for each in asked if own[each[0]] != each[1]] == []
@@ -252,7 +252,7 @@ async def test_questions_during_switches_meet_one_space_only(tmp_path: Path) -> 
 def _watch(core: Core, provider: FakeProvider, asked: list[tuple[str, int]]) -> None:
     """Note which model's vector is searched for in which space."""
     made: set[bytes] = set()
-    embed_query, search_vectors = provider.embed_query, core.storage.search_vectors
+    embed_query, search_vectors = provider.embed_query, core.storage.search.by_vector
 
     async def noted(text: str) -> Any:
         vector = await embed_query(text)
@@ -265,7 +265,7 @@ def _watch(core: Core, provider: FakeProvider, asked: list[tuple[str, int]]) -> 
         return await search_vectors(space, query, *rest)
 
     provider.embed_query = noted  # type: ignore[method-assign]  # watched
-    core.storage.search_vectors = searched  # type: ignore[method-assign,assignment]  # watched
+    core.storage.search.by_vector = searched  # type: ignore[method-assign,assignment]  # watched
 
 
 def _space(number: int, model: str, state: SpaceState) -> Space:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
+import pytest
 
 from agentctx.daemon.build import Core
 from agentctx.embedding_providers.base import Vectors
@@ -15,7 +16,7 @@ from agentctx.embedding_queue.space_keeper import CANARY, FILLING, SpaceKeeper
 from agentctx.embedding_queue.status import QueueStatus
 from agentctx.errors import DeadlineExceeded, Disposition
 from agentctx.storage.records import SpaceState
-from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.spaces import SpaceStorage
 from tests.embedding_queue.manual_timer import ManualTimer
 from tests.running_core import ME, embedded, running_core, save
 from tests.storage.conformance import assert_sound
@@ -35,7 +36,7 @@ async def test_the_first_model_is_served_as_soon_as_it_has_answered(tmp_path: Pa
     async with running_core(tmp_path, provider) as core:
         space = await wait_until_served(core)
         assert provider.calls[0].texts == (CANARY,)
-        found = await core.storage.open_space({**provider.fingerprint, "template": "header-newline-chunk/1"})
+        found = await core.storage.spaces.open({**provider.fingerprint, "template": "header-newline-chunk/1"})
         assert (found.id, found.state, found.dimension) == (space, SpaceState.ACTIVE, provider.dimension)
 
 
@@ -167,7 +168,7 @@ async def test_a_provider_that_is_down_is_probed_until_it_answers(tmp_path: Path
         provider.faults.clear()
         while not running.done():
             await timer.advance(120_000)
-            await core.storage.depth()
+            await core.storage.jobs.depth()
         await keeper.served()
         assert keeper.state == "ok"
 
@@ -187,34 +188,35 @@ async def test_what_stops_the_filling_is_the_reason_given(tmp_path: Path) -> Non
         running.cancel()
 
 
-class SlowOnce:
-    """The storage, whose first look at what is owed takes too long."""
+class SlowSpaces:
+    """Spaces whose first look at what is owed takes too long."""
 
-    def __init__(self, core: Core) -> None:
-        self._storage = core.storage
+    def __init__(self, spaces: SpaceStorage) -> None:
+        self._spaces = spaces
         self.looks = 0
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._storage, name)
+        return getattr(self._spaces, name)
 
-    async def owed(self, space_id: int) -> bool:
+    async def owed(self, space_id: int) -> int:
         self.looks += 1
         if self.looks == 1:
             raise DeadlineExceeded("the database did not answer in time")
-        return bool(await self._storage.owed(space_id))
+        return await self._spaces.owed(space_id)
 
 
-async def test_a_database_that_answers_late_is_asked_again(tmp_path: Path) -> None:
+async def test_a_database_that_answers_late_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with running_core(tmp_path, FakeProvider()) as core:
         await wait_until_served(core)
-        timer, slow = ManualTimer(), SlowOnce(core)
-        keeper = SpaceKeeper(
-            cast("SqliteStorage", slow), FakeProvider(model="other"), RecordingLane(), timer=timer
-        )
+        timer, slow = ManualTimer(), SlowSpaces(core.storage.spaces)
+        monkeypatch.setattr(core.storage, "spaces", slow)
+        keeper = SpaceKeeper(core.storage, FakeProvider(model="other"), RecordingLane(), timer=timer)
         await keeper.open()
         running = asyncio.ensure_future(keeper.run())
         while not running.done():
             await timer.advance(120_000)
-            await core.storage.depth()
+            await core.storage.jobs.depth()
         await running
         assert (slow.looks, keeper.state) == (2, "ok")

@@ -17,7 +17,8 @@ import pytest
 
 from agentctx import AsyncClient, Client
 from agentctx.errors import AgentctxError, DaemonUnreachable
-from agentctx.storage.sqlite.engine import DATABASE_NAME, SqliteStorage
+from agentctx.storage.offline import DATABASE_NAME
+from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.wire import SaveRequest, SaveResult
 from tests.end_to_end.daemon_process import DaemonProcess
 from tests.storage.conformance import assert_sound
@@ -97,7 +98,7 @@ async def test_the_invariant_holds_after_sigkill_under_load(make_daemon: MakeDae
     assert all(isinstance(outcome, DaemonUnreachable) for outcome in outcomes), outcomes
     storage = await SqliteStorage.open(daemon.data_dir / DATABASE_NAME)
     try:
-        assert [entry_id for entry_id in acknowledged if await storage.get(entry_id) is None] == []
+        assert [entry_id for entry_id in acknowledged if await storage.entries.get(entry_id) is None] == []
         await assert_sound(storage)
     finally:
         await storage.close()

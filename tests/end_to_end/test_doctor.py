@@ -16,7 +16,7 @@ import pytest
 
 from agentctx.doctor.catalog import CHECK_IDS, select
 from agentctx.doctor.checkup import Checkup, examine
-from agentctx.storage.sqlite.engine import DATABASE_NAME
+from agentctx.storage.offline import DATABASE_NAME
 from agentctx.wire import CheckResult
 from tests.doctor import damage
 from tests.doctor.damage import damaged

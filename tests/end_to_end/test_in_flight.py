@@ -50,7 +50,7 @@ async def test_a_deleted_entry_never_shows_its_vector(tmp_path: Path) -> None:
         assert [hit.id for hit in reply.results] == [kept.id]
         with pytest.raises(NotFound):
             await core.service.get(gone.id, ME)
-        census = await core.storage.census()
+        census = await core.storage.upkeep.census()
         assert (census.vectors, census.violations) == (1, 0)
 
 
@@ -69,7 +69,7 @@ async def test_a_poisoned_text_is_buried_alone_listed_and_retried(tmp_path: Path
         (job,) = queue.buried_jobs
         assert (job.entry, job.collection) == (bad.id, "knowledge")
         assert "told to fail" in job.reason
-        assert (await core.storage.census()).vectors == 9
+        assert (await core.storage.upkeep.census()).vectors == 9
         words = await core.service.search(search("poison"), ME)
         assert words.results[0].id == bad.id, "what cannot be embedded is found by its words"
         provider.faults.clear()
@@ -83,4 +83,4 @@ async def test_a_save_that_waits_answers_when_it_is_embedded(tmp_path: Path) -> 
     async with running_core(tmp_path, FakeProvider()) as core:
         saved = await save(core, key="k", content="red apple", wait="embedded")
         assert saved.embedding == "done"
-        assert (await core.storage.census()).vectors == 1
+        assert (await core.storage.upkeep.census()).vectors == 1

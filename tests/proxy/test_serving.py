@@ -51,7 +51,7 @@ async def machine(tmp_path: Path) -> AsyncIterator[Machine]:
         tmp_path / "data", None, screening={"mode": "quarantine"}, injection={"max_distance": 0}
     ) as core:
         injectors = Injectors(core.service, Settings(), NO_TELEMETRY)
-        core.storage.tell_erased(injectors.forget)
+        core.storage.entries.tell_erased(injectors.forget)
         yield Machine(core, injectors)
 
 
@@ -96,7 +96,9 @@ async def test_after_a_change_of_grants_only_those_who_may_do_everything_keep_th
     settings = Settings.model_validate({"embedding": {"provider": "none"}, "injection": {"max_distance": 0}})
     async with running_core(tmp_path, None, settings=settings) as core:
         service = guarded(core.service, core.grounds(access))
-        async with open_proxy(settings, service, access, NO_TELEMETRY, tell_erased=core.storage.tell_erased):
+        async with open_proxy(
+            settings, service, access, NO_TELEMETRY, tell_erased=core.storage.entries.tell_erased
+        ):
             machine = Machine(core, made[0])
             await save(core, "observation", session="s", content="the whale is green")
             for peer in (ME, GUEST):

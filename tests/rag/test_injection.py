@@ -196,13 +196,13 @@ class TestTrace:
     ) -> None:
         gone = await save(core, key="gone", content="red apple")
         await embedded(core)
-        resolve = type(core.storage).resolve
+        resolve = type(core.storage.search).resolve
 
         async def deleting(self: Any, *arguments: Any) -> Any:
-            await self.delete(gone.id)
+            await core.storage.entries.delete(gone.id)
             return await resolve(self, *arguments)
 
-        monkeypatch.setattr(type(core.storage), "resolve", deleting)
+        monkeypatch.setattr(type(core.storage.search), "resolve", deleting)
         assert fates(await ask(core, "red")) == {"stale": 1}
 
     async def test_a_plain_context_has_no_trace(self, core: Core) -> None:

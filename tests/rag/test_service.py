@@ -20,8 +20,8 @@ from agentctx.rag.render import HEADING, parse
 from agentctx.rag.service import RAGService, Serving
 from agentctx.sqlite.driver import hardening
 from agentctx.storage.records import Filter
-from agentctx.storage.sqlite.engine import SqliteStorage
-from tests.running_core import embedded, running_core, save
+from agentctx.storage.sqlite.search.search_engine import SqliteSearch
+from tests.running_core import embedded, running_core, save, sqlite_of
 from tests.storage.drafts import HandClock
 
 ALL = Filter(namespace="default")
@@ -203,13 +203,13 @@ async def test_what_goes_away_between_search_and_resolve_is_left_out(
     gone = await save(core, key="gone", content="red apple")
     await save(core, key="kept", content="red pear")
     await embedded(core)
-    resolve = SqliteStorage.resolve
+    resolve = SqliteSearch.resolve
 
-    async def deleting(self: SqliteStorage, *arguments: Any) -> Any:
-        await self.delete(gone.id)
+    async def deleting(self: SqliteSearch, *arguments: Any) -> Any:
+        await core.storage.entries.delete(gone.id)
         return await resolve(self, *arguments)
 
-    monkeypatch.setattr(SqliteStorage, "resolve", deleting)
+    monkeypatch.setattr(SqliteSearch, "resolve", deleting)
     assert contents(await service(core).retrieve(asked("red"))) == ["red pear"]
 
 
@@ -387,22 +387,22 @@ async def test_by_distance_the_reranker_selects_and_the_distances_sort(core: Cor
 async def test_an_answer_says_what_keyword_search_misses(core: Core) -> None:
     saved = await save(core, key="colour", content="red green blue")
     await embedded(core)
-    await core.storage._writer.run(
+    await sqlite_of(core).db.writer.run(
         lambda conn: conn.execute("INSERT INTO chunk_fts (chunk_fts) VALUES ('delete-all')")
     )
-    await core.storage.census()
+    await core.storage.upkeep.census()
     answer = await service(core).retrieve(asked("red"))
     assert answer.degraded == "words: keyword search misses 1 of 1 chunks, run `agentctx doctor --fix`"
     assert [hit.chunk.entry.id for hit in answer.hits] == [saved.id]
-    await core.storage.rebuild_words()
+    await core.storage.upkeep.rebuild_words()
     assert (await service(core).retrieve(asked("red"))).degraded is None
 
 
 async def test_a_damaged_index_of_words_leaves_the_answer_to_meaning(core: Core) -> None:
     saved = await save(core, key="colour", content="red green blue")
     await embedded(core)
-    with hardening.undefended(core.storage._writer._connection.thread.connection):
-        await core.storage._writer.run(
+    with hardening.undefended(sqlite_of(core).db.writer._connection.thread.connection):
+        await sqlite_of(core).db.writer.run(
             lambda conn: conn.execute("UPDATE chunk_fts_data SET block = zeroblob(4) WHERE id > 10")
         )
     answer = await service(core).retrieve(asked("red green blue"))

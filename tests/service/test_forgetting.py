@@ -34,7 +34,7 @@ async def test_captured_copies_are_listed_and_forgotten_only_on_request(tmp_path
         entry = await save(core, key="k", content=FACT)
         reply = await core.service.forget(entry.id, ME, with_copies=True)
         assert (reply.copies, reply.copies_forgotten) == ([], [copy])
-        assert await core.storage.get(copy) is None
+        assert await core.storage.entries.get(copy) is None
 
 
 async def test_who_forgot_what_is_recorded_without_key_and_content(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ async def test_who_forgot_what_is_recorded_without_key_and_content(tmp_path: Pat
         expiring = await save(core, key="short", content="soon over", ttl="1s")
         await core.service.forget(entry.id, ME)
         now += 2_000
-        await core.storage.sweep()
+        await core.storage.entries.sweep()
         rows = await core.storage.audit.page(AuditQuery(limit=2))
     recorded = [(row.kind, row.principal, row.subject, row.detail) for row in reversed(rows)]
     detail = '{"collection":"knowledge"}'
@@ -55,7 +55,7 @@ async def test_listeners_hear_of_forgotten_and_expired_entries(tmp_path: Path) -
     heard: list[str] = []
     now = wall_clock()
     async with running_core(tmp_path, None, clock=lambda: now) as core:
-        core.storage.tell_erased(heard.extend)
+        core.storage.entries.tell_erased(heard.extend)
         one, two, three = [
             (await save(core, key=key, content="x", ttl=ttl)).id
             for key, ttl in (("a", None), ("b", "1s"), ("c", "1s"))
@@ -63,8 +63,10 @@ async def test_listeners_hear_of_forgotten_and_expired_entries(tmp_path: Path) -
         await core.service.forget(one, ME)
         now += 2_000
         await save(core, key="b", content="y")
-        await core.storage.sweep()
-        assert (await core.storage.list_entries(Filter(namespace="default"), limit=9))[0][0].key == "b"
+        await core.storage.entries.sweep()
+        assert (await core.storage.entries.list_entries(Filter(namespace="default"), limit=9))[0][
+            0
+        ].key == "b"
     assert heard == [one, two, three]
 
 

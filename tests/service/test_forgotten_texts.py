@@ -81,5 +81,5 @@ async def test_no_object_holds_what_was_forgotten(tmp_path: Path) -> None:
         entry_id = await used(core)
         assert "Job" in holders()
         await core.service.forget(entry_id, ME)
-        await core.storage.tidy()
+        await core.storage.upkeep.tidy()
         assert holders() == []

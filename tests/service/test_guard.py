@@ -17,7 +17,7 @@ from agentctx.service.base import Peer
 from agentctx.service.guard import guarded
 from agentctx.wire import ContextRequest
 from tests.access.peers import access_control, client_of, grant
-from tests.running_core import running_core, save
+from tests.running_core import running_core, save, sqlite_of
 from tests.storage.drafts import HandClock
 
 ME, OTHER = Peer(pid=1, uid=8_001, gid=8_001), Peer(pid=1, uid=8_002, gid=8_002)
@@ -107,7 +107,7 @@ async def test_a_damaged_entry_is_as_unknown_as_any_to_others_and_can_be_forgott
 ) -> None:
     mine = await save(machine.core, key="k", namespace="mine", content="a")
     theirs = await save(machine.core, key="k", namespace="theirs", content="a")
-    await machine.core.storage._writer.run(lambda conn: conn.execute("UPDATE entries SET content = 'b'"))
+    await sqlite_of(machine.core).db.writer.run(lambda conn: conn.execute("UPDATE entries SET content = 'b'"))
     for what in ("versions", "edit", "forget"):
         assert await seen(machine.http, what, theirs.id) == await seen(machine.http, what, MISSING)
     assert (await machine.http.delete(f"/v1/entries/{mine.id}")).status_code == 200

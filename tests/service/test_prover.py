@@ -19,11 +19,11 @@ from agentctx.service.prover import (
     PROOF_EVERY_S,
     rest_s,
 )
+from agentctx.sqlite import vec0
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.sqlite.engine import DATABASE_NAME
-from agentctx.storage.sqlite.slots import VECTORS_A_STEP
-from agentctx.vector_stores import vec0
-from agentctx.vector_stores.vec0 import BLOCK_SIZE
+from agentctx.sqlite.vec0 import BLOCK_SIZE
+from agentctx.storage.offline import DATABASE_NAME
+from agentctx.storage.sqlite.vectors.slots import VECTORS_A_STEP
 from tests.doctor import damage
 from tests.doctor.damage import damaged
 from tests.running_core import embedded, running_core, save

@@ -53,7 +53,7 @@ async def take(core: Core, clock: HandClock, step: tuple[Any, ...]) -> None:
         case ("learning", trigger, ttl):
             await save(core, "learning", trigger=trigger, error_pattern="It is cold.", ttl=ttl)
         case ("sweep",):
-            await core.storage.sweep()
+            await core.storage.entries.sweep()
         case (what, pick, *change):
             if entries := await exported(core):
                 await _change(core, entries[pick % len(entries)].entry.id, what, *change)

@@ -144,7 +144,7 @@ async def test_quarantine_keeps_a_flagged_entry_out_of_every_answer_until_it_is_
         await core.settler.settle()
         assert await found(core) == {result.id}
         assert (await core.service.get(made_of_it, ME)).quarantined == "screened"
-        assert (await core.storage.census()).violations == 0
+        assert (await core.storage.upkeep.census()).violations == 0
 
 
 async def test_external_entries_fill_no_more_than_their_share_of_an_injection(core: Core) -> None:
@@ -179,7 +179,7 @@ async def test_a_revoked_source_is_in_no_answer_at_once_with_all_that_was_made_o
     assert (await core.service.undo_revocation(reply.revocation, ME)).released == 4
     await core.settler.settle()
     assert await found(core) == {bad, summary, second, good, later}
-    assert (await core.storage.census()).violations == 0
+    assert (await core.storage.upkeep.census()).violations == 0
 
 
 async def test_what_was_revoked_and_forgotten_is_gone_and_an_import_brings_it_back_unseen(core: Core) -> None:
@@ -251,7 +251,7 @@ class Watched:
 async def settled_in_background(core: Core) -> None:
     """Wait until the background task, as it is started with the daemon, has nothing left to do."""
     done = asyncio.Event()
-    settler = Settler(Watched(core.storage, done), owed=False, jobs_are_due=lambda: None)
+    settler = Settler(Watched(core.storage.trust, done), owed=False, jobs_are_due=lambda: None)
     running = asyncio.create_task(settler.run())
     try:
         async with asyncio.timeout(30):
@@ -266,7 +266,7 @@ async def test_what_a_daemon_that_ended_left_half_done_the_next_one_finishes(tmp
             await seen(core, f"whale {number}", agent="bad")
         good = await seen(core, "the whale is blue")
         reply = await core.service.revoke(RevokeRequest(agent="bad"), ME)
-        await core.storage.settle(owed=False, limit=1)
+        await core.storage.trust.settle(owed=False, limit=1)
         assert (await core.storage.stats()).chunks == 3
     assert reply.revocation is not None
     async with running_core(tmp_path / "data", None) as core:
@@ -274,7 +274,7 @@ async def test_what_a_daemon_that_ended_left_half_done_the_next_one_finishes(tmp
         await settled_in_background(core)
         assert (await core.storage.stats()).chunks == 1
         await core.service.undo_revocation(reply.revocation, ME)
-        await core.storage.settle(owed=False, limit=1)
+        await core.storage.trust.settle(owed=False, limit=1)
     async with running_core(tmp_path / "data", None) as core:
         await settled_in_background(core)
         assert (await core.storage.stats()).chunks == 4
@@ -283,4 +283,4 @@ async def test_what_a_daemon_that_ended_left_half_done_the_next_one_finishes(tmp
     async with running_core(tmp_path / "data", None) as core:
         await settled_in_background(core)
         assert (await core.storage.stats()).entries == {"observation": 1}
-        assert (await core.storage.census()).violations == 0
+        assert (await core.storage.upkeep.census()).violations == 0

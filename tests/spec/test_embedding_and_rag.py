@@ -168,7 +168,7 @@ async def test_req_emb_003_sqlite_vec_integration(tmp_path: Path, dimension: int
     async with running_core(tmp_path / "data", FakeProvider(dimension)) as core:
         await save(core, key="a", content="in the shared file")
         await embedded(core)
-        (space,) = await core.storage.spaces()
+        (space,) = await core.storage.spaces.all()
         assert space.dimension == dimension
         assert (await core.storage.stats()).vectors == 1
     assert [path.name for path in (tmp_path / "data").glob("*.db")] == ["agentctx.db"]
@@ -214,7 +214,7 @@ async def test_req_emb_004_async_embedding_buffer__stop_drains(
     stopping = asyncio.create_task(core.queue.stop())
     provider.release()
     await stopping
-    assert (await core.storage.depth()).pending == 0
+    assert (await core.storage.jobs.depth()).pending == 0
     assert (await core.storage.stats()).vectors == 9
     table = MemoryJobs()
     queue = EmbeddingQueue(table, ScriptedProvider(), QueueSettings(), clock=wall_clock)
@@ -237,13 +237,13 @@ async def test_req_emb_005_store_integration(core: Core) -> None:
     await LearningStore(core.storage, told.extend, clock=clock).save("tool:x", fix="learned")
     assert [job.collection for job in told] == ["knowledge", "observation", "reflection", "learning"]
     silent = await KnowledgeStore(core.storage, None, clock=clock).save("quiet", "not embedded")
-    assert silent.saved.jobs == ()
+    assert silent.jobs == ()
 
     def broken(_: Sequence[Job]) -> None:
         raise RuntimeError
 
-    saved = (await KnowledgeStore(core.storage, broken, clock=clock).save("kept", "all the same")).saved
-    assert (await core.storage.get(saved.id)) is not None
+    saved = await KnowledgeStore(core.storage, broken, clock=clock).save("kept", "all the same")
+    assert (await core.storage.entries.get(saved.id)) is not None
 
 
 # REQ-EMB-006

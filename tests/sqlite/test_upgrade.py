@@ -61,10 +61,10 @@ class TestUpgrade:
     async def test_leaves_the_invariant_whole(self, schema: int, tmp_path: Path) -> None:
         storage = await SqliteStorage.open(unpack(schema, tmp_path), readers=1)
         try:
-            census = await storage.census()
+            census = await storage.upkeep.census()
             assert census.violations == 0
             assert census.vectors == VECTORS[file_for(schema)]
-            assert await storage.check_words() is None
+            assert await storage.upkeep.check_words() is None
         finally:
             await storage.close()
 
@@ -99,11 +99,11 @@ async def test_a_model_whose_vectors_were_in_another_store_is_embedded_again(tmp
         conn.execute("UPDATE spaces SET vector_store = 'chroma'")
     storage = await SqliteStorage.open(path, readers=1)
     try:
-        (retired,) = (space for space in await storage.spaces() if space.id == former)
-        space = await storage.open_space(retired.fingerprint)
-        census = await storage.census()
+        (retired,) = (space for space in await storage.spaces.all() if space.id == former)
+        space = await storage.spaces.open(retired.fingerprint)
+        census = await storage.upkeep.census()
         assert (retired.state, space.generation) == (SpaceState.RETIRED, retired.generation + 1)
-        assert (await storage.owed(space.id), census.violations) == (census.chunks, 0)
+        assert (await storage.spaces.owed(space.id), census.violations) == (census.chunks, 0)
     finally:
         await storage.close()
 

@@ -30,25 +30,25 @@ OTHER = {**FINGERPRINT, "model": "other"}
 
 
 async def serving_space(storage: Storage) -> Space:
-    space = await storage.open_space(FINGERPRINT)
-    return await storage.prepare_space(space.id, vector(1))
+    space = await storage.spaces.open(FINGERPRINT)
+    return await storage.spaces.prepare(space.id, vector(1))
 
 
 async def save(storage: Storage, wanted: Draft) -> Saved:
-    return await storage.save(wanted, owed=True)
+    return await storage.entries.save(wanted, owed=True)
 
 
 async def embed(storage: Storage, saved: Saved, *rows: Vectors) -> int:
     found = rows or (vector(1),) * len(saved.jobs)
-    return await storage.complete(saved.jobs, vectors(*found))
+    return await storage.jobs.complete(saved.jobs, vectors(*found))
 
 
 async def found_by_words(storage: Storage, question: str, wanted: Filter = ALL) -> list[str]:
-    return [hit.entry for hit in await storage.search_words(question, wanted, 50)]
+    return [hit.entry for hit in await storage.search.by_words(question, wanted, 50)]
 
 
 async def assert_sound(storage: Storage) -> None:
-    census = await storage.census()
+    census = await storage.upkeep.census()
     assert census.violations == 0, census
 
 
@@ -58,7 +58,7 @@ class EntryConformance:
             storage,
             draft("Text.", session="s1", agent="planner", trust="external", expires=START_MS + HOUR_MS),
         )
-        entry = await storage.get(saved.id)
+        entry = await storage.entries.get(saved.id)
         assert entry is not None
         assert (saved.change, saved.version) == (Change.CREATED, 1)
         assert entry == Entry(
@@ -89,14 +89,14 @@ class EntryConformance:
         clock.now += 5
         second = await save(storage, draft("on Friday"))
         assert (second.id, second.version, second.change) == (first.id, 2, Change.VERSION)
-        history, following = await storage.history(first.id, limit=2)
+        history, following = await storage.entries.history(first.id, limit=2)
         assert following is None
         assert [(e.version, e.content, e.live) for e in history] == [
             (2, "on Friday", True),
             (1, "on Tuesday", False),
         ]
         assert [e.created for e in history] == [START_MS, START_MS]
-        assert (await storage.get(first.id, version=1)).content == "on Tuesday"  # type: ignore[union-attr]
+        assert (await storage.entries.get(first.id, version=1)).content == "on Tuesday"  # type: ignore[union-attr]
         assert await found_by_words(storage, "tuesday") == []
         assert await found_by_words(storage, "friday") == [first.id]
         await assert_sound(storage)
@@ -121,7 +121,7 @@ class EntryConformance:
         first = await save(storage, draft())
         await embed(storage, first)
         changed = await save(storage, draft(attributes={"category": "rule"}))
-        entry = await storage.get(first.id)
+        entry = await storage.entries.get(first.id)
         assert entry is not None
         assert (changed.change, entry.version, entry.attributes) == (
             Change.ATTRIBUTES,
@@ -145,44 +145,48 @@ class EntryConformance:
         await assert_sound(storage)
 
     async def test_if_version_guards_against_lost_updates(self, storage: Storage) -> None:
-        saved = await storage.save(draft("one"), owed=False, if_version=0)
-        await storage.save(draft("two"), owed=False, if_version=1)
+        saved = await storage.entries.save(draft("one"), owed=False, if_version=0)
+        await storage.entries.save(draft("two"), owed=False, if_version=1)
         for stale in (0, 1, 3):
             with pytest.raises(VersionConflict):
-                await storage.save(draft("three"), owed=False, if_version=stale)
+                await storage.entries.save(draft("three"), owed=False, if_version=stale)
         with pytest.raises(VersionConflict):
-            await storage.delete(saved.id, if_version=1)
-        assert (await storage.get(saved.id)).content == "two"  # type: ignore[union-attr]
+            await storage.entries.delete(saved.id, if_version=1)
+        assert (await storage.entries.get(saved.id)).content == "two"  # type: ignore[union-attr]
 
     async def test_a_repeated_idempotency_key_saves_once(self, storage: Storage) -> None:
         once = IdempotencyKey(1000, "k", b"digest")
-        first = await storage.save(keyless("same"), owed=False, idempotency=once)
-        again = await storage.save(keyless("same"), owed=False, idempotency=once)
+        first = await storage.entries.save(keyless("same"), owed=False, idempotency=once)
+        again = await storage.entries.save(keyless("same"), owed=False, idempotency=once)
         assert (again.id, again.version, again.change) == (first.id, 1, Change.CREATED)
-        entries, _ = await storage.list_entries(ALL, limit=10)
+        entries, _ = await storage.entries.list_entries(ALL, limit=10)
         assert len(entries) == 1
         with pytest.raises(IdempotencyKeyReused):
-            await storage.save(keyless("other"), owed=False, idempotency=IdempotencyKey(1000, "k", b"else"))
-        other = await storage.save(keyless("same"), owed=False, idempotency=IdempotencyKey(7, "k", b"x"))
+            await storage.entries.save(
+                keyless("other"), owed=False, idempotency=IdempotencyKey(1000, "k", b"else")
+            )
+        other = await storage.entries.save(
+            keyless("same"), owed=False, idempotency=IdempotencyKey(7, "k", b"x")
+        )
         assert other.id != first.id, "keys belong to their principal"
 
     async def test_idempotency_keys_are_forgotten_after_a_day(
         self, storage: Storage, clock: HandClock
     ) -> None:
         once = IdempotencyKey(1000, "k", b"digest")
-        first = await storage.save(keyless("same"), owed=False, idempotency=once)
+        first = await storage.entries.save(keyless("same"), owed=False, idempotency=once)
         clock.now += 25 * HOUR_MS
-        await storage.sweep()
-        again = await storage.save(keyless("same"), owed=False, idempotency=once)
+        await storage.entries.sweep()
+        again = await storage.entries.save(keyless("same"), owed=False, idempotency=once)
         assert again.id != first.id
 
     async def test_nothing_raises_trust(self, storage: Storage) -> None:
         saved = await save(storage, draft("one", trust="external"))
         await save(storage, draft("two", trust="operator"))
-        assert (await storage.get(saved.id)).trust == "external"  # type: ignore[union-attr]
+        assert (await storage.entries.get(saved.id)).trust == "external"  # type: ignore[union-attr]
         high = await save(storage, draft("one", key="high", trust="operator"))
         await save(storage, draft("two", key="high", trust="agent"))
-        assert (await storage.get(high.id)).trust == "agent"  # type: ignore[union-attr]
+        assert (await storage.entries.get(high.id)).trust == "agent"  # type: ignore[union-attr]
 
     async def test_revise_builds_on_the_live_version(self, storage: Storage) -> None:
         saved = await save(storage, draft("one"))
@@ -190,12 +194,12 @@ class EntryConformance:
         def appended(entry: Entry, _: Draft | None) -> Draft:
             return draft(entry.content + " more")
 
-        revised = await storage.revise(saved.id, appended, owed=True)
-        assert (revised.version, (await storage.get(saved.id)).content) == (2, "one more")  # type: ignore[union-attr]
+        revised = await storage.entries.revise(saved.id, appended, owed=True)
+        assert (revised.version, (await storage.entries.get(saved.id)).content) == (2, "one more")  # type: ignore[union-attr]
         with pytest.raises(NotFound):
-            await storage.revise("unknown", appended, owed=True)
+            await storage.entries.revise("unknown", appended, owed=True)
         with pytest.raises(VersionConflict):
-            await storage.revise(saved.id, appended, owed=True, if_version=1)
+            await storage.entries.revise(saved.id, appended, owed=True, if_version=1)
 
     async def test_a_revision_that_fails_leaves_its_neighbours(self, storage: Storage) -> None:
         saved = await save(storage, draft("one"))
@@ -204,12 +208,12 @@ class EntryConformance:
             raise ValueError("no")
 
         outcomes = await asyncio.gather(
-            storage.revise(saved.id, failing, owed=True),
-            *(storage.save(keyless(f"neighbour {n}"), owed=True) for n in range(10)),
+            storage.entries.revise(saved.id, failing, owed=True),
+            *(storage.entries.save(keyless(f"neighbour {n}"), owed=True) for n in range(10)),
             return_exceptions=True,
         )
         assert [isinstance(outcome, ValueError) for outcome in outcomes] == [True] + [False] * 10
-        entries, _ = await storage.list_entries(ALL, limit=50)
+        entries, _ = await storage.entries.list_entries(ALL, limit=50)
         assert len(entries) == 11
         await assert_sound(storage)
 
@@ -217,12 +221,12 @@ class EntryConformance:
         saved = await asyncio.gather(*(save(storage, draft(f"text {n}")) for n in range(40)))
         assert sorted(outcome.version for outcome in saved) == list(range(1, 41))
         seen: list[int] = []
-        page, before = await storage.history(saved[0].id, limit=15)
+        page, before = await storage.entries.history(saved[0].id, limit=15)
         while page:
             seen += [entry.version for entry in page]
             if before is None:
                 break
-            page, before = await storage.history(saved[0].id, limit=15, before=before)
+            page, before = await storage.entries.history(saved[0].id, limit=15, before=before)
         assert seen == list(range(40, 0, -1))
         await assert_sound(storage)
 
@@ -240,7 +244,7 @@ class EntryConformance:
         seen: list[str] = []
         cursor: int | None = None
         while True:
-            page, cursor = await storage.list_entries(ALL, limit=3, before=cursor)
+            page, cursor = await storage.entries.list_entries(ALL, limit=3, before=cursor)
             seen += [entry.id for entry in page]
             if cursor is None:
                 break
@@ -249,45 +253,45 @@ class EntryConformance:
     async def test_a_page_of_long_texts_ends_early(self, storage: Storage) -> None:
         long = "x" * (MOST_PAGE_CHARS // 2)
         ids = [(await save(storage, keyless(f"{n} {long}"))).id for n in range(4)]
-        page, cursor = await storage.list_entries(ALL, limit=10)
+        page, cursor = await storage.entries.list_entries(ALL, limit=10)
         assert [entry.id for entry in page] == [ids[3], ids[2]]
-        heads, none = await storage.list_entries(ALL, limit=10, with_content=False)
+        heads, none = await storage.entries.list_entries(ALL, limit=10, with_content=False)
         assert ([entry.id for entry in heads], none) == (ids[::-1], None)
-        page, cursor = await storage.list_entries(ALL, limit=10, before=cursor)
+        page, cursor = await storage.entries.list_entries(ALL, limit=10, before=cursor)
         assert [entry.id for entry in page] == [ids[1], ids[0]]
 
     async def test_find_by_key(self, storage: Storage) -> None:
         saved = await save(storage, draft())
-        assert (await storage.find("default", "knowledge", "deploy")).id == saved.id  # type: ignore[union-attr]
-        assert await storage.find("other", "knowledge", "deploy") is None
+        assert (await storage.entries.find("default", "knowledge", "deploy")).id == saved.id  # type: ignore[union-attr]
+        assert await storage.entries.find("other", "knowledge", "deploy") is None
 
     async def test_delete_removes_everything_at_once(self, storage: Storage) -> None:
         space = await serving_space(storage)
         first = await save(storage, draft("on Tuesday"))
         await embed(storage, first)
         second = await save(storage, draft("on Friday"))
-        assert await storage.delete(first.id) == 2
-        assert await storage.get(first.id) is None
-        assert await storage.history(first.id, limit=1) == ([], None)
+        assert await storage.entries.delete(first.id) == 2
+        assert await storage.entries.get(first.id) is None
+        assert await storage.entries.history(first.id, limit=1) == ([], None)
         assert await found_by_words(storage, "friday tuesday") == []
-        assert await storage.search_vectors(space.id, vector(1), ALL, 10) == []
+        assert await storage.search.by_vector(space.id, vector(1), ALL, 10) == []
         assert await embed(storage, second) == 0
-        assert (await storage.depth()).pending == 0
-        census = await storage.census()
+        assert (await storage.jobs.depth()).pending == 0
+        census = await storage.upkeep.census()
         assert (census.entries, census.chunks, census.vectors, census.violations) == (0, 0, 0, 0)
         with pytest.raises(NotFound):
-            await storage.delete(first.id)
+            await storage.entries.delete(first.id)
 
     async def test_an_expired_entry_is_gone_before_it_is_swept(
         self, storage: Storage, clock: HandClock
     ) -> None:
         saved = await save(storage, draft("brief", expires=START_MS + 10))
-        hits = await storage.search_words("brief", ALL, 5)
+        hits = await storage.search.by_words("brief", ALL, 5)
         clock.now += 10
-        assert await storage.get(saved.id) is None
-        assert await storage.find("default", "knowledge", "deploy") is None
-        assert (await storage.list_entries(ALL, limit=5))[0] == []
-        assert await storage.resolve([hit.chunk for hit in hits], ALL) == {}
+        assert await storage.entries.get(saved.id) is None
+        assert await storage.entries.find("default", "knowledge", "deploy") is None
+        assert (await storage.entries.list_entries(ALL, limit=5))[0] == []
+        assert await storage.search.resolve([hit.chunk for hit in hits], ALL) == {}
         fresh = await save(storage, draft("brief again"))
         assert (fresh.version, fresh.id == saved.id) == (1, False)
         await assert_sound(storage)
@@ -300,10 +304,10 @@ class EntryConformance:
             )
         await save(storage, keyless("lasting"))
         clock.now += 3
-        assert await storage.sweep(limit=2) == 2
-        assert await storage.sweep() == 1
-        assert await storage.sweep() == 0
-        census = await storage.census()
+        assert await storage.entries.sweep(limit=2) == 2
+        assert await storage.entries.sweep() == 1
+        assert await storage.entries.sweep() == 0
+        census = await storage.upkeep.census()
         assert (census.entries, census.violations) == (3, 0)
 
     async def test_the_secret_is_made_once(self, storage: Storage) -> None:
@@ -399,10 +403,10 @@ class SearchConformance:
         saved = [await save(storage, keyless(f"text {n}")) for n in range(3)]
         for outcome, row in zip(saved, (vector(0, 1), vector(1, 0.1), vector(1, 1)), strict=True):
             await embed(storage, outcome, row)
-        hits = await storage.search_vectors(space.id, vector(1), ALL, 2)
+        hits = await storage.search.by_vector(space.id, vector(1), ALL, 2)
         assert [hit.entry for hit in hits] == [saved[1].id, saved[2].id]
         assert hits[1].distance == pytest.approx(1 - 2**-0.5, abs=1e-6)
-        exact = await storage.distances(space.id, vector(1), [saved[0].jobs[0].chunk, 999])
+        exact = await storage.search.distances(space.id, vector(1), [saved[0].jobs[0].chunk, 999])
         assert exact == {saved[0].jobs[0].chunk: pytest.approx(1.0)}
 
     @pytest.mark.parametrize("crowd", [0, 400])
@@ -422,7 +426,7 @@ class SearchConformance:
                 storage, await save(storage, keyless(f"text near {number}")), vector(1, 0.01 * number)
             )
         wanted = replace(ALL, agent="a", category="rule", tags=("x", "y"))
-        by_meaning = await storage.search_vectors(space.id, vector(1), wanted, 5)
+        by_meaning = await storage.search.by_vector(space.id, vector(1), wanted, 5)
         assert {hit.entry for hit in by_meaning} <= set(wanted_ids)
         assert len(by_meaning) == min(5, len(wanted_ids))
         assert set(await found_by_words(storage, "text", wanted)) <= set(wanted_ids)
@@ -442,9 +446,9 @@ class SearchConformance:
             await embed(storage, saved, vector(0, 1))
         trusted = replace(ALL, trust=("agent", "operator"))
         expected = {saved.id for saved in ours}
-        hits = await storage.search_vectors(space.id, vector(1), trusted, 3)
+        hits = await storage.search.by_vector(space.id, vector(1), trusted, 3)
         assert {hit.entry for hit in hits} == expected
-        assert {hit.entry for hit in await storage.search_words("crane", trusted, 3)} == expected
+        assert {hit.entry for hit in await storage.search.by_words("crane", trusted, 3)} == expected
 
     async def test_time_and_trust_filters(self, storage: Storage, clock: HandClock) -> None:
         old = await save(storage, keyless("word one", trust="external"))
@@ -461,27 +465,29 @@ class SearchConformance:
             saved = await save(storage, keyless("text", session=session))
             await embed(storage, saved)
             ids[session] = saved.id
-        hits = await storage.search_vectors(space.id, vector(1), replace(ALL, session="s1"), 10)
+        hits = await storage.search.by_vector(space.id, vector(1), replace(ALL, session="s1"), 10)
         assert {hit.entry for hit in hits} == {ids["s1"], ids[""]}
 
     async def test_resolve_gives_the_present_text_of_what_is_wanted(self, storage: Storage) -> None:
         spans = (Span(0, 6), Span(4, 11))
         saved = await save(storage, keyless("hello world", spans=spans))
-        hits = await storage.search_words("hello world", ALL, 10)
-        resolved = await storage.resolve([hit.chunk for hit in hits] + [12345], ALL)
+        hits = await storage.search.by_words("hello world", ALL, 10)
+        resolved = await storage.search.resolve([hit.chunk for hit in hits] + [12345], ALL)
         assert sorted((r.start, r.end, r.content) for r in resolved.values()) == [
             (0, 6, "hello "),
             (4, 11, "o world"),
         ]
         assert {r.entry.id for r in resolved.values()} == {saved.id}
-        assert await storage.resolve([hit.chunk for hit in hits], replace(ALL, namespace="other")) == {}
+        assert (
+            await storage.search.resolve([hit.chunk for hit in hits], replace(ALL, namespace="other")) == {}
+        )
 
 
 class JobConformance:
     async def test_without_a_callback_nothing_is_owed(self, storage: Storage) -> None:
-        await storage.open_space(FINGERPRINT)
-        assert (await storage.save(draft(), owed=False)).jobs == ()
-        assert (await storage.depth()).pending == 0
+        await storage.spaces.open(FINGERPRINT)
+        assert (await storage.entries.save(draft(), owed=False)).jobs == ()
+        assert (await storage.jobs.depth()).pending == 0
 
     async def test_without_a_space_nothing_is_owed(self, storage: Storage) -> None:
         saved = await save(storage, draft())
@@ -492,17 +498,17 @@ class JobConformance:
         saved = await save(storage, draft("hello world", spans=(Span(0, 6), Span(6, 11)), header="key"))
         assert [job.text for job in saved.jobs] == ["key\nhello ", "key\nworld"]
         assert (saved.embedded, saved.pending) == (True, True)
-        claimed = await storage.claim(10, now=START_MS, lease_until=START_MS + 1)
+        claimed = await storage.jobs.claim(10, now=START_MS, lease_until=START_MS + 1)
         assert claimed == list(saved.jobs)
 
     async def test_completion_stores_vectors_and_ends_jobs(self, storage: Storage) -> None:
         await serving_space(storage)
         saved = await save(storage, draft())
         assert await embed(storage, saved) == 1
-        assert (await storage.depth()).pending == 0
-        assert not (await storage.get(saved.id)).pending  # type: ignore[union-attr]
+        assert (await storage.jobs.depth()).pending == 0
+        assert not (await storage.entries.get(saved.id)).pending  # type: ignore[union-attr]
         assert await embed(storage, saved) == 0, "a second reply for the same job is stale"
-        census = await storage.census()
+        census = await storage.upkeep.census()
         assert (census.vectors, census.violations) == (1, 0)
 
     async def test_a_vector_for_replaced_text_is_dropped(self, storage: Storage) -> None:
@@ -510,7 +516,7 @@ class JobConformance:
         first = await save(storage, draft("old text"))
         second = await save(storage, draft("new text"))
         assert await embed(storage, first, vector(0, 1)) == 0
-        assert await storage.search_vectors(space.id, vector(1), ALL, 5) == []
+        assert await storage.search.by_vector(space.id, vector(1), ALL, 5) == []
         assert await embed(storage, second, vector(1)) == 1
         await assert_sound(storage)
 
@@ -524,201 +530,201 @@ class JobConformance:
     async def test_a_vector_for_a_deleted_entry_is_dropped(self, storage: Storage) -> None:
         space = await serving_space(storage)
         saved = await save(storage, draft())
-        await storage.delete(saved.id)
+        await storage.entries.delete(saved.id)
         assert await embed(storage, saved) == 0
-        assert await storage.search_vectors(space.id, vector(1), ALL, 5) == []
+        assert await storage.search.by_vector(space.id, vector(1), ALL, 5) == []
         await assert_sound(storage)
 
     async def test_claims_are_leased_oldest_first(self, storage: Storage) -> None:
         await serving_space(storage)
         jobs = [(await save(storage, keyless(f"text {n}"))).jobs[0] for n in range(4)]
-        assert await storage.claim(2, now=START_MS, lease_until=START_MS + 10) == jobs[:2]
-        claimed = await storage.claim(5, now=START_MS, lease_until=START_MS + 10, exclude=[jobs[2].id])
+        assert await storage.jobs.claim(2, now=START_MS, lease_until=START_MS + 10) == jobs[:2]
+        claimed = await storage.jobs.claim(5, now=START_MS, lease_until=START_MS + 10, exclude=[jobs[2].id])
         assert claimed == jobs[3:]
-        assert await storage.next_due(START_MS) == START_MS + 10
-        assert await storage.claim(5, now=START_MS + 10, lease_until=START_MS + 20) == jobs
-        await storage.release_leases()
-        assert len(await storage.claim(5, now=START_MS + 10, lease_until=START_MS + 20)) == 4
+        assert await storage.jobs.next_due(START_MS) == START_MS + 10
+        assert await storage.jobs.claim(5, now=START_MS + 10, lease_until=START_MS + 20) == jobs
+        await storage.jobs.release_leases()
+        assert len(await storage.jobs.claim(5, now=START_MS + 10, lease_until=START_MS + 20)) == 4
 
     async def test_postponed_jobs_wait_and_count_attempts(self, storage: Storage) -> None:
         await serving_space(storage)
         job = (await save(storage, draft())).jobs[0]
-        await storage.postpone([job], not_before=START_MS + 50, error="provider down")
-        assert await storage.claim(5, now=START_MS + 49, lease_until=START_MS + 99) == []
-        assert await storage.next_due(START_MS) == START_MS + 50
-        assert await storage.claim(5, now=START_MS + 50, lease_until=START_MS + 99) == [
+        await storage.jobs.postpone([job], not_before=START_MS + 50, error="provider down")
+        assert await storage.jobs.claim(5, now=START_MS + 49, lease_until=START_MS + 99) == []
+        assert await storage.jobs.next_due(START_MS) == START_MS + 50
+        assert await storage.jobs.claim(5, now=START_MS + 50, lease_until=START_MS + 99) == [
             replace(job, attempts=1)
         ]
 
     async def test_buried_jobs_are_listed_and_retried(self, storage: Storage) -> None:
         await serving_space(storage)
         saved = await save(storage, draft())
-        await storage.bury(saved.jobs[0], "refused by the model")
-        assert await storage.claim(5, now=START_MS, lease_until=START_MS + 9) == []
-        depth = await storage.depth()
+        await storage.jobs.bury(saved.jobs[0], "refused by the model")
+        assert await storage.jobs.claim(5, now=START_MS, lease_until=START_MS + 9) == []
+        depth = await storage.jobs.depth()
         assert (depth.pending, depth.buried, depth.oldest) == (0, 1, None)
-        (row,) = await storage.buried()
+        (row,) = await storage.jobs.buried()
         assert (row.entry, row.reason, row.attempts) == (saved.id, "refused by the model", 1)
         await assert_sound(storage)
-        assert await storage.retry_buried() == 1
-        assert await storage.claim(5, now=START_MS, lease_until=START_MS + 9) == list(saved.jobs)
+        assert await storage.jobs.retry_buried() == 1
+        assert await storage.jobs.claim(5, now=START_MS, lease_until=START_MS + 9) == list(saved.jobs)
 
     async def test_depth_knows_the_oldest(self, storage: Storage, clock: HandClock) -> None:
         await serving_space(storage)
         await save(storage, keyless("one"))
         clock.now += 70
         await save(storage, keyless("two"))
-        depth = await storage.depth()
+        depth = await storage.jobs.depth()
         assert (depth.pending, depth.oldest) == (2, START_MS)
 
 
 class SpaceConformance:
     async def test_the_first_space_is_active_and_enabled(self, storage: Storage) -> None:
-        space = await storage.open_space(FINGERPRINT)
+        space = await storage.spaces.open(FINGERPRINT)
         assert (space.state, space.enabled, space.dimension) == (SpaceState.ACTIVE, True, None)
-        assert (await storage.open_space(FINGERPRINT)).id == space.id
-        prepared = await storage.prepare_space(space.id, vector(1))
+        assert (await storage.spaces.open(FINGERPRINT)).id == space.id
+        prepared = await storage.spaces.prepare(space.id, vector(1))
         assert prepared.dimension == 4
         assert prepared.canary is not None
         assert prepared.canary.tolist() == [1, 0, 0, 0]
 
     async def test_saves_before_the_first_probe_are_owed(self, storage: Storage) -> None:
-        space = await storage.open_space(FINGERPRINT)
+        space = await storage.spaces.open(FINGERPRINT)
         saved = await save(storage, draft())
         assert saved.pending
         await assert_sound(storage)
-        await storage.prepare_space(space.id, vector(1))
+        await storage.spaces.prepare(space.id, vector(1))
         assert await embed(storage, saved) == 1
 
     async def test_another_model_is_built_beside_and_never_mixed(self, storage: Storage) -> None:
         old = await serving_space(storage)
         await embed(storage, await save(storage, draft()))
-        new = await storage.open_space({**FINGERPRINT, "model": "two"})
+        new = await storage.spaces.open({**FINGERPRINT, "model": "two"})
         assert (new.state, new.id != old.id) == (SpaceState.BUILDING, True)
-        await storage.prepare_space(new.id, vector(0, 1))
+        await storage.spaces.prepare(new.id, vector(0, 1))
         await assert_sound(storage)
-        assert await storage.backfill(new.id) == 0, "everything was owed to it when it was opened"
-        assert await storage.owed(new.id) == 1
-        jobs: list[Job] = await storage.claim(9, now=START_MS, lease_until=START_MS + 1)
+        assert await storage.spaces.backfill(new.id) == 0, "everything was owed to it when it was opened"
+        assert await storage.spaces.owed(new.id) == 1
+        jobs: list[Job] = await storage.jobs.claim(9, now=START_MS, lease_until=START_MS + 1)
         assert {job.space for job in jobs} == {new.id}
-        await storage.complete(jobs, vectors(vector(0, 1)))
-        assert (await storage.activate_space(new.id)).state is SpaceState.ACTIVE
-        hits = await storage.search_vectors(new.id, vector(0, 1), ALL, 5)
+        await storage.jobs.complete(jobs, vectors(vector(0, 1)))
+        assert (await storage.spaces.activate(new.id)).state is SpaceState.ACTIVE
+        hits = await storage.search.by_vector(new.id, vector(0, 1), ALL, 5)
         assert [round(hit.distance, 5) for hit in hits] == [0]
-        again = await storage.open_space(FINGERPRINT)
+        again = await storage.spaces.open(FINGERPRINT)
         assert (again.id not in (old.id, new.id), again.generation) == (True, 2), (
             "a retired space is not reused"
         )
-        assert await storage.owed(again.id) == 1
+        assert await storage.spaces.owed(again.id) == 1
         await assert_sound(storage)
 
     async def test_a_silently_changed_model_gets_a_new_generation(self, storage: Storage) -> None:
         old = await serving_space(storage)
         await embed(storage, await save(storage, draft()))
-        renewed = await storage.renew_space(old.id)
+        renewed = await storage.spaces.renew(old.id)
         assert (renewed.generation, renewed.state, renewed.enabled) == (2, SpaceState.BUILDING, True)
-        assert (await storage.open_space(FINGERPRINT)).id == renewed.id
-        assert await storage.owed(renewed.id) == 1
+        assert (await storage.spaces.open(FINGERPRINT)).id == renewed.id
+        assert await storage.spaces.owed(renewed.id) == 1
         await assert_sound(storage)
 
     async def test_switching_embedding_off_and_on_backfills(self, storage: Storage) -> None:
         space = await serving_space(storage)
         await embed(storage, await save(storage, keyless("one")))
         await save(storage, keyless("two"))
-        await storage.disable_spaces()
+        await storage.spaces.disable_all()
         await save(storage, keyless("three"))
-        assert (await storage.depth()).pending == 0
+        assert (await storage.jobs.depth()).pending == 0
         await assert_sound(storage)
-        assert (await storage.open_space(FINGERPRINT)).id == space.id
-        assert await storage.owed(space.id) == 2
+        assert (await storage.spaces.open(FINGERPRINT)).id == space.id
+        assert await storage.spaces.owed(space.id) == 2
         await assert_sound(storage)
 
     async def test_two_spaces_are_owed_every_save_and_claimed_apart(self, storage: Storage) -> None:
-        first, second = await storage.open_spaces([FINGERPRINT, OTHER])
+        first, second = await storage.spaces.open_all([FINGERPRINT, OTHER])
         assert (first.state, second.state) == (SpaceState.ACTIVE, SpaceState.BUILDING)
         for space in (first, second):
-            await storage.prepare_space(space.id, vector(1))
+            await storage.spaces.prepare(space.id, vector(1))
         saved = await save(storage, draft())
         assert {job.space for job in saved.jobs} == {first.id, second.id}
         for space in (first, second):
-            (job,) = await storage.claim(5, now=START_MS, lease_until=START_MS + 9, space=space.id)
+            (job,) = await storage.jobs.claim(5, now=START_MS, lease_until=START_MS + 9, space=space.id)
             assert job.space == space.id
-            assert await storage.next_due(START_MS, space.id) == START_MS + 9
-        await storage.release_leases(first.id)
-        assert await storage.next_due(START_MS, first.id) is None
-        assert await storage.next_due(START_MS, second.id) == START_MS + 9
+            assert await storage.jobs.next_due(START_MS, space.id) == START_MS + 9
+        await storage.jobs.release_leases(first.id)
+        assert await storage.jobs.next_due(START_MS, first.id) is None
+        assert await storage.jobs.next_due(START_MS, second.id) == START_MS + 9
 
     async def test_only_the_active_space_is_waited_for(self, storage: Storage) -> None:
-        first, second = await storage.open_spaces([FINGERPRINT, OTHER])
+        first, second = await storage.spaces.open_all([FINGERPRINT, OTHER])
         for space in (first, second):
-            await storage.prepare_space(space.id, vector(1))
+            await storage.spaces.prepare(space.id, vector(1))
         saved = await save(storage, draft())
         (own,) = [job for job in saved.jobs if job.space == first.id]
-        await storage.complete([own], vectors(vector(1)))
-        entry = await storage.get(saved.id)
+        await storage.jobs.complete([own], vectors(vector(1)))
+        entry = await storage.entries.get(saved.id)
         assert entry is not None
         assert not entry.pending
-        assert (await storage.depth()).pending == 0
-        owed = await storage.owed_in_all(second.id)
+        assert (await storage.jobs.depth()).pending == 0
+        owed = await storage.spaces.owed_in_all(second.id)
         assert (owed.pending, owed.buried) == (1, 0)
         assert owed.bytes >= len(draft().content.encode())
         await assert_sound(storage)
 
     async def test_a_space_is_switched_to_kept_and_retired(self, storage: Storage) -> None:
-        first, second = await storage.open_spaces([FINGERPRINT, OTHER])
+        first, second = await storage.spaces.open_all([FINGERPRINT, OTHER])
         for space in (first, second):
-            await storage.prepare_space(space.id, vector(1))
+            await storage.spaces.prepare(space.id, vector(1))
         saved = await save(storage, draft())
         with pytest.raises(Conflict):
-            await storage.activate_space(second.id, most_owed=0)
+            await storage.spaces.activate(second.id, most_owed=0)
         for job in saved.jobs:
-            await storage.complete([job], vectors(vector(1)))
-        await storage.activate_space(second.id, most_owed=0)
+            await storage.jobs.complete([job], vectors(vector(1)))
+        await storage.spaces.activate(second.id, most_owed=0)
         assert await self.states(storage) == {first.id: SpaceState.KEPT, second.id: SpaceState.ACTIVE}
-        again = await storage.open_spaces([FINGERPRINT, OTHER])
+        again = await storage.spaces.open_all([FINGERPRINT, OTHER])
         assert [space.state for space in again] == [SpaceState.KEPT, SpaceState.ACTIVE]
-        await storage.activate_space(first.id, most_owed=0)
+        await storage.spaces.activate(first.id, most_owed=0)
         assert await self.states(storage) == {first.id: SpaceState.ACTIVE, second.id: SpaceState.KEPT}
-        assert await storage.retire_former() == [second.id]
-        assert await storage.retire_former() == []
+        assert await storage.spaces.retire_former() == [second.id]
+        assert await storage.spaces.retire_former() == []
         assert len((await save(storage, draft("another text"))).jobs) == 1
         await assert_sound(storage)
 
     async def test_what_is_being_built_is_not_retired(self, storage: Storage) -> None:
-        await storage.open_spaces([FINGERPRINT, OTHER])
-        assert await storage.retire_former() == []
+        await storage.spaces.open_all([FINGERPRINT, OTHER])
+        assert await storage.spaces.retire_former() == []
 
     async def test_a_silent_change_leaves_the_other_space_alone(self, storage: Storage) -> None:
-        first, second = await storage.open_spaces([FINGERPRINT, OTHER])
-        renewed = await storage.renew_space(first.id)
-        enabled = {space.id for space in await storage.spaces() if space.enabled}
+        first, second = await storage.spaces.open_all([FINGERPRINT, OTHER])
+        renewed = await storage.spaces.renew(first.id)
+        enabled = {space.id for space in await storage.spaces.all() if space.enabled}
         assert enabled == {renewed.id, second.id}
 
     async def test_a_space_remembers_consent_and_comparison(self, storage: Storage) -> None:
-        space = await storage.open_space(FINGERPRINT)
+        space = await storage.spaces.open(FINGERPRINT)
         assert (space.approved, space.comparison) == (False, None)
-        await storage.approve_space(space.id)
-        await storage.record_comparison(space.id, {"overlap": 0.5})
-        (known,) = await storage.spaces()
+        await storage.spaces.approve(space.id)
+        await storage.spaces.record_comparison(space.id, {"overlap": 0.5})
+        (known,) = await storage.spaces.all()
         assert (known.approved, known.comparison) == (True, {"overlap": 0.5})
 
     async def test_a_sample_is_spread_over_all_live_chunks(self, storage: Storage) -> None:
         saved = [await save(storage, keyless(f"text {number}")) for number in range(9)]
         await save(storage, draft("elsewhere", namespace="other"))
-        assert len(await storage.sample_chunks(50)) == 10
-        drawn = await storage.sample_chunks(5)
+        assert len(await storage.search.sample_chunks(50)) == 10
+        drawn = await storage.search.sample_chunks(5)
         assert [each.text for each in drawn] == [f"text {number}" for number in (0, 2, 4, 6, 8)]
         assert (drawn[0].entry, drawn[0].namespace) == (saved[0].id, "default")
 
     async def states(self, storage: Storage) -> dict[int, SpaceState]:
-        return {space.id: space.state for space in await storage.spaces()}
+        return {space.id: space.state for space in await storage.spaces.all()}
 
     async def test_entries_deleted_while_a_space_is_off_leave_no_vector(self, storage: Storage) -> None:
         await serving_space(storage)
         saved = await save(storage, draft())
         await embed(storage, saved)
-        await storage.disable_spaces()
-        await storage.delete(saved.id)
+        await storage.spaces.disable_all()
+        await storage.entries.delete(saved.id)
         await assert_sound(storage)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from agentctx.sqlite import driver
 from agentctx.sqlite.copy import check_copy
-from agentctx.storage.sqlite import restore
+from agentctx.storage.sqlite.backup import restore
 
 STRIDE = 3
 """Every third step is one; each costs a quarter of a second."""

@@ -64,25 +64,25 @@ class Saboteur(Protocol):
 
 
 async def prepared_space(storage: Storage) -> Space:
-    space = await storage.open_space(FINGERPRINT)
-    return await storage.prepare_space(space.id, (await PROVIDER.embed(["canary"]))[0])
+    space = await storage.spaces.open(FINGERPRINT)
+    return await storage.spaces.prepare(space.id, (await PROVIDER.embed(["canary"]))[0])
 
 
 async def embed_owed(storage: Storage) -> int:
     """Do what the embedding queue does, until nothing is owed."""
     done = 0
-    while jobs := await storage.claim(100, now=START_MS, lease_until=START_MS):
-        done += await storage.complete(jobs, await PROVIDER.embed([job.text for job in jobs]))
+    while jobs := await storage.jobs.claim(100, now=START_MS, lease_until=START_MS):
+        done += await storage.jobs.complete(jobs, await PROVIDER.embed([job.text for job in jobs]))
     return done
 
 
 async def filled(storage: Storage) -> list[Saved]:
     """An entry for each of `TEXTS`, the first in two chunks and with a dead version; all of them embedded."""
     await prepared_space(storage)
-    await storage.save(draft("an earlier text", key="first"), owed=True)
+    await storage.entries.save(draft("an earlier text", key="first"), owed=True)
     halves = (Span(0, 20), Span(20, len(TEXTS[0])))
-    saved = [await storage.save(draft(TEXTS[0], key="first", spans=halves), owed=True)]
-    saved += [await storage.save(keyless(text), owed=True) for text in TEXTS[1:]]
+    saved = [await storage.entries.save(draft(TEXTS[0], key="first", spans=halves), owed=True)]
+    saved += [await storage.entries.save(keyless(text), owed=True) for text in TEXTS[1:]]
     await embed_owed(storage)
     return saved
 
@@ -92,21 +92,21 @@ def chunk_of(saved: Saved) -> int:
 
 
 async def assert_healthy(storage: Storage) -> None:
-    census = await storage.census()
+    census = await storage.upkeep.census()
     assert census.violations == 0, census
-    assert await storage.check_integrity() == []
-    assert await storage.check_words() is None
-    assert await storage.check_vectors() == []
+    assert await storage.upkeep.check_integrity() == []
+    assert await storage.upkeep.check_words() is None
+    assert await storage.upkeep.check_vectors() == []
 
 
 async def assert_everything_is_found(storage: Storage, saved: list[Saved]) -> None:
     """Every chunk by its words and, as the nearest, by its meaning."""
-    (space, *_) = await storage.spaces()
+    (space, *_) = await storage.spaces.all()
     for job in (job for outcome in saved for job in outcome.jobs):
         text = job.text.removeprefix("deploy ops\n")
-        assert job.chunk in {hit.chunk for hit in await storage.search_words(text, ALL, 50)}, text
+        assert job.chunk in {hit.chunk for hit in await storage.search.by_words(text, ALL, 50)}, text
         query = await PROVIDER.embed_query(job.text)
-        nearest = await storage.search_vectors(space.id, query, ALL, 50)
+        nearest = await storage.search.by_vector(space.id, query, ALL, 50)
         assert job.chunk in {hit.chunk for hit in nearest if hit.distance < 1e-5}, text
 
 
@@ -114,33 +114,33 @@ class CareConformance:
     async def test_a_sound_database_is_found_sound_and_left_alone(self, storage: Storage) -> None:
         saved = await filled(storage)
         await assert_healthy(storage)
-        assert await storage.remove_orphans() == 0
-        assert await storage.owe_missing() == 0
-        assert await storage.rebuild_words() == 6
+        assert await storage.upkeep.remove_orphans() == 0
+        assert await storage.upkeep.owe_missing() == 0
+        assert await storage.upkeep.rebuild_words() == 6
         await assert_healthy(storage)
         await assert_everything_is_found(storage, saved)
 
     async def test_an_empty_database_is_sound(self, storage: Storage) -> None:
         await assert_healthy(storage)
-        assert await storage.spaces() == []
-        assert await storage.remove_orphans() == await storage.owe_missing() == 0
-        assert await storage.rebuild_words() == 0
+        assert await storage.spaces.all() == []
+        assert await storage.upkeep.remove_orphans() == await storage.upkeep.owe_missing() == 0
+        assert await storage.upkeep.rebuild_words() == 0
         await assert_healthy(storage)
 
     async def test_spaces_are_listed_newest_first(self, storage: Storage) -> None:
         first = await prepared_space(storage)
-        second = await storage.open_space({**FINGERPRINT, "model": "two"})
-        assert [space.id for space in await storage.spaces()] == [second.id, first.id]
+        second = await storage.spaces.open({**FINGERPRINT, "model": "two"})
+        assert [space.id for space in await storage.spaces.all()] == [second.id, first.id]
 
     async def test_missing_words_are_counted_and_come_back(
         self, storage: Storage, saboteur: Saboteur
     ) -> None:
         saved = await filled(storage)
         saboteur.forget_words(chunk_of(saved[3]))
-        assert (await storage.census()).chunks_without_words == 1
-        assert await storage.check_words() is not None
-        assert [hit.chunk for hit in await storage.search_words("marzipan", ALL, 5)] == []
-        assert await storage.rebuild_words() == 6
+        assert (await storage.upkeep.census()).chunks_without_words == 1
+        assert await storage.upkeep.check_words() is not None
+        assert [hit.chunk for hit in await storage.search.by_words("marzipan", ALL, 5)] == []
+        assert await storage.upkeep.rebuild_words() == 6
         await assert_healthy(storage)
         await assert_everything_is_found(storage, saved)
 
@@ -149,11 +149,11 @@ class CareConformance:
     ) -> None:
         saved = await filled(storage)
         saboteur.garble_words(chunk_of(saved[3]))
-        assert (await storage.census()).violations == 0, "the census cannot see it"
-        problem = await storage.check_words()
+        assert (await storage.upkeep.census()).violations == 0, "the census cannot see it"
+        problem = await storage.upkeep.check_words()
         assert problem is not None
         assert "marzipan" not in problem
-        await storage.rebuild_words()
+        await storage.upkeep.rebuild_words()
         await assert_healthy(storage)
         await assert_everything_is_found(storage, saved)
 
@@ -163,42 +163,42 @@ class CareConformance:
         saved = await filled(storage)
         for outcome in saved[:2]:
             saboteur.forget_words(chunk_of(outcome))
-        await storage.save(draft("Another text altogether.", key="first"), owed=True)
-        await storage.delete(saved[1].id)
+        await storage.entries.save(draft("Another text altogether.", key="first"), owed=True)
+        await storage.entries.delete(saved[1].id)
         await assert_healthy(storage)
 
     async def test_a_chunk_that_nobody_owes_is_owed_again(self, storage: Storage, saboteur: Saboteur) -> None:
         saved = await filled(storage)
-        space = (await storage.spaces())[0]
-        pending = await storage.save(keyless("still at the provider"), owed=True)
+        space = (await storage.spaces.all())[0]
+        pending = await storage.entries.save(keyless("still at the provider"), owed=True)
         saboteur.forget_job(chunk_of(pending))
         saboteur.forget_vector(space.id, chunk_of(saved[2]))
-        assert (await storage.census()).unowed_chunks == 2
-        assert await storage.owe_missing() == 2
-        assert await storage.owe_missing() == 0
-        assert (await storage.census()).violations == 0
+        assert (await storage.upkeep.census()).unowed_chunks == 2
+        assert await storage.upkeep.owe_missing() == 2
+        assert await storage.upkeep.owe_missing() == 0
+        assert (await storage.upkeep.census()).violations == 0
         assert await embed_owed(storage) == 2
         await assert_healthy(storage)
         await assert_everything_is_found(storage, [*saved, pending])
 
     async def test_without_an_enabled_space_nothing_is_owed(self, storage: Storage) -> None:
         await filled(storage)
-        await storage.disable_spaces()
-        await storage.save(keyless("nobody embeds this"), owed=True)
-        assert await storage.owe_missing() == 0
+        await storage.spaces.disable_all()
+        await storage.entries.save(keyless("nobody embeds this"), owed=True)
+        assert await storage.upkeep.owe_missing() == 0
         await assert_healthy(storage)
 
     async def test_orphans_are_counted_and_removed(self, storage: Storage, saboteur: Saboteur) -> None:
         saved = await filled(storage)
-        space = (await storage.spaces())[0]
+        space = (await storage.spaces.all())[0]
         saboteur.add_vector(space.id, NOBODY)
         saboteur.add_job(NOBODY)
         saboteur.add_orphan_chunk(chunk_of(saved[0]))
-        census = await storage.census()
+        census = await storage.upkeep.census()
         assert (census.orphan_vectors, census.orphan_jobs, census.orphan_chunks) == (1, 1, 1)
         assert census.violations == 3, "and nothing else is wrong"
-        assert await storage.remove_orphans() >= 3
-        assert await storage.remove_orphans() == 0
+        assert await storage.upkeep.remove_orphans() >= 3
+        assert await storage.upkeep.remove_orphans() == 0
         await assert_healthy(storage)
         await assert_everything_is_found(storage, saved)
 
@@ -207,12 +207,12 @@ class CareConformance:
     ) -> None:
         saved = await filled(storage)
         orphan = saboteur.add_orphan_chunk(chunk_of(saved[0]))
-        assert await storage.owe_missing() == 0
-        saboteur.add_vector((await storage.spaces())[0].id, orphan)
+        assert await storage.upkeep.owe_missing() == 0
+        saboteur.add_vector((await storage.spaces.all())[0].id, orphan)
         saboteur.forget_words(orphan)
-        census = await storage.census()
+        census = await storage.upkeep.census()
         assert (census.orphan_chunks, census.orphan_vectors, census.violations) == (1, 1, 2)
-        assert await storage.remove_orphans() == 2
+        assert await storage.upkeep.remove_orphans() == 2
         await assert_healthy(storage)
         await assert_everything_is_found(storage, saved)
 
@@ -220,37 +220,37 @@ class CareConformance:
         self, storage: Storage, saboteur: Saboteur
     ) -> None:
         saved = await filled(storage)
-        await storage.disable_spaces()
+        await storage.spaces.disable_all()
         saboteur.add_job(chunk_of(saved[0]))
-        assert (await storage.census()).orphan_jobs == 1
-        assert await storage.remove_orphans() == 1
+        assert (await storage.upkeep.census()).orphan_jobs == 1
+        assert await storage.upkeep.remove_orphans() == 1
         await assert_healthy(storage)
-        assert (await storage.get(saved[0].id)) is not None
+        assert (await storage.entries.get(saved[0].id)) is not None
 
     async def test_what_a_lost_chunk_leaves_behind_is_removed(
         self, storage: Storage, saboteur: Saboteur
     ) -> None:
         saved = await filled(storage)
         saboteur.forget_chunk(chunk_of(saved[3]))
-        census = await storage.census()
+        census = await storage.upkeep.census()
         assert (census.words_without_chunk, census.orphan_vectors, census.violations) == (1, 1, 2)
-        assert await storage.check_words() is not None
-        assert await storage.remove_orphans() == 2
+        assert await storage.upkeep.check_words() is not None
+        assert await storage.upkeep.remove_orphans() == 2
         await assert_healthy(storage)
-        assert (await storage.get(saved[3].id)) is not None
+        assert (await storage.entries.get(saved[3].id)) is not None
         await assert_everything_is_found(storage, [*saved[:3], saved[4]])
 
     async def test_a_vector_that_is_no_vector_is_found_and_made_again(
         self, storage: Storage, saboteur: Saboteur
     ) -> None:
         saved = await filled(storage)
-        space = (await storage.spaces())[0]
+        space = (await storage.spaces.all())[0]
         saboteur.spoil_vector(space.id, chunk_of(saved[3]))
-        (fault,) = await storage.check_vectors()
+        (fault,) = await storage.upkeep.check_vectors()
         assert fault.space == space.id
         assert fault.problem
-        assert await storage.rebuild_vectors(space.id) == 6
-        assert await storage.rebuild_vectors(space.id) == 0, "everything is owed already"
+        assert await storage.upkeep.rebuild_vectors(space.id) == 6
+        assert await storage.upkeep.rebuild_vectors(space.id) == 0, "everything is owed already"
         await assert_healthy(storage)
         assert await embed_owed(storage) == 6
         await assert_healthy(storage)
@@ -260,40 +260,40 @@ class CareConformance:
         self, storage: Storage, saboteur: Saboteur
     ) -> None:
         saved = await filled(storage)
-        space = (await storage.spaces())[0]
+        space = (await storage.spaces.all())[0]
         saboteur.lose_vectors(space.id)
-        census = await storage.census()
+        census = await storage.upkeep.census()
         assert (census.vectors, census.unowed_chunks, census.violations) == (0, 6, 6)
-        assert [fault.space for fault in await storage.check_vectors()] == [space.id]
-        await storage.delete(saved.pop(2).id)
-        saved.append(await storage.save(keyless("saved in the meantime"), owed=True))
+        assert [fault.space for fault in await storage.upkeep.check_vectors()] == [space.id]
+        await storage.entries.delete(saved.pop(2).id)
+        saved.append(await storage.entries.save(keyless("saved in the meantime"), owed=True))
         assert (await storage.stats()).vectors == 0
-        assert await storage.rebuild_vectors(space.id) == 5
+        assert await storage.upkeep.rebuild_vectors(space.id) == 5
         assert await embed_owed(storage) == 6
         await assert_healthy(storage)
         await assert_everything_is_found(storage, saved)
 
     async def test_buried_jobs_stay_buried_when_vectors_are_rebuilt(self, storage: Storage) -> None:
         await filled(storage)
-        refused = await storage.save(keyless("refused"), owed=True)
-        await storage.bury(refused.jobs[0], "refused by the model")
-        assert await storage.rebuild_vectors((await storage.spaces())[0].id) == 6
-        assert [row.entry for row in await storage.buried()] == [refused.id]
+        refused = await storage.entries.save(keyless("refused"), owed=True)
+        await storage.jobs.bury(refused.jobs[0], "refused by the model")
+        assert await storage.upkeep.rebuild_vectors((await storage.spaces.all())[0].id) == 6
+        assert [row.entry for row in await storage.jobs.buried()] == [refused.id]
 
     async def test_only_a_prepared_space_is_rebuilt(self, storage: Storage) -> None:
         await filled(storage)
-        old = (await storage.spaces())[0]
-        new = await storage.open_space({**FINGERPRINT, "model": "two"})
-        assert await storage.rebuild_vectors(new.id) == 0
-        await storage.activate_space(new.id)
-        assert await storage.rebuild_vectors(old.id) == 0
+        old = (await storage.spaces.all())[0]
+        new = await storage.spaces.open({**FINGERPRINT, "model": "two"})
+        assert await storage.upkeep.rebuild_vectors(new.id) == 0
+        await storage.spaces.activate(new.id)
+        assert await storage.upkeep.rebuild_vectors(old.id) == 0
         with pytest.raises(NotFound):
-            await storage.rebuild_vectors(99)
+            await storage.upkeep.rebuild_vectors(99)
 
     async def test_a_space_that_is_not_enabled_is_rebuilt_empty(self, storage: Storage) -> None:
         await filled(storage)
-        space = (await storage.spaces())[0]
-        await storage.disable_spaces()
-        assert await storage.rebuild_vectors(space.id) == 0
-        census = await storage.census()
+        space = (await storage.spaces.all())[0]
+        await storage.spaces.disable_all()
+        assert await storage.upkeep.rebuild_vectors(space.id) == 0
+        census = await storage.upkeep.census()
         assert (census.vectors, census.violations) == (0, 0)

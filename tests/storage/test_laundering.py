@@ -13,8 +13,9 @@ from typing import Final
 
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import TRUST_ORDER, Change, Draft, Entry
-from agentctx.storage.sqlite import entries, quarantine, settling, transfer
 from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.entries import entries, transfer
+from agentctx.storage.sqlite.trust import quarantine, settling
 from agentctx.wire import Origin, Trust
 from tests.storage.drafts import draft as some_draft
 
@@ -202,6 +203,6 @@ async def test_no_chain_raises_trust_or_changes_an_origin(tmp_path: Path) -> Non
     faults: list[str] = []
     async with opened(tmp_path) as storage:
         for first in range(0, CHAINS, 500):
-            faults += await storage._writer.run(partial(run_chains, first=first, count=500))
+            faults += await storage.db.writer.run(partial(run_chains, first=first, count=500))
     print(f"{CHAINS:,} chains, seed {SEED}: {len(faults)} raised trust or changed an origin")  # noqa: T201 - the figure
     assert faults == []

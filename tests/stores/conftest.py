@@ -41,7 +41,7 @@ def told() -> Told:
 @pytest.fixture
 async def storage(tmp_path: Path, clock: HandClock) -> AsyncIterator[SqliteStorage]:
     opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock)
-    space = await opened.open_space(FINGERPRINT)
-    await opened.prepare_space(space.id, vector(1))
+    space = await opened.spaces.open(FINGERPRINT)
+    await opened.spaces.prepare(space.id, vector(1))
     yield opened
     await opened.close()

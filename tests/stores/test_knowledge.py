@@ -33,7 +33,7 @@ async def test_a_save_emits_the_embed_callback(store: KnowledgeStore, told: Told
     """REQ-EMB-005."""
     result = await store.save("deploy-window", "Tuesday, nine o'clock.", category="rule", tags=["ops"])
     assert told.texts == ["deploy-window ops\nTuesday, nine o'clock."]
-    assert tuple(told.jobs) == result.saved.jobs
+    assert tuple(told.jobs) == result.jobs
     assert {job.collection for job in told.jobs} == {"knowledge"}
 
 
@@ -43,16 +43,16 @@ async def test_without_a_callback_nothing_is_embedded_or_owed(
     """REQ-EMB-005: the callback is optional."""
     store = KnowledgeStore(storage, None, clock=clock)
     result = await store.save("k", "text")
-    assert result.saved.jobs == ()
-    assert (await storage.depth()).pending == 0
-    assert (await store.get(result.saved.id)).content == "text"
+    assert result.jobs == ()
+    assert (await storage.jobs.depth()).pending == 0
+    assert (await store.get(result.id)).content == "text"
 
 
 async def test_a_no_op_emits_nothing(store: KnowledgeStore, told: Told) -> None:
     await store.save("k", "text", tags=["a"])
     told.jobs.clear()
     result = await store.save("k", "text", tags=["a"])
-    assert (result.saved.change, told.jobs, told.calls) == (Change.NONE, [], 1)
+    assert (result.change, told.jobs, told.calls) == (Change.NONE, [], 1)
 
 
 async def test_without_an_open_space_a_save_emits_the_callback_and_owes_nothing_yet(
@@ -63,14 +63,14 @@ async def test_without_an_open_space_a_save_emits_the_callback_and_owes_nothing_
     try:
         await KnowledgeStore(storage, told, clock=clock).save("k", "text")
         assert (told.calls, told.jobs) == (1, [])
-        await storage.open_space(FINGERPRINT)
-        assert (await storage.depth()).pending == 1
+        await storage.spaces.open(FINGERPRINT)
+        assert (await storage.jobs.depth()).pending == 1
     finally:
         await storage.close()
 
 
 async def test_an_import_emits_the_callback_and_a_dry_run_does_not(store: KnowledgeStore, told: Told) -> None:
-    saved = (await store.save("k", "text")).saved
+    saved = await store.save("k", "text")
     entry = await store.get(saved.id)
     await store.delete(saved.id)
     told.calls = 0
@@ -87,8 +87,8 @@ async def test_a_callback_that_raises_fails_no_save(storage: SqliteStorage, cloc
     store = KnowledgeStore(storage, broken, clock=clock)
     with capture_logs() as logs:
         result = await store.save("k", "confidential")
-    assert (await store.get(result.saved.id)).content == "confidential"
-    assert (await storage.depth()).pending == 1
+    assert (await store.get(result.id)).content == "confidential"
+    assert (await storage.jobs.depth()).pending == 1
     (line,) = [line for line in logs if line["event"] == "embed_callback_failed"]
     assert (line["log_level"], line["error"]) == ("error", "ZeroDivisionError")
     assert "confidential" not in repr(logs)
@@ -97,20 +97,20 @@ async def test_a_callback_that_raises_fails_no_save(storage: SqliteStorage, cloc
 async def test_an_existing_key_makes_a_version_and_history_is_kept(store: KnowledgeStore) -> None:
     first = await store.save("k", "one")
     await store.save("k", "two", category="definition")
-    versions, following = await store.history(first.saved.id)
+    versions, following = await store.history(first.id)
     assert following is None
     assert [(v.version, v.content, v.attributes["category"]) for v in versions] == [
         (2, "two", "definition"),
         (1, "one", "fact"),
     ]
-    assert (await store.get(first.saved.id, version=1)).content == "one"
+    assert (await store.get(first.id, version=1)).content == "one"
     assert (await store.find("k")).version == 2  # type: ignore[union-attr]
 
 
 async def test_a_changed_tag_is_not_lost(store: KnowledgeStore, told: Told) -> None:
     saved = await store.save("k", "text", tags=["a"])
     await store.save("k", "text", tags=["b"])
-    entry = await store.get(saved.saved.id)
+    entry = await store.get(saved.id)
     assert (entry.version, entry.attributes["tags"]) == (1, ["b"])
     assert told.texts[-1] == "k b\ntext", "the tags are embedded, so the vector is owed again"
 
@@ -125,15 +125,15 @@ async def test_a_long_text_is_chunked_and_covered(store: KnowledgeStore, told: T
 
 async def test_an_edit_changes_what_it_names(store: KnowledgeStore, told: Told) -> None:
     saved = await store.save("k", "text", tags=["a"], source="wiki")
-    edited = await store.edit(saved.saved.id, {"content": "new", "category": "rule"})
-    entry = await store.get(saved.saved.id)
-    assert edited.saved.change is Change.VERSION
+    edited = await store.edit(saved.id, {"content": "new", "category": "rule"})
+    entry = await store.get(saved.id)
+    assert edited.change is Change.VERSION
     assert (entry.content, entry.attributes) == ("new", {"category": "rule", "tags": ["a"], "source": "wiki"})
     assert told.texts[-1] == "k a\nnew"
     with pytest.raises(VersionConflict):
-        await store.edit(saved.saved.id, {"content": "x"}, if_version=1)
+        await store.edit(saved.id, {"content": "x"}, if_version=1)
     with pytest.raises(InvalidInput, match="trigger"):
-        await store.edit(saved.saved.id, {"trigger": "x"})
+        await store.edit(saved.id, {"trigger": "x"})
     with pytest.raises(NotFound):
         await store.edit("unknown", {"content": "x"})
 
@@ -141,9 +141,9 @@ async def test_an_edit_changes_what_it_names(store: KnowledgeStore, told: Told) 
 async def test_delete_removes_every_trace(store: KnowledgeStore, storage: SqliteStorage) -> None:
     saved = await store.save("k", "one")
     await store.save("k", "two")
-    assert await store.delete(saved.saved.id) == 2
+    assert await store.delete(saved.id) == 2
     with pytest.raises(NotFound):
-        await store.get(saved.saved.id)
+        await store.get(saved.id)
     await assert_sound(storage)
 
 
@@ -161,7 +161,7 @@ async def test_who_saved_it_is_kept(store: KnowledgeStore) -> None:
         namespace="team", session="s", agent="planner", origin="tool", principal=4711, ttl="2d"
     )
     saved = await store.save("k", "text", context=context)
-    entry = await store.get(saved.saved.id)
+    entry = await store.get(saved.id)
     assert (entry.namespace, entry.session, entry.agent, entry.origin) == ("team", "s", "planner", "tool")
     assert (entry.principal, entry.trust, entry.expires) == (4711, "external", START_MS + 2 * DAY_MS)
 
@@ -179,7 +179,7 @@ async def test_who_saved_it_is_kept(store: KnowledgeStore) -> None:
 )
 async def test_trust_comes_from_the_origin(store: KnowledgeStore, origin: Any, trust: str) -> None:
     saved = await store.save("k", "text", context=SaveContext(origin=origin))
-    assert (await store.get(saved.saved.id)).trust == trust
+    assert (await store.get(saved.id)).trust == trust
 
 
 @pytest.mark.parametrize(
@@ -255,14 +255,14 @@ async def test_secrets_are_cut_out_before_anything_is_stored(
     who = SaveContext(session=secret, agent=f"bot {secret}")
     saved = await store.save("k", f"it is {secret}", tags=[secret], source=f"of {secret}", context=who)
     assert saved.redacted == ("github-token",)
-    entry = await store.get(saved.saved.id)
+    entry = await store.get(saved.id)
     assert secret not in repr(entry)
     assert secret not in repr(told.texts)
     assert (entry.session, entry.agent, entry.attributes["tags"]) == (mark, f"bot {mark}", [mark])
     assert [e.id for e in (await store.list_entries(session=secret))[0]] == [entry.id]
-    edited = await store.edit(saved.saved.id, {"content": f"now {secret}!"})
+    edited = await store.edit(saved.id, {"content": f"now {secret}!"})
     assert edited.redacted == ("github-token",)
-    assert (await store.get(saved.saved.id)).content == f"now {mark}!"
+    assert (await store.get(saved.id)).content == f"now {mark}!"
 
 
 async def test_a_redactor_that_refuses_names_kinds_and_places_and_stores_nothing(
@@ -277,8 +277,8 @@ async def test_a_redactor_that_refuses_names_kinds_and_places_and_stores_nothing
     assert await store.list_entries() == ([], None)
     kept = await store.save("k", "nothing to hide")
     with pytest.raises(SecretRefused, match=r"cannot be changed so.* github-token in content at 0"):
-        await store.edit(kept.saved.id, {"content": secret})
-    assert (await store.get(kept.saved.id)).content == "nothing to hide"
+        await store.edit(kept.id, {"content": secret})
+    assert (await store.get(kept.id)).content == "nothing to hide"
 
 
 async def test_a_namespace_that_is_a_secret_is_refused(

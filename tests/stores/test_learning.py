@@ -28,7 +28,7 @@ async def test_all_its_words_are_searched_and_embedded(store: LearningStore, tol
     saved = await store.save(
         "tool:bash", error_pattern="exit 127", diagnosis="no such command", fix="install it", tags=["shell"]
     )
-    entry = await store.get(saved.saved.id)
+    entry = await store.get(saved.id)
     assert entry.content == "tool:bash\nError: exit 127\nDiagnosis: no such command\nFix: install it"
     assert told.texts == [f"shell\n{entry.content}"]
     assert entry.attributes == {
@@ -48,8 +48,8 @@ async def test_all_its_words_are_searched_and_embedded(store: LearningStore, tol
 async def test_the_same_error_of_the_same_tool_counts_up_one_entry(store: LearningStore, told: Told) -> None:
     first = await store.save("tool:make", error_pattern=ERROR, fix="run make prepare", tags=["a"])
     again = await store.save("tool:make", error_pattern=SAME_ERROR, diagnosis="not prepared", tags=["b"])
-    assert again.saved.id == first.saved.id
-    entry = await store.get(first.saved.id)
+    assert again.id == first.id
+    entry = await store.get(first.id)
     assert entry.attributes["occurrences"] == 2
     assert entry.attributes["fix"] == "run make prepare", "what was known stays"
     assert entry.attributes["diagnosis"] == "not prepared", "what is new is added"
@@ -62,24 +62,24 @@ async def test_a_mere_repetition_makes_no_version_and_is_not_embedded_again(
 ) -> None:
     saved = await store.save("tool:make", error_pattern=ERROR)
     await store.save("tool:make", error_pattern=ERROR)
-    entry = await store.get(saved.saved.id)
+    entry = await store.get(saved.id)
     assert (entry.version, entry.attributes["occurrences"], len(told.jobs)) == (1, 2, 1)
 
 
 async def test_other_tools_and_other_errors_are_other_learnings(store: LearningStore) -> None:
     ids = {
-        (await store.save("tool:make", error_pattern=ERROR)).saved.id,
-        (await store.save("tool:ninja", error_pattern=ERROR)).saved.id,
-        (await store.save("tool:make", error_pattern="PermissionError: denied")).saved.id,
-        (await store.save("tool:make", fix="read the manual")).saved.id,
-        (await store.save("tool:make", fix="ask somebody")).saved.id,
+        (await store.save("tool:make", error_pattern=ERROR)).id,
+        (await store.save("tool:ninja", error_pattern=ERROR)).id,
+        (await store.save("tool:make", error_pattern="PermissionError: denied")).id,
+        (await store.save("tool:make", fix="read the manual")).id,
+        (await store.save("tool:make", fix="ask somebody")).id,
     }
     assert len(ids) == 5
 
 
 async def test_no_occurrence_is_lost_to_concurrency(store: LearningStore) -> None:
     saved = await asyncio.gather(*(store.save("t", error_pattern="e") for _ in range(30)))
-    entry = await store.get(saved[0].saved.id)
+    entry = await store.get(saved[0].id)
     assert entry.attributes["occurrences"] == 30
 
 
@@ -87,28 +87,28 @@ async def test_confidence_rises_with_what_worked_and_falls_with_what_did_not(sto
     saved = await store.save("t", error_pattern="e", fix="f")
     seen = [0.5]
     for success in (True, True, True, False, False, False, False):
-        await store.record_outcome(saved.saved.id, success=success)
-        seen.append((await store.get(saved.saved.id)).attributes["confidence"])
+        await store.record_outcome(saved.id, success=success)
+        seen.append((await store.get(saved.id)).attributes["confidence"])
     assert seen[:4] == sorted(seen[:4])
     assert seen[3:] == sorted(seen[3:], reverse=True)
     assert (seen[3], seen[-1]) == (0.8, 0.4444)
-    attributes = (await store.get(saved.saved.id)).attributes
+    attributes = (await store.get(saved.id)).attributes
     assert (attributes["successes"], attributes["failures"], attributes["occurrences"]) == (3, 4, 1)
 
 
 async def test_outcomes_survive_the_next_occurrence(store: LearningStore) -> None:
     saved = await store.save("t", error_pattern="e")
-    await store.record_outcome(saved.saved.id, success=True)
+    await store.record_outcome(saved.id, success=True)
     await store.save("t", error_pattern="e", diagnosis="d")
-    attributes = (await store.get(saved.saved.id)).attributes
+    attributes = (await store.get(saved.id)).attributes
     assert (attributes["successes"], attributes["confidence"], attributes["occurrences"]) == (1, 0.6667, 2)
 
 
 async def test_an_edit_keeps_the_counts(store: LearningStore) -> None:
     saved = await store.save("t", error_pattern="e")
-    await store.record_outcome(saved.saved.id, success=True)
-    await store.edit(saved.saved.id, {"fix": "restart it"})
-    attributes = (await store.get(saved.saved.id)).attributes
+    await store.record_outcome(saved.id, success=True)
+    await store.edit(saved.id, {"fix": "restart it"})
+    attributes = (await store.get(saved.id)).attributes
     assert (attributes["fix"], attributes["successes"], attributes["confidence"]) == ("restart it", 1, 0.6667)
 
 
@@ -120,7 +120,7 @@ async def test_an_outcome_of_something_unknown_is_an_error(store: LearningStore)
 async def test_an_external_repetition_lowers_trust(store: LearningStore) -> None:
     saved = await store.save("t", error_pattern="e")
     await store.save("t", error_pattern="e", context=SaveContext(origin="tool"))
-    assert (await store.get(saved.saved.id)).trust == "external"
+    assert (await store.get(saved.id)).trust == "external"
 
 
 @given(st.integers(0, 10_000), st.integers(0, 10_000))

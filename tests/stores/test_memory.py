@@ -26,7 +26,7 @@ async def test_an_observation_keeps_where_it_came_from(store: MemoryStore, told:
         source_end_index=9,
         context=SaveContext(agent="ci"),
     )
-    entry = await store.get(saved.saved.id)
+    entry = await store.get(saved.id)
     assert (entry.collection, entry.session) == ("observation", "s1")
     assert entry.attributes == {
         "tags": [],
@@ -39,7 +39,7 @@ async def test_an_observation_keeps_where_it_came_from(store: MemoryStore, told:
 
 async def test_a_reflection_has_a_generation(store: MemoryStore, told: Told) -> None:
     saved = await store.save_reflection("s1", "Builds break on Mondays.", generation=2)
-    entry = await store.get(saved.saved.id)
+    entry = await store.get(saved.id)
     assert (entry.collection, entry.attributes["generation"]) == ("reflection", 2)
     assert len(told.jobs) == 1
 
@@ -47,7 +47,7 @@ async def test_a_reflection_has_a_generation(store: MemoryStore, told: Told) -> 
 async def test_equal_observations_are_two(store: MemoryStore) -> None:
     first = await store.save_observation("s1", "again")
     second = await store.save_observation("s1", "again")
-    assert first.saved.id != second.saved.id
+    assert first.id != second.id
 
 
 async def test_both_need_a_session(store: MemoryStore) -> None:

@@ -21,40 +21,42 @@ def stores(storage: SqliteStorage, told: Told, clock: HandClock) -> Stores:
 
 async def test_an_unknown_collection_lists_the_known(stores: Stores) -> None:
     with pytest.raises(UnknownCollection) as caught:
-        await stores.save("gossip", {"content": "x"}, SaveContext())
+        await stores.save_fields("gossip", {"content": "x"}, SaveContext())
     for name in ("knowledge", "observation", "reflection", "learning", "decisions"):
         assert name in caught.value.hint
 
 
 async def test_a_declared_collection_takes_entries_with_its_ttl(stores: Stores, told: Told) -> None:
-    saved = await stores.save("decisions", {"content": "We chose SQLite.", "tags": ["db"]}, SaveContext())
-    entry = await stores.get(saved.saved.id)
+    saved = await stores.save_fields(
+        "decisions", {"content": "We chose SQLite.", "tags": ["db"]}, SaveContext()
+    )
+    entry = await stores.get(saved.id)
     assert (entry.collection, entry.expires) == ("decisions", START_MS + 3_600_000)
     assert told.texts == ["db\nWe chose SQLite."]
-    lasting = await stores.save("decisions", {"content": "x"}, SaveContext(ttl="2h"))
-    assert (await stores.get(lasting.saved.id)).expires == START_MS + 7_200_000
+    lasting = await stores.save_fields("decisions", {"content": "x"}, SaveContext(ttl="2h"))
+    assert (await stores.get(lasting.id)).expires == START_MS + 7_200_000
     with pytest.raises(InvalidInput):
-        await stores.save("decisions", {"content": "x", "category": "rule"}, SaveContext())
+        await stores.save_fields("decisions", {"content": "x", "category": "rule"}, SaveContext())
 
 
 async def test_a_declared_collection_has_keys_and_versions(stores: Stores) -> None:
-    first = await stores.save("decisions", {"content": "one", "key": "db"}, SaveContext())
-    second = await stores.save("decisions", {"content": "two", "key": "db"}, SaveContext())
-    assert (second.saved.id, second.saved.version) == (first.saved.id, 2)
+    first = await stores.save_fields("decisions", {"content": "one", "key": "db"}, SaveContext())
+    second = await stores.save_fields("decisions", {"content": "two", "key": "db"}, SaveContext())
+    assert (second.id, second.version) == (first.id, 2)
 
 
 async def test_a_learning_saved_through_the_door_counts_up(stores: Stores) -> None:
     fields = {"trigger": "t", "error_pattern": "e"}
-    first = await stores.save("learning", fields, SaveContext())
-    await stores.save("learning", fields, SaveContext())
-    assert (await stores.get(first.saved.id)).attributes["occurrences"] == 2
+    first = await stores.save_fields("learning", fields, SaveContext())
+    await stores.save_fields("learning", fields, SaveContext())
+    assert (await stores.get(first.id)).attributes["occurrences"] == 2
 
 
 async def test_an_edit_takes_optional_fields_away(stores: Stores) -> None:
-    saved = await stores.save(
+    saved = await stores.save_fields(
         "learning", {"trigger": "t", "error_pattern": "e", "fix": "f", "tags": ["a"]}, SaveContext()
     )
-    kept = saved.saved.id
+    kept = saved.id
     await stores.edit(kept, {"source": "s", "category": "timeout", "clear": ["fix", "tags", "diagnosis"]})
     entry = await stores.get(kept)
     assert entry.content == "t\nError: e"
@@ -66,7 +68,7 @@ async def test_an_edit_takes_optional_fields_away(stores: Stores) -> None:
 
 async def test_an_edit_sets_and_takes_away_how_long_it_is_kept(stores: Stores) -> None:
     context = SaveContext(ttl="1h")
-    kept = (await stores.save("knowledge", {"key": "k", "content": "c"}, context)).saved.id
+    kept = (await stores.save_fields("knowledge", {"key": "k", "content": "c"}, context)).id
     await stores.edit(kept, {"source": "s"}, ttl="2h")
     expires = (await stores.get(kept)).expires
     await stores.edit(kept, {"content": "d"})
@@ -89,7 +91,9 @@ async def test_an_edit_sets_and_takes_away_how_long_it_is_kept(stores: Stores) -
 async def test_what_cannot_be_taken_away_stays(
     stores: Stores, changes: dict[str, object], problem: str
 ) -> None:
-    saved = await stores.save("learning", {"trigger": "t", "error_pattern": "e", "fix": "f"}, SaveContext())
+    saved = await stores.save_fields(
+        "learning", {"trigger": "t", "error_pattern": "e", "fix": "f"}, SaveContext()
+    )
     with pytest.raises(InvalidInput, match=problem):
-        await stores.edit(saved.saved.id, changes)
-    assert (await stores.get(saved.saved.id)).version == 1
+        await stores.edit(saved.id, changes)
+    assert (await stores.get(saved.id)).version == 1

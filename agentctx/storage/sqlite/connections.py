@@ -8,86 +8,107 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from agentctx.sqlite.driver import Connection
-from agentctx.sqlite.readers import Readers
+from agentctx.sqlite.readers import READ_TIMEOUT_S, Readers
 from agentctx.sqlite.writer import Writer
-from agentctx.storage.sqlite.audit_engine import SqliteAudit
+from agentctx.storage.offline import MEBIBYTE
 from agentctx.storage.sqlite.checksums import Faults
-from agentctx.storage.sqlite.tidying import Tidying
-from agentctx.storage.sqlite.vector_copies import DEFAULT_MB, MEBIBYTE, VectorCopies
+from agentctx.storage.sqlite.upkeep.tidying import Tidying
+from agentctx.storage.sqlite.vectors.vector_copies import DEFAULT_MB, VectorCopies
 from agentctx.times import Clock
 
 P = ParamSpec("P")
 T = TypeVar("T")
 CHECK_TIMEOUT_S = 60.0
-MS_PER_HOUR = 3_600_000
 
 
 class SqliteConnections:
-    """One writer and several readers of a file, as `SqliteStorage.open` makes them."""
+    """One writer and several readers of a file, and what the parts of the engine share beside them."""
 
     def __init__(
-        self,
-        path: Path,
-        writer: Writer,
-        readers: Readers,
-        *,
-        clock: Clock,
-        idempotency_hours: int,
-        memory_mb: int = DEFAULT_MB,
+        self, path: Path, writer: Writer, readers: Readers, *, clock: Clock, memory_mb: int = DEFAULT_MB
     ) -> None:
-        self._path = path
-        self._writer = writer
-        self._readers = readers
-        self._clock = clock
-        self._idempotency_ms = idempotency_hours * MS_PER_HOUR
-        self._one_check = asyncio.Lock()
-        self._rebuilding = asyncio.Lock()
-        self.words_shortfall: str | None = None
-        self._tidying = Tidying(writer)
-        self.audit = SqliteAudit(writer, readers, clock)
-        self._copies = VectorCopies(readers, memory_mb * MEBIBYTE)
+        self.path = path
+        self.writer = writer
+        self.readers = readers
+        self.clock = clock
+        self.one_check = asyncio.Lock()
+        """Taken by who holds a reader for long: one at a time, so that questions find another."""
+        self.tidying = Tidying(writer)
+        self.copies = VectorCopies(readers, memory_mb * MEBIBYTE)
         self.faults = Faults()
         """What did not match its checksum."""
+        self.words_shortfall: str | None = None
 
-    async def _check(self, fn: Callable[[Connection], T]) -> T:
+    async def check(self, fn: Callable[[Connection], T]) -> T:
         """Run one check at a time: each holds a reader for as long as it takes."""
-        async with self._one_check:
-            return await self._readers.run(fn, timeout_s=CHECK_TIMEOUT_S)
+        async with self.one_check:
+            return await self.readers.run(fn, timeout_s=CHECK_TIMEOUT_S)
 
-    async def _removing(self, fn: Callable[[Connection], T]) -> T:
+    async def remove(self, fn: Callable[[Connection], T]) -> T:
         """Run a function that removes something, and remember that it did, also when the caller is gone."""
         try:
-            return await self._writer.run(fn)
+            return await self.writer.run(fn)
         finally:
-            self._tidying.note_deletion()
+            self.tidying.note_deletion()
 
-    async def _repeat(self, step: Callable[[Connection], int]) -> int:
+    async def remove_all(self, step: Callable[[Connection], int]) -> int:
         """Run a bounded step, each time in a transaction of its own, until it finds nothing to do."""
         total = 0
-        while changed := await self._removing(step):
+        while changed := await self.remove(step):
             total += changed
         return total
 
 
+class SqlitePart:
+    """A part of the engine: it implements one protocol, over connections that all parts share."""
+
+    def __init__(self, connections: SqliteConnections) -> None:
+        self.db = connections
+
+
 def writes(
     function: Callable[Concatenate[Connection, P], T],
-) -> Callable[Concatenate[SqliteConnections, P], Coroutine[Any, Any, T]]:
+) -> Callable[Concatenate[SqlitePart, P], Coroutine[Any, Any, T]]:
     """A method that runs the function as one transaction of the writer."""
 
-    async def method(self: SqliteConnections, /, *args: P.args, **given: P.kwargs) -> T:
-        return await self._writer.run(lambda conn: function(conn, *args, **given))
+    async def method(self: SqlitePart, /, *args: P.args, **given: P.kwargs) -> T:
+        return await self.db.writer.run(lambda conn: function(conn, *args, **given))
+
+    method.__doc__ = function.__doc__
+    return method
+
+
+def removes(
+    function: Callable[Concatenate[Connection, P], T],
+) -> Callable[Concatenate[SqlitePart, P], Coroutine[Any, Any, T]]:
+    """As `writes`, for a function that removes something: it has to leave the files as well."""
+
+    async def method(self: SqlitePart, /, *args: P.args, **given: P.kwargs) -> T:
+        return await self.db.remove(lambda conn: function(conn, *args, **given))
 
     method.__doc__ = function.__doc__
     return method
 
 
 def reads(
-    function: Callable[Concatenate[Connection, P], T],
-) -> Callable[Concatenate[SqliteConnections, P], Coroutine[Any, Any, T]]:
+    function: Callable[Concatenate[Connection, P], T], *, timeout_s: float = READ_TIMEOUT_S
+) -> Callable[Concatenate[SqlitePart, P], Coroutine[Any, Any, T]]:
     """A method that runs the function in a reader."""
 
-    async def method(self: SqliteConnections, /, *args: P.args, **given: P.kwargs) -> T:
-        return await self._readers.run(lambda conn: function(conn, *args, **given))
+    async def method(self: SqlitePart, /, *args: P.args, **given: P.kwargs) -> T:
+        return await self.db.readers.run(lambda conn: function(conn, *args, **given), timeout_s=timeout_s)
+
+    method.__doc__ = function.__doc__
+    return method
+
+
+def checks(
+    function: Callable[Concatenate[Connection, P], T],
+) -> Callable[Concatenate[SqlitePart, P], Coroutine[Any, Any, T]]:
+    """A method that runs the function in a reader for up to a minute, one such at a time."""
+
+    async def method(self: SqlitePart, /, *args: P.args, **given: P.kwargs) -> T:
+        return await self.db.check(lambda conn: function(conn, *args, **given))
 
     method.__doc__ = function.__doc__
     return method

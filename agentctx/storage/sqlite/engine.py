@@ -4,68 +4,66 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from pathlib import Path
 
 import structlog
 
-from agentctx.errors import AgentctxError, StorageCorrupt, StorageFailed
-from agentctx.sqlite import connection_thread, driver, migrate
+from agentctx.errors import StorageCorrupt
+from agentctx.sqlite import driver, migrate
 from agentctx.sqlite.connection_thread import ConnectionThread
-from agentctx.sqlite.copy import CopyPace, copy_pages, discard_copy
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.reserve import Reserve
 from agentctx.sqlite.writer import Writer
-from agentctx.storage.backups import Backup
 from agentctx.storage.bookkeeping import DamagedRows
 from agentctx.storage.records import StorageStats
-from agentctx.storage.sqlite import backup, bookkeeping, installation, salvage, spaces
-from agentctx.storage.sqlite.care_engine import SqliteCare
-from agentctx.storage.sqlite.entry_engine import SqliteEntries
-from agentctx.storage.sqlite.injections import SqliteInjections
-from agentctx.storage.sqlite.job_engine import SqliteJobs
-from agentctx.storage.sqlite.proofs import SqliteProofs
-from agentctx.storage.sqlite.scrub import SqliteScrub, fill_missing
-from agentctx.storage.sqlite.search_engine import SqliteSearch
-from agentctx.storage.sqlite.slots import SqliteSlots
-from agentctx.storage.sqlite.space_engine import SqliteSpaces
-from agentctx.storage.sqlite.trust_engine import SqliteTrust
+from agentctx.storage.sqlite import installation
+from agentctx.storage.sqlite.audit.audit_engine import SqliteAudit
+from agentctx.storage.sqlite.audit.injections import SqliteInjections
+from agentctx.storage.sqlite.backup import salvage
+from agentctx.storage.sqlite.backup.backup_engine import SqliteBackups
+from agentctx.storage.sqlite.connections import SqliteConnections
+from agentctx.storage.sqlite.entries.entry_engine import SqliteEntries
+from agentctx.storage.sqlite.files import SqliteFiles
+from agentctx.storage.sqlite.queue.job_engine import SqliteJobs
+from agentctx.storage.sqlite.search.search_engine import SqliteSearch
+from agentctx.storage.sqlite.trust.trust_engine import SqliteTrust
+from agentctx.storage.sqlite.upkeep import bookkeeping
+from agentctx.storage.sqlite.upkeep.proofs import SqliteProofs
+from agentctx.storage.sqlite.upkeep.scrub import SqliteScrub, fill_missing
+from agentctx.storage.sqlite.upkeep.upkeep_engine import SqliteUpkeep
 from agentctx.storage.sqlite.usage import SqliteUsage
-from agentctx.storage.sqlite.vector_copies import DEFAULT_MB
+from agentctx.storage.sqlite.vectors import spaces
+from agentctx.storage.sqlite.vectors.slots import SqliteSlots
+from agentctx.storage.sqlite.vectors.space_engine import SqliteSpaces
+from agentctx.storage.sqlite.vectors.vector_copies import DEFAULT_MB
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.times import Clock, wall_clock
 
 log = structlog.get_logger("agentctx.storage")
 
-DATABASE_NAME = "agentctx.db"
-GIVES_WAY = 3
-"""Times that a backup is begun anew because something was forgotten."""
 
+class SqliteStorage:
+    """The embedded engine: its parts over one set of connections. Made by `open`; `close` it."""
 
-class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, SqliteCare, SqliteTrust):
-    """The embedded engine. Made by `open`; `close` it."""
-
-    def __init__(
-        self,
-        path: Path,
-        writer: Writer,
-        readers: Readers,
-        *,
-        clock: Clock,
-        idempotency_hours: int,
-        memory_mb: int = DEFAULT_MB,
-    ) -> None:
-        super().__init__(
-            path, writer, readers, clock=clock, idempotency_hours=idempotency_hours, memory_mb=memory_mb
-        )
-        self.injections = SqliteInjections(writer, readers, clock)
-        self.scrub = SqliteScrub(writer, readers, clock, self.faults)
-        self.slots = SqliteSlots(writer, readers)
-        self.usage = SqliteUsage(readers)
-        self.proofs = SqliteProofs(writer, readers, self._tidying)
+    def __init__(self, connections: SqliteConnections, *, idempotency_hours: int) -> None:
+        self.db = connections
+        self.audit = SqliteAudit(connections)
+        self.entries = SqliteEntries(connections, self.audit, idempotency_hours=idempotency_hours)
+        self.search = SqliteSearch(connections)
+        self.jobs = SqliteJobs(connections)
+        self.spaces = SqliteSpaces(connections)
+        self.trust = SqliteTrust(connections)
+        self.upkeep = SqliteUpkeep(connections)
+        self.injections = SqliteInjections(connections)
+        self.scrub = SqliteScrub(connections)
+        self.slots = SqliteSlots(connections)
+        self.proofs = SqliteProofs(connections)
+        self.usage = SqliteUsage(connections)
+        self.backups = SqliteBackups(connections)
+        self.files = SqliteFiles(connections)
 
     @classmethod
     async def open(
@@ -92,10 +90,9 @@ class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, Sqlit
         writer, pool = await cls._connect(
             path, readers=readers, clock=clock, telemetry=telemetry, reserve_bytes=reserve_bytes
         )
-        storage = cls(
-            path, writer, pool, clock=clock, idempotency_hours=idempotency_hours, memory_mb=memory_mb
-        )
-        await storage.look_at_words()
+        connections = SqliteConnections(path, writer, pool, clock=clock, memory_mb=memory_mb)
+        storage = cls(connections, idempotency_hours=idempotency_hours)
+        await storage.upkeep.look_at_words()
         return storage
 
     @staticmethod
@@ -118,86 +115,32 @@ class SqliteStorage(SqliteEntries, SqliteSearch, SqliteJobs, SqliteSpaces, Sqlit
                 await writer.close()
                 raise
 
-    @property
-    def write_fault(self) -> StorageFailed | None:
-        return self._writer.fault
-
-    @property
-    def moved_to(self) -> Path | None:
-        """Where the database is, if somebody has moved it away from its path; nothing is saved then."""
-        return self._writer.moved_to
-
-    async def keep_reserve(self) -> None:
-        """Fill the space that is kept for forgetting, if some of it was given up and there is room."""
-        await self._writer.keep_reserve()
-
-    async def look_at_files(self) -> None:
-        """Notice when the files of the database were removed, replaced or moved."""
-        await self._writer.look_at_files()
-
     async def turn(self) -> None:
         """Return when the writer has come around to it. Raises as a write."""
-        await self._writer.turn()
+        await self.db.writer.turn()
 
     async def close(self) -> None:
         """Finish what was accepted, then close every connection. Idempotent."""
-        await self._copies.close()
-        await self._readers.close()
-        await self._writer.close()
-
-    async def tidy(self) -> bool:
-        await self._copies.forget_gone()
-        return await super().tidy()
-
-    async def backup(self, target: Path) -> Backup:
-        async with self._one_check:
-            await asyncio.to_thread(backup.check_target, target, self._path)
-            await self._copy(target)
-            return await self._keep(target)
-
-    async def _copy(self, target: Path) -> None:
-        """Forgetting goes first: it closes the connection, and the copy is begun anew, but not for ever."""
-        is_made, attempts = False, 0
-        try:
-            while not is_made:
-                await self._tidying.wiped()
-                stop = threading.Event()
-                write = partial(copy_pages, target=target, pace=CopyPace(stop, rests=True))
-                is_made = await self._writer.copy(write, stop, gives_way=attempts < GIVES_WAY)
-                attempts += 1
-        except asyncio.CancelledError:  # also of one that was copied just then
-            await asyncio.to_thread(discard_copy, target)
-            raise
-
-    async def _keep(self, target: Path) -> Backup:
-        stop = threading.Event()
-        keep = partial(backup.keep_backup, target, now=self._clock(), pace=CopyPace(stop, rests=True))
-        keeping = asyncio.ensure_future(asyncio.to_thread(keep))
-        try:
-            await asyncio.wait([keeping])
-        except asyncio.CancelledError:
-            stop.set()
-            with contextlib.suppress(AgentctxError):  # the cancellation is what the caller is told
-                await connection_thread.finish(keeping)
-            raise
-        return keeping.result()
+        await self.db.copies.close()
+        await self.db.readers.close()
+        await self.db.writer.close()
 
     async def stats(self) -> StorageStats:
-        counts, chunks, vectors = await self._readers.run(_counts)
+        counts, chunks, vectors = await self.db.readers.run(_counts)
         return StorageStats(
-            path=str(self._path),
+            path=str(self.db.path),
             engine=f"{driver.sqlite_version()} ({driver.driver_name()})",
             entries=counts,
             chunks=chunks,
             vectors=vectors,
-            bytes=_size(self._path),
-            wal_bytes=_size(self._path.with_name(self._path.name + "-wal")),
-            commits=self._writer.commits,
+            bytes=_size(self.db.path),
+            wal_bytes=_size(self.db.path.with_name(self.db.path.name + "-wal")),
+            commits=self.db.writer.commits,
         )
 
     async def secret(self) -> bytes:
-        found = await self._readers.run(partial(installation.find, name=installation.SECRET))
-        return await self._writer.run(installation.secret) if found is None else found
+        found = await self.db.readers.run(partial(installation.find, name=installation.SECRET))
+        return await self.db.writer.run(installation.secret) if found is None else found
 
 
 @contextlib.asynccontextmanager

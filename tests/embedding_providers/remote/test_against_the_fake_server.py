@@ -157,9 +157,9 @@ async def test_a_daemon_embeds_all_but_the_poisoned_text(
         texts = [f"text {number}" for number in range(11)] + ["the poison"]
         await asyncio.gather(*(save(core, key=text, content=text) for text in texts))
         async with asyncio.timeout(60):
-            while (await core.storage.depth()).pending:
+            while (await core.storage.jobs.depth()).pending:
                 await core.queue.idle()
-        depth, census = await core.storage.depth(), await core.storage.census()
+        depth, census = await core.storage.jobs.depth(), await core.storage.upkeep.census()
         assert (depth.pending, depth.buried) == (0, 1)
         assert (census.vectors, census.violations) == (11, 0)
         reply = await core.service.search(SearchRequest(query="poison"), ME)

@@ -1,0 +1,101 @@
+"""`AuditStorage` on the SQLite file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from agentctx.errors import StorageFailed
+from agentctx.sqlite.driver import Connection, Error, open_connection, translated
+from agentctx.storage.audit import ChainVerdict, Event, Head
+from agentctx.storage.backups import Backup
+from agentctx.storage.sqlite.audit import audit
+from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
+
+VERIFY_TIMEOUT_S: Final = 60.0
+
+
+class SqliteAudit(SqlitePart):
+    """`AuditStorage` on the SQLite file."""
+
+    def __init__(self, connections: SqliteConnections) -> None:
+        super().__init__(connections)
+        self.saves = True
+
+    def deed(self, kind: str, principal: int | None) -> audit.Deed | None:
+        """How a change of an entry is recorded; None: not at all."""
+        return audit.Deed(kind, principal) if self.saves else None
+
+    async def add(self, events: Sequence[Event]) -> None:
+        await self.db.writer.run(partial(_add, events=events, now=self.db.clock()))
+
+    async def note_config(
+        self, kind: str, digests: Mapping[str, str], detail: Mapping[str, Any], *, only_changes: bool
+    ) -> None:
+        note = partial(
+            audit.note_config,
+            kind=kind,
+            digests=digests,
+            detail=detail,
+            only_changes=only_changes,
+            now=self.db.clock(),
+        )
+        await self.db.writer.run(note)
+
+    page = reads(audit.page)
+    verify = reads(audit.verify, timeout_s=VERIFY_TIMEOUT_S)
+
+    async def prune(self, *, before: int, keep: int) -> int:
+        return await self.db.writer.run(partial(audit.prune, before=before, keep=keep, now=self.db.clock()))
+
+
+def verify_file(path: Path, noted: Head | None = None) -> ChainVerdict:
+    """Follow the chain in a database or a backup, which is only read. Blocks.
+
+    Raises:
+        StorageFailed: it is missing, damaged, or has no chained trail.
+    """
+    if not path.is_file():
+        raise StorageFailed(f"there is no file {path}", hint="Name a database or a backup of agentctx.")
+    try:
+        with closing(open_connection(path, readonly=True)) as connection:
+            connection.execute("BEGIN")  # all of it as it is at one moment
+            return audit.verify(connection, noted)
+    except Error as error:
+        raise translated(error, f"{path} has no audit trail that can be read") from error
+
+
+def record_restore(database: Path, backup: Backup, *, now: int) -> None:
+    """Say in the trail of a database that it was restored. Blocks; the caller holds the lock of the folder.
+
+    A backup of an earlier schema has no place for it.
+
+    Raises:
+        StorageFailed: the disk fails; the database is what it was.
+    """
+    try:
+        with closing(open_connection(database)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            if audit.is_chained(connection):
+                detail = {"backup": backup.digest, "made": backup.made, "entries": backup.entries}
+                audit.record(connection, "restore", principal=os.geteuid(), now=now, detail=detail)
+            connection.execute("COMMIT")
+    except Error as error:
+        raise translated(error, "the restore could not be recorded") from error
+
+
+def _add(conn: Connection, events: Sequence[Event], now: int) -> None:
+    for event in events:
+        audit.record(
+            conn,
+            event.kind,
+            event.subject,
+            principal=event.principal,
+            now=now if event.at is None else event.at,
+            namespace=event.namespace,
+            detail=event.detail,
+        )

@@ -1,0 +1,87 @@
+"""The table of receipts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.injections import CandidateFigures, Receipt, Visible, everything
+from agentctx.storage.sqlite.connections import SqlitePart, reads, writes
+
+_COLUMNS = tuple(field.name for field in fields(Receipt))
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM injections"  # noqa: S608 - the fields of a dataclass
+_INSERT = (
+    f"INSERT INTO injections ({', '.join(_COLUMNS)}) "  # noqa: S608 - the fields of a dataclass
+    f"VALUES ({', '.join('?' * len(_COLUMNS))}) ON CONFLICT (id) DO NOTHING"
+)
+
+
+def _add(conn: Connection, receipts: Sequence[Receipt]) -> None:
+    conn.executemany(_INSERT, [_row(receipt) for receipt in receipts])
+
+
+def _find(conn: Connection, injection_id: str) -> Receipt | None:
+    row = conn.execute(f"{_SELECT} WHERE id = ?", (injection_id,)).fetchone()
+    return _receipt(row) if row else None
+
+
+def _last(conn: Connection, limit: int, visible: Visible = everything) -> list[Receipt]:
+    rows = conn.execute("SELECT id, namespace, principal FROM injections ORDER BY id DESC")
+    ids = islice((row[0] for row in rows if visible(row[1], row[2])), limit)
+    found = [_receipt(conn.execute(f"{_SELECT} WHERE id = ?", (each,)).fetchone()) for each in list(ids)]
+    return [receipt for receipt in found if receipt is not None]
+
+
+def _sweep(conn: Connection, *, before: int, keep: int) -> int:
+    old = conn.execute("DELETE FROM injections WHERE created < ?", (before,)).rowcount
+    beyond = conn.execute(
+        "DELETE FROM injections WHERE id <= (SELECT id FROM injections ORDER BY id DESC LIMIT 1 OFFSET ?)",
+        (keep,),
+    ).rowcount
+    return int(old + beyond)
+
+
+def _expired(conn: Connection, entry_id: str, now: int) -> bool:
+    row = conn.execute(
+        "SELECT EXISTS (SELECT 1 FROM entries WHERE id = ? AND live = 1 AND expires <= ?)", (entry_id, now)
+    ).fetchone()
+    return bool(row[0])
+
+
+def _row(receipt: Receipt) -> tuple[Any, ...]:
+    values = {name: getattr(receipt, name) for name in _COLUMNS}
+    values["candidates"] = json.dumps(receipt.candidates, separators=(",", ":"))
+    values["fates"] = json.dumps(dict(receipt.fates), separators=(",", ":"))
+    return tuple(values.values())
+
+
+def _receipt(row: Sequence[Any]) -> Receipt | None:
+    """None for a row that is damaged, which the doctor names (`bookkeeping.py`)."""
+    try:
+        return _read(row)
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def _read(row: Sequence[Any]) -> Receipt:
+    values = dict(zip(_COLUMNS, row, strict=True))
+    values["candidates"] = tuple(CandidateFigures(*figures) for figures in json.loads(values["candidates"]))
+    values["fates"] = json.loads(values["fates"])
+    return Receipt(**values)
+
+
+class SqliteInjections(SqlitePart):
+    """`InjectionStorage` on the SQLite file."""
+
+    add = writes(_add)
+    find = reads(_find)
+    last = reads(_last)
+    sweep = writes(_sweep)
+
+    async def expired(self, entry_id: str) -> bool:
+        return await self.db.readers.run(partial(_expired, entry_id=entry_id, now=self.db.clock()))

@@ -1,0 +1,1 @@
+"""Copies of the database, and bringing one back."""

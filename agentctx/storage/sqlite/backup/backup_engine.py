@@ -1,0 +1,57 @@
+"""Backups while the daemon serves."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from agentctx.errors import AgentctxError
+from agentctx.sqlite import connection_thread
+from agentctx.sqlite.copy import CopyPace, copy_pages, discard_copy
+from agentctx.storage.backups import Backup
+from agentctx.storage.sqlite.backup import backup
+from agentctx.storage.sqlite.connections import SqlitePart
+
+GIVES_WAY: Final = 3
+"""Times that a backup starts again because something was forgotten."""
+
+
+class SqliteBackups(SqlitePart):
+    """`BackupStorage` on the SQLite file."""
+
+    async def write(self, target: Path) -> Backup:
+        async with self.db.one_check:
+            await asyncio.to_thread(backup.check_target, target, self.db.path)
+            await self._copy(target)
+            return await self._keep(target)
+
+    async def _copy(self, target: Path) -> None:
+        """Forgetting goes first: it closes the connection, and the copy is begun anew, but not for ever."""
+        is_made, attempts = False, 0
+        try:
+            while not is_made:
+                await self.db.tidying.wiped()
+                stop = threading.Event()
+                write = partial(copy_pages, target=target, pace=CopyPace(stop, rests=True))
+                is_made = await self.db.writer.copy(write, stop, gives_way=attempts < GIVES_WAY)
+                attempts += 1
+        except asyncio.CancelledError:  # also of one that was copied just then
+            await asyncio.to_thread(discard_copy, target)
+            raise
+
+    async def _keep(self, target: Path) -> Backup:
+        stop = threading.Event()
+        keep = partial(backup.keep_backup, target, now=self.db.clock(), pace=CopyPace(stop, rests=True))
+        keeping = asyncio.ensure_future(asyncio.to_thread(keep))
+        try:
+            await asyncio.wait([keeping])
+        except asyncio.CancelledError:
+            stop.set()
+            with contextlib.suppress(AgentctxError):  # the cancellation is what the caller is told
+                await connection_thread.finish(keeping)
+            raise
+        return keeping.result()

@@ -1,0 +1,157 @@
+"""Puts a backup in the place of the database, with the daemon down. At every instant one of them is there."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from itertools import chain, count
+from pathlib import Path
+
+from agentctx.errors import InvalidInput, StorageFailed
+from agentctx.sqlite.copy import copy_database, copy_file, sync_folder
+from agentctx.sqlite.driver import Error, open_connection, translated
+from agentctx.sqlite.migrate import load_migrations
+from agentctx.storage.backups import Restored
+from agentctx.storage.sqlite.backup.backup import is_one_file, read_backup
+from agentctx.storage.sqlite.upkeep.scrub import damaged_entries
+from agentctx.times import compact_time
+
+_SIDE_FILES = ("-wal", "-shm", "-journal")
+_BEFORE = ".before-restore-"
+
+
+def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = False) -> Restored:
+    """Replace the database by a verified backup, which stays. Blocks.
+
+    The caller holds the lock of the folder. The database that was there is kept beside it, whole; so is a WAL
+    without its database. A backup of an earlier schema is upgraded at the next start.
+
+    Raises:
+        InvalidInput: the source is the database itself.
+        SchemaTooNew, StorageFailed: the source is no sound backup; nothing was changed.
+        StorageFull, StorageFailed: another program has the database open, or the disk fails; it stays.
+    """
+    if database.exists() and source.exists() and source.samefile(database):
+        raise InvalidInput(f"{source} is the database itself", hint="Name a backup of it.")
+    backup = read_backup(source)
+    newest = len(load_migrations())
+    damaged = _damaged(source) if backup.schema == newest else None
+    aside = _kept_name(database, now)
+    kept = aside if database.exists() else None
+    if not dry_run:
+        fresh = database.with_name(f"{database.name}.restoring")
+        _copy(source, fresh, backup.digest)
+        if kept is not None:
+            _forget_second_names(database)
+        try:
+            if kept is not None:
+                _keep(database, kept)
+            else:
+                _move_side_files(database, aside)
+            sync_folder(database.parent)
+            fresh.replace(database)
+            sync_folder(database.parent)
+        except OSError as error:
+            raise _not_replaced(error, database) from error
+    return Restored(
+        backup=backup,
+        database=str(database),
+        kept=None if kept is None else str(kept),
+        newest_schema=newest,
+        damaged=damaged,
+    )
+
+
+def _damaged(source: Path) -> int:
+    with closing(open_connection(source, readonly=True)) as connection:
+        try:
+            return damaged_entries(connection)
+        except Error as error:
+            raise translated(error, f"cannot read {source}") from error
+
+
+def _kept_name(database: Path, now: int) -> Path:
+    """A name that nothing has yet: two restores in one second keep two databases."""
+    first = f"{database.name}{_BEFORE}{compact_time(now)}"
+    names = chain((first,), (f"{first}-{number}" for number in count(2)))
+    return next(path for path in map(database.with_name, names) if not _is_taken(path))
+
+
+def is_replaced_database(path: Path) -> bool:
+    """Whether it is a database that a restore has put aside."""
+    return _BEFORE in path.name and not path.name.endswith(_SIDE_FILES)
+
+
+def _is_taken(path: Path) -> bool:
+    return any(path.with_name(path.name + end).exists() for end in ("", *_SIDE_FILES))
+
+
+def _forget_second_names(database: Path) -> None:
+    """A restore that was killed before the end leaves the database with two names: it needs only its own."""
+    for other in database.parent.glob(f"{database.name}{_BEFORE}*"):
+        if other.samefile(database):
+            other.unlink()
+
+
+def _copy(source: Path, target: Path, digest: str) -> None:
+    try:
+        is_whole = is_one_file(source)
+    except OSError as error:
+        raise StorageFailed(f"cannot read {source}: {error.strerror or error}") from error
+    if is_whole:
+        copy_file(source, target, digest=digest)
+        return
+    with closing(open_connection(source, readonly=True)) as connection:
+        copy_database(connection, target)
+
+
+def _keep(database: Path, kept: Path) -> None:
+    """Give the database a second name, with everything in that one file."""
+    is_whole = _close_wal(database)
+    os.link(database, kept)
+    if not is_whole:
+        _move_side_files(database, kept)
+
+
+def _move_side_files(database: Path, kept: Path) -> None:
+    """Its WAL must neither get lost nor be taken for that of the database that comes."""
+    for end in _SIDE_FILES:
+        side = database.with_name(database.name + end)
+        if side.exists():
+            side.replace(kept.with_name(kept.name + end))
+
+
+def _close_wal(database: Path) -> bool:
+    """Bring what is in the WAL into the database, and do without one. False when the file is damaged.
+
+    Raises:
+        StorageFailed: another program has it open.
+    """
+    try:
+        with closing(open_connection(database)) as connection:
+            (mode,) = connection.execute("PRAGMA journal_mode=DELETE").fetchone()
+    except StorageFailed as error:
+        if _is_damage(error.__cause__):
+            return False
+        raise
+    except UnicodeDecodeError:  # what SQLite says of a damaged schema quotes it
+        return False
+    except Error as error:
+        if _is_damage(error):
+            return False
+        raise translated(error, f"{database} is in use") from error
+    if mode != "delete":
+        raise StorageFailed(f"{database} is in use", hint="Stop the program that has it open.")
+    return True
+
+
+def _is_damage(error: BaseException | None) -> bool:
+    name: str = getattr(error, "sqlite_errorname", "") or ""
+    return isinstance(error, UnicodeDecodeError) or name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT"))
+
+
+def _not_replaced(error: OSError, database: Path) -> StorageFailed:
+    return StorageFailed(
+        f"cannot replace {database}: {error.strerror or error}",
+        hint="The database is what it was. Check the owner and the mode of its folder.",
+    )

@@ -1,0 +1,194 @@
+"""Saving, reading and removing entries, and what an export is made of."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from agentctx.storage.entries import SWEEP_STEP, ErasureListener
+from agentctx.storage.records import Change, Draft, Entry, Filter, IdempotencyKey, Revision, Saved
+from agentctx.storage.sqlite.audit import audit
+from agentctx.storage.sqlite.audit.audit_engine import SqliteAudit
+from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart
+from agentctx.storage.sqlite.entries import entries, transfer
+from agentctx.storage.sqlite.entries.rows import is_expired
+from agentctx.storage.sqlite.search import filters
+from agentctx.storage.transfer import ExportPage, ExportSelection
+
+MS_PER_HOUR: Final = 3_600_000
+
+
+class SqliteEntries(SqlitePart):
+    """`EntryStorage` on the SQLite file."""
+
+    def __init__(self, connections: SqliteConnections, audit: SqliteAudit, *, idempotency_hours: int) -> None:
+        super().__init__(connections)
+        self._audit = audit
+        self._idempotency_ms = idempotency_hours * MS_PER_HOUR
+
+    async def save(
+        self,
+        draft: Draft,
+        *,
+        owed: bool,
+        if_version: int | None = None,
+        idempotency: IdempotencyKey | None = None,
+        revision: Revision | None = None,
+    ) -> Saved:
+        save = partial(
+            entries.save,
+            draft=draft,
+            now=self.db.clock(),
+            owed=owed,
+            if_version=if_version,
+            idempotency_key=idempotency,
+            revision=revision,
+            deed=self._audit.deed(audit.SAVE, draft.principal),
+        )
+        with self.db.tidying.noting_erasures():
+            saved = await self.db.writer.run(save)
+        return self._told(saved)
+
+    async def revise(
+        self,
+        entry_id: str,
+        revision: Revision,
+        *,
+        owed: bool,
+        if_version: int | None = None,
+        principal: int | None = None,
+    ) -> Saved:
+        saved = await self.db.writer.run(
+            partial(
+                entries.revise,
+                entry_id=entry_id,
+                revision=revision,
+                now=self.db.clock(),
+                owed=owed,
+                if_version=if_version,
+                deed=self._audit.deed(audit.SAVE, principal),
+            )
+        )
+        return self._told(saved)
+
+    async def get(self, entry_id: str, version: int | None = None) -> Entry | None:
+        found = await self.db.readers.run(
+            partial(entries.get, entry_id=entry_id, now=self.db.clock(), version=version)
+        )
+        return found[1] if found else None
+
+    async def namespace_of(self, entry_id: str) -> str | None:
+        return await self.db.readers.run(
+            partial(entries.namespace_of, entry_id=entry_id, now=self.db.clock())
+        )
+
+    async def find(self, namespace: str, collection: str, key: str) -> Entry | None:
+        found = await self.db.readers.run(
+            partial(entries.find, namespace=namespace, collection=collection, key=key)
+        )
+        return None if found is None or is_expired(found[1], self.db.clock()) else found[1]
+
+    async def history(
+        self, entry_id: str, *, limit: int, before: int | None = None
+    ) -> tuple[list[Entry], int | None]:
+        page = partial(entries.history, entry_id=entry_id, limit=limit, before=before, faults=self.db.faults)
+        return await self.db.readers.run(partial(page, now=self.db.clock()))
+
+    async def list_entries(
+        self, wanted: Filter, *, limit: int, before: int | None = None, with_content: bool = True
+    ) -> tuple[list[Entry], int | None]:
+        condition = filters.entry_condition(wanted, now=self.db.clock())
+        return await self.db.readers.run(
+            partial(
+                entries.page,
+                condition=condition,
+                limit=limit,
+                before=before,
+                with_content=with_content,
+                faults=self.db.faults,
+            )
+        )
+
+    async def delete(
+        self, entry_id: str, *, if_version: int | None = None, principal: int | None = None
+    ) -> int:
+        delete = partial(
+            entries.delete,
+            entry_id=entry_id,
+            now=self.db.clock(),
+            if_version=if_version,
+            principal=principal,
+        )
+        with self.db.tidying.noting_erasures([entry_id]):
+            removed = await self.db.writer.run(delete, uses_reserve=True)
+        self.db.tidying.note_deletion([entry_id])
+        return removed
+
+    async def sweep(self, *, limit: int = SWEEP_STEP) -> int:
+        now = self.db.clock()
+        sweep = partial(entries.sweep, now=now, forget_before=now - self._idempotency_ms, limit=limit)
+        removed = await self.db.writer.run(sweep, uses_reserve=True)
+        if removed:
+            self.db.tidying.note_deletion(removed)
+        return len(removed)
+
+    async def export_page(self, selection: ExportSelection, *, after: int, limit: int) -> ExportPage:
+        return await self.db.readers.run(
+            partial(
+                transfer.page,
+                selection=selection,
+                now=self.db.clock(),
+                after=after,
+                limit=limit,
+                faults=self.db.faults,
+            )
+        )
+
+    async def import_entry(
+        self,
+        draft: Draft,
+        *,
+        entry_id: str,
+        created: int,
+        updated: int,
+        owed: bool,
+        dry_run: bool = False,
+        include_forgotten: bool = False,
+    ) -> Saved:
+        now = self.db.clock()
+        if dry_run:
+            return await self.db.readers.run(
+                partial(
+                    transfer.would_import,
+                    draft=draft,
+                    entry_id=entry_id,
+                    updated=updated,
+                    now=now,
+                    include_forgotten=include_forgotten,
+                )
+            )
+        import_entry = partial(
+            transfer.import_entry,
+            draft=draft,
+            entry_id=entry_id,
+            created=created,
+            updated=updated,
+            now=now,
+            owed=owed,
+            include_forgotten=include_forgotten,
+            deed=self._audit.deed(audit.IMPORT, draft.principal),
+        )
+        with self.db.tidying.noting_erasures():
+            saved = await self.db.writer.run(import_entry)
+        return self._told(saved)
+
+    def _told(self, saved: Saved) -> Saved:
+        """Have copies dropped of what the save erased, and of a version whose successor is in quarantine."""
+        if saved.erased:
+            self.db.tidying.note_deletion(saved.erased)
+        if saved.quarantined and saved.change is not Change.CREATED:
+            self.db.tidying.note_held([saved.id])
+        return saved
+
+    def tell_erased(self, listener: ErasureListener) -> None:
+        self.db.tidying.listeners.append(listener)

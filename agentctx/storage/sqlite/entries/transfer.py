@@ -1,0 +1,193 @@
+"""Entries out of the database, page by page, and into it again under their own ids."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from agentctx.errors import Forgotten, InvalidInput, StorageCorrupt
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.records import Change, Draft, Entry, Saved
+from agentctx.storage.sqlite.audit import audit
+from agentctx.storage.sqlite.checksums import Faults
+from agentctx.storage.sqlite.entries import entries
+from agentctx.storage.sqlite.entries.rows import SELECT_ENTRY, is_expired, undamaged, verified
+from agentctx.storage.sqlite.trust import provenance
+from agentctx.storage.transfer import ExportedVectors, ExportPage, ExportRow, ExportSelection
+
+PAGE_CHARS = 400_000
+"""A page ends once it holds that much text, so that a reply stays a few megabytes at most."""
+
+_ACTIVE = "SELECT id, fingerprint FROM spaces WHERE state = 'active' AND dimension IS NOT NULL"
+
+
+def page(
+    conn: Connection, selection: ExportSelection, *, now: int, after: int, limit: int, faults: Faults
+) -> ExportPage:
+    """Live entries whose rows come after `after`, oldest first, at most `limit`.
+
+    Damaged ones are left out.
+    """
+    condition, parameters = _condition(selection, now)
+    rows = conn.execute(
+        f"{SELECT_ENTRY} WHERE e.seq > ? AND {condition} ORDER BY e.seq LIMIT ?",
+        (after, *parameters, limit + 1),
+    )
+    found: list[ExportRow] = []
+    last, chars = after, 0
+    for row in rows:
+        if len(found) == limit or chars > PAGE_CHARS:
+            return ExportPage(tuple(found), last)
+        last = row[0]
+        try:
+            exported = _exported(conn, row, selection, faults)
+        except StorageCorrupt:
+            faults.note("entry", row[1])
+            continue
+        found.append(exported)
+        chars += sum(len(version.content) for version in (exported.entry, *exported.versions))
+    return ExportPage(tuple(found), None)
+
+
+def _condition(selection: ExportSelection, now: int) -> tuple[str, list[Any]]:
+    parts = ["e.live = 1", "(e.expires IS NULL OR e.expires > ?)"]
+    values: list[Any] = [now]
+    for column, names in (("namespace", selection.namespaces), ("collection", selection.collections)):
+        if names:
+            parts.append(f"e.{column} IN (SELECT value FROM json_each(?))")  # noqa: S608 - a constant
+            values.append(json.dumps(names))
+    if selection.since is not None:
+        parts.append("e.updated >= ?")
+        values.append(selection.since)
+    return " AND ".join(parts), values
+
+
+def _exported(conn: Connection, row: Any, selection: ExportSelection, faults: Faults) -> ExportRow:
+    entry = verified(row)
+    spans = conn.execute(
+        "SELECT id, start_at, end_at FROM chunks WHERE entry = ? ORDER BY ordinal", (row[0],)
+    ).fetchall()
+    return ExportRow(
+        entry=entry,
+        versions=_older(conn, entry.id, faults) if selection.with_history else (),
+        chunks=tuple((start, end) for _, start, end in spans),
+        vectors=_vectors(conn, [chunk for chunk, _, _ in spans]) if selection.with_vectors else None,
+    )
+
+
+def _older(conn: Connection, entry_id: str, faults: Faults) -> tuple[Entry, ...]:
+    rows = conn.execute(f"{SELECT_ENTRY} WHERE e.id = ? AND e.live = 0 ORDER BY e.version", (entry_id,))
+    return tuple(undamaged(rows, faults))
+
+
+def _vectors(conn: Connection, chunks: Sequence[int]) -> ExportedVectors | None:
+    """The vectors of the active space; None where there is no such space."""
+    space = conn.execute(_ACTIVE).fetchone()
+    if space is None:
+        return None
+    select = f"SELECT embedding FROM vec_{int(space[0])} WHERE id = ?"  # noqa: S608 - a number
+    found = [conn.execute(select, (chunk,)).fetchone() for chunk in chunks]
+    return ExportedVectors(json.loads(space[1]), tuple(bytes(row[0]) if row else None for row in found))
+
+
+def import_entry(
+    conn: Connection,
+    draft: Draft,
+    *,
+    entry_id: str,
+    created: int,
+    updated: int,
+    now: int,
+    owed: bool,
+    include_forgotten: bool,
+    deed: audit.Deed | None = None,
+) -> Saved:
+    """Make the entry under its id and with its times, or the next version of what is there and is older.
+
+    What is there has this id, or the same key; if its time is over, it is erased first.
+
+    Raises:
+        Forgotten: the id was forgotten, and not `include_forgotten`.
+        InvalidInput: the id is another entry's.
+    """
+    found = _present(conn, draft, entry_id, now)
+    if not include_forgotten:
+        _refuse_forgotten(conn, entry_id, found)
+    change = change_of(found, draft, updated)
+    if found and change is Change.NONE:
+        entry = found[1]
+        return Saved(
+            id=entry.id, version=entry.version, change=change, pending=entry.pending, embedded=entry.embedded
+        )
+    if found:
+        return entries.follow(conn, *found, draft, updated=updated, now=now, owed=owed, deed=deed)
+    erased = _expire(conn, draft, entry_id, now)
+    draft = provenance.judged(conn, draft, entry_id, now=now)
+    times = entries.Times(created, updated, now)
+    saved = entries.insert_version(conn, draft, entry_id, times=times, owed=owed, deed=deed)
+    return replace(saved, erased=erased)
+
+
+def _expire(conn: Connection, draft: Draft, entry_id: str, now: int) -> tuple[str, ...]:
+    """Erase what has the id or the key, its time over, and was not swept yet; returns the ids."""
+    rows = conn.execute(
+        """SELECT seq, id FROM entries WHERE live = 1 AND expires <= ?
+           AND (id = ? OR namespace = ? AND collection = ? AND key = ?)""",
+        (now, entry_id, draft.namespace, draft.collection, draft.key),
+    ).fetchall()
+    for seq, expired in rows:
+        entries.expire(conn, seq, expired, now=now)
+    return tuple(expired for _, expired in rows)
+
+
+def would_import(
+    conn: Connection, draft: Draft, *, entry_id: str, updated: int, now: int, include_forgotten: bool
+) -> Saved:
+    """What `import_entry` would do or raise; changes nothing. `version` is the one that would be live."""
+    found = _present(conn, draft, entry_id, now)
+    if not include_forgotten:
+        _refuse_forgotten(conn, entry_id, found)
+    change = change_of(found, draft, updated)
+    before = found[1].version if found else 0
+    version = before + (change in {Change.CREATED, Change.VERSION})
+    return Saved(id=found[1].id if found else entry_id, version=version, change=change)
+
+
+def change_of(found: tuple[int, Entry] | None, draft: Draft, updated: int) -> Change:
+    """What an import does: nothing to an entry that is the same, or was changed since."""
+    if found is None:
+        return Change.CREATED
+    entry = found[1]
+    is_same_text = (draft.content, draft.session) == (entry.content, entry.session)
+    is_same = is_same_text and (dict(draft.attributes), draft.agent, draft.expires) == (
+        dict(entry.attributes),
+        entry.agent,
+        entry.expires,
+    )
+    if is_same or updated <= entry.updated:
+        return Change.NONE
+    return Change.ATTRIBUTES if is_same_text else Change.VERSION
+
+
+def _refuse_forgotten(conn: Connection, entry_id: str, found: tuple[int, Entry] | None) -> None:
+    """An id that is live although it was forgotten was brought back on purpose, and may be followed."""
+    is_live = found is not None and found[1].id == entry_id
+    if not is_live and audit.was_forgotten(conn, entry_id):
+        raise Forgotten(f"{entry_id!r} was forgotten here")
+
+
+def _present(conn: Connection, draft: Draft, entry_id: str, now: int) -> tuple[int, Entry] | None:
+    found = entries.get(conn, entry_id, now=now)
+    if found is not None:
+        entry = found[1]
+        if (entry.namespace, entry.collection, entry.key) != (draft.namespace, draft.collection, draft.key):
+            raise InvalidInput(
+                f"the id {entry_id!r} is that of another entry here", hint="Leave the line out."
+            )
+        return found
+    if draft.key is None:
+        return None
+    by_key = entries.find(conn, draft.namespace, draft.collection, draft.key)
+    return None if by_key is None or is_expired(by_key[1], now) else by_key

@@ -1,0 +1,72 @@
+"""`OfflineStorage` on SQLite files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from agentctx.sqlite import migrate
+from agentctx.sqlite.driver import open_connection, sqlite_version
+from agentctx.sqlite.rescue import RESCUED
+from agentctx.sqlite.reserve import RESERVE_NAME, Reserve, ReserveState
+from agentctx.storage.backups import Backup, Restored
+from agentctx.storage.offline import FileSizes, Migrated
+from agentctx.storage.sqlite.audit.audit_engine import record_restore, verify_file
+from agentctx.storage.sqlite.backup.backup import write_backup
+from agentctx.storage.sqlite.backup.restore import is_replaced_database, restore_database
+from agentctx.storage.sqlite.backup.salvage import remake_file
+from agentctx.storage.sqlite.fitness import TRIALS
+
+
+class SqliteFilesOffline:
+    """See `OfflineStorage` for each method."""
+
+    schema = staticmethod(migrate.check_schema)
+    remake = staticmethod(remake_file)
+    verify_audit = staticmethod(verify_file)
+    is_replaced = staticmethod(is_replaced_database)
+
+    @property
+    def version(self) -> str:
+        return sqlite_version()
+
+    @property
+    def trials(self) -> Mapping[str, Callable[[], str]]:
+        return TRIALS
+
+    def migrate(self, database: Path) -> Migrated:
+        before = migrate.schema_version(database)
+        applied = tuple(migrate.migrate_database(database))
+        backup = migrate.backup_before_migration(database, before) if before and applied else None
+        return Migrated(applied=applied, version=migrate.schema_version(database), backup=backup)
+
+    def back_up(self, database: Path, target: Path, *, now: int) -> Backup:
+        with closing(open_connection(database, readonly=True)) as connection:
+            return write_backup(connection, target, database=database, now=now)
+
+    def restore(self, source: Path, database: Path, *, now: int, dry_run: bool = False) -> Restored:
+        restored = restore_database(source, database, now=now, dry_run=dry_run)
+        if not dry_run:
+            record_restore(database, restored.backup, now=now)
+        return restored
+
+    def reserve(self, folder: Path, wanted: int) -> ReserveState:
+        return Reserve(folder, wanted).state()
+
+    def rescued(self, database: Path) -> Sequence[Path]:
+        return sorted(database.parent.glob(f"{database.name}{RESCUED}*Z"))
+
+    def sizes(self, database: Path) -> FileSizes:
+        return FileSizes(
+            database=_size(database),
+            log=_size(database.with_name(f"{database.name}-wal")),
+            reserve=_size(database.with_name(RESERVE_NAME)),
+        )
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

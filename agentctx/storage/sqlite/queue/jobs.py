@@ -1,0 +1,192 @@
+"""The outbox of embeddings: pending → done (row gone), or pending ⇄ buried."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+from agentctx.embedding_providers.base import Vectors
+from agentctx.sqlite.driver import Connection
+from agentctx.sqlite.vec0 import VectorRow
+from agentctx.storage.embedding_text import embedding_text, text_hash
+from agentctx.storage.records import BuriedRow, Job, Owed, QueueDepth
+from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
+
+_DAMAGED: Final = "the text is damaged on the disk; `agentctx doctor` names the entry"
+
+
+def claim(
+    conn: Connection,
+    limit: int,
+    *,
+    now: int,
+    lease_until: int,
+    exclude: Collection[int] = (),
+    space: int | None = None,
+) -> list[Job]:
+    """Lease due jobs, oldest first: those of the space, or all.
+
+    One whose text is not what it was made for is buried: it would be embedded as what nobody wrote.
+    """
+    jobs: list[Job] = []
+    while wanted := limit - len(jobs):
+        known = [*exclude, *(job.id for job in jobs)]
+        rows = _due(conn, wanted, now=now, exclude=known, space=space)
+        jobs += _undamaged(conn, rows)
+        if len(rows) < wanted:
+            break
+    conn.executemany("UPDATE jobs SET leased_until = ? WHERE id = ?", [(lease_until, job.id) for job in jobs])
+    return jobs
+
+
+def _due(conn: Connection, limit: int, *, now: int, exclude: Collection[int], space: int | None) -> list[Any]:
+    return conn.execute(
+        f"""SELECT jobs.id, jobs.chunk, jobs.space, jobs.hash, jobs.attempts, chunks.start_at, chunks.end_at,
+                  entries.seq, entries.id, entries.collection, entries.header
+           FROM jobs JOIN chunks ON chunks.id = jobs.chunk JOIN entries ON entries.seq = chunks.entry
+           WHERE jobs.state = 'pending' AND jobs.not_before <= ? AND jobs.leased_until <= ?
+             AND jobs.id NOT IN (SELECT value FROM json_each(?)) {_of(space)}
+           ORDER BY jobs.id LIMIT ?""",  # noqa: S608 - a number
+        (now, now, json.dumps(list(exclude)), limit),
+    ).fetchall()
+
+
+def _undamaged(conn: Connection, rows: Sequence[Any]) -> list[Job]:
+    contents = {seq: _content(conn, seq) for seq in {row[7] for row in rows}}
+    sound = []
+    for number, chunk, space, digest, attempts, start, end, seq, entry, collection, header in rows:
+        text = embedding_text(header, contents[seq][start:end])
+        job = Job(number, chunk, space, digest, text, entry, collection, attempts)
+        if text_hash(text) == digest:
+            sound.append(job)
+        else:
+            bury(conn, job, _DAMAGED)
+    return sound
+
+
+def release_leases(conn: Connection, space: int | None = None) -> None:
+    """Free every lease, of the space or of all, of a worker that is no more."""
+    conn.execute(f"UPDATE jobs SET leased_until = 0 WHERE leased_until > 0 {_of(space)}")  # noqa: S608 - a number
+
+
+def complete(conn: Connection, jobs: Sequence[Job], vectors: Vectors) -> int:
+    """Vectors in, jobs out. A job that is gone fences its vector off."""
+    owed: dict[int, list[VectorRow]] = defaultdict(list)
+    for job, vector in zip(jobs, vectors, strict=True):
+        if _take(conn, job):
+            owed[job.space].append((job.chunk, *_place(conn, job.chunk), vector.tobytes()))
+    for space, found in owed.items():
+        SpaceIndex(space).insert(conn, found)
+    return sum(len(found) for found in owed.values())
+
+
+def postpone(conn: Connection, jobs: Sequence[Job], *, not_before: int, error: str) -> None:
+    """Count a failed attempt and free the lease."""
+    conn.executemany(
+        """UPDATE jobs SET attempts = attempts + 1, not_before = ?, leased_until = 0, last_error = ?
+           WHERE id = ? AND hash = ? AND space = ? AND state = 'pending'""",
+        [(not_before, error, job.id, job.hash, job.space) for job in jobs],
+    )
+
+
+def bury(conn: Connection, job: Job, reason: str) -> None:
+    """Keep the job and why it was given up; nobody claims it."""
+    conn.execute(
+        """UPDATE jobs SET state = 'buried', attempts = attempts + 1, leased_until = 0, last_error = ?
+           WHERE id = ? AND hash = ? AND space = ?""",
+        (reason, job.id, job.hash, job.space),
+    )
+
+
+def retry_buried(conn: Connection) -> int:
+    """Give every buried job a fresh start."""
+    return int(
+        conn.execute(
+            "UPDATE jobs SET state = 'pending', attempts = 0, not_before = 0 WHERE state = 'buried'"
+        ).rowcount
+    )
+
+
+def next_due(conn: Connection, now: int, space: int | None = None) -> int | None:
+    """When a pending job, of the space or of any, that cannot be claimed now becomes claimable."""
+    row = conn.execute(
+        f"""SELECT MIN(MAX(not_before, leased_until)) FROM jobs
+           WHERE state = 'pending' AND MAX(not_before, leased_until) > ? {_of(space)}""",  # noqa: S608 - a number
+        (now,),
+    ).fetchone()
+    return None if row is None or row[0] is None else int(row[0])
+
+
+def depth(conn: Connection) -> QueueDepth:
+    """How much is owed to the space that answers; while none does, to all."""
+    row = conn.execute(
+        """SELECT COUNT(*) FILTER (WHERE state = 'pending'), COUNT(*) FILTER (WHERE state = 'buried'),
+                  MIN(created) FILTER (WHERE state = 'pending') FROM jobs WHERE space IN awaited_spaces"""
+    ).fetchone()
+    return QueueDepth(*row)
+
+
+def buried(conn: Connection, limit: int = 100) -> list[BuriedRow]:
+    """The jobs given up, oldest first."""
+    rows = conn.execute(
+        """SELECT jobs.id, entries.id, entries.collection, jobs.attempts, jobs.last_error
+           FROM jobs JOIN chunks ON chunks.id = jobs.chunk JOIN entries ON entries.seq = chunks.entry
+           WHERE jobs.state = 'buried' AND jobs.space IN awaited_spaces ORDER BY jobs.id LIMIT ?""",
+        (limit,),
+    )
+    return [BuriedRow(*row) for row in rows]
+
+
+def owed(conn: Connection, space_id: int) -> int:
+    """Pending jobs of a space."""
+    return int(
+        conn.execute(
+            "SELECT COUNT(*) FROM jobs WHERE space = ? AND state = 'pending'", (space_id,)
+        ).fetchone()[0]
+    )
+
+
+def owed_in_all(conn: Connection, space_id: int) -> Owed:
+    """What a space is owed, with the size of it; chunks overlap a little, which is not counted."""
+    pending, buried = conn.execute(
+        """SELECT COUNT(*) FILTER (WHERE state = 'pending'), COUNT(*) FILTER (WHERE state = 'buried')
+           FROM jobs WHERE space = ?""",
+        (space_id,),
+    ).fetchone()
+    (size,) = conn.execute(
+        """SELECT COALESCE(SUM(octet_length(entries.content)
+                               + owing.chunks * octet_length(entries.header)), 0)
+           FROM (SELECT chunks.entry AS entry, COUNT(*) AS chunks FROM jobs
+                 JOIN chunks ON chunks.id = jobs.chunk
+                 WHERE jobs.space = ? AND jobs.state = 'pending' GROUP BY chunks.entry) owing
+           JOIN entries ON entries.seq = owing.entry""",
+        (space_id,),
+    ).fetchone()
+    return Owed(pending, buried, size)
+
+
+def _of(space: int | None) -> str:
+    """The condition that a job is of the space; none when all are meant."""
+    return "" if space is None else f"AND jobs.space = {space:d}"
+
+
+def _take(conn: Connection, job: Job) -> bool:
+    deleted = conn.execute(
+        "DELETE FROM jobs WHERE id = ? AND hash = ? AND space = ?", (job.id, job.hash, job.space)
+    )
+    return bool(deleted.rowcount)
+
+
+def _place(conn: Connection, chunk: int) -> tuple[str, str, str]:
+    row = conn.execute(
+        """SELECT entries.namespace, entries.collection, entries.session
+           FROM chunks JOIN entries ON entries.seq = chunks.entry WHERE chunks.id = ?""",
+        (chunk,),
+    ).fetchone()
+    return row[0], row[1], row[2]
+
+
+def _content(conn: Connection, seq: int) -> str:
+    return str(conn.execute("SELECT content FROM entries WHERE seq = ?", (seq,)).fetchone()[0])

@@ -1,0 +1,97 @@
+"""A `Filter` as SQL over the alias `e` of `entries`. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agentctx.storage.records import TRUST_ORDER, Filter
+from agentctx.storage.sqlite.trust.quarantine import NOT_HELD
+from agentctx.storage.words import scope_token
+
+LAST_CHARACTER = "\U0010ffff"
+"""Sorts after every character of a key."""
+ATTRIBUTES = "CASE WHEN json_valid(e.attributes) THEN e.attributes END"
+"""Damaged ones would fail the whole statement; so they fit no condition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """An SQL condition and its parameters."""
+
+    sql: str
+    parameters: tuple[Any, ...]
+
+
+def entry_condition(wanted: Filter, *, now: int) -> Condition:
+    """Live, unexpired, not in quarantine and inside the filter, all of it."""
+    parts: list[tuple[str, tuple[Any, ...]]] = [
+        ("e.live = 1", ()),
+        ("e.namespace = ?", (wanted.namespace,)),
+        ("(e.expires IS NULL OR e.expires > ?)", (now,)),
+    ]
+    if not wanted.with_quarantined:
+        parts.append((NOT_HELD, ()))
+    if wanted.collections is not None and len(wanted.collections) == 1:
+        # Such rows have an order of their own in the index.
+        parts.append(("e.collection = ?", tuple(wanted.collections)))
+    elif wanted.collections is not None:
+        parts.append(("e.collection IN (SELECT value FROM json_each(?))", (json.dumps(wanted.collections),)))
+    if wanted.session is not None:
+        parts.append(("e.session IN (?, '')", (wanted.session,)))
+    parts += _narrow(wanted)
+    return _all_of(parts)
+
+
+def is_narrow(wanted: Filter) -> bool:
+    """Whether the filter asks for more than the indexes of words and vectors know by themselves."""
+    return bool(_narrow(wanted))
+
+
+def whatever_trust(wanted: Filter) -> Filter:
+    """The same filter without its condition on trust."""
+    return replace(wanted, trust=TRUST_ORDER)
+
+
+def trust_left_out(wanted: Filter) -> tuple[str, ...]:
+    """The trusts that the filter does not ask for."""
+    return tuple(trust for trust in TRUST_ORDER if trust not in wanted.trust)
+
+
+def scope_groups(wanted: Filter) -> list[list[str]]:
+    """What of the filter the FTS scope column can decide: groups of tokens, one of each must be there."""
+    groups = [[scope_token("n", wanted.namespace)]]
+    if wanted.collections is not None:
+        groups.append([scope_token("c", collection) for collection in wanted.collections])
+    if wanted.session is not None:
+        groups.append([scope_token("s", wanted.session), scope_token("s", "")])
+    return groups
+
+
+def _narrow(wanted: Filter) -> list[tuple[str, tuple[Any, ...]]]:
+    parts: list[tuple[str, tuple[Any, ...]]] = []
+    if wanted.agent is not None:
+        parts.append(("e.agent = ?", (wanted.agent,)))
+    if wanted.key_prefix is not None:
+        parts.append(("e.key >= ? AND e.key < ?", (wanted.key_prefix, wanted.key_prefix + LAST_CHARACTER)))
+    if wanted.category is not None:
+        parts.append((f"json_extract({ATTRIBUTES}, '$.category') = ?", (wanted.category,)))
+    parts += [
+        (f"EXISTS (SELECT 1 FROM json_each({ATTRIBUTES}, '$.tags') WHERE value = ?)", (tag,))  # noqa: S608 - constant
+        for tag in wanted.tags
+    ]
+    if set(wanted.trust) != set(TRUST_ORDER):
+        parts.append(("e.trust IN (SELECT value FROM json_each(?))", (json.dumps(wanted.trust),)))
+    if wanted.since is not None:
+        parts.append(("e.updated >= ?", (wanted.since,)))
+    if wanted.until is not None:
+        parts.append(("e.updated < ?", (wanted.until,)))
+    return parts
+
+
+def _all_of(parts: list[tuple[str, tuple[Any, ...]]]) -> Condition:
+    return Condition(
+        " AND ".join(sql for sql, _ in parts),
+        tuple(parameter for _, parameters in parts for parameter in parameters),
+    )

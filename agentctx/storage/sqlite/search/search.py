@@ -1,0 +1,283 @@
+"""Finding chunks by words and by vectors, and giving them their present text. Read transactions only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agentctx.embedding_providers.base import Vectors
+from agentctx.errors import StorageCorrupt
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.location import locate
+from agentctx.storage.records import Filter, NearestChunk, ResolvedChunk, SampledChunk, WordHit
+from agentctx.storage.sqlite import checksums
+from agentctx.storage.sqlite.checksums import Faults
+from agentctx.storage.sqlite.entries.rows import (
+    CHUNK,
+    CONTENT,
+    HASH,
+    HEADER,
+    SELECT_CHUNKS,
+    check_row,
+    entry_of,
+)
+from agentctx.storage.sqlite.search import filters, fts
+from agentctx.storage.sqlite.trust import provenance, quarantine
+from agentctx.storage.sqlite.vectors.space_index import TOLERANCE, Measured, SpaceIndex
+from agentctx.storage.sqlite.vectors.vector_copies import VectorCopies
+from agentctx.storage.sqlite.vectors.vector_copy import Scored
+from agentctx.storage.words import match_expression
+
+FEW_CHUNKS = 256
+"""Up to here exact distances by point look-up beat a scan of the namespace (20 ids take 0.1 ms)."""
+
+MOST_LEFT_OUT = 1_024
+"""Up to here it is cheaper to know the chunks that are not wanted than those of the others."""
+
+_VECTOR = "vector of chunk"
+_CHUNK_IDS = "SELECT chunks.id FROM chunks JOIN entries e ON e.seq = chunks.entry WHERE "
+
+
+def by_words(conn: Connection, question: str, wanted: Filter, limit: int, *, now: int) -> list[WordHit]:
+    """The best chunks by BM25; none for a question without words."""
+    terms = fts.question_terms(conn, question)
+    expression = match_expression(terms, _scope(conn, wanted))
+    if not expression:
+        return []
+    narrowed: str = ""
+    parameters: tuple[Any, ...] = ()
+    narrowing = narrow(conn, wanted, now=now)
+    if narrowing.left_out:
+        narrowed = "AND +chunk_fts.rowid NOT IN (SELECT value FROM json_each(?))"
+        parameters = (json.dumps(sorted(narrowing.left_out)),)
+    elif narrowing.among is not None:
+        # The + keeps FTS from running the whole question once for every id.
+        narrowed = "AND +chunk_fts.rowid IN (SELECT value FROM json_each(?))"
+        parameters = (json.dumps(narrowing.among),)
+    rows = conn.execute(
+        f"""SELECT found.id, entries.id, -found.rank FROM
+              (SELECT rowid AS id, rank FROM chunk_fts WHERE chunk_fts MATCH ? {narrowed}
+               ORDER BY rank LIMIT ?) found
+            JOIN chunks ON chunks.id = found.id JOIN entries ON entries.seq = chunks.entry
+            ORDER BY found.rank, found.id""",  # noqa: S608 - built from constants of filters.py
+        (expression, *parameters, limit),
+    )
+    return [WordHit(chunk, entry, score) for chunk, entry, score in rows]
+
+
+def sample(conn: Connection, limit: int) -> list[SampledChunk]:
+    """Up to `limit` live chunks, spread evenly over all of them, without damaged ones."""
+    live = "chunks JOIN entries ON entries.seq = chunks.entry AND entries.live = 1"
+    ids = [row[0] for row in conn.execute(f"SELECT chunks.id FROM {live} ORDER BY chunks.id")]  # noqa: S608 - constant
+    drawn = [ids[len(ids) * number // limit] for number in range(limit)] if len(ids) > limit else ids
+    rows = conn.execute(
+        f"""SELECT chunks.id, entries.id, entries.namespace, chunks.start_at, chunks.end_at, chunks.hash,
+              entries.content, entries.header
+            FROM {live} WHERE chunks.id IN (SELECT value FROM json_each(?)) ORDER BY chunks.id""",  # noqa: S608 - constant
+        (json.dumps(drawn),),
+    )
+    return [
+        SampledChunk(chunk, entry, namespace, content[start:end])
+        for chunk, entry, namespace, start, end, digest, content, header in rows
+        if checksums.is_chunk(content, start, end, header=header, digest=digest)
+    ]
+
+
+def by_vector(
+    conn: Connection,
+    space: int,
+    query: Vectors,
+    wanted: Filter,
+    limit: int,
+    *,
+    now: int,
+    faults: Faults,
+    copies: VectorCopies,
+) -> list[NearestChunk]:
+    """The nearest chunks. Filters that the index does not know are resolved to ids first.
+
+    Hits whose vector is damaged are left out.
+    """
+    index = SpaceIndex(space)
+    narrowing = narrow(conn, wanted, now=now)
+    among = narrowing.among
+    if among is not None and len(among) <= FEW_CHUNKS:
+        return _noted(index.measure(conn, query, among), faults).nearest(limit)
+    copy = copies.of(conn, space)
+    if copy is None:
+        return _in_table(conn, index, query, wanted, narrowing, limit, faults)
+    scored = copy.score(
+        query,
+        namespace=wanted.namespace,
+        collections=wanted.collections,
+        session=wanted.session,
+        among=among,
+        left_out=narrowing.left_out,
+    )
+    return _best_of(conn, index, query, scored, limit, faults)
+
+
+def _best_of(
+    conn: Connection, index: SpaceIndex, query: Vectors, scored: Scored, limit: int, faults: Faults
+) -> list[NearestChunk]:
+    """The nearest by their stored vectors; more candidates are measured while others turn out to be gone."""
+    distances: dict[int, float] = {}
+    entries: dict[int, str] = {}
+    tried: set[int] = set()
+    asked = limit
+    while True:
+        fresh = [chunk for chunk in scored.candidates(asked) if chunk not in tried]
+        tried.update(fresh)
+        measured = _noted(index.measure(conn, query, fresh), faults)
+        distances.update(measured.distances)
+        entries.update(measured.entries)
+        if len(distances) >= limit or asked >= len(scored.chunks):
+            return Measured(distances, entries=entries).nearest(limit)
+        asked *= 2
+
+
+def _in_table(
+    conn: Connection,
+    index: SpaceIndex,
+    query: Vectors,
+    wanted: Filter,
+    narrowing: Narrowing,
+    limit: int,
+    faults: Faults,
+) -> list[NearestChunk]:
+    """The nearest as vec0 finds them, which reads every vector of the namespace."""
+    found = index.nearest(
+        conn,
+        query,
+        limit + len(narrowing.left_out),
+        namespace=wanted.namespace,
+        collections=wanted.collections,
+        session=wanted.session,
+        among=narrowing.among,
+    )
+    kept = narrowing.kept(found, limit)
+    measured = _noted(index.measure(conn, query, [chunk for chunk, _ in kept]), faults)
+    return measured.hits(_as_measured(kept, measured.distances, faults))
+
+
+def distances(
+    conn: Connection, space: int, query: Vectors, chunks: Sequence[int], *, faults: Faults
+) -> dict[int, float]:
+    """Exact distances of those chunks that have a sound vector in the space."""
+    return dict(_noted(SpaceIndex(space).measure(conn, query, chunks), faults).distances)
+
+
+def _noted(measured: Measured, faults: Faults) -> Measured:
+    for chunk in measured.damaged:
+        faults.note(_VECTOR, chunk)
+    return measured
+
+
+def _as_measured(
+    found: Sequence[tuple[int, float]], exact: Mapping[int, float], faults: Faults
+) -> list[tuple[int, float]]:
+    """The hits whose distance is that of their own vector; a damaged index may have given another's."""
+    kept = []
+    for chunk, distance in found:
+        if chunk in exact and abs(exact[chunk] - distance) < TOLERANCE:
+            kept.append((chunk, distance))
+        elif chunk in exact:
+            faults.note(_VECTOR, chunk)
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """What a filter asks for beyond what the indexes know by themselves.
+
+    `among` are the only chunks that may be found; None: all but those `left_out`.
+    """
+
+    among: list[int] | None = None
+    left_out: frozenset[int] = frozenset()
+
+    def kept(self, nearest: Sequence[tuple[int, float]], limit: int) -> list[tuple[int, float]]:
+        """The first `limit` that are not left out, of so many more as are: none is missed."""
+        return [hit for hit in nearest if hit[0] not in self.left_out][:limit]
+
+
+def narrow(conn: Connection, wanted: Filter, *, now: int) -> Narrowing:
+    """Resolve a filter to ids: to those it leaves, or, where few are left out by it, to these few.
+
+    Few may be those of a trust that is not wanted, and those in quarantine that the indexes still know.
+    """
+    held = quarantine.indexed_chunks(conn, wanted.namespace, MOST_LEFT_OUT)
+    if held is not None and not filters.is_narrow(filters.whatever_trust(wanted)):
+        others = _of_other_trust(conn, wanted) if filters.is_narrow(wanted) else frozenset()
+        if others is not None and len(held | others) <= MOST_LEFT_OUT:
+            return Narrowing(left_out=held | others)
+    condition = filters.entry_condition(wanted, now=now)
+    return Narrowing([row[0] for row in conn.execute(_CHUNK_IDS + condition.sql, condition.parameters)])
+
+
+def _of_other_trust(conn: Connection, wanted: Filter) -> frozenset[int] | None:
+    """The chunks whose trust is not wanted; None when they are too many, or the usual ones."""
+    trusts = filters.trust_left_out(wanted)
+    if "agent" in trusts:
+        return None
+    rows = conn.execute(
+        f"""{_CHUNK_IDS} e.live = 1 AND e.trust <> 'agent' AND e.namespace = ?
+            AND e.trust IN (SELECT value FROM json_each(?)) LIMIT ?""",  # noqa: S608 - constant
+        (wanted.namespace, json.dumps(trusts), MOST_LEFT_OUT + 1),
+    ).fetchall()
+    return frozenset(row[0] for row in rows) if len(rows) <= MOST_LEFT_OUT else None
+
+
+def resolve(
+    conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int, faults: Faults
+) -> dict[int, ResolvedChunk]:
+    """The chunks that are live, unexpired and inside the filter, each with its slice of the content.
+
+    Damaged ones are left out.
+    """
+    condition = filters.entry_condition(wanted, now=now)
+    rows = conn.execute(
+        f"{SELECT_CHUNKS} WHERE {condition.sql}", (json.dumps(list(chunks)), *condition.parameters)
+    )
+    found = {}
+    for row in rows:
+        try:
+            found[row[CHUNK]] = _resolved(row)
+        except StorageCorrupt:
+            faults.note("entry", row[1])
+    flags = provenance.flags_of(conn, [resolved.entry.id for resolved in found.values()])
+    return {
+        chunk: replace(resolved, flags=flags[resolved.entry.id]) if resolved.entry.id in flags else resolved
+        for chunk, resolved in found.items()
+    }
+
+
+def _resolved(row: Any) -> ResolvedChunk:
+    chunk, start, end, digest = row[CHUNK:]
+    check_row(row)
+    content, entry = row[CONTENT], entry_of(row, content="")
+    if not checksums.is_chunk(content, start, end, header=row[HEADER], digest=digest):
+        raise StorageCorrupt(f"a chunk of the entry {entry.id!r} is damaged on the disk")
+    if entry.attributes.get("file"):  # its place is counted in all of the content
+        checksums.check_content(entry.id, content, row[HASH])
+    return ResolvedChunk(
+        chunk=chunk,
+        start=start,
+        end=end,
+        content=content[start:end],
+        entry=entry,
+        location=locate(entry.attributes, content, start, end),
+    )
+
+
+def _scope(conn: Connection, wanted: Filter) -> list[list[str]]:
+    """The scope groups that narrow anything: that of the only namespace matches every chunk, at a price."""
+    others = conn.execute(
+        """SELECT EXISTS (SELECT 1 FROM entries WHERE live = 1 AND namespace < ?)
+               OR EXISTS (SELECT 1 FROM entries WHERE live = 1 AND namespace > ?)""",
+        (wanted.namespace, wanted.namespace),
+    ).fetchone()[0]
+    namespace, *narrower = filters.scope_groups(wanted)
+    return [namespace, *narrower] if others else narrower

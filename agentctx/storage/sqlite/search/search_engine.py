@@ -1,0 +1,70 @@
+"""Questions against the words and the vectors, and the present text of what they find."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from agentctx.embedding_providers.base import Vectors
+from agentctx.errors import StorageCorrupt
+from agentctx.storage.records import Filter, NearestChunk, ResolvedChunk, WordHit
+from agentctx.storage.sqlite.connections import SqlitePart, reads
+from agentctx.storage.sqlite.search import search
+from agentctx.storage.sqlite.upkeep.word_rebuild import UNREADABLE
+
+
+class SqliteSearch(SqlitePart):
+    """`SearchStorage` on the SQLite file."""
+
+    async def by_words(self, question: str, wanted: Filter, limit: int) -> list[WordHit]:
+        try:
+            return await self.db.readers.run(
+                partial(
+                    search.by_words,
+                    question=question,
+                    wanted=wanted,
+                    limit=limit,
+                    now=self.db.clock(),
+                )
+            )
+        except StorageCorrupt:
+            self.db.words_shortfall = UNREADABLE
+            raise
+
+    async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
+        hits = await self.db.readers.run(
+            partial(
+                search.by_vector,
+                space=space,
+                query=query,
+                wanted=wanted,
+                limit=limit,
+                now=self.db.clock(),
+                faults=self.db.faults,
+                copies=self.db.copies,
+            )
+        )
+        self.db.copies.refresh_soon(space)
+        return hits
+
+    async def distances(self, space: int, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
+        return await self.db.readers.run(
+            partial(search.distances, space=space, query=query, chunks=chunks, faults=self.db.faults)
+        )
+
+    async def resolve(self, chunks: Sequence[int], wanted: Filter) -> dict[int, ResolvedChunk]:
+        return await self.db.readers.run(
+            partial(
+                search.resolve,
+                chunks=chunks,
+                wanted=wanted,
+                now=self.db.clock(),
+                faults=self.db.faults,
+            )
+        )
+
+    sample_chunks = reads(search.sample)
+
+    @property
+    def words_shortfall(self) -> str | None:
+        return self.db.words_shortfall

@@ -1,0 +1,109 @@
+"""What entries were made of and what their text looks like; what follows for their trust.
+
+Every function runs inside the caller's transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.records import TRUST_ORDER, Draft
+from agentctx.storage.sqlite.trust import quarantine
+from agentctx.storage.trust import Provenance
+from agentctx.wire import Quarantine, Trust
+
+
+def least_trust(*levels: Trust) -> Trust:
+    """Nothing raises trust: what is made of several has the least of them."""
+    return min(levels, key=TRUST_ORDER.index)
+
+
+def judged(conn: Connection, draft: Draft, entry_id: str, *, now: int) -> Draft:
+    """Record where a draft comes from, and return it as it may be saved.
+
+    Its trust is the least of its own and its sources'. In quarantine it has no chunks: no index knows it.
+    What is made of something in quarantine is in quarantine too.
+    """
+    trust = draft.trust
+    if sources := [source for source in draft.derived_from if source != entry_id]:
+        trust = least_trust(trust, *_trusts(conn, draft.namespace, sources))
+        _note_sources(conn, entry_id, sources)
+        quarantine.inherit(conn, entry_id, draft.namespace, sources, now=now)
+    if draft.flags is not None:
+        _note_flags(conn, entry_id, draft.flags)
+    if draft.is_held:
+        quarantine.hold(conn, entry_id, screened=True, revocation=None, now=now)
+    spans = () if quarantine.is_held(conn, entry_id) else draft.spans
+    return replace(draft, trust=trust, spans=spans)
+
+
+def known(conn: Connection, entries: Sequence[str]) -> dict[str, Provenance]:
+    """Of each entry of which something is known."""
+    wanted = json.dumps(list(entries))
+    found: dict[str, Provenance] = {}
+    for entry, flag in conn.execute(
+        "SELECT entry, flag FROM flags WHERE entry IN (SELECT value FROM json_each(?)) ORDER BY entry, flag",
+        (wanted,),
+    ):
+        before = found.get(entry, Provenance())
+        found[entry] = replace(before, flags=(*before.flags, flag))
+    for entry, source in conn.execute(
+        """SELECT entry, source FROM derivations WHERE entry IN (SELECT value FROM json_each(?))
+           ORDER BY entry, source""",
+        (wanted,),
+    ):
+        before = found.get(entry, Provenance())
+        found[entry] = replace(before, derived_from=(*before.derived_from, source))
+    for entry, revocation in conn.execute(
+        "SELECT entry, revocation FROM quarantine WHERE entry IN (SELECT value FROM json_each(?))", (wanted,)
+    ):
+        reason: Quarantine = "screened" if revocation is None else "revoked"
+        found[entry] = replace(found.get(entry, Provenance()), quarantined=reason, revocation=revocation)
+    return found
+
+
+def flags_of(conn: Connection, entries: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The flags of those entries that have some."""
+    rows = conn.execute(
+        "SELECT entry, flag FROM flags WHERE entry IN (SELECT value FROM json_each(?)) ORDER BY entry, flag",
+        (json.dumps(list(entries)),),
+    )
+    found: dict[str, tuple[str, ...]] = {}
+    for entry, flag in rows:
+        found[entry] = (*found.get(entry, ()), flag)
+    return found
+
+
+def _note_sources(conn: Connection, entry_id: str, sources: Sequence[str]) -> None:
+    conn.executemany(
+        "INSERT INTO derivations (entry, source) VALUES (?, ?) ON CONFLICT DO NOTHING",
+        [(entry_id, source) for source in sources],
+    )
+
+
+def _note_flags(conn: Connection, entry_id: str, flags: Sequence[str]) -> None:
+    """These instead of those it had."""
+    conn.execute("DELETE FROM flags WHERE entry = ?", (entry_id,))
+    if flags:
+        conn.executemany(
+            "INSERT INTO flags (entry, flag) VALUES (?, ?) ON CONFLICT DO NOTHING",
+            [(entry_id, flag) for flag in flags],
+        )
+
+
+def _trusts(conn: Connection, namespace: str, sources: Sequence[str]) -> list[Trust]:
+    """The trust of each source; of one that is not in the namespace, or not any more, the least there is.
+
+    So an answer never tells whether an id is that of a foreign entry.
+    """
+    rows = conn.execute(
+        # The order of the join is given: else all of the namespace is read.
+        """SELECT e.id, e.trust FROM json_each(?) AS source
+           CROSS JOIN entries e ON e.id = source.value AND e.live = 1 WHERE e.namespace = ?""",
+        (json.dumps(list(sources)), namespace),
+    )
+    trusts: dict[str, Trust] = dict(rows)
+    return [trusts.get(source, TRUST_ORDER[0]) for source in sources]

@@ -1,0 +1,140 @@
+"""Holding back everything of a source, and all that was made of it.
+
+Every function runs inside the caller's transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Final
+
+from agentctx.errors import NotFound
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.sqlite.search.filters import ATTRIBUTES, Condition
+from agentctx.storage.sqlite.trust import quarantine
+from agentctx.storage.trust import Revoked, Source, Undone
+
+_EQUAL: Final = ("namespace", "agent", "session", "principal", "origin", "trust")
+
+_REACHED: Final = """CREATE TEMP TABLE reached (
+      entry TEXT PRIMARY KEY, steps INTEGER NOT NULL
+    ) WITHOUT ROWID"""
+"""Ids stay in SQLite: a source may have a hundred thousand entries, and an answer is due within a second."""
+_MADE_OF: Final = """INSERT OR IGNORE INTO temp.reached
+    SELECT derivations.entry, :steps + 1 FROM temp.reached AS made
+    CROSS JOIN derivations ON derivations.source = made.entry WHERE made.steps = :steps"""
+_STOP_HOLDING: Final = """DELETE FROM revoked WHERE revocation = ?
+    AND entry NOT IN (SELECT entry FROM quarantine WHERE state = 'forgetting')"""
+_HELD_BY_ANOTHER: Final = """UPDATE quarantine
+    SET revocation = (SELECT MIN(revoked.revocation) FROM revoked WHERE revoked.entry = quarantine.entry)
+    WHERE revocation = ? AND state IN ('held', 'withdrawn')
+      AND (screened = 1 OR EXISTS (SELECT 1 FROM revoked WHERE revoked.entry = quarantine.entry))
+    RETURNING revocation"""
+_COUNTS: Final = """SELECT COALESCE(SUM(steps = 0), 0), COALESCE(SUM(steps > 0), 0),
+      (SELECT COUNT(*) FROM temp.reached AS held
+       CROSS JOIN quarantine ON quarantine.entry = held.entry AND quarantine.state <> 'returning')
+    FROM temp.reached"""
+
+
+def count(conn: Connection, source: Source) -> Revoked:
+    """What a revocation would hold back; changes nothing."""
+    with _reached(conn, source):
+        return _counted(conn)
+
+
+def revoke(conn: Connection, source: Source, *, principal: int, now: int) -> tuple[Revoked, list[str]]:
+    """Hold all of it back, as one revocation, and return the ids; none is made where there is nothing."""
+    with _reached(conn, source):
+        counted = _counted(conn)
+        if not counted.entries:
+            return counted, []
+        criteria = json.dumps(source.criteria, ensure_ascii=False, sort_keys=True)
+        revocation = conn.execute(
+            "INSERT INTO revocations (at, principal, criteria, entries) VALUES (?, ?, ?, ?)",
+            (now, principal, criteria, counted.entries + counted.derived),
+        ).lastrowid
+        assert revocation is not None  # noqa: S101 - an INSERT always has one; this is for the type checker
+        quarantine.hold_reached(conn, revocation=revocation, now=now)
+        held = [row[0] for row in conn.execute("SELECT entry FROM temp.reached")]
+    return replace(counted, revocation=revocation), held
+
+
+def undo(conn: Connection, revocation: int) -> Undone:
+    """Release what nothing else keeps in quarantine. Raises `NotFound` when there is no such revocation."""
+    _require(conn, revocation)
+    conn.execute(_STOP_HOLDING, (revocation,))
+    left = conn.execute(_HELD_BY_ANOTHER, (revocation,)).fetchall()
+    released = conn.execute(
+        "UPDATE quarantine SET state = 'returning' WHERE revocation = ? AND state IN ('held', 'withdrawn')",
+        (revocation,),
+    )
+    others = sorted({other for (other,) in left if other is not None})
+    return Undone(int(released.rowcount), len(left), tuple(others))
+
+
+def forget(conn: Connection, revocation: int) -> int:
+    """Have all that it holds erased; returns how many. Raises `NotFound`."""
+    _require(conn, revocation)
+    forgetting = conn.execute(
+        """UPDATE quarantine SET state = 'forgetting', revocation = :revocation
+           WHERE entry IN (SELECT entry FROM revoked WHERE revocation = :revocation)""",
+        {"revocation": revocation},
+    )
+    return int(forgetting.rowcount)
+
+
+def _require(conn: Connection, revocation: int) -> None:
+    if conn.execute("SELECT 1 FROM revocations WHERE id = ?", (revocation,)).fetchone() is None:
+        raise NotFound(
+            f"There is no revocation {revocation}.",
+            hint="`agentctx get ID` names the revocation of an entry.",
+        )
+
+
+@contextmanager
+def _reached(conn: Connection, source: Source) -> Iterator[None]:
+    """For the block, `temp.reached` has the ids of the source's entries (0 steps away), and of all that was
+    made of them, directly or not.
+    """
+    conn.execute(_REACHED)
+    try:
+        condition = _condition(source)
+        conn.execute(
+            f"INSERT INTO temp.reached SELECT e.id, 0 FROM entries e WHERE {condition.sql}",  # noqa: S608 - built from constants below
+            condition.parameters,
+        )
+        steps = 0
+        while conn.execute(_MADE_OF, {"steps": steps}).rowcount:
+            steps += 1
+        yield
+    finally:
+        # An error that ended the transaction has taken the table with it.
+        conn.execute("DROP TABLE IF EXISTS temp.reached")
+
+
+def _counted(conn: Connection) -> Revoked:
+    return Revoked(None, *conn.execute(_COUNTS).fetchone())
+
+
+def _condition(source: Source) -> Condition:
+    named = source.criteria
+    parts: list[tuple[str, tuple[Any, ...]]] = [("e.live = 1", ())]
+    parts += [(f"e.{name} = ?", (named[name],)) for name in _EQUAL if name in named]
+    if source.path is not None:
+        folder = source.path.rstrip("/") + "/"
+        found = f"json_extract({ATTRIBUTES}, '$.source')"
+        # "0" comes right after "/": what begins with the folder lies between.
+        parts.append(
+            (f"({found} = ? OR {found} >= ? AND {found} < ?)", (source.path, folder, folder[:-1] + "0"))
+        )
+    if source.since is not None:
+        parts.append(("e.updated >= ?", (source.since,)))
+    if source.until is not None:
+        parts.append(("e.updated < ?", (source.until,)))
+    return Condition(
+        " AND ".join(sql for sql, _ in parts),
+        tuple(parameter for _, parameters in parts for parameter in parameters),
+    )

@@ -1,0 +1,62 @@
+"""Bringing entries to where their rows of `quarantine` say: out of the indexes, into them again, or gone.
+
+Every function runs inside the caller's transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentctx.errors import NotFound, StorageCorrupt
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.records import Job
+from agentctx.storage.sqlite.entries import chunks, entries
+from agentctx.storage.sqlite.upkeep import recut
+from agentctx.storage.trust import Settled
+
+
+def settle(conn: Connection, *, now: int, owed: bool, limit: int) -> Settled:
+    """Bring up to `limit` entries to where their rows say that they should be."""
+    rows = conn.execute(
+        "SELECT entry, state, revocation FROM quarantine WHERE state <> 'withdrawn' LIMIT ?", (limit,)
+    ).fetchall()
+    jobs: list[Job] = []
+    erased = []
+    for entry_id, state, revocation in rows:
+        if state == "returning":
+            conn.execute("DELETE FROM quarantine WHERE entry = ?", (entry_id,))
+            jobs += _put_back(conn, entry_id, now=now, owed=owed)
+            continue
+        if state == "held":
+            _withdraw(conn, entry_id)
+        elif _is_erased(conn, entry_id, revocation, now=now):
+            erased.append(entry_id)
+        conn.execute("UPDATE quarantine SET state = 'withdrawn' WHERE entry = ?", (entry_id,))
+    return Settled(len(rows), tuple(erased), tuple(jobs))
+
+
+def _withdraw(conn: Connection, entry_id: str) -> None:
+    row = conn.execute("SELECT seq FROM entries WHERE id = ? AND live = 1", (entry_id,)).fetchone()
+    if row is not None:
+        chunks.remove(conn, row[0])
+
+
+def _is_erased(conn: Connection, entry_id: str, revocation: int, *, now: int) -> bool:
+    row = conn.execute("SELECT principal FROM revocations WHERE id = ?", (revocation,)).fetchone()
+    principal = None if row is None else row[0]
+    try:
+        entries.delete(conn, entry_id, now=now, principal=principal)
+    except NotFound:
+        return False
+    return True
+
+
+def _put_back(conn: Connection, entry_id: str, *, now: int, owed: bool) -> Sequence[Job]:
+    """Cut the live version again and owe its vectors. Nothing to do where it has its chunks, or is gone."""
+    try:
+        found = entries.get(conn, entry_id, now=now)
+    except StorageCorrupt:
+        return ()
+    if found is None or conn.execute("SELECT 1 FROM chunks WHERE entry = ?", (found[0],)).fetchone():
+        return ()
+    return recut.cut_again(conn, *found, now=now, owed=owed)

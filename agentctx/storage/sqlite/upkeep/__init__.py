@@ -1,0 +1,1 @@
+"""Checks, repairs, proofs, and leaving nothing behind of what was removed."""

@@ -1,0 +1,297 @@
+"""Rows that are not the memory itself, and what becomes of one that cannot be read.
+
+The memory is `entries` and `chunks`: their damage is found by checksums, left out of answers and never written
+over. Every other table is derived from them or keeps account of them, so a damaged row there must keep nobody
+from the memory. A start mends such rows, or removes them where nothing of them can be used. What protects is
+mended on the safe side: an entry stays in quarantine, and nothing is erased. A damaged secret or end of the
+audit trail is set aside, and the trail shows that it was broken.
+"""  # noqa: E501
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.bookkeeping import Bookkeeping, DamagedRows
+from agentctx.storage.sqlite import installation
+from agentctx.storage.sqlite.audit import audit
+from agentctx.storage.sqlite.vectors import spaces
+
+LAST_ID: Final = 2**62
+"""Above it there is soon no id left for the next row."""
+_ID_GAP: Final = 1_000_000
+_MOST_DIMENSIONS: Final = 65_536
+_ALL: Final = 2**62
+_MIGRATIONS: Final = "schema_migrations"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """`sound` is the condition of a row that can be used; `mends` bring the others to it, or remove them."""
+
+    table: str
+    sound: str
+    loss: str
+    mends: tuple[str, ...]
+    damaged: str = ""
+    """The condition of a row that is not sound, where SQLite finds those without reading the whole table."""
+    at_start: bool = True
+    """False where readers of the table skip such rows, and looking at all of them takes long."""
+
+
+def _rule(
+    table: str, sound: str, loss: str, mends: Sequence[str], damaged: str = "", *, at_start: bool = True
+) -> _Rule:
+    """In `mends`, `{sound}` stands for that condition."""
+    filled = tuple(mend.replace("{sound}", f"({sound})") for mend in mends)
+    return _Rule(table, sound, loss, filled, damaged, at_start)
+
+
+def _whole(*columns: str, least: int = 0) -> str:
+    """The columns are numbers that a time or a count can be."""
+    return _each("(typeof({0}) = 'integer' AND {0} BETWEEN %d AND %d)" % (least, audit.LAST_TIME), columns)  # noqa: UP031 - braces
+
+
+def _id(column: str) -> str:
+    return f"({column} BETWEEN 1 AND {LAST_ID})"
+
+
+def _text(*columns: str) -> str:
+    return _each("(typeof({0}) = 'text' AND {0} <> '')", columns)
+
+
+def _object(column: str) -> str:
+    return f"(typeof({column}) = 'text' AND is_object_text(CAST({column} AS BLOB)))"
+
+
+def _list(column: str) -> str:
+    return f"(typeof({column}) = 'text' AND is_list_text(CAST({column} AS BLOB)))"
+
+
+def _each(condition: str, columns: Sequence[str]) -> str:
+    return " AND ".join(condition.format(column) for column in columns)
+
+
+_USABLE_SPACE: Final = f"""({_id("id")} AND {_object("fingerprint")}
+    AND ((dimension IS NULL AND canary IS NULL)
+         OR (typeof(dimension) = 'integer' AND dimension BETWEEN 1 AND {_MOST_DIMENSIONS}
+             AND typeof(canary) = 'blob' AND length(canary) = 4 * dimension)))"""
+_SPACE_STATE: Final = "state IN ('building', 'active', 'retired')"
+_ENABLED: Final = "(typeof(enabled) = 'integer' AND enabled IN (0, 1))"
+
+_SPACES: Final = _rule(
+    "spaces",
+    f"""{_USABLE_SPACE} AND {_whole("generation", least=1)} AND {_SPACE_STATE} AND {_ENABLED}
+        AND NOT (state = 'retired' AND enabled = 1) AND {_whole("created")}
+        AND (kept_since IS NULL OR {_whole("kept_since")}) AND (approved IS NULL OR {_whole("approved")})
+        AND (comparison IS NULL OR {_object("comparison")})""",
+    "what a model's vectors are known by may be lost: then everything is embedded again",
+    (
+        f"DELETE FROM jobs WHERE space IN (SELECT id FROM spaces WHERE NOT {_id('id')})",  # noqa: S608 - constants
+        f"DELETE FROM spaces WHERE NOT {_id('id')}",  # noqa: S608 - constants
+        # A generation no other space of the model has: above all of them.
+        f"""UPDATE spaces SET
+          fingerprint = CASE WHEN {_USABLE_SPACE} THEN fingerprint ELSE json_object('damaged', id) END,
+          generation = CASE WHEN {_USABLE_SPACE} AND {_whole("generation", least=1)} THEN generation
+                            ELSE id + {_ID_GAP} END,
+          state = CASE WHEN NOT {_USABLE_SPACE} THEN 'retired' WHEN {_SPACE_STATE} THEN state
+                       ELSE 'building' END,
+          enabled = CASE WHEN {_USABLE_SPACE} AND {_ENABLED} AND state <> 'retired' THEN enabled ELSE 0 END,
+          dimension = CASE WHEN {_USABLE_SPACE} THEN dimension END,
+          canary = CASE WHEN {_USABLE_SPACE} THEN canary END,
+          created = CASE WHEN {_whole("created")} THEN created ELSE 0 END,
+          kept_since = CASE WHEN {_whole("kept_since")} THEN kept_since END,
+          approved = CASE WHEN {_whole("approved")} THEN approved END,
+          comparison = CASE WHEN {_object("comparison")} THEN comparison END
+        WHERE COALESCE({{sound}}, 0) = 0""",  # noqa: S608 - constants
+        "DELETE FROM jobs WHERE space IN (SELECT id FROM spaces WHERE state = 'retired')",
+    ),
+)
+_REVOCATIONS: Final = _rule(
+    "revocations",
+    f"""{_id("id")} AND {_whole("at", "entries")} AND typeof(principal) = 'integer' AND principal >= -1
+        AND {_object("criteria")}""",
+    "who revoked what is not known any more; everything revoked stays in quarantine",
+    (
+        f"DELETE FROM revocations WHERE NOT {_id('id')}",  # noqa: S608 - constants
+        f"""UPDATE revocations SET
+          at = CASE WHEN {_whole("at")} THEN at ELSE 0 END,
+          entries = CASE WHEN {_whole("entries")} THEN entries ELSE 0 END,
+          principal = CASE WHEN typeof(principal) = 'integer' AND principal >= -1 THEN principal ELSE -1 END,
+          criteria = CASE WHEN {_object("criteria")} THEN criteria ELSE '{{}}' END
+        WHERE COALESCE({{sound}}, 0) = 0""",  # noqa: S608 - constants
+    ),
+)
+_SCREENED: Final = "(typeof(screened) = 'integer' AND screened IN (0, 1))"
+_REVOCATION: Final = f"""(typeof(revocation) = 'integer'
+    AND EXISTS (SELECT 1 FROM revocations WHERE revocations.id = revocation AND {_id("id")}))"""  # noqa: S608 - constants
+_QUARANTINE_STATE: Final = "state IN ('held', 'withdrawn', 'returning', 'forgetting')"
+_QUARANTINE: Final = _rule(
+    "quarantine",
+    f"""{_text("entry")} AND {_SCREENED} AND (revocation IS NULL OR {_REVOCATION}) AND {_QUARANTINE_STATE}
+        AND {_whole("since")} AND (screened = 1 OR revocation IS NOT NULL)""",
+    "why an entry is in quarantine is not known any more; it stays there until somebody releases it",
+    (
+        f"DELETE FROM quarantine WHERE NOT ({_text('entry')})",  # noqa: S608 - constants
+        # Nothing is erased or released for a row that is damaged.
+        f"""UPDATE quarantine SET
+          screened = CASE WHEN {_SCREENED} AND {_REVOCATION} THEN screened ELSE 1 END,
+          revocation = CASE WHEN {_REVOCATION} THEN revocation END,
+          state = 'held',
+          since = CASE WHEN {_whole("since")} THEN since ELSE 0 END
+        WHERE COALESCE({{sound}}, 0) = 0""",  # noqa: S608 - constants
+    ),
+)
+_REVOKED: Final = _rule(
+    "revoked",
+    f"{_text('entry')} AND {_REVOCATION}",
+    "an entry comes back when the other revocations are undone that hold it back",
+    ("DELETE FROM revoked WHERE COALESCE({sound}, 0) = 0",),
+)
+_JOBS: Final = _rule(
+    "jobs",
+    f"""{_id("id")} AND {_whole("chunk", "space", "attempts", "not_before", "leased_until", "created")}
+        AND typeof(hash) = 'blob' AND state IN ('pending', 'buried')
+        AND (last_error IS NULL OR typeof(last_error) = 'text')
+        AND (state = 'pending' OR last_error IS NOT NULL)""",
+    "the jobs are made again; why one was given up is not known any more",
+    ("DELETE FROM jobs WHERE COALESCE({sound}, 0) = 0",),
+)
+_SCRUB: Final = _rule(
+    "scrub",
+    f"name IN ('filled', 'cursor', 'began', 'finished', 'damaged', 'result') AND {_whole('value')}",
+    "the check in the background begins again",
+    (
+        "DELETE FROM scrub WHERE COALESCE({sound}, 0) = 0",
+        "INSERT OR IGNORE INTO scrub (name, value) VALUES ('filled', 1)",
+    ),
+)
+_IDEMPOTENCY: Final = _rule(
+    "idempotency",
+    f"""typeof(principal) = 'integer' AND {_text("key", "entry")} AND typeof(digest) = 'blob'
+        AND {_whole("version", least=1)} AND {_whole("created")}
+        AND change IN ('created', 'version', 'attributes', 'none')""",
+    "a save that is sent again with its Idempotency-Key may be made twice",
+    ("DELETE FROM idempotency WHERE COALESCE({sound}, 0) = 0",),
+)
+_FORGOTTEN: Final = _rule(
+    "forgotten",
+    f"{_text('entry')} AND {_whole('at')}",
+    "an import may bring back an entry whose id is lost here",
+    (
+        f"DELETE FROM forgotten WHERE NOT ({_text('entry')})",  # noqa: S608 - constants
+        "UPDATE forgotten SET at = 0 WHERE COALESCE({sound}, 0) = 0",
+    ),
+)
+_DERIVATIONS: Final = _rule(
+    "derivations",
+    _text("entry", "source"),
+    "a revocation may not reach what was made of an entry",
+    ("DELETE FROM derivations WHERE COALESCE({sound}, 0) = 0",),
+)
+_FLAGS: Final = _rule(
+    "flags",
+    _text("entry", "flag"),
+    "what the text of an entry looks like is not shown",
+    ("DELETE FROM flags WHERE COALESCE({sound}, 0) = 0",),
+)
+_RECEIPTS: Final = _rule(
+    "injections",
+    f"""{_text("id", "namespace")} AND {_whole("created", "tokens")} AND {_whole("budget_tokens", least=1)}
+        AND position IN ('system', 'tail') AND {_list("candidates")} AND {_object("fates")}
+        AND typeof(question_hash) = 'text' AND (principal IS NULL OR typeof(principal) = 'integer')""",
+    "receipts of injections",
+    ("DELETE FROM injections WHERE COALESCE({sound}, 0) = 0",),
+    at_start=False,
+)
+_CHECKSUMS: Final = _rule(
+    "vector_checksums",
+    _id("seq"),
+    "the vectors concerned count as damaged",
+    (f"DELETE FROM vector_checksums WHERE seq < 1 OR seq > {LAST_ID}",),  # noqa: S608 - constants
+    f"seq < 1 OR seq > {LAST_ID}",
+)
+_NUMBERED: Final = ("entries", "chunks", "spaces", "jobs", "revocations", "vector_checksums")
+_KEYS: Final = {"entries": "seq", "vector_checksums": "seq"}
+_SEQUENCE: Final = _rule(
+    "sqlite_sequence",
+    f"""name IN (SELECT name FROM sqlite_schema WHERE type = 'table')
+        AND typeof(seq) = 'integer' AND seq BETWEEN 0 AND {LAST_ID}""",  # noqa: S608 - constants
+    "some numbers are left out",
+    (
+        "DELETE FROM sqlite_sequence WHERE COALESCE({sound}, 0) = 0",
+        *(
+            f"""INSERT INTO sqlite_sequence (name, seq)
+                SELECT '{table}', COALESCE(MAX({_KEYS.get(table, "id")}), 0) + {_ID_GAP} FROM {table}
+                WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = '{table}')
+                HAVING COUNT(*) > 0"""  # noqa: S608 - constants
+            for table in _NUMBERED
+        ),
+    ),
+)
+_RULES: Final = (
+    *(_SPACES, _QUARANTINE, _REVOKED, _REVOCATIONS, _JOBS, _SCRUB, _IDEMPOTENCY, _FORGOTTEN),
+    *(_DERIVATIONS, _FLAGS, _RECEIPTS, _CHECKSUMS, _SEQUENCE),
+)
+"""In the order in which they are mended: a row may depend on one of a table before."""
+
+
+def mend(
+    conn: Connection, *, now: int, at_start: bool = False, is_ledger_mended: bool = False
+) -> list[DamagedRows]:
+    """Mend or remove what cannot be read, and record it in the audit trail; returns what it was.
+
+    `at_start`: only what would be in the way. `is_ledger_mended`: the record of the migrations was written
+    again before.
+    """
+    _make_functions(conn)
+    found = [DamagedRows(_MIGRATIONS, 1, "the record was written again")] if is_ledger_mended else []
+    found += installation.mend(conn)
+    rules = [rule for rule in _RULES if rule.at_start or not at_start]
+    found += [damaged for rule in rules if (damaged := _mended(conn, rule)) is not None]
+    if any(damaged.table in {"jobs", "spaces"} for damaged in found):
+        for space in spaces.enabled_ids(conn):
+            spaces.backfill(conn, space, now=now, limit=_ALL)
+    for damaged in found:
+        detail = {"table": damaged.table, "rows": damaged.rows}
+        audit.record(conn, audit.DAMAGE, principal=None, now=now, detail=detail)
+    return found
+
+
+def look(conn: Connection) -> Bookkeeping:
+    """What cannot be read, table by table, and what was mended before; changes nothing."""
+    _make_functions(conn)
+    found = (_damaged(conn, rule) for rule in _RULES)
+    damaged = [*installation.check(conn), *(each for each in found if each is not None)]
+    return Bookkeeping(damaged, audit.damage_known(conn), installation.set_aside(conn))
+
+
+def _damaged(conn: Connection, rule: _Rule) -> DamagedRows | None:
+    condition = rule.damaged or f"COALESCE({rule.sound}, 0) = 0"
+    sql = f"SELECT COUNT(*) FROM {rule.table} WHERE {condition}"  # noqa: S608 - constants
+    (rows,) = conn.execute(sql).fetchone()
+    return DamagedRows(rule.table, rows, rule.loss) if rows else None
+
+
+def _mended(conn: Connection, rule: _Rule) -> DamagedRows | None:
+    damaged = _damaged(conn, rule)
+    if damaged is not None:
+        for statement in rule.mends:
+            conn.execute(statement)
+    return damaged
+
+
+def _make_functions(conn: Connection) -> None:
+    conn.create_function("is_object_text", 1, lambda value: isinstance(_parsed(value), dict))
+    conn.create_function("is_list_text", 1, lambda value: isinstance(_parsed(value), list))
+
+
+def _parsed(value: bytes | None) -> Any:
+    """What a JSON text holds; None when it is none. As bytes, since it may be no UTF-8."""
+    try:
+        return None if value is None else json.loads(value)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,124 @@
+"""Whether the database is sound: SQLite's own checks, the index of words, the tables of vectors.
+
+Every function runs in a read transaction and changes nothing. What it says never holds text of entries.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from agentctx.sqlite.driver import Connection, Error
+from agentctx.sqlite.migrate import intended_schema, load_migrations
+from agentctx.sqlite.schema import Schema, schema_problems, stored_schema
+from agentctx.storage.records import SpaceFault, SpaceState
+from agentctx.storage.sqlite.search import word_index
+from agentctx.storage.sqlite.vectors import spaces
+from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
+
+MAX_PROBLEMS: Final = 20
+_DAMAGE: Final = ("SQLITE_CORRUPT", "SQLITE_ERROR", "SQLITE_NOTADB")
+"""What SQLite says when it cannot make sense of what it reads. Anything else is no finding."""
+_OF_WORDS: Final = ("fts5:", "malformed inverted index", "unable to validate the inverted index")
+"""How a line begins that is about FTS5, which `check_words` looks at more closely."""
+_INDEX_PROBLEM: Final = re.compile(
+    r"row \d+ (missing from index|values differ from index)|wrong # of entries in index"
+)
+
+
+def check_database(conn: Connection) -> list[str]:
+    """What `integrity_check`, `foreign_key_check` and a comparison of schemas find, at most `MAX_PROBLEMS`.
+
+    Chunks and jobs that refer to nothing are orphans, which the census counts and a repair removes.
+    """
+    looks = (_page_problems(conn), _reference_problems(conn), _schema_problems(conn))
+    found = [problem for look in looks for problem in _all_of(look, "the database cannot be read")]
+    return found[:MAX_PROBLEMS]
+
+
+def is_of_an_index(problem: str) -> bool:
+    """Whether a problem is an index that disagrees with its table, while the pages of both are sound."""
+    return _INDEX_PROBLEM.match(problem) is not None
+
+
+def check_words(conn: Connection) -> str | None:
+    """What is wrong with the index of words, compared with every word of the entries."""
+    if missing := word_index.missing_tables(conn):
+        return f"the index of words is damaged: {', '.join(missing)} missing"
+    found = _all_of(_word_problems(conn), "the index of words is damaged or disagrees with the entries")
+    return found[0] if found else None
+
+
+def check_vectors(conn: Connection) -> list[SpaceFault]:
+    """What is wrong with the vectors of each prepared space, one fault for each that is not sound."""
+    problems = {
+        space.id: _vector_problems(conn, SpaceIndex(space.id), space.dimension)
+        for space in spaces.all_spaces(conn)
+        if space.dimension is not None and space.state is not SpaceState.RETIRED
+    }
+    return [SpaceFault(space, "; ".join(found)) for space, found in problems.items() if found]
+
+
+def _page_problems(conn: Connection) -> Iterator[str]:
+    try:
+        for (line,) in conn.execute(f"PRAGMA integrity_check({MAX_PROBLEMS})"):
+            if line != "ok" and not line.lower().startswith(_OF_WORDS):
+                yield line
+    except Error as error:
+        # It ends with the virtual tables, and with an error at one that cannot be opened.
+        if _name(error) != "SQLITE_ERROR":
+            raise
+
+
+def _reference_problems(conn: Connection) -> Iterator[str]:
+    rows = conn.execute(
+        """SELECT "table", parent, COUNT(*) FROM pragma_foreign_key_check
+           WHERE "table" NOT IN ('chunks', 'jobs') GROUP BY "table", parent LIMIT ?""",
+        (MAX_PROBLEMS,),
+    )
+    yield from (f"{table}: rows that refer to missing {parent}: {count}" for table, parent, count in rows)
+
+
+def _schema_problems(conn: Connection) -> Iterator[str]:
+    """SQLite takes the text of its schema as it stands: a changed constraint refuses what should be saved."""
+    yield from schema_problems(stored_schema(conn), _intended_schema())
+
+
+@functools.cache
+def _intended_schema() -> Schema:
+    return intended_schema(load_migrations())
+
+
+def _word_problems(conn: Connection) -> Iterator[str]:
+    if lost := word_index.lost_settings(conn):
+        yield f"the index of words has lost its settings: {', '.join(lost)}"
+    word_index.compare_with_entries(conn)
+    if count := word_index.unreachable_terms(conn):
+        yield f"the index of words is damaged: words that cannot be found: {count}"
+
+
+def _vector_problems(conn: Connection, index: SpaceIndex, dimension: int) -> list[str]:
+    def found_through_vec0() -> Iterator[str]:
+        if count := index.strays(conn):
+            yield f"vectors in a wrong namespace, collection or session: {count}"
+
+    return index.faults(conn, dimension) or _all_of(found_through_vec0(), "the vectors cannot be read")
+
+
+def _all_of(problems: Iterator[str], damaged: str) -> list[str]:
+    """The problems, and at their end `damaged`, if SQLite could not go on."""
+    found = []
+    try:
+        for problem in problems:
+            found.append(problem)  # noqa: PERF402 - what was found before an error counts
+    except Error as error:
+        if not _name(error).startswith(_DAMAGE):
+            raise
+        found.append(f"{damaged} ({_name(error)})")
+    return found
+
+
+def _name(error: Error) -> str:
+    return str(getattr(error, "sqlite_errorname", ""))

@@ -1,0 +1,72 @@
+"""Cutting a live entry into chunks again, from its content; inside the caller's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agentctx.chunking.base import Span
+from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
+from agentctx.errors import StorageCorrupt
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.records import Draft, Entry, Job
+from agentctx.storage.sqlite import checksums
+from agentctx.storage.sqlite.entries import chunks
+from agentctx.storage.sqlite.entries.rows import CONTENT, HEADER, SELECT_ROW, verified
+
+
+def cut_again(conn: Connection, seq: int, entry: Entry, *, now: int, owed: bool) -> tuple[Job, ...]:
+    """Make the chunks of a live version that has none, with their words and, if `owed`, their jobs."""
+    labels, header, scope = conn.execute(
+        "SELECT labels, header, scope FROM entries WHERE seq = ?", (seq,)
+    ).fetchone()
+    draft = Draft(
+        namespace=entry.namespace,
+        collection=entry.collection,
+        content=entry.content,
+        spans=tuple(chunk_entry(entry.content, source=entry.attributes.get("source"))),
+        chunking=CHUNKING_VERSION,
+        attributes=entry.attributes,
+        labels=labels,
+        header=header,
+        origin=entry.origin,
+        trust=entry.trust,
+        principal=entry.principal,
+    )
+    return chunks.insert(conn, seq, entry.id, draft, scope, now=now, owed=owed)
+
+
+def replace_chunks(conn: Connection, seq: int, *, now: int) -> str | None:
+    """Cut a live version again whose chunks are damaged or missing.
+
+    A damaged entry is left without chunks, since no answer may show it: returns its id then.
+    """
+    chunks.remove(conn, seq)
+    row = conn.execute(f"{SELECT_ROW} WHERE e.seq = ?", (seq,)).fetchone()
+    try:
+        cut_again(conn, seq, verified(row), now=now, owed=True)
+    except StorageCorrupt:
+        return str(row[1])
+    return None
+
+
+def is_whole(conn: Connection, seq: int) -> bool:
+    """Whether the chunks of a live version are as they were cut, and leave out nothing but white space."""
+    row = conn.execute(f"{SELECT_ROW} WHERE e.seq = ?", (seq,)).fetchone()
+    cut = conn.execute(
+        "SELECT ordinal, start_at, end_at, hash FROM chunks WHERE entry = ? ORDER BY ordinal", (seq,)
+    ).fetchall()
+    content, header = row[CONTENT], row[HEADER]
+    return covers(content, (Span(start, end) for _, start, end, _ in cut)) and all(
+        ordinal == place and checksums.is_chunk(content, start, end, header=header, digest=digest)
+        for place, (ordinal, start, end, digest) in enumerate(cut)
+    )
+
+
+def covers(content: str, spans: Iterable[Span]) -> bool:
+    """Whether everything but white space is in one of the spans, which ascend."""
+    end = 0
+    for span in spans:
+        if content[end : span.start].strip():
+            return False
+        end = max(end, span.end)
+    return not content[end:].strip()

@@ -1,0 +1,99 @@
+"""Making the database whole again: removing what hangs in the air, owing what is missing, rebuilding indexes.
+
+Each function is one step inside the caller's transaction, short enough for saves to go on in between; nothing
+takes anything from a live entry. Steps that return a count are repeated until it is 0.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection
+from agentctx.storage.records import SpaceState
+from agentctx.storage.sqlite.search import word_index
+from agentctx.storage.sqlite.vectors import spaces
+from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
+
+VECTORS_A_STEP: Final = 10_000
+ROWS_A_STEP: Final = 10_000
+
+_NOT_LIVE: Final = "NOT EXISTS (SELECT 1 FROM entries WHERE entries.seq = chunks.entry AND entries.live = 1)"
+# The cross join keeps the order of the chunks, which a planner left alone would sort for.
+LIVE_CHUNKS: Final = "chunks CROSS JOIN entries ON entries.seq = chunks.entry AND entries.live = 1"
+
+
+def remove_orphan_vectors(conn: Connection, limit: int = VECTORS_A_STEP) -> int:
+    """Remove vectors whose chunk is not live. A damaged table is left alone: it has to be rebuilt."""
+    live = {row[0] for row in conn.execute(f"SELECT chunks.id FROM {LIVE_CHUNKS}")}  # noqa: S608 - constant
+    removed = 0
+    for index in spaces.prepared(conn):
+        orphans = [chunk for chunk in index.chunk_ids(conn) if chunk not in live][: limit - removed]
+        dimension = spaces.get(conn, index.space).dimension
+        if orphans and dimension and not index.faults(conn, dimension):
+            index.delete(conn, orphans)
+            removed += len(orphans)
+    return removed
+
+
+def remove_orphan_jobs(conn: Connection, limit: int = ROWS_A_STEP) -> int:
+    """Remove jobs of chunks that are not live, and of spaces to which nothing is owed."""
+    return int(
+        conn.execute(
+            f"""DELETE FROM jobs WHERE id IN (
+                  SELECT id FROM jobs WHERE chunk NOT IN (SELECT chunks.id FROM {LIVE_CHUNKS})
+                    OR space NOT IN (SELECT id FROM spaces WHERE enabled = 1) LIMIT ?)""",  # noqa: S608 - constant
+            (limit,),
+        ).rowcount
+    )
+
+
+def remove_orphan_chunks(conn: Connection, limit: int = ROWS_A_STEP) -> int:
+    """Remove chunks of versions that are not live, after their jobs. Their words are left without a chunk."""
+    return int(
+        conn.execute(
+            f"""DELETE FROM chunks WHERE id IN (SELECT id FROM chunks WHERE {_NOT_LIVE} LIMIT ?)
+                AND id NOT IN (SELECT chunk FROM jobs)""",  # noqa: S608 - constant
+            (limit,),
+        ).rowcount
+    )
+
+
+def orphan_words(conn: Connection) -> int:
+    """Chunks that are gone but still have words. Without their text only a rebuilt index forgets them."""
+    chunks = {row[0] for row in conn.execute("SELECT id FROM chunks")}
+    return len(word_index.indexed(conn, FIRST_ID, LAST_ID) - chunks)
+
+
+def remake_indexes(conn: Connection) -> None:
+    """Make every index again from its table."""
+    conn.execute("REINDEX")
+
+
+def remake_vectors(conn: Connection, space_id: int, *, now: int) -> int:
+    """Put an empty table in the place of whatever is left of a space's, and owe it every live chunk.
+
+    Returns the number of jobs made. To a space that is not enabled nothing is owed; one that was never
+    prepared, or is retired, has no table.
+
+    Raises:
+        NotFound: no such space.
+    """
+    space = spaces.get(conn, space_id)
+    if space.dimension is None or space.state is SpaceState.RETIRED:
+        return 0
+    index = SpaceIndex(space_id)
+    index.drop(conn)
+    index.create(conn, space.dimension)
+    return _owe_all(conn, space_id, now=now) if space.enabled else 0
+
+
+def _owe_all(conn: Connection, space_id: int, *, now: int) -> int:
+    """Make a job for each live chunk that has none in the space."""
+    return int(
+        conn.execute(
+            f"""INSERT INTO jobs (chunk, space, hash, state, attempts, not_before, leased_until, created)
+                SELECT chunks.id, ?, chunks.hash, 'pending', 0, 0, 0, ? FROM {LIVE_CHUNKS}
+                WHERE TRUE ON CONFLICT (chunk, space) DO NOTHING""",  # noqa: S608 - constant
+            (space_id, now),
+        ).rowcount
+    )

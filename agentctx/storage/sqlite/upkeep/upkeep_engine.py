@@ -1,0 +1,133 @@
+"""Checks and repairs, and leaving nothing behind of what was removed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import asdict
+from functools import partial
+from typing import Final
+
+import structlog
+
+from agentctx.errors import StorageFailed
+from agentctx.sqlite.driver import FIRST_ID
+from agentctx.storage.records import Census
+from agentctx.storage.sqlite import installation
+from agentctx.storage.sqlite.backup import salvage
+from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, checks
+from agentctx.storage.sqlite.upkeep import bookkeeping, census, integrity, repair, word_rebuild
+from agentctx.storage.sqlite.vectors import spaces
+from agentctx.storage.upkeep import FileRepair
+
+log = structlog.get_logger("agentctx.storage")
+
+CLOSING_PATIENCE_MS: Final = 5_000
+"""For reads to end before the file is made again."""
+
+
+class SqliteUpkeep(SqlitePart):
+    """`UpkeepStorage` on the SQLite file."""
+
+    def __init__(self, connections: SqliteConnections) -> None:
+        super().__init__(connections)
+        self._rebuilding = asyncio.Lock()
+
+    check_integrity = checks(integrity.check_database)
+    check_words = checks(integrity.check_words)
+    check_vectors = checks(integrity.check_vectors)
+    check_bookkeeping = checks(bookkeeping.look)
+
+    async def repair_file(self) -> FileRepair | None:
+        problems = await self.check_integrity()
+        if problems and all(map(integrity.is_of_an_index, problems)):
+            with contextlib.suppress(StorageFailed):  # duplicates, which an index must not have
+                await self.db.writer.run(repair.remake_indexes)
+            if not await self.check_integrity():
+                return FileRepair(entries=(await self.census()).entries)
+        elif not problems:
+            return None
+        return await self._remake_file()
+
+    async def _remake_file(self) -> FileRepair:
+        remake = partial(salvage.remake_file, now=self.db.clock())
+        async with self.db.one_check:
+            repaired = await self.db.writer.while_closed(remake, patience_ms=CLOSING_PATIENCE_MS)
+        await self.look_at_words()
+        log.warning("database_remade", **asdict(repaired))
+        return repaired
+
+    async def mend_bookkeeping(self) -> int:
+        mended = await self.db.writer.run(partial(bookkeeping.mend, now=self.db.clock()))
+        forgotten = await self.db.writer.run(installation.forget_set_aside)
+        return sum(damaged.rows for damaged in mended) + forgotten
+
+    async def census(self) -> Census:
+        async with self.db.one_check:
+            counted, following = await self.db.readers.run(census.take_slice)
+            while following is not None:
+                more, following = await self.db.readers.run(partial(census.take_slice, first=following))
+                counted += more
+            await self.look_at_words()
+        return counted
+
+    async def remove_orphans(self) -> int:
+        removed = 0
+        for step in (
+            repair.remove_orphan_vectors,
+            repair.remove_orphan_jobs,
+            repair.remove_orphan_chunks,
+        ):
+            removed += await self.db.remove_all(step)
+        if words := await self.db.check(repair.orphan_words):
+            await self.rebuild_words()
+        return removed + words
+
+    async def owe_missing(self) -> int:
+        enabled = await self.db.readers.run(spaces.enabled_ids)
+        step = partial(spaces.backfill, now=self.db.clock(), limit=repair.ROWS_A_STEP)
+        return sum([await self.db.remove_all(partial(step, space_id=space)) for space in enabled])
+
+    async def rebuild_words(self) -> int:
+        async with self._rebuilding:
+            await self.db.remove(word_rebuild.begin)
+            return await self._finish_words()
+
+    async def resume_words(self) -> int | None:
+        async with self._rebuilding:
+            if not (await self.db.readers.run(word_rebuild.count)).is_rebuilt:
+                return None
+            return await self._finish_words()
+
+    async def _finish_words(self) -> int:
+        try:
+            await self.look_at_words()
+            last: int | None = FIRST_ID
+            while last is not None:
+                last = await self._add_words(last)
+            return await self.db.remove(partial(word_rebuild.finish, now=self.db.clock()))
+        finally:
+            await self.look_at_words()
+
+    async def _add_words(self, after: int) -> int | None:
+        step = await self.db.writer.run(partial(word_rebuild.add_words, after=after, now=self.db.clock()))
+        for entry in step.damaged:
+            self.db.faults.note("entry", entry)
+        return step.last if step.looked_at else None
+
+    async def look_at_words(self) -> None:
+        """Find out what keyword search misses."""
+        try:
+            self.db.words_shortfall = word_rebuild.shortfall(await self.db.readers.run(word_rebuild.count))
+        except StorageFailed:
+            self.db.words_shortfall = word_rebuild.UNREADABLE
+
+    async def rebuild_vectors(self, space: int) -> int:
+        return await self.db.remove(partial(repair.remake_vectors, space_id=space, now=self.db.clock()))
+
+    async def tidy(self) -> bool:
+        await self.db.copies.forget_gone()
+        return await self.db.tidying.tidy()
+
+    async def untidy(self) -> None:
+        await self.db.tidying.due()

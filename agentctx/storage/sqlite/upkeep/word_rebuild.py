@@ -1,0 +1,121 @@
+"""Rebuilding the index of words beside the one that answers, in steps, and swapping the two at the end.
+
+Each function is one step inside the caller's transaction. Whatever interrupts a rebuild, the old index stays
+in service, `word_index.NEXT` follows every save and forget, and the rebuild resumes with `add_words`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
+
+from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection
+from agentctx.storage.sqlite import checksums
+from agentctx.storage.sqlite.search import word_index
+from agentctx.storage.sqlite.upkeep import recut
+from agentctx.storage.sqlite.upkeep.repair import LIVE_CHUNKS
+
+CHUNKS_A_STEP: Final = 250
+"""Words of so many chunks are written in about 50 ms, for which saves wait."""
+UNREADABLE: Final = (
+    "words: the index of words is damaged, keyword search misses entries, run `agentctx doctor --fix`"
+)
+
+_WITHOUT_WORDS: Final = f"""
+SELECT chunks.entry, chunks.id, start_at, end_at, terms, chunks.hash FROM {LIVE_CHUNKS}
+WHERE chunks.id > ? AND chunks.id NOT IN (SELECT id FROM {word_index.NEXT}_docsize)
+ORDER BY chunks.id LIMIT ?
+"""  # noqa: S608 - constants
+
+
+class WordStep(NamedTuple):
+    """What `add_words` did: up to which chunk, how many it looked at, and the ids of damaged entries."""
+
+    last: int
+    looked_at: int
+    damaged: tuple[str, ...] = ()
+
+
+class WordCount(NamedTuple):
+    """How many chunks there are, how many have words in the index that answers, and whether it is rebuilt."""
+
+    chunks: int
+    indexed: int
+    is_rebuilt: bool
+
+    @property
+    def missing(self) -> int:
+        return max(0, self.chunks - self.indexed)
+
+
+def begin(conn: Connection) -> None:
+    """Start from nothing, whatever an earlier rebuild has left. The index that answers is not touched."""
+    word_index.drop(conn, word_index.NEXT)
+    word_index.create(conn, word_index.NEXT)
+
+
+def add_words(conn: Connection, after: int, limit: int = CHUNKS_A_STEP, *, now: int) -> WordStep:
+    """Write the words of up to `limit` live chunks with a higher id than `after` that have none.
+
+    Entries with a damaged chunk are cut again; a damaged entry loses its chunks, since no answer may show it.
+    """
+    rows = conn.execute(_WITHOUT_WORDS, (after, limit)).fetchall()
+    damaged = []
+    for seq, chunks in groupby(rows, key=itemgetter(0)):
+        if not _add_chunks(conn, seq, list(chunks)):
+            damaged.append(recut.replace_chunks(conn, seq, now=now))
+    named = tuple(entry for entry in damaged if entry is not None)
+    return WordStep(rows[-1][1] if rows else after, len(rows), named)
+
+
+def _add_chunks(conn: Connection, seq: int, chunks: Sequence[tuple[Any, ...]]) -> bool:
+    """Add chunks of one entry; False, and nothing is added, if one of them is not what was saved.
+
+    They are sliced here: slicing in SQL is quadratic in the length of the content.
+    """
+    content, header, labels, scope = conn.execute(
+        "SELECT content, header, labels, scope FROM entries WHERE seq = ?", (seq,)
+    ).fetchone()
+    if not all(
+        checksums.is_chunk(content, start, end, header=header, digest=digest)
+        for _, _, start, end, _, digest in chunks
+    ):
+        return False
+    word_index.insert_into(
+        conn,
+        word_index.NEXT,
+        [(chunk, content[start:end], labels, terms, scope) for _, chunk, start, end, terms, _ in chunks],
+    )
+    return True
+
+
+def finish(conn: Connection, *, now: int) -> int:
+    """Put the new index into service, with whatever chunk is not in it yet; returns how many it holds."""
+    after = FIRST_ID
+    while (step := add_words(conn, after, now=now)).looked_at:
+        after = step.last
+    word_index.replace_by_next(conn)
+    return len(word_index.indexed(conn, FIRST_ID, LAST_ID))
+
+
+def count(conn: Connection) -> WordCount:
+    """Reads ids only, some milliseconds for 100,000 chunks."""
+    (chunks,) = conn.execute("SELECT COUNT(*) FROM chunks").fetchone()
+    indexed = 0
+    if not word_index.missing_tables(conn):
+        (indexed,) = conn.execute(f"SELECT COUNT(*) FROM {word_index.TABLE}_docsize").fetchone()  # noqa: S608 - constant
+    return WordCount(chunks, indexed, word_index.is_rebuilt(conn))
+
+
+def shortfall(counted: WordCount) -> str | None:
+    """What keyword search may miss, for people; None when the index is whole."""
+    if counted.is_rebuilt:
+        return "words: the index of words is being rebuilt, keyword search may miss entries until it is done"
+    if counted.missing:
+        return (
+            f"words: keyword search misses {counted.missing} of {counted.chunks} chunks, "
+            "run `agentctx doctor --fix`"
+        )
+    return None

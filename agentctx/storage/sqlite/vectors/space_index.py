@@ -1,0 +1,237 @@
+"""The daemon's index over the vectors of one space: the vec0 table `vec_<space>`.
+
+It takes the transaction and a mandatory namespace, and speaks in chunk ids and distances.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any, Final
+
+import numpy as np
+
+from agentctx.embedding_providers.base import Vectors
+from agentctx.sqlite import vec0
+from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection
+from agentctx.storage.records import NearestChunk
+from agentctx.storage.sqlite import checksums
+from agentctx.storage.sqlite.vectors import vec0_shadow
+from agentctx.storage.sqlite.vectors.vector_copy import Numbers, StoredVector
+
+_STRAYS: Final = """
+SELECT COUNT(*) FROM {table} AS vectors
+CROSS JOIN chunks ON chunks.id = vectors.id CROSS JOIN entries ON entries.seq = chunks.entry
+WHERE (vectors.namespace, vectors.collection, vectors.session)
+   <> (entries.namespace, entries.collection, entries.session)
+"""
+# Only a join looks each id up; `id IN (…)` without MATCH scans the whole table.
+_STORED: Final = """
+SELECT vectors.id, vectors.namespace, vectors.collection, vectors.session, vectors.embedding, proof.checksum
+FROM json_each(?) AS wanted CROSS JOIN {table} AS vectors ON vectors.id = wanted.value
+LEFT JOIN vector_checksums AS proof ON proof.space = ? AND proof.chunk = vectors.id
+"""
+# The place is that of the entry: reading the columns of vec0 takes four times as long as the rest, and a
+# vector that stands in the wrong place there shows nothing that resolving its chunk would let pass.
+_OF_ENTRIES: Final = """
+SELECT vectors.id, entries.namespace, entries.collection, entries.session, vectors.embedding, proof.checksum,
+  entries.id
+FROM json_each(?) AS wanted CROSS JOIN {table} AS vectors ON vectors.id = wanted.value
+CROSS JOIN chunks ON chunks.id = wanted.value CROSS JOIN entries ON entries.seq = chunks.entry
+LEFT JOIN vector_checksums AS proof ON proof.space = ? AND proof.chunk = wanted.value
+"""
+# The + keeps the planner from sorting all of the space for each slice of it.
+_SEQS_AFTER: Final = """
+SELECT seq, chunk FROM vector_checksums WHERE seq > ? AND +space = ? ORDER BY seq LIMIT ?
+"""
+_PLACED: Final = """
+SELECT wanted.value, entries.namespace, entries.collection, entries.session, vectors.embedding
+FROM json_each(?) AS wanted CROSS JOIN {table} AS vectors ON vectors.id = wanted.value
+CROSS JOIN chunks ON chunks.id = wanted.value CROSS JOIN entries ON entries.seq = chunks.entry
+"""
+_UNSEALED: Final = """
+SELECT id, namespace, collection, session, embedding FROM {table}
+WHERE id NOT IN (SELECT chunk FROM vector_checksums WHERE space = ?)
+"""
+TOLERANCE: Final = 1e-3
+"""Two ways of computing a cosine differ by less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Exact distances, and the entries, of the vectors that are what was stored; the chunks whose is not."""
+
+    distances: Mapping[int, float]
+    damaged: frozenset[int] = frozenset()
+    entries: Mapping[int, str] = field(default_factory=dict)
+
+    def hits(self, found: Iterable[tuple[int, float]]) -> list[NearestChunk]:
+        """Chunks that were measured, with these distances."""
+        return [NearestChunk(chunk, self.entries[chunk], distance) for chunk, distance in found]
+
+    def nearest(self, limit: int) -> list[NearestChunk]:
+        """The nearest, equal distances by chunk."""
+        return self.hits(sorted(self.distances.items(), key=lambda item: (item[1], item[0]))[:limit])
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Vectors in the order of their seq, up to `last`; whether that is everything."""
+
+    vectors: Sequence[StoredVector]
+    last: int
+    is_all: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceIndex:
+    """Vectors of the space with this id. The table must have been made by `create`."""
+
+    space: int
+
+    @property
+    def table(self) -> str:
+        return f"vec_{self.space}"
+
+    def exists(self, conn: Connection) -> bool:
+        """Whether the table is there with all its parts: vec0 ends the process when one is missing."""
+        return not vec0_shadow.missing_tables(conn, self.table)
+
+    def create(self, conn: Connection, dimension: int) -> None:
+        vec0.create_space_table(conn, self.table, dimension)
+
+    def drop(self, conn: Connection) -> None:
+        """Remove the table, whatever is left of it."""
+        vec0_shadow.drop(conn, self.table)
+        conn.execute("DELETE FROM vector_checksums WHERE space = ?", (self.space,))
+
+    def insert(self, conn: Connection, rows: Sequence[vec0.VectorRow]) -> None:
+        """Store vectors of chunks that have none here."""
+        vec0.insert_vectors(conn, self.table, rows)
+        self._seal(conn, rows)
+
+    def delete(self, conn: Connection, chunks: Sequence[int]) -> None:
+        vec0.delete_vectors(conn, self.table, chunks)
+        conn.executemany(
+            "DELETE FROM vector_checksums WHERE space = ? AND chunk = ?",
+            [(self.space, chunk) for chunk in chunks],
+        )
+
+    def nearest(
+        self,
+        conn: Connection,
+        query: Vectors,
+        limit: int,
+        *,
+        namespace: str,
+        collections: Sequence[str] | None = None,
+        session: str | None = None,
+        among: Sequence[int] | None = None,
+    ) -> list[tuple[int, float]]:
+        """The `limit` nearest chunks of the namespace, ascending; `among` narrows to chunk ids."""
+        return vec0.nearest(
+            conn,
+            self.table,
+            query.tobytes(),
+            limit,
+            namespace=namespace,
+            collections=collections,
+            session=session,
+            ids=among,
+        )
+
+    def measure(self, conn: Connection, query: Vectors, chunks: Sequence[int]) -> Measured:
+        """Distances of those chunks that are there and have a vector here, each checked as it is read."""
+        rows = self._proofs(conn, _OF_ENTRIES, chunks)
+        damaged = _damaged(rows)
+        sound = [row for row in rows if row[0] not in damaged]
+        if not sound:
+            return Measured({}, damaged)
+        vectors = np.frombuffer(b"".join(row[4] for row in sound), dtype=np.float32).reshape(len(sound), -1)
+        with np.errstate(all="ignore"):
+            cosines = vectors @ query / (np.linalg.norm(vectors, axis=1) * np.linalg.norm(query))
+        measured = zip((row[0] for row in sound), np.maximum(1 - cosines, 0).tolist(), strict=True)
+        return Measured(
+            {chunk: distance for chunk, distance in measured if isfinite(distance)},
+            damaged,
+            {row[0]: row[6] for row in sound},
+        )
+
+    def stored_after(self, conn: Connection, seq: int, limit: int) -> Stored:
+        """The vectors with a higher seq, in its order: up to `limit` of them."""
+        newest = newest_seq(conn)
+        if newest <= seq:
+            return Stored((), seq, is_all=True)
+        seqs = {
+            chunk: number for number, chunk in conn.execute(_SEQS_AFTER, (seq, self.space, limit)).fetchall()
+        }
+        sql = _PLACED.format(table=vec0.quoted(self.table))
+        rows = conn.execute(sql, (json.dumps(list(seqs)),)).fetchall() if seqs else []
+        vectors = tuple(StoredVector(seqs[row[0]], *row) for row in rows)
+        is_all = len(seqs) < limit
+        return Stored(vectors, newest if is_all else max(seqs.values()), is_all)
+
+    def seqs(self, conn: Connection) -> Numbers:
+        """The seq of every vector here."""
+        rows = conn.execute("SELECT seq FROM vector_checksums WHERE space = ?", (self.space,))
+        return np.fromiter((seq for (seq,) in rows), dtype=np.int64)
+
+    def damaged(self, conn: Connection, chunks: Sequence[int]) -> frozenset[int]:
+        """Those of the chunks whose vector is there but not what was stored, or not where."""
+        return _damaged(self._proofs(conn, _STORED, chunks))
+
+    def sound(self, conn: Connection, chunks: Sequence[int]) -> list[vec0.VectorRow]:
+        """The rows of those of the chunks that have a vector here which is what was stored, and where."""
+        rows = self._proofs(conn, _STORED, chunks)
+        damaged = _damaged(rows)
+        return [tuple(row[:5]) for row in rows if row[0] not in damaged]
+
+    def _proofs(self, conn: Connection, sql: str, chunks: Sequence[int]) -> list[Any]:
+        statement = sql.format(table=vec0.quoted(self.table))
+        return conn.execute(statement, (json.dumps(list(chunks)), self.space)).fetchall() if chunks else []
+
+    def seal(self, conn: Connection, dimension: int) -> None:
+        """Give vectors from before there were checksums theirs, unless the table is damaged."""
+        if not self.faults(conn, dimension):
+            rows = conn.execute(_UNSEALED.format(table=vec0.quoted(self.table)), (self.space,)).fetchall()
+            self._seal(conn, rows)
+
+    def _seal(self, conn: Connection, rows: Iterable[vec0.VectorRow]) -> None:
+        conn.executemany(
+            # A vector that is stored again is a new one to whoever reads by number, so no update in place.
+            "INSERT OR REPLACE INTO vector_checksums (space, chunk, checksum) VALUES (?, ?, ?)",
+            [(self.space, row[0], checksums.of_vector(*row[1:])) for row in rows],
+        )
+
+    def count(self, conn: Connection) -> int:
+        """How many vectors there are."""
+        return vec0.count_vectors(conn, self.table)
+
+    def chunk_ids(self, conn: Connection, first: int = FIRST_ID, last: int = LAST_ID) -> list[int]:
+        """Every chunk from `first` to `last` that has a vector here."""
+        return vec0.stored_ids(conn, self.table, first, last)
+
+    def faults(self, conn: Connection, dimension: int) -> list[str]:
+        """What is wrong with the table, or else with each vector in it; reads everything."""
+        shape = vec0_shadow.shape_faults(conn, self.table, dimension)
+        return shape or vec0_shadow.content_faults(conn, self.table, dimension)
+
+    def strays(self, conn: Connection) -> int:
+        """How many vectors stand in another namespace, collection or session than their entry.
+
+        Reads the whole table through vec0; only for one without `faults`.
+        """
+        row = conn.execute(_STRAYS.format(table=vec0.quoted(self.table))).fetchone()
+        return int(row[0])
+
+
+def newest_seq(conn: Connection) -> int:
+    """The highest seq that a vector of any space was ever given, whether it is there still or not."""
+    row = conn.execute("SELECT seq FROM sqlite_sequence WHERE name = 'vector_checksums'").fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def _damaged(proofs: Sequence[Any]) -> frozenset[int]:
+    return frozenset(row[0] for row in proofs if checksums.of_vector(*row[1:5]) != row[5])

@@ -1,0 +1,246 @@
+"""Spaces: which model's vectors are kept, which are searched. building → active ⇄ kept → retired."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from agentctx.embedding_providers.base import Vectors
+from agentctx.errors import Conflict, NotFound, StorageCorrupt
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.records import Space, SpaceState
+from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
+
+_ALL = 2**62
+
+# A kept space is one that is building by its state: the schema knows three.
+_SELECT = """SELECT id, fingerprint, generation,
+    CASE WHEN state = 'building' AND kept_since IS NOT NULL THEN 'kept' ELSE state END,
+    enabled, dimension, canary, approved, comparison FROM spaces """
+
+
+def enabled_ids(conn: Connection) -> tuple[int, ...]:
+    """Spaces to which every live chunk owes a vector."""
+    return tuple(row[0] for row in conn.execute("SELECT id FROM spaces WHERE enabled = 1"))
+
+
+def awaited_ids(conn: Connection) -> tuple[int, ...]:
+    """The space that answers; while there is none, all that are enabled."""
+    return tuple(row[0] for row in conn.execute("SELECT id FROM awaited_spaces"))
+
+
+def prepared(conn: Connection) -> tuple[SpaceIndex, ...]:
+    """Indexes that are there, and whole: one that is damaged has to be rebuilt."""
+    rows = conn.execute("SELECT id FROM spaces WHERE dimension IS NOT NULL AND state <> 'retired'").fetchall()
+    indexes = (SpaceIndex(space) for (space,) in rows)
+    return tuple(index for index in indexes if index.exists(conn))
+
+
+def all_spaces(conn: Connection) -> list[Space]:
+    """Every space, newest first."""
+    return [_space_of(row) for row in conn.execute(f"{_SELECT} ORDER BY id DESC")]
+
+
+def get(conn: Connection, space_id: int) -> Space:
+    """The space. Raises `NotFound`."""
+    row = conn.execute(f"{_SELECT} WHERE id = ?", (space_id,)).fetchone()
+    if row is None:
+        raise NotFound(f"no space has the id {space_id}")
+    return _space_of(row)
+
+
+def open_spaces(
+    conn: Connection, fingerprints: Sequence[Mapping[str, str | int]], *, now: int
+) -> list[Space]:
+    """The newest living space of each fingerprint, made if need be; these alone are enabled.
+
+    What is missing in them is owed from this moment on.
+    """
+    opened = [_find_or_make(conn, _canonical(each), now=now) for each in fingerprints]
+    _enable_only(conn, opened, now=now)
+    return [get(conn, space_id) for space_id in opened]
+
+
+def _find_or_make(conn: Connection, text: str, *, now: int) -> int:
+    row = conn.execute(
+        f"{_SELECT} WHERE fingerprint = ? ORDER BY generation DESC LIMIT 1",
+        (text,),
+    ).fetchone()
+    newest = None if row is None else _space_of(row)
+    if newest is None or newest.state is SpaceState.RETIRED:
+        generation = 1 if newest is None else newest.generation + 1
+        return _insert(conn, text, generation=generation, now=now)
+    return newest.id
+
+
+def renew(conn: Connection, space_id: int, *, now: int) -> Space:
+    """The next generation of a space whose model changed without saying so, enabled in its place."""
+    old = get(conn, space_id)
+    new_id = _insert(conn, _canonical(old.fingerprint), generation=old.generation + 1, now=now)
+    _enable_only(conn, [new_id, *(each for each in enabled_ids(conn) if each != space_id)], now=now)
+    return get(conn, new_id)
+
+
+def prepare(conn: Connection, space_id: int, canary: Vectors) -> Space:
+    """Fix the dimension by the first vector that was seen, and make the table."""
+    space = get(conn, space_id)
+    if space.dimension is None and space.state is not SpaceState.RETIRED:
+        dimension = int(canary.shape[0])
+        conn.execute(
+            "UPDATE spaces SET dimension = ?, canary = ? WHERE id = ?",
+            (dimension, canary.astype(np.float32).tobytes(), space_id),
+        )
+        SpaceIndex(space_id).create(conn, dimension)
+    return get(conn, space_id)
+
+
+def activate(conn: Connection, space_id: int, *, now: int, most_owed: int | None = None) -> Space:
+    """Search this space from now on. The one searched so far is kept if it is enabled, and so stays whole.
+
+    Every other space that is not enabled is retired.
+
+    Raises:
+        NotFound: no such space.
+        Conflict: chunks are missing in it, or more than `most_owed` are still owed. Nothing was changed.
+    """
+    if most_owed is not None:
+        _require_whole(conn, get(conn, space_id), most_owed)
+    for other in _living(conn, but=space_id):
+        if not other.enabled:
+            _retire(conn, other)
+    conn.execute(
+        "UPDATE spaces SET state = 'building', kept_since = ? WHERE state = 'active' AND id <> ?",
+        (now, space_id),
+    )
+    conn.execute("UPDATE spaces SET state = 'active', kept_since = NULL WHERE id = ?", (space_id,))
+    return get(conn, space_id)
+
+
+def retire_former(conn: Connection) -> list[int]:
+    """Drop every space that neither answers nor is being built: those kept, and those not enabled."""
+    gone = [
+        space
+        for space in _living(conn)
+        if space.state is not SpaceState.ACTIVE and (space.state is SpaceState.KEPT or not space.enabled)
+    ]
+    for space in gone:
+        _retire(conn, space)
+    return [space.id for space in gone]
+
+
+def approve(conn: Connection, space_id: int, *, now: int) -> None:
+    """Somebody agreed to what filling the space costs."""
+    conn.execute("UPDATE spaces SET approved = ? WHERE id = ?", (now, space_id))
+
+
+def record_comparison(conn: Connection, space_id: int, comparison: Mapping[str, Any]) -> None:
+    """Keep how the space compared with the active one."""
+    conn.execute("UPDATE spaces SET comparison = ? WHERE id = ?", (json.dumps(dict(comparison)), space_id))
+
+
+def disable_all(conn: Connection) -> None:
+    """Nothing is owed to any space."""
+    conn.execute("UPDATE spaces SET enabled = 0 WHERE enabled = 1")
+    conn.execute("DELETE FROM jobs")
+
+
+def backfill(conn: Connection, space_id: int, *, now: int, limit: int) -> int:
+    """Make jobs for up to `limit` live chunks with neither vector nor job in the space, if it is enabled."""
+    if not get(conn, space_id).enabled:
+        return 0
+    missing = _missing(conn, space_id)[:limit]
+    owe(conn, space_id, missing, now=now)
+    return len(missing)
+
+
+def owe(conn: Connection, space_id: int, chunks: Sequence[int], *, now: int) -> None:
+    """Make jobs for these chunks, for those that have none in the space."""
+    conn.executemany(
+        """INSERT INTO jobs (chunk, space, hash, state, attempts, not_before, leased_until, created)
+           SELECT id, :space, hash, 'pending', 0, 0, 0, :now FROM chunks
+           WHERE id = :chunk AND NOT EXISTS (SELECT 1 FROM jobs WHERE chunk = :chunk AND space = :space)""",
+        [{"space": space_id, "now": now, "chunk": chunk} for chunk in chunks],
+    )
+
+
+def _missing(conn: Connection, space_id: int) -> list[int]:
+    own = SpaceIndex(space_id)
+    stored = set(own.chunk_ids(conn)) if own in prepared(conn) else set()
+    rows = conn.execute(
+        """SELECT chunks.id FROM chunks JOIN entries ON entries.seq = chunks.entry AND entries.live = 1
+           WHERE chunks.id NOT IN (SELECT chunk FROM jobs WHERE space = ?) ORDER BY chunks.id""",
+        (space_id,),
+    )
+    return [row[0] for row in rows if row[0] not in stored]
+
+
+def _insert(conn: Connection, fingerprint: str, *, generation: int, now: int) -> int:
+    state = "building" if conn.execute("SELECT 1 FROM spaces WHERE state = 'active'").fetchone() else "active"
+    space_id = conn.execute(
+        """INSERT INTO spaces (fingerprint, generation, state, enabled, created)
+           VALUES (?, ?, ?, 0, ?)""",
+        (fingerprint, generation, state, now),
+    ).lastrowid
+    assert space_id is not None  # noqa: S101 - an INSERT always has one; this is for the type checker
+    return int(space_id)
+
+
+def _enable_only(conn: Connection, space_ids: Sequence[int], *, now: int) -> None:
+    before = enabled_ids(conn)
+    wanted = json.dumps(list(space_ids))
+    conn.execute(
+        """DELETE FROM jobs WHERE space IN (SELECT id FROM spaces WHERE enabled = 1)
+           AND space NOT IN (SELECT value FROM json_each(?))""",
+        (wanted,),
+    )
+    conn.execute("UPDATE spaces SET enabled = id IN (SELECT value FROM json_each(?))", (wanted,))
+    for space_id in set(space_ids).difference(before):
+        backfill(conn, space_id, now=now, limit=_ALL)
+
+
+def _living(conn: Connection, but: int = 0) -> list[Space]:
+    rows = conn.execute(f"{_SELECT} WHERE state <> 'retired' AND id <> ?", (but,))
+    return [_space_of(row) for row in rows]
+
+
+def _retire(conn: Connection, space: Space) -> None:
+    conn.execute("DELETE FROM jobs WHERE space = ?", (space.id,))
+    conn.execute("UPDATE spaces SET state = 'retired', enabled = 0 WHERE id = ?", (space.id,))
+    if space.dimension is not None:
+        SpaceIndex(space.id).drop(conn)
+
+
+def _require_whole(conn: Connection, space: Space, most_owed: int) -> None:
+    owed = conn.execute(
+        "SELECT COUNT(*) FROM jobs WHERE space = ? AND state = 'pending'", (space.id,)
+    ).fetchone()[0]
+    if not space.enabled or owed > most_owed or _missing(conn, space.id):
+        raise Conflict(
+            f"space {space.id} is not whole: {owed} chunks are still to be embedded",
+            hint="`agentctx reembed` shows how far it is.",
+        )
+
+
+def _canonical(fingerprint: Mapping[str, str | int]) -> str:
+    return json.dumps(dict(fingerprint), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _space_of(row: Any) -> Space:
+    """Raises StorageCorrupt for a row that none of these functions wrote."""
+    try:
+        return Space(
+            id=row[0],
+            fingerprint=json.loads(row[1]),
+            generation=row[2],
+            state=SpaceState(row[3]),
+            enabled=bool(row[4]),
+            dimension=row[5],
+            canary=None if row[6] is None else np.frombuffer(row[6], dtype=np.float32),
+            approved=row[7] is not None,
+            comparison=None if row[8] is None else json.loads(row[8]),
+        )
+    except (ValueError, TypeError) as error:
+        raise StorageCorrupt("the row of a space is damaged", hint="Run `agentctx doctor --fix`.") from error

@@ -1,0 +1,169 @@
+"""The copies of vectors that an engine keeps in memory, bounded; filled and checked in the background.
+
+Nothing tells a copy what was written: it asks the table, by the seq that every stored vector gets. Only one
+transaction writes at a time, so a snapshot has every seq up to its newest, whichever process gave it. A
+question first takes in what is newer than the copy, and so is never answered without a vector that was
+committed before it; one that sees an older snapshot than the copy finds candidates that it cannot measure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Final
+
+import structlog
+
+from agentctx.errors import DeadlineExceeded, StorageFailed
+from agentctx.sqlite.driver import Connection
+from agentctx.sqlite.readers import Readers
+from agentctx.storage.records import SpaceState
+from agentctx.storage.sqlite.vectors import spaces
+from agentctx.storage.sqlite.vectors.space_index import SpaceIndex, newest_seq
+from agentctx.storage.sqlite.vectors.vector_copy import VectorCopy, row_bytes
+
+log = structlog.get_logger("agentctx.storage")
+
+DEFAULT_MB: Final = 128
+MOST_BEHIND: Final = 256
+"""New vectors that a question takes in by itself: up to 3 ms. With more it searches the table."""
+ROWS_A_SLICE: Final = 512
+UNCHECKED_ROWS: Final = 1_000
+UNCHECKED_SHARE: Final = 0.1
+"""As many new rows may have replaced as many older ones, which are looked for then."""
+GONE_SHARE: Final = 0.3
+"""A copy of which more is blank is made anew."""
+
+
+class VectorCopies:
+    """Copies by space. `of` is for the threads that read, everything else for the event loop."""
+
+    def __init__(self, readers: Readers, max_bytes: int) -> None:
+        self._readers = readers
+        self._max_bytes = max_bytes
+        self._copies: dict[int, VectorCopy] = {}
+        self._too_large: set[int] = set()
+        self._told: set[int] = set()
+        self._refreshing: dict[int, asyncio.Task[None]] = {}
+        self._one_at_a_time = asyncio.Lock()
+
+    @property
+    def bytes(self) -> int:
+        """Memory that all copies take."""
+        return sum(copy.bytes for copy in list(self._copies.values()))
+
+    def of(self, conn: Connection, space: int) -> VectorCopy | None:
+        """The copy with everything that this snapshot has in the space; None: search the table."""
+        copy = self._copies.get(space)
+        if copy is None or not copy.is_whole:
+            return None
+        if not _take_in(conn, space, copy, MOST_BEHIND):
+            copy.is_whole = False
+            return None
+        return copy
+
+    def refresh_soon(self, space: int) -> None:
+        """Make the copy of the space, or make it whole, in the background, if there is need to."""
+        if not self._max_bytes or space in self._too_large or space in self._refreshing:
+            return
+        copy = self._copies.get(space)
+        if copy is None or not copy.is_whole or _is_unchecked(copy):
+            task = asyncio.create_task(self._refresh(space), name=f"copy of the vectors of space {space}")
+            self._refreshing[space] = task
+            task.add_done_callback(lambda _: self._refreshing.pop(space))
+
+    async def refreshed(self) -> None:
+        """Wait until what goes on in the background is done."""
+        while self._refreshing:
+            await asyncio.wait(list(self._refreshing.values()))
+
+    async def forget_gone(self) -> None:
+        """Leave nothing in memory of vectors that were deleted, nor of spaces that do not answer."""
+        self._too_large.clear()
+        if not self._copies:
+            return
+        try:
+            found = await self._readers.run(spaces.all_spaces)
+            active = {space.id for space in found if space.state is SpaceState.ACTIVE}
+            for space in list(self._copies):
+                if space not in active:
+                    self._copies.pop(space, None)
+                await self._make_whole(space)
+        except (DeadlineExceeded, StorageFailed):
+            # What cannot be checked may hold what was forgotten.
+            self._copies.clear()
+
+    async def close(self) -> None:
+        """End what goes on in the background."""
+        tasks = list(self._refreshing.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._copies.clear()
+
+    async def _refresh(self, space: int) -> None:
+        try:
+            if space in self._copies or await self._begin(space):
+                await self._make_whole(space)
+        except (DeadlineExceeded, StorageFailed) as error:
+            log.warning("vector_copy_failed", space=space, error=error.code, reason=error.message)
+
+    async def _begin(self, space: int) -> bool:
+        dimension, count = await self._readers.run(partial(_size, space=space))
+        if not dimension:
+            return False
+        if self.bytes + count * row_bytes(dimension) > self._max_bytes:
+            self._leave_out(space)
+            return False
+        self._copies[space] = VectorCopy(dimension)
+        return True
+
+    async def _make_whole(self, space: int) -> None:
+        """Take in what is missing and check the rest, in slices between which others read.
+
+        One at a time: a slice read before a deletion must not be put in after the check that followed it.
+        """
+        async with self._one_at_a_time:
+            while (copy := self._copies.get(space)) is not None:
+                copy.is_whole = await self._readers.run(partial(_go_on, space=space, copy=copy))
+                if self.bytes > self._max_bytes:
+                    self._leave_out(space)
+                elif copy.is_whole:
+                    if copy.gone > GONE_SHARE * copy.rows:
+                        self._copies.pop(space)
+                    return
+
+    def _leave_out(self, space: int) -> None:
+        """Search the table of this space until something is deleted."""
+        self._copies.pop(space, None)
+        self._too_large.add(space)
+        if space not in self._told:
+            self._told.add(space)
+            log.info("vectors_not_in_memory", space=space, hint="vectors.memory_mb is too little for them.")
+
+
+def _is_unchecked(copy: VectorCopy) -> bool:
+    return copy.added > max(UNCHECKED_ROWS, UNCHECKED_SHARE * copy.rows)
+
+
+def _size(conn: Connection, space: int) -> tuple[int, int]:
+    """Dimension and number of the vectors; (0, 0) when there is no whole table of them."""
+    index = SpaceIndex(space)
+    dimension = spaces.get(conn, space).dimension
+    return (dimension, index.count(conn)) if dimension and index.exists(conn) else (0, 0)
+
+
+def _take_in(conn: Connection, space: int, copy: VectorCopy, limit: int) -> bool:
+    """Put up to `limit` newer vectors into the copy; returns whether these were all."""
+    stored = SpaceIndex(space).stored_after(conn, copy.last, limit)
+    if stored.last > copy.last:
+        copy.put(stored.vectors, stored.last)
+    return stored.is_all
+
+
+def _go_on(conn: Connection, space: int, copy: VectorCopy) -> bool:
+    """One slice; with the last, blank what its snapshot has no more. Returns whether it was the last."""
+    if not _take_in(conn, space, copy, ROWS_A_SLICE):
+        return False
+    copy.keep(SpaceIndex(space).seqs(conn), newest_seq(conn))
+    return True

@@ -1,0 +1,113 @@
+"""The rules of each collection: which fields it takes, and what an entry is made of them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+from agentctx.storage.records import Entry
+from agentctx.stores.error_pattern import normalize_error
+from agentctx.stores.fields import (
+    CustomFields,
+    Fields,
+    KnowledgeFields,
+    LearningFields,
+    ObservationFields,
+    ReflectionFields,
+)
+
+FieldValues: TypeAlias = Mapping[str, Any]
+"""The fields of an entry by name, as `fields.check` returns them: defaults included, None left out."""
+
+NEW_COUNTS: Mapping[str, int | float] = {"occurrences": 1, "successes": 0, "failures": 0, "confidence": 0.5}
+"""The attributes of a learning that are counted, not given."""
+
+
+def _key(values: FieldValues) -> str | None:
+    return values.get("key")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """The rules of one collection."""
+
+    model: type[Fields]
+    kept: tuple[str, ...]
+    """Fields that are stored as attributes."""
+    counts: Mapping[str, int | float] = field(default_factory=dict)
+    """Attributes that are counted, as a new entry has them."""
+    content: Callable[[FieldValues], str] = itemgetter("content")
+    key: Callable[[FieldValues], str | None] = _key
+    needs_session: bool = False
+    is_dated: bool = False
+    """Whether the embedded header names the day: for what happened, not for what is known."""
+
+    @property
+    def fields(self) -> frozenset[str]:
+        return frozenset(self.model.model_fields)
+
+    def fields_of(self, entry: Entry) -> dict[str, Any]:
+        """The fields that this entry was made of."""
+        values = {**entry.attributes, "content": entry.content, "key": entry.key}
+        return {name: values[name] for name in self.fields if values.get(name) is not None}
+
+    def attributes(self, values: FieldValues) -> dict[str, Any]:
+        """The attributes of a new entry."""
+        return {**{name: values[name] for name in self.kept if name in values}, **self.counts}
+
+
+def learning_content(values: FieldValues) -> str:
+    """What an error taught, as one text."""
+    named = (("Error", "error_pattern"), ("Diagnosis", "diagnosis"), ("Fix", "fix"))
+    parts = (f"{title}: {values[name]}" for title, name in named if values.get(name))
+    return "\n".join([values["trigger"], *parts])
+
+
+def learning_key(values: FieldValues) -> str:
+    """The trigger and a digest of what went wrong, with ids, times, paths and numbers levelled.
+
+    The same error of the same tool has the same key, so that it counts up one entry.
+    """
+    pattern, trigger = values.get("error_pattern"), values["trigger"]
+    what = normalize_error(pattern) if pattern else f"{values.get('diagnosis')}\n{values.get('fix')}"
+    name = " ".join(trigger.split())[:80]
+    digest = sha256(f"{trigger}\n{what}".encode()).hexdigest()[:12]
+    return f"{name}#{digest}"
+
+
+def key_and_tags(values: FieldValues) -> str:
+    """The words that the fields give beside the text: they are searched, and embedded with it."""
+    return joined([values.get("key"), *values.get("tags", ())])
+
+
+def joined(parts: Iterable[str | None]) -> str:
+    """The parts that there are, separated by spaces."""
+    return " ".join(part for part in parts if part)
+
+
+KINDS: Mapping[str, Kind] = {
+    "knowledge": Kind(model=KnowledgeFields, kept=("category", "tags", "source", "file")),
+    "observation": Kind(
+        model=ObservationFields,
+        kept=("tags", "source", "token_count", "source_start_index", "source_end_index"),
+        needs_session=True,
+        is_dated=True,
+    ),
+    "reflection": Kind(
+        model=ReflectionFields,
+        kept=("tags", "source", "token_count", "generation"),
+        needs_session=True,
+        is_dated=True,
+    ),
+    "learning": Kind(
+        model=LearningFields,
+        kept=tuple(LearningFields.model_fields),
+        counts=NEW_COUNTS,
+        content=learning_content,
+        key=learning_key,
+    ),
+}
+CUSTOM_KIND = Kind(model=CustomFields, kept=("tags", "source", "file"))

@@ -1,0 +1,129 @@
+"""How many calls there are from a route to the statement that does the work.
+
+Who reads one of these paths, or looks for a fault on it, has to hold all of its calls in the head at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from agentctx.config.schema import Settings
+from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.server.app import create_app
+from agentctx.service.guard import guarded
+from agentctx.sqlite.driver import open_connection
+from agentctx.sqlite.readers import Readers
+from agentctx.sqlite.writer import Writer
+from tests.access.peers import access_control, client_of, grant
+from tests.running_core import ME, embedded, running_core
+
+MOST_CALLS = 8
+CARRIER = "agentctx.sqlite."
+"""Carries any function to the thread of a connection: `Writer.run` and `Readers.run` are one call each."""
+
+
+class CallChains:
+    """Notes, for each SQL statement, the calls of agentctx that led to it, across tasks and threads."""
+
+    def __init__(self) -> None:
+        self.chains: list[tuple[str, list[str]]] = []
+        self._of_task: dict[asyncio.Task[Any], list[str]] = {}
+        self._carried = threading.local()
+
+    def make_task(self, loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = asyncio.Task(work, loop=loop, **options)
+        self._of_task[task] = self._chain()
+        return task
+
+    def carry(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        async def noted(carrier: Any, function: Callable[[Any], Any], **options: Any) -> Any:
+            chain = [*self._chain(), f"{type(carrier).__name__}.run"]
+
+            def carried(connection: Any) -> Any:
+                self._carried.chain = chain
+                try:
+                    return function(connection)
+                finally:
+                    self._carried.chain = None
+
+            return await run(carrier, carried, **options)
+
+        return noted
+
+    def note(self, statement: str) -> None:
+        if chain := getattr(self._carried, "chain", None):
+            inner = [name for name in _names(sys._getframe(1)) if not name.startswith(CARRIER)]
+            self.chains.append((" ".join(statement.split()), [*chain, *inner]))
+
+    def between(self, handler: str, function: str, statement: str) -> list[str]:
+        """The calls from the handler of a route to the function, on the way to a statement that begins so."""
+        for text, chain in self.chains:
+            names = [name.rpartition(":")[2] for name in chain]
+            if text.startswith(statement) and {handler, function} <= set(names):
+                return names[names.index(handler) + 1 : names.index(function) + 1]
+        raise AssertionError(f"{handler} did not come to {statement!r} in {function}: {self.chains}")
+
+    def _chain(self) -> list[str]:
+        task = asyncio.current_task()
+        return [*(self._of_task.get(task, []) if task else []), *_names(sys._getframe(1))]
+
+
+def _names(frame: FrameType | None) -> list[str]:
+    names: list[str] = []
+    while frame is not None:
+        if (module := str(frame.f_globals.get("__name__", ""))).startswith("agentctx."):
+            names.append(f"{module}:{frame.f_code.co_qualname}")
+        frame = frame.f_back
+    return names[::-1]
+
+
+@pytest.fixture
+async def chains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CallChains:
+    """Of one save and one search over HTTP, against a daemon without its socket."""
+    chains = CallChains()
+
+    def open_traced(*args: Any, **options: Any) -> Any:
+        connection = open_connection(*args, **options)
+        connection.set_trace_callback(chains.note)
+        return connection
+
+    monkeypatch.setattr("agentctx.sqlite.connection_thread.open_connection", open_traced)
+    monkeypatch.setattr(Writer, "run", chains.carry(Writer.run))
+    monkeypatch.setattr(Readers, "run", chains.carry(Readers.run))
+    loop = asyncio.get_running_loop()
+    loop.set_task_factory(chains.make_task)
+    async with running_core(tmp_path, FakeProvider()) as core:
+        access = access_control(grant("write", "default", uid=ME.uid))
+        app = create_app(guarded(core.service, core.grounds(access)), Settings(), access=access)
+        async with client_of(app, ME) as http:
+            entry = {"collection": "knowledge", "key": "whale", "content": "the whale is green"}
+            assert (await http.post("/v1/entries", json=entry)).status_code == 201
+            await embedded(core)
+            reply = await http.post("/v1/search", json={"query": "the whale?"})
+            assert reply.json()["results"]
+            assert reply.json()["degraded"] is None
+    loop.set_task_factory(None)
+    return chains
+
+
+@pytest.mark.parametrize(
+    ("handler", "function", "statement"),
+    [
+        ("EntryHandlers.save", "insert_version", "INSERT INTO entries"),
+        ("handler_of.<locals>.handle", "by_words", "SELECT found.id"),
+        ("handler_of.<locals>.handle", "by_vector", "SELECT"),
+    ],
+)
+def test_a_route_reaches_the_database_in_few_calls(
+    chains: CallChains, handler: str, function: str, statement: str
+) -> None:
+    chain = chains.between(handler, function, statement)
+    assert len(chain) <= MOST_CALLS, chain

@@ -1,0 +1,344 @@
+"""Backups and restores of real databases."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from concurrent.futures import Future, wait
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import pytest
+
+from agentctx.errors import InvalidInput, SchemaTooNew, StorageFailed
+from agentctx.sqlite.copy import CopyPace, check_copy, copy_pages, file_digest
+from agentctx.sqlite.driver import Connection, open_connection
+from agentctx.sqlite.migrate import load_migrations, migrate_database, schema_version
+from agentctx.storage.backups import Backup
+from agentctx.storage.sqlite.backup import backup_engine
+from agentctx.storage.sqlite.backup.backup import read_backup
+from agentctx.storage.sqlite.backup.backup_engine import GIVES_WAY
+from agentctx.storage.sqlite.backup.restore import restore_database
+from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.trust import Source
+from agentctx.stores.base import SaveContext
+from agentctx.stores.registry import Stores
+from agentctx.times import wall_clock
+from agentctx.wire.names import DEFAULT_NAMESPACE
+from tests.fixtures.schemas import unpack
+
+NOW = 1_795_000_000_000
+BAD_NAMES = {"relative": "other", "nul": "/tmp/a\0b", "long": "/tmp/" + "x" * 300}
+CRASHES = """
+import os, sys
+from agentctx.sqlite.driver import open_connection
+from agentctx.storage.sqlite import checksums
+connection = open_connection(sys.argv[1])
+(seq,) = connection.execute("SELECT seq FROM entries WHERE key = 'new'").fetchone()
+connection.execute("BEGIN")
+connection.execute("UPDATE entries SET key = 'in-the-wal' WHERE seq = ?", (seq,))
+checksums.seal(connection, seq)
+connection.execute("COMMIT")
+os._exit(0)
+"""
+KEPT = "agentctx.db.before-restore-20261118T110640000Z"
+
+
+@asynccontextmanager
+async def opened(path: Path) -> AsyncIterator[tuple[SqliteStorage, Stores]]:
+    storage = await SqliteStorage.open(path, readers=1)
+    try:
+        yield storage, Stores(storage, None, clock=wall_clock)
+    finally:
+        await storage.close()
+
+
+def save(path: Path, *keys: str) -> None:
+    async def saved() -> None:
+        async with opened(path) as (_, stores):
+            for key in keys:
+                values = {"key": key, "content": f"About {key}, {wall_clock()}."}
+                await stores.save_fields("knowledge", values, SaveContext())
+
+    asyncio.run(saved())
+
+
+def revoke_everything(path: Path) -> None:
+    async def revoked() -> None:
+        async with opened(path) as (storage, _):
+            await storage.trust.revoke(Source(namespace=DEFAULT_NAMESPACE), principal=0, dry_run=False)
+            assert (await storage.trust.settle(owed=False)).rows
+
+    asyncio.run(revoked())
+
+
+def keys(path: Path) -> set[str]:
+    async def listed() -> set[str]:
+        async with opened(path) as (_, stores):
+            entries, _ = await stores.list_entries()
+            return {str(entry.key) for entry in entries}
+
+    return asyncio.run(listed())
+
+
+def back_up(path: Path, target: Path) -> Backup:
+    async def backed_up() -> Backup:
+        async with opened(path) as (storage, _):
+            return await storage.backups.write(target)
+
+    return asyncio.run(backed_up())
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    return tmp_path / "data" / "agentctx.db"
+
+
+@pytest.fixture
+def backup(database: Path, tmp_path: Path) -> Path:
+    """Of `old`, from a database that has `old` and `new` now."""
+    save(database, "old")
+    back_up(database, tmp_path / "backup.db")
+    save(database, "new")
+    return tmp_path / "backup.db"
+
+
+class TestBackup:
+    def test_says_what_is_in_it(self, database: Path, tmp_path: Path) -> None:
+        save(database, "a", "b")
+        save(database, "a")
+        made = back_up(database, tmp_path / "b.db")
+        assert (made.entries, made.versions, made.schema) == (2, 3, len(load_migrations()))
+        assert made.bytes == (tmp_path / "b.db").stat().st_size
+        assert made.digest == file_digest(tmp_path / "b.db") == read_backup(tmp_path / "b.db").digest
+        assert check_copy(tmp_path / "b.db") == check_copy(database)
+
+    async def test_is_begun_anew_when_something_is_forgotten_but_not_for_ever(
+        self, database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        forgotten: list[Future[bool]] = []
+        loop = asyncio.get_running_loop()
+
+        def copy(source: Connection, target: Path, *, pace: CopyPace) -> None:
+            """One during which somebody forgets: it goes on when it is told to stop, or that was refused."""
+            forgetting = asyncio.run_coroutine_threadsafe(forget(f"k{len(forgotten)}"), loop)
+            forgotten.append(forgetting)
+            if len(forgotten) <= GIVES_WAY:
+                assert pace._stop.wait(30)
+            else:
+                wait([forgetting], timeout=30)
+            copy_pages(source, target, pace=pace)
+
+        async def forget(key: str) -> bool:
+            await stores.delete(ids[key])
+            return await storage.upkeep.tidy()
+
+        monkeypatch.setattr(backup_engine, "copy_pages", copy)
+        async with opened(database) as (storage, stores):
+            ids = {}
+            for key in (f"k{number}" for number in range(GIVES_WAY + 2)):
+                values = {"key": key, "content": f"About {key}."}
+                ids[key] = (await stores.save_fields("knowledge", values, SaveContext())).id
+            made = await storage.backups.write(tmp_path / "b.db")
+            assert [each.result() for each in forgotten[:-1]] == [True] * GIVES_WAY
+            assert isinstance(forgotten[-1].exception(), StorageFailed)
+            assert made.entries == 1
+            assert await storage.upkeep.tidy()
+
+    def test_counts_vectors_of_any_schema(self, tmp_path: Path) -> None:
+        assert read_backup(unpack(1, tmp_path)).vectors == 11
+
+    @pytest.mark.parametrize(
+        "name", ["agentctx.db", "agentctx.db-wal", "agentctx.db-shm", "link.db", "hard.db"]
+    )
+    def test_never_touches_the_database(self, database: Path, name: str) -> None:
+        save(database, "a")
+        (database.parent / "link.db").symlink_to(database)
+        (database.parent / "hard.db").hardlink_to(database)
+        with pytest.raises(InvalidInput, match="is the database itself"):
+            back_up(database, database.parent / name)
+        assert keys(database) == {"a"}
+
+    @pytest.mark.parametrize("kind", ["text", "folder", "database of others", "relative", "nul", "long"])
+    def test_never_replaces_another_file(self, database: Path, tmp_path: Path, kind: str) -> None:
+        target = tmp_path / "other"
+        if kind == "text":
+            target.write_text("mine")
+        elif kind == "folder":
+            target.mkdir()
+        elif kind in BAD_NAMES:
+            target = Path(BAD_NAMES[kind])
+        else:
+            with closing(open_connection(target)) as connection:
+                connection.execute("CREATE TABLE mine (x)")
+        with pytest.raises(InvalidInput):
+            back_up(database, target)
+
+    def test_replaces_an_older_backup(self, database: Path, backup: Path) -> None:
+        assert back_up(database, backup).entries == 2
+
+    def test_never_replaces_the_database_of_another_daemon(self, database: Path, tmp_path: Path) -> None:
+        save(tmp_path / "theirs.db", "theirs")
+        with pytest.raises(InvalidInput, match="is no backup"):
+            back_up(database, tmp_path / "theirs.db")
+        assert keys(tmp_path / "theirs.db") == {"theirs"}
+
+    @pytest.mark.parametrize("leads_to", ["nowhere", "link"])
+    def test_does_not_follow_a_link_that_leads_nowhere(
+        self, database: Path, tmp_path: Path, leads_to: str
+    ) -> None:
+        (tmp_path / "link").symlink_to(tmp_path / leads_to)
+        with pytest.raises(InvalidInput, match="is no backup"):
+            back_up(database, tmp_path / "link")
+
+
+class TestRestore:
+    def test_a_wal_without_its_database_is_kept_and_not_replayed(
+        self, database: Path, backup: Path, tmp_path: Path
+    ) -> None:
+        subprocess.run([sys.executable, "-c", CRASHES, str(database)], check=True)
+        wal = database.with_name("agentctx.db-wal").read_bytes()
+        database.rename(tmp_path / "moved.db")
+        restored = restore_database(backup, database, now=NOW)
+        assert restored.kept is None
+        assert file_digest(database) == restored.backup.digest
+        assert database.with_name(f"{KEPT}-wal").read_bytes() == wal
+        assert keys(database) == {"old"}
+
+    @pytest.mark.parametrize("place", range(0, 40, 8))
+    def test_in_the_place_of_one_with_a_damaged_schema(
+        self, database: Path, backup: Path, place: int
+    ) -> None:
+        octets = bytearray(database.read_bytes())
+        octets[octets.find(b"CREATE TABLE entries") + place] ^= 0x80
+        database.write_bytes(octets)
+        restore_database(backup, database, now=NOW)
+        assert keys(database) == {"old"}
+
+    def test_two_restores_in_one_second_keep_two_databases(self, database: Path, backup: Path) -> None:
+        first = restore_database(backup, database, now=NOW).kept
+        second = restore_database(backup, database, now=NOW).kept
+        assert first is not None
+        assert second is not None
+        assert (keys(Path(first)), keys(Path(second))) == ({"old", "new"}, {"old"})
+
+    def test_brings_the_backup_back_and_keeps_what_was(self, database: Path, backup: Path) -> None:
+        restored = restore_database(backup, database, now=NOW)
+        kept = database.with_name(KEPT)
+        assert restored.kept == str(kept)
+        assert restored.backup.entries == 1
+        assert sorted(path.name for path in database.parent.iterdir()) == ["agentctx.db", KEPT]
+        assert keys(database) == {"old"}
+        assert keys(kept) == {"old", "new"}
+        assert file_digest(backup) == restored.backup.digest
+
+    def test_brings_what_is_in_the_wal_along(self, database: Path, backup: Path) -> None:
+        subprocess.run([sys.executable, "-c", CRASHES, str(database)], check=True)
+        assert database.with_name("agentctx.db-wal").stat().st_size
+        restore_database(backup, database, now=NOW)
+        assert keys(database.with_name(KEPT)) == {"old", "in-the-wal"}
+        assert keys(database) == {"old"}
+
+    def test_a_backup_with_a_wal_beside_it_is_restored_with_what_is_in_that(
+        self, database: Path, tmp_path: Path
+    ) -> None:
+        """A copy of another folder, made by hand."""
+        save(database, "new")
+        subprocess.run([sys.executable, "-c", CRASHES, str(database)], check=True)
+        target = tmp_path / "other" / "agentctx.db"
+        target.parent.mkdir()
+        restore_database(database, target, now=NOW)
+        assert keys(target) == {"in-the-wal"}
+
+    def test_into_an_empty_folder(self, database: Path, backup: Path, tmp_path: Path) -> None:
+        (tmp_path / "fresh").mkdir()
+        assert restore_database(backup, tmp_path / "fresh" / "agentctx.db", now=NOW).kept is None
+        assert keys(tmp_path / "fresh" / "agentctx.db") == {"old"}
+
+    def test_says_how_many_entries_of_the_backup_are_damaged(self, database: Path, backup: Path) -> None:
+        assert restore_database(backup, database, now=NOW, dry_run=True).damaged == 0
+        with closing(open_connection(backup)) as connection:
+            connection.execute("UPDATE entries SET content = 'x'")
+        assert restore_database(backup, database, now=NOW).damaged == 1
+
+    def test_counts_no_entry_in_quarantine_as_damaged(self, database: Path, tmp_path: Path) -> None:
+        save(database, "revoked")
+        revoke_everything(database)
+        revoked = tmp_path / "revoked.db"
+        back_up(database, revoked)
+        assert restore_database(revoked, database, now=NOW, dry_run=True).damaged == 0
+
+    def test_in_the_place_of_a_damaged_one(self, database: Path, backup: Path) -> None:
+        database.write_bytes(b"damaged" * 1_000)
+        restore_database(backup, database, now=NOW)
+        assert keys(database) == {"old"}
+        assert database.with_name(KEPT).read_bytes() == b"damaged" * 1_000
+
+    def test_dry_it_only_checks(self, database: Path, backup: Path) -> None:
+        before = sorted(database.parent.iterdir())
+        assert restore_database(backup, database, now=NOW, dry_run=True).backup.entries == 1
+        assert sorted(database.parent.iterdir()) == before
+        assert keys(database) == {"old", "new"}
+
+    @pytest.mark.parametrize("kind", ["missing", "text", "damaged", "of others", "newer", "itself"])
+    def test_a_bad_backup_changes_nothing(self, database: Path, backup: Path, kind: str) -> None:
+        expected: type[Exception] = StorageFailed
+        if kind == "missing":
+            backup.unlink()
+        elif kind == "text":
+            backup.write_text("no database" * 100)
+        elif kind == "damaged":
+            octets = bytearray(backup.read_bytes())
+            octets[8_192:12_288] = bytes(range(256)) * 16
+            backup.write_bytes(octets)
+        elif kind == "of others":
+            backup.unlink()
+            with closing(open_connection(backup)) as connection:
+                connection.execute("CREATE TABLE mine (x)")
+        elif kind == "newer":
+            expected = SchemaTooNew
+            with closing(open_connection(backup)) as connection:
+                connection.execute("INSERT INTO schema_migrations VALUES (99, 'future', 'x', 0)")
+        else:
+            expected, backup = InvalidInput, database
+        with pytest.raises(expected):
+            restore_database(backup, database, now=NOW)
+        assert keys(database) == {"old", "new"}
+        assert not list(database.parent.glob("*before-restore*"))
+
+    def test_an_older_one_is_upgraded_at_the_next_start(self, database: Path, tmp_path: Path) -> None:
+        assert restore_database(unpack(1, tmp_path), database, now=NOW).backup.schema == 1
+        assert schema_version(database) == 1
+        assert "deploy" in keys(database)
+        assert schema_version(database) == len(load_migrations())
+
+    def test_not_while_another_program_has_it_open(
+        self, database: Path, backup: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("agentctx.sqlite.driver._COMMON_PRAGMAS", ("busy_timeout=0",))
+        with closing(open_connection(database)) as other:
+            other.execute("BEGIN")
+            other.execute("SELECT * FROM entries").fetchone()
+            with pytest.raises(StorageFailed, match="is in use"):
+                restore_database(backup, database, now=NOW)
+        assert keys(database) == {"old", "new"}
+
+    def test_can_be_killed_at_every_step(self, database: Path, backup: Path, tmp_path: Path) -> None:
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.storage.killed_restore", str(backup), str(database), str(tmp_path)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        result = json.loads(done.stdout)
+        assert result["kills"] > 15
+        assert result["violations"] == []
+
+
+def test_the_fixture_has_both(database: Path, backup: Path) -> None:
+    migrate_database(database)
+    assert keys(database) == {"old", "new"}

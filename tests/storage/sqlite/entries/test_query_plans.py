@@ -1,0 +1,79 @@
+"""What is asked often finds its rows by an index, in the order it wants them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.records import Filter
+from agentctx.storage.sqlite.checksums import Faults
+from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.entries import entries
+from agentctx.storage.sqlite.search.filters import entry_condition
+from agentctx.storage.sqlite.search.search import narrow
+from tests.storage.drafts import ALL, START_MS, draft
+
+ONE = replace(ALL, collections=("knowledge",))
+SEVERAL = replace(ALL, collections=("knowledge", "learning"))
+
+
+@pytest.fixture
+async def storage(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
+    opened = await SqliteStorage.open(tmp_path / "agentctx.db", readers=1)
+    yield opened
+    await opened.close()
+
+
+def plan_of(work: Callable[[Connection], object], conn: Connection) -> list[str]:
+    """The steps of every statement that a function runs."""
+    statements: list[str] = []
+    conn.set_trace_callback(statements.append)
+    try:
+        work(conn)
+    finally:
+        conn.set_trace_callback(None)
+    asked = [each for each in statements if each.startswith(("SELECT", "DELETE"))]
+    return [step[3] for each in asked for step in conn.execute(f"EXPLAIN QUERY PLAN {each}")]
+
+
+@pytest.mark.parametrize("with_content", [True, False])
+@pytest.mark.parametrize("wanted", [ALL, ONE, SEVERAL, replace(ALL, session="s-1"), replace(ALL, agent="a")])
+async def test_a_page_is_read_in_its_order(
+    storage: SqliteStorage, wanted: Filter, with_content: bool
+) -> None:
+    condition = entry_condition(wanted, now=START_MS)
+    page = partial(
+        entries.page, condition=condition, limit=20, before=None, with_content=with_content, faults=Faults()
+    )
+    plan = await storage.db.readers.run(partial(plan_of, page))
+    index = "entries_page (namespace=? AND collection=?" if wanted is ONE else "entries_order (namespace=?"
+    assert f"SEARCH e USING INDEX {index} AND seq<?)" in plan
+    assert not any("TEMP B-TREE" in step for step in plan)
+
+
+async def test_versions_are_read_in_their_order(storage: SqliteStorage) -> None:
+    saved = await storage.entries.save(draft(), owed=True)
+    page = partial(entries.history, entry_id=saved.id, now=START_MS, limit=20, before=None, faults=Faults())
+    plan = await storage.db.readers.run(partial(plan_of, page))
+    assert any("(id=? AND version<?)" in step for step in plan)
+    assert not any("TEMP B-TREE" in step for step in plan)
+
+
+async def test_an_entry_is_forgotten_without_reading_a_table(storage: SqliteStorage) -> None:
+    saved = await storage.entries.save(draft(), owed=True)
+    delete = partial(entries.delete, entry_id=saved.id, now=START_MS)
+    plan = await storage.db.writer.run(partial(plan_of, delete))
+    assert "SEARCH idempotency USING INDEX idempotency_entry (entry=?)" in plan
+    assert not any(step.startswith(("SCAN idempotency", "SCAN entries", "SCAN chunks")) for step in plan)
+
+
+async def test_a_collection_is_narrowed_to_by_its_own_index(storage: SqliteStorage) -> None:
+    plan = await storage.db.readers.run(
+        partial(plan_of, lambda conn: narrow(conn, replace(ONE, agent="a"), now=START_MS))
+    )
+    assert "SEARCH e USING INDEX entries_page (namespace=? AND collection=?)" in plan

@@ -1,0 +1,129 @@
+"""Exports of damaged databases, and imports over what has expired."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentctx.errors import InvalidInput
+from agentctx.storage.records import Change
+from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.transfer import ExportSelection
+from tests.storage.drafts import START_MS, HandClock, draft, keyless
+
+OTHER_ID = "018f0000-0000-7000-8000-000000000001"
+DAMAGES = {
+    "other text": "content = 'pay 900 euros to Bob'",
+    "no UTF-8": "content = CAST(x'F0' || substr(CAST(content AS BLOB), 2) AS TEXT)",
+    "no JSON": "attributes = ';' || substr(attributes, 2)",
+}
+
+
+@pytest.fixture
+async def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+async def storage(tmp_path: Path, clock: HandClock) -> AsyncIterator[SqliteStorage]:
+    opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock)
+    yield opened
+    await opened.close()
+
+
+async def spoil(storage: SqliteStorage, change: str, entry_id: str, version: int = 1) -> None:
+    def spoiled(conn: Any) -> None:
+        conn.execute("PRAGMA ignore_check_constraints = 1")
+        conn.execute(f"UPDATE entries SET {change} WHERE id = ? AND version = ?", (entry_id, version))  # noqa: S608 - constants above
+
+    await storage.db.writer.run(spoiled)
+
+
+async def exported(storage: SqliteStorage, limit: int = 10, **selected: Any) -> dict[str, list[int]]:
+    """The ids that all pages of an export have, each with its older versions."""
+    found: dict[str, list[int]] = {}
+    after: int | None = 0
+    while after is not None:
+        page = await storage.entries.export_page(ExportSelection(**selected), after=after, limit=limit)
+        found.update({each.entry.id: [old.version for old in each.versions] for each in page.entries})
+        after = page.next
+    return found
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("limit", [1, 10])
+async def test_an_export_leaves_out_what_is_damaged_and_counts_it(
+    storage: SqliteStorage, damage: str, limit: int
+) -> None:
+    saved = [await storage.entries.save(keyless(f"pay 10{n} euros to Bob"), owed=False) for n in range(3)]
+    await spoil(storage, DAMAGES[damage], saved[1].id)
+    assert list(await exported(storage, limit)) == [saved[0].id, saved[2].id]
+    assert storage.scrub.failures > 0
+
+
+async def test_a_damaged_older_version_is_left_out_of_an_export(storage: SqliteStorage) -> None:
+    for number in range(3):
+        saved = await storage.entries.save(draft(f"version {number}"), owed=False)
+    await spoil(storage, DAMAGES["other text"], saved.id, version=2)
+    assert await exported(storage, with_history=True) == {saved.id: [1]}
+
+
+@pytest.mark.parametrize("is_same_id", [True, False])
+async def test_an_import_takes_the_place_of_what_has_expired(
+    storage: SqliteStorage, clock: HandClock, *, is_same_id: bool
+) -> None:
+    expired = await storage.entries.save(draft(expires=START_MS + 1_000), owed=False)
+    clock.now += 5_000
+    told: list[str] = []
+    storage.entries.tell_erased(told.extend)
+    made = await storage.entries.import_entry(
+        draft("new text", key="other" if is_same_id else "deploy"),
+        entry_id=expired.id if is_same_id else OTHER_ID,
+        created=START_MS,
+        updated=clock.now,
+        owed=False,
+    )
+    assert (made.change, made.version, made.erased) == (Change.CREATED, 1, (expired.id,))
+    assert told == [expired.id]
+    entry = await storage.entries.get(made.id)
+    assert entry is not None
+    assert entry.content == "new text"
+    assert (await storage.upkeep.census()).entries == 1
+
+
+async def test_an_import_that_is_refused_erases_nothing(storage: SqliteStorage, clock: HandClock) -> None:
+    await storage.entries.save(draft(expires=START_MS + 1_000), owed=False)
+    living = await storage.entries.save(draft(key="other"), owed=False)
+    clock.now += 5_000
+    with pytest.raises(InvalidInput):
+        await storage.entries.import_entry(
+            draft("new"), entry_id=living.id, created=START_MS, updated=clock.now, owed=False
+        )
+    assert (await storage.upkeep.census()).entries == 2
+
+
+async def test_a_newer_time_limit_is_imported(storage: SqliteStorage, clock: HandClock) -> None:
+    saved = await storage.entries.save(draft(), owed=False)
+    until = START_MS + 60_000
+    made = await storage.entries.import_entry(
+        draft(expires=until), entry_id=saved.id, created=START_MS, updated=START_MS + 1, owed=False
+    )
+    assert made.change is Change.ATTRIBUTES
+    entry = await storage.entries.get(saved.id)
+    assert entry is not None
+    assert (entry.expires, entry.updated) == (until, START_MS + 1)
+
+
+async def test_changes_are_in_the_order_of_their_times_though_the_clock_goes_back(
+    storage: SqliteStorage, clock: HandClock
+) -> None:
+    saved = await storage.entries.save(draft("one"), owed=False)
+    clock.now -= 1_000_000
+    await storage.entries.save(draft("two"), owed=False)
+    await storage.entries.save(draft("two", labels="deploy", attributes={"tags": []}), owed=False)
+    versions, _ = await storage.entries.history(saved.id, limit=10)
+    assert [version.updated for version in versions] == [START_MS + 2, START_MS]
+    assert {version.created for version in versions} == {START_MS}

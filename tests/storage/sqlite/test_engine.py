@@ -1,0 +1,142 @@
+"""The SQLite engine: the conformance suite and what is its own."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agentctx.errors import StorageClosed, StorageFull
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.entries.rows import SELECT_CHUNKS
+from agentctx.storage.sqlite.search.filters import entry_condition
+from tests.storage.conformance import StorageConformance, assert_sound, embed, save, serving_space
+from tests.storage.drafts import ALL, HandClock, draft, keyless
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+async def storage(tmp_path: Path, clock: HandClock) -> AsyncIterator[SqliteStorage]:
+    opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock)
+    yield opened
+    await opened.close()
+
+
+class TestSqliteStorage(StorageConformance):
+    """Runs the suite."""
+
+
+async def test_everything_survives_a_restart(tmp_path: Path, clock: HandClock) -> None:
+    path = tmp_path / "agentctx.db"
+    first = await SqliteStorage.open(path, clock=clock)
+    await serving_space(first)
+    saved = await save(first, draft())
+    await first.close()
+    second = await SqliteStorage.open(path, clock=clock)
+    try:
+        assert (await second.entries.get(saved.id)) is not None
+        assert await embed(second, saved) == 1
+        await assert_sound(second)
+    finally:
+        await second.close()
+
+
+CRASHES = """
+import os, sys
+from agentctx.sqlite.driver import open_connection
+connection = open_connection(sys.argv[1])
+connection.execute("CREATE TABLE more AS SELECT zeroblob(2000000)")
+os._exit(0)
+"""
+
+
+async def test_a_start_does_not_wait_until_the_wal_of_a_crash_is_moved(
+    tmp_path: Path, clock: HandClock
+) -> None:
+    path, wal = tmp_path / "agentctx.db", tmp_path / "agentctx.db-wal"
+    storage = await SqliteStorage.open(path, clock=clock)
+    saved = await storage.entries.save(draft(), owed=False)
+    await storage.close()
+    await asyncio.to_thread(subprocess.run, [sys.executable, "-c", CRASHES, str(path)], check=True)
+    left = wal.stat().st_size
+    assert left > 2_000_000
+    storage = await SqliteStorage.open(path, clock=clock)
+    try:
+        assert wal.stat().st_size >= left
+        assert await storage.entries.get(saved.id) is not None
+    finally:
+        await storage.close()
+    assert not wal.exists()
+
+
+async def test_a_full_disk_fails_the_save_and_nothing_else(storage: SqliteStorage) -> None:
+    kept = await save(storage, draft())
+
+    def no_more_pages(conn: Connection) -> None:
+        pages = conn.execute("PRAGMA page_count").fetchone()[0]
+        conn.execute(f"PRAGMA max_page_count = {pages}")
+
+    def more_pages(conn: Connection) -> None:
+        conn.execute("PRAGMA max_page_count = 1000000")
+
+    await storage.db.writer.run(no_more_pages)
+    with pytest.raises(StorageFull):
+        await save(storage, keyless("x " * 200_000))
+    assert (await storage.entries.get(kept.id)) is not None
+    await assert_sound(storage)
+    await storage.db.writer.run(more_pages)
+    await save(storage, keyless("x " * 200_000))
+    await assert_sound(storage)
+
+
+async def test_a_deleted_text_leaves_no_bytes_behind(tmp_path: Path, clock: HandClock) -> None:
+    path = tmp_path / "agentctx.db"
+    storage = await SqliteStorage.open(path, clock=clock)
+    await serving_space(storage)
+    saved = await save(
+        storage, draft("the passphrase is xylophone-marzipan", labels="quagmire", header="zephyr")
+    )
+    await embed(storage, saved)
+    await save(storage, keyless("another entry that stays"))
+    await storage.entries.delete(saved.id)
+    await storage.close()
+    left = _all_bytes(tmp_path)
+    assert b"another entry" in left
+    for word in (b"xylophone", b"marzipan", b"quagmire", b"zephyr"):
+        assert word not in left
+
+
+async def test_nothing_works_after_close(storage: SqliteStorage) -> None:
+    await storage.close()
+    with pytest.raises(StorageClosed):
+        await save(storage, draft())
+    with pytest.raises(StorageClosed):
+        await storage.entries.get("x")
+
+
+def _all_bytes(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.iterdir())
+
+
+async def test_resolving_seeks_and_never_scans(storage: SqliteStorage) -> None:
+    """A planner left alone would read every entry of the namespace for the few that are wanted."""
+    condition = entry_condition(ALL, now=0)
+
+    def plan(conn: Connection) -> list[str]:
+        sql = f"EXPLAIN QUERY PLAN {SELECT_CHUNKS} WHERE {condition.sql}"
+        return [row[3] for row in conn.execute(sql, ("[]", *condition.parameters))]
+
+    steps = await storage.db.readers.run(plan)
+    assert [step for step in steps if "entries" in step or " e " in step] == [
+        "SEARCH e USING INTEGER PRIMARY KEY (rowid=?)"
+    ]
+    assert "SEARCH chunks USING INTEGER PRIMARY KEY (rowid=?)" in steps

@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+import pytest
+
+from agentctx.errors import DriverUnsuitable
+from agentctx.storage.sqlite.fitness import fit_version
+
+
+@pytest.mark.parametrize("version", ["3.40.1", "3.51.2"])
+def test_a_sqlite_that_can_corrupt_is_unfit(version: str) -> None:
+    with pytest.raises(DriverUnsuitable, match=version):
+        fit_version(version, "sqlite3")
+
+
+@pytest.mark.parametrize("version", ["3.51.3", "3.50.7", "3.53.4"])
+def test_a_fixed_sqlite_is_fit(version: str) -> None:
+    assert version in fit_version(version, "sqlite3")

@@ -1,0 +1,282 @@
+"""No damage of a row that is not the memory itself keeps anybody from the memory."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from agentctx.service.views import audit_event
+from agentctx.sqlite.driver import open_connection
+from agentctx.storage.audit import AuditQuery, Event
+from agentctx.storage.bookkeeping import Bookkeeping
+from agentctx.storage.records import Filter, IdempotencyKey
+from agentctx.storage.sqlite.audit.audit import MS_PER_DAY
+from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.trust import Source
+from tests.doctor.damage import BOOKKEEPING, SPOILT, columns_of, spoil
+from tests.storage.conformance import embed, serving_space
+from tests.storage.drafts import START_MS, keyless
+
+NAME = "agentctx.db"
+EVERYTHING = Filter(namespace="default", with_quarantined=True)
+READ_AT_START = (
+    "vector_checksums",
+    "schema_migrations",
+    "installation",
+    "spaces",
+    "scrub",
+    "quarantine",
+    "revocations",
+    "jobs",
+)
+SOME = ("bytes", "no UTF-8", "huge number")
+LOST_VALUES = ("secret", "audit_head", "audit_config")
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with rows in every table."""
+    folder = tmp_path_factory.mktemp("bookkeeping")
+    asyncio.run(_fill(folder / NAME))
+    return folder / NAME
+
+
+async def opened(path: Path) -> SqliteStorage:
+    return await SqliteStorage.open(path, readers=1, clock=lambda: START_MS)
+
+
+async def _fill(path: Path) -> None:
+    storage = await opened(path)
+    try:
+        await storage.secret()
+        await storage.audit.note_config("start", {"a": "1"}, {}, only_changes=False)
+        await serving_space(storage)
+        for number in range(6):
+            key = IdempotencyKey(principal=1, key=f"key-{number}", digest=b"d" * 32)
+            agent = "bad" if number % 2 else "good"
+            saved = await storage.entries.save(
+                keyless(f"whale number {number}", agent=agent), owed=True, idempotency=key
+            )
+            if number < 4:
+                await embed(storage, saved)
+        await storage.entries.save(
+            keyless("made of it", derived_from=(saved.id,), flags=("instruction",)), owed=True
+        )
+        forgotten = await storage.entries.save(keyless("forget me"), owed=False)
+        await storage.entries.delete(forgotten.id)
+        await storage.trust.revoke(Source(agent="bad"), principal=0, dry_run=False)
+        await storage.trust.settle(owed=True)
+        await storage.scrub.step()
+        await storage.audit.add([Event(kind="test", principal=None)])
+    finally:
+        await storage.close()
+    with closing(open_connection(path)) as connection:
+        connection.execute("INSERT INTO forgotten VALUES ('gone', 1)")
+        connection.execute(
+            """INSERT INTO injections VALUES ('i1', 1, 'default', '', '', 0, 'tail', 'q', NULL, 0.5, 0.5,
+               NULL, NULL, '[]', '{}', 100, 0, 1.0, NULL)"""
+        )
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+async def everything_of(path: Path) -> tuple[dict[str, str], Bookkeeping, list[str], int]:
+    """Every entry, and what the checks of the doctor say."""
+    storage = await opened(path)
+    try:
+        entries, _ = await storage.entries.list_entries(EVERYTHING, limit=100)
+        faults = await storage.upkeep.check_integrity() + [
+            each.what for each in await storage.scrub.check_all()
+        ]
+        trail = (await storage.audit.verify()).faults
+        saved = await storage.entries.save(keyless("a new one"), owed=True)
+        if saved.jobs:
+            await embed(storage, saved)
+        assert await storage.secret()
+        return (
+            {entry.id: entry.content for entry in entries},
+            await storage.upkeep.check_bookkeeping(),
+            faults,
+            trail,
+        )
+    finally:
+        await storage.close()
+
+
+def spoilt_copy(filled: Path, tmp_path: Path, table: str, column: str, kind: str, where: str) -> Path | None:
+    path = tmp_path / NAME
+    for old in tmp_path.glob(f"{NAME}*"):
+        old.unlink()
+    shutil.copyfile(filled, path)
+    return path if spoil(path, table, column, SPOILT[kind], where) else None
+
+
+@pytest.mark.parametrize("table", BOOKKEEPING)
+def test_whatever_a_column_of_it_holds_every_entry_is_read(filled: Path, tmp_path: Path, table: str) -> None:
+    true = asyncio.run(everything_of(Path(shutil.copyfile(filled, tmp_path / NAME))))[0]
+    rows = [f"name = '{name}'" for name in LOST_VALUES] if table == "installation" else ["TRUE"]
+    tried = 0
+    for column in columns_of(filled, table):
+        for kind in SPOILT if table in READ_AT_START else SOME:
+            for where in rows:
+                path = spoilt_copy(filled, tmp_path, table, column, kind, where)
+                if path is None:
+                    continue
+                with capture_logs():
+                    found = asyncio.run(everything_of(path))[0]
+                assert found == true, (column, kind, where)
+                tried += 1
+    assert tried > 4
+
+
+UNREADABLE = [
+    *(
+        ("spaces", column, "bytes")
+        for column in ("fingerprint", "state", "dimension", "comparison", "enabled")
+    ),
+    *(("spaces", column, "no UTF-8") for column in ("fingerprint", "canary", "comparison", "approved")),
+    *(("jobs", column, "text") for column in ("chunk", "hash", "state", "not_before", "leased_until")),
+    *(("quarantine", column, "bytes") for column in ("screened", "state", "since", "revocation")),
+    *(("revocations", column, "text") for column in ("at", "principal", "criteria", "entries")),
+    *(("idempotency", column, "null") for column in ("digest", "entry", "version", "change", "created")),
+    ("scrub", "value", "number"),
+    ("forgotten", "at", "bytes"),
+    ("derivations", "source", "bytes"),
+    ("flags", "flag", "bytes"),
+    ("schema_migrations", "checksum", "bytes"),
+    ("schema_migrations", "version", "huge number"),
+]
+
+
+@pytest.mark.parametrize(("table", "column", "kind"), UNREADABLE)
+def test_what_a_start_mends_is_logged_recorded_and_named(
+    filled: Path, tmp_path: Path, table: str, column: str, kind: str
+) -> None:
+    path = spoilt_copy(filled, tmp_path, table, column, kind, "TRUE")
+    if path is None:
+        path = spoilt_copy(filled, tmp_path, table, column, kind, "version = 11")
+    assert path is not None
+    with capture_logs() as logged:
+        _, bookkeeping, _, _ = asyncio.run(everything_of(path))
+    lines = [line for line in logged if line["event"] == "bookkeeping_damaged"]
+    assert {line["table"] for line in lines} >= {table}
+    assert all(line["log_level"] == "error" for line in lines)
+    assert not bookkeeping.damaged
+    assert {mended.table for mended in bookkeeping.mended} >= {table}
+    with capture_logs() as logged:
+        asyncio.run(everything_of(path))
+    assert "bookkeeping_damaged" not in {line["event"] for line in logged}
+
+
+@pytest.mark.parametrize("kind", ["bytes", "text", "null", "empty"])
+@pytest.mark.parametrize("column", ["value", "name"])
+@pytest.mark.parametrize("name", ["secret", "audit_head"])
+def test_a_damaged_secret_or_end_of_the_trail_is_never_replaced_unseen(
+    filled: Path, tmp_path: Path, name: str, column: str, kind: str
+) -> None:
+    path = spoilt_copy(filled, tmp_path, "installation", column, kind, f"name = '{name}'")
+    if path is None:
+        pytest.skip("SQLite has no such row")
+    with capture_logs() as logged:
+        _, bookkeeping, _, trail = asyncio.run(everything_of(path))
+    assert "bookkeeping_damaged" in {line["event"] for line in logged}
+    assert "installation" in {mended.table for mended in bookkeeping.mended}
+    assert trail > 0, "the chain shows it"
+    if column == "value":
+        assert [each.rpartition(" ")[2] for each in bookkeeping.set_aside] == [name]
+
+
+@pytest.mark.parametrize("column", ["state", "screened", "revocation", "since"])
+@pytest.mark.parametrize("kind", SPOILT)
+def test_no_damage_lets_an_entry_out_of_quarantine_or_erases_it(
+    filled: Path, tmp_path: Path, column: str, kind: str
+) -> None:
+    async def settled(path: Path) -> tuple[int, int]:
+        storage = await opened(path)
+        try:
+            while (await storage.trust.settle(owed=True)).rows:
+                pass
+            entries, _ = await storage.entries.list_entries(EVERYTHING, limit=100)
+            return await storage.trust.quarantined(), len(entries)
+        finally:
+            await storage.close()
+
+    before = asyncio.run(settled(Path(shutil.copyfile(filled, tmp_path / NAME))))
+    path = spoilt_copy(filled, tmp_path, "quarantine", column, kind, "TRUE")
+    assert path is not None
+    with capture_logs():
+        assert asyncio.run(settled(path)) == before
+    assert before[0] > 0
+
+
+def test_jobs_that_were_lost_are_made_again(filled: Path, tmp_path: Path) -> None:
+    async def owed(path: Path) -> Any:
+        storage = await opened(path)
+        try:
+            return (await storage.jobs.depth()).pending, (await storage.upkeep.census()).violations
+        finally:
+            await storage.close()
+
+    before = asyncio.run(owed(Path(shutil.copyfile(filled, tmp_path / NAME))))
+    path = spoilt_copy(filled, tmp_path, "jobs", "state", "text", "TRUE")
+    assert path is not None
+    with capture_logs():
+        assert asyncio.run(owed(path)) == before
+
+
+def test_the_vectors_of_a_space_whose_state_was_lost_are_kept(filled: Path, tmp_path: Path) -> None:
+    async def spaces(path: Path) -> Any:
+        storage = await opened(path)
+        try:
+            return [(space.id, space.dimension) for space in await storage.spaces.all()]
+        finally:
+            await storage.close()
+
+    before = asyncio.run(spaces(Path(shutil.copyfile(filled, tmp_path / NAME))))
+    path = spoilt_copy(filled, tmp_path, "spaces", "state", "text", "TRUE")
+    assert path is not None
+    with capture_logs():
+        assert asyncio.run(spaces(path)) == before
+
+
+def test_a_damaged_receipt_is_passed_over_and_removed_by_a_repair(filled: Path, tmp_path: Path) -> None:
+    async def mended(path: Path) -> None:
+        storage = await opened(path)
+        try:
+            assert await storage.injections.last(10) == []
+            assert await storage.injections.find("i1") is None
+            assert [each.table for each in (await storage.upkeep.check_bookkeeping()).damaged] == [
+                "injections"
+            ]
+            assert await storage.upkeep.mend_bookkeeping() == 1
+            assert not (await storage.upkeep.check_bookkeeping()).damaged
+        finally:
+            await storage.close()
+
+    path = spoilt_copy(filled, tmp_path, "injections", "candidates", "text", "TRUE")
+    assert path is not None
+    asyncio.run(mended(path))
+
+
+@pytest.mark.parametrize("column", ["at", "kind", "principal", "subject", "detail", "previous_hash", "hash"])
+@pytest.mark.parametrize("kind", ["bytes", "null", "text", "fraction", "huge number"])
+def test_damaged_rows_of_the_trail_are_shown_and_pruned(
+    filled: Path, tmp_path: Path, column: str, kind: str
+) -> None:
+    async def read(path: Path) -> None:
+        storage = await opened(path)
+        try:
+            page = [audit_event(row) for row in await storage.audit.page(AuditQuery(limit=100))]
+            assert len(page) > 5
+            assert await storage.audit.prune(before=START_MS + 30 * MS_PER_DAY, keep=1) > 5
+        finally:
+            await storage.close()
+
+    path = spoilt_copy(filled, tmp_path, "audit", column, kind, "TRUE")
+    assert path is not None
+    asyncio.run(read(path))

@@ -1,0 +1,129 @@
+"""Proofs see a violation that was made by hand, and nothing where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agentctx.sqlite import vec0
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.offline import DATABASE_NAME
+from agentctx.storage.records import SpaceState
+from agentctx.storage.sqlite.engine import SqliteStorage
+from tests.doctor.damage import damaged
+from tests.storage.conformance import embed, save, serving_space
+from tests.storage.drafts import ALL, FINGERPRINT, HandClock, keyless, vector
+
+TEXTS = ("The harbour is closed.", "The harbour opens on Friday.", "Über 北京 1234 don't x_y the and")
+
+
+@pytest.fixture
+async def storage(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
+    storage = await SqliteStorage.open(tmp_path / DATABASE_NAME, clock=HandClock())
+    await serving_space(storage)
+    for number, text in enumerate(TEXTS):
+        await embed(storage, await save(storage, keyless(text)), vector(1, number))
+    yield storage
+    await storage.close()
+
+
+async def test_what_is_sound_counts_no_violation(storage: SqliteStorage) -> None:
+    assert await storage.proofs.count_violations() == 0
+    await save(storage, keyless("not embedded yet"))
+    assert await storage.proofs.count_violations() == 0
+    assert (await storage.upkeep.census()).violations == 0
+
+
+def lose_vectors(conn: Connection) -> None:
+    conn.execute("DELETE FROM vec_1 WHERE id IN (SELECT id FROM chunks LIMIT 2)")
+
+
+def leave_a_vector(conn: Connection) -> None:
+    vec0.insert_vectors(conn, "vec_1", [(4711, "default", "knowledge", "", vector(1).tobytes())])
+
+
+def lose_the_table(conn: Connection) -> None:
+    conn.execute("DROP TABLE vec_1")
+
+
+@pytest.mark.parametrize(("how", "count"), [(lose_vectors, 2), (leave_a_vector, 1), (lose_the_table, 3)])
+async def test_counting_sees_what_is_missing_or_left(
+    storage: SqliteStorage, tmp_path: Path, how: Callable[[Connection], None], count: int
+) -> None:
+    damaged(tmp_path / DATABASE_NAME, how)
+    assert await storage.proofs.count_violations() == count
+    assert (await storage.upkeep.census()).violations >= count
+
+
+async def test_vectors_are_counted_by_space(storage: SqliteStorage) -> None:
+    (only,) = await storage.proofs.vectors_by_space()
+    assert (only.space, only.state, only.enabled, only.vectors) == (1, SpaceState.ACTIVE, True, 3)
+    assert only.fingerprint == FINGERPRINT
+
+
+def retire_without_removing(conn: Connection) -> None:
+    conn.execute("UPDATE spaces SET state = 'retired', enabled = 0 WHERE id = 1")
+
+
+def make_a_stranger(conn: Connection) -> None:
+    vec0.create_space_table(conn, "vec_77", 4)
+    vec0.insert_vectors(conn, "vec_77", [(1, "default", "knowledge", "", vector(1).tobytes())])
+
+
+@pytest.mark.parametrize(
+    ("how", "space", "state", "count"),
+    [(retire_without_removing, 1, SpaceState.RETIRED, 3), (make_a_stranger, 77, None, 1)],
+)
+async def test_vectors_that_nothing_searches_are_seen_and_removed(
+    storage: SqliteStorage,
+    tmp_path: Path,
+    how: Callable[[Connection], None],
+    space: int,
+    state: SpaceState | None,
+    count: int,
+) -> None:
+    damaged(tmp_path / DATABASE_NAME, how)
+    left = (await storage.proofs.vectors_by_space())[-1]
+    assert (left.space, left.state, left.vectors) == (space, state, count)
+    assert await storage.proofs.remove_left_vectors() == count
+    assert await storage.proofs.remove_left_vectors() == 0
+    assert all(
+        each.state is SpaceState.ACTIVE for each in await storage.proofs.vectors_by_space() if each.vectors
+    )
+
+
+async def test_vectors_that_are_searched_are_not_removed(storage: SqliteStorage) -> None:
+    assert await storage.proofs.remove_left_vectors() == 0
+    assert (await storage.proofs.vectors_by_space())[0].vectors == 3
+
+
+async def test_canaries_have_their_rarest_plain_word_and_their_own_vector(storage: SqliteStorage) -> None:
+    canaries = await storage.proofs.canaries(10, most_chunks=5)
+    assert [canary.word for canary in canaries] == ["closed", "opens", ""]
+    for number, canary in enumerate(canaries):
+        np.testing.assert_array_equal(canary.vectors[1], vector(1, number))
+
+
+async def test_a_word_that_too_many_have_is_no_proof(storage: SqliteStorage) -> None:
+    for number in range(3):
+        await save(storage, keyless(f"harbour {number}"))
+    assert {canary.word for canary in await storage.proofs.canaries(10, most_chunks=2)} == {
+        *("closed", "opens", "")
+    }
+
+
+async def test_a_word_that_the_index_lost_is_the_rarest(storage: SqliteStorage, tmp_path: Path) -> None:
+    damaged(
+        tmp_path / DATABASE_NAME,
+        lambda conn: conn.execute("INSERT INTO chunk_fts (chunk_fts) VALUES ('delete-all')"),
+    )
+    first = (await storage.proofs.canaries(10, most_chunks=5))[0]
+    assert first.word == "harbour"
+    assert await storage.search.by_words(first.word, ALL, 5) == []
+
+
+async def test_so_many_canaries_as_asked_for(storage: SqliteStorage) -> None:
+    assert len(await storage.proofs.canaries(2, most_chunks=5)) == 2

@@ -1,0 +1,583 @@
+"""Finding and repairing damage of the SQLite engine: the conformance suite and what is its own."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import closing, suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agentctx.errors import StorageFailed
+from agentctx.sqlite.driver import Error, OperationalError, open_connection
+from agentctx.storage.records import Saved
+from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.search import word_index
+from agentctx.storage.sqlite.upkeep import census, integrity, repair, tidying, word_rebuild
+from tests.storage.drafts import ALL, HandClock, draft, keyless
+from tests.storage.repair_conformance import (
+    NOBODY,
+    TEXTS,
+    CareConformance,
+    assert_everything_is_found,
+    assert_healthy,
+    embed_owed,
+    filled,
+    prepared_space,
+)
+from tests.storage.sqlite_saboteur import SqliteSaboteur
+
+WORD_DAMAGE = {
+    "rows of data": "DELETE FROM chunk_fts_data WHERE id > 10",
+    "all data": "DELETE FROM chunk_fts_data",
+    "garbled data": "UPDATE chunk_fts_data SET block = zeroblob(length(block)) WHERE id > 10",
+    "a short leaf": "UPDATE chunk_fts_data SET block = substr(block, 1, 50) WHERE id > 10",
+    "a short structure": "UPDATE chunk_fts_data SET block = substr(block, 1, 5) WHERE id = 10",
+    "averages": "UPDATE chunk_fts_data SET block = zeroblob(10) WHERE id = 1",
+    "sizes": "DELETE FROM chunk_fts_docsize",
+    "a size": "DELETE FROM chunk_fts_docsize WHERE id = (SELECT MAX(id) FROM chunk_fts_docsize)",
+    "all settings": "DELETE FROM chunk_fts_config",
+    "the ranking": "DELETE FROM chunk_fts_config WHERE k = 'rank'",
+    "secure deletion": "INSERT INTO chunk_fts (chunk_fts, rank) VALUES ('secure-delete', 0)",
+    "table of data": "DROP TABLE chunk_fts_data",
+    "table of seeks": "DROP TABLE chunk_fts_idx",
+    "table of sizes": "DROP TABLE chunk_fts_docsize",
+    "table of settings": "DROP TABLE chunk_fts_config",
+    "everything": "DROP TABLE chunk_fts",
+    "all words": "INSERT INTO chunk_fts (chunk_fts) VALUES ('delete-all')",
+}
+"""Each leaves the entries as they are."""
+VECTOR_DAMAGE = {
+    "ids": "DROP TABLE vec_1_rowids",
+    "blocks": "DROP TABLE vec_1_chunks",
+    "short vectors": "UPDATE vec_1_vector_chunks00 SET vectors = substr(vectors, 1, 100)",
+    "no bits": "UPDATE vec_1_chunks SET validity = zeroblob(length(validity))",
+    "a namespace": "UPDATE vec_1_chunks SET partition00 = 'elsewhere'",
+    "garbled collections": "UPDATE vec_1_metadatachunks00 SET data = zeroblob(length(data))",
+    "impossible sessions": "UPDATE vec_1_metadatachunks01 SET data = randomblob(length(data))",
+    "texts of sessions": "DELETE FROM vec_1_metadatatext01",
+}
+
+
+@pytest.fixture
+async def storage(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
+    opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=HandClock())
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def saboteur(tmp_path: Path, storage: SqliteStorage) -> SqliteSaboteur:
+    return SqliteSaboteur(tmp_path / "agentctx.db")
+
+
+class TestSqliteUpkeep(CareConformance):
+    """Runs the suite."""
+
+
+class TestSqliteUpkeepInSlices(CareConformance):
+    """Runs the suite as among so many chunks that the census has to count them in slices."""
+
+    @pytest.fixture(autouse=True)
+    def one_id_a_slice(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(census, "IDS_A_SLICE", 1)
+
+
+async def test_no_check_needs_the_lock_of_the_writer_or_changes_anything(
+    tmp_path: Path, storage: SqliteStorage
+) -> None:
+    await filled(storage)
+    commits = (await storage.stats()).commits
+    with closing(open_connection(tmp_path / "agentctx.db")) as other:
+        other.execute("BEGIN IMMEDIATE")
+        before = other.execute("PRAGMA data_version").fetchone()
+        await assert_healthy(storage)
+        other.execute("ROLLBACK")
+        assert other.execute("PRAGMA data_version").fetchone() == before
+    assert (await storage.stats()).commits == commits
+
+
+@pytest.mark.parametrize("damage", WORD_DAMAGE.values(), ids=WORD_DAMAGE.keys())
+async def test_a_damaged_index_of_words_is_found_and_made_anew(
+    storage: SqliteStorage, saboteur: SqliteSaboteur, damage: str
+) -> None:
+    saved = await filled(storage)
+    saboteur.run(damage)
+    assert await storage.upkeep.check_words() is not None
+    assert await storage.upkeep.check_integrity() == [], "no backup has to be restored for it"
+    assert isinstance((await storage.upkeep.census()).violations, int)
+    assert await storage.upkeep.rebuild_words() == 6
+    await assert_healthy(storage)
+    await assert_everything_is_found(storage, saved)
+
+
+async def test_the_remains_of_an_index_of_words_are_replaced(
+    storage: SqliteStorage, saboteur: SqliteSaboteur
+) -> None:
+    saved = await filled(storage)
+    saboteur.run(
+        "PRAGMA writable_schema = 1",
+        "DELETE FROM sqlite_schema WHERE name = 'chunk_fts'",
+        "CREATE TABLE something (x)",  # makes other connections read the schema again
+    )
+    assert await storage.upkeep.check_words() == "the index of words is damaged: chunk_fts missing"
+    await storage.upkeep.rebuild_words()
+    await assert_healthy(storage)
+    await assert_everything_is_found(storage, saved)
+
+
+async def test_words_that_only_seeks_miss_are_noticed(
+    storage: SqliteStorage, saboteur: SqliteSaboteur
+) -> None:
+    """FTS5's own check passes here."""
+    await storage.entries.save(keyless(" ".join(f"word{number}" for number in range(3_000))), owed=False)
+    saboteur.run("DELETE FROM chunk_fts_idx")
+    assert await storage.search.by_words("word2999", ALL, 5) == []
+    assert "cannot be found" in (await storage.upkeep.check_words() or "")
+    await storage.upkeep.rebuild_words()
+    assert len(await storage.search.by_words("word2999", ALL, 5)) == 1
+    assert await storage.upkeep.check_words() is None
+
+
+async def test_the_index_is_made_anew_as_the_migrations_make_it(
+    tmp_path: Path, storage: SqliteStorage
+) -> None:
+    def schema() -> list[object]:
+        with closing(open_connection(tmp_path / "agentctx.db", readonly=True)) as conn:
+            rows = conn.execute("SELECT name, sql FROM sqlite_schema WHERE name LIKE 'chunk_fts%'")
+            tables = [(name, re.sub(r"""["'](chunk_fts\w*)["']""", r"\1", sql)) for name, sql in rows]
+            config = conn.execute("SELECT k, v FROM chunk_fts_config")
+            return sorted([*tables, *config], key=str)
+
+    migrated = schema()
+    await storage.upkeep.rebuild_words()
+    assert schema() == migrated
+
+
+async def test_saves_edits_and_deletes_go_on_while_words_are_rebuilt(
+    storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = await filled(storage)
+    numbered = [await storage.entries.save(draft(f"numbered {n}", key=f"k{n}"), owed=True) for n in range(40)]
+    monkeypatch.setattr(word_rebuild.add_words, "__defaults__", (1,))
+
+    async def use() -> list[Saved]:
+        made = [await storage.entries.save(keyless(f"made meanwhile {n}"), owed=True) for n in range(5)]
+        made += [
+            await storage.entries.save(draft(f"other words {n}", key=f"k{n}"), owed=True)
+            for n in range(30, 35)
+        ]
+        for n in range(36, 40):
+            await storage.entries.save(
+                draft(f"numbered {n}", key=f"k{n}", labels="new", attributes={}), owed=True
+            )
+        for outcome in saved[35:40]:
+            await storage.entries.delete(outcome.id)
+        return made
+
+    _, made = await asyncio.gather(storage.upkeep.rebuild_words(), use())
+    await embed_owed(storage)
+    await assert_healthy(storage)
+    await assert_everything_is_found(storage, [*saved, *numbered[:20], *numbered[25:30], *made])
+    assert len(await storage.search.by_words("new", ALL, 50)) == 4
+
+
+async def test_a_rebuild_that_was_broken_off_loses_no_word_and_is_resumed(
+    tmp_path: Path, storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved = await filled(storage)
+    monkeypatch.setattr(word_rebuild.add_words, "__defaults__", (1,))
+    await _break_off_a_rebuild(storage)
+    await assert_everything_is_found(storage, saved)
+    assert "is being rebuilt" in (storage.search.words_shortfall or "")
+    await storage.close()
+
+    reopened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=HandClock())
+    try:
+        assert "is being rebuilt" in (reopened.search.words_shortfall or "")
+        await reopened.entries.delete(saved[1].id)
+        saved[2] = await reopened.entries.save(keyless("said after the restart"), owed=True)
+        assert await reopened.upkeep.resume_words() == 6
+        assert await reopened.upkeep.resume_words() is None
+        assert reopened.search.words_shortfall is None
+        await embed_owed(reopened)
+        await assert_healthy(reopened)
+        await assert_everything_is_found(reopened, [saved[0], *saved[2:]])
+    finally:
+        await reopened.close()
+
+
+async def _break_off_a_rebuild(storage: SqliteStorage) -> None:
+    """As a kill does: after the first chunk is in the new index."""
+    await storage.db.writer.run(word_rebuild.begin)
+    await storage.db.writer.run(partial(word_rebuild.add_words, after=0, now=1))
+    await storage.upkeep.look_at_words()
+
+
+async def test_what_is_forgotten_during_a_rebuild_is_in_neither_index(
+    tmp_path: Path, storage: SqliteStorage
+) -> None:
+    canary = "774411996633885522"
+    secret = await storage.entries.save(keyless(f"the canary {canary}"), owed=False)
+    await filled(storage)
+    await storage.db.writer.run(word_rebuild.begin)
+    await storage.db.writer.run(partial(word_rebuild.add_words, after=0, now=1))
+    await storage.entries.delete(secret.id)
+    assert await storage.upkeep.tidy()
+    await storage.close()
+    assert canary.encode() not in (tmp_path / "agentctx.db").read_bytes()
+
+
+async def test_missing_words_are_named_until_they_are_there_again(
+    storage: SqliteStorage, saboteur: SqliteSaboteur
+) -> None:
+    saved = await filled(storage)
+    saboteur.forget_words(saved[1].jobs[0].chunk)
+    await storage.upkeep.census()
+    before = storage.search.words_shortfall
+    assert before == "words: keyword search misses 1 of 6 chunks, run `agentctx doctor --fix`"
+    await storage.upkeep.rebuild_words()
+    assert storage.search.words_shortfall != before
+    await assert_healthy(storage)
+
+
+async def test_a_rebuild_cuts_an_entry_again_whose_chunk_is_damaged(
+    storage: SqliteStorage, saboteur: SqliteSaboteur
+) -> None:
+    saved = await filled(storage)
+    saboteur.run("UPDATE chunks SET end_at = 9 WHERE entry = 2 AND ordinal = 0")
+    saboteur.run("UPDATE entries SET content = 'tampered' WHERE seq = 3")
+    await storage.upkeep.rebuild_words()
+    await embed_owed(storage)
+    await assert_healthy(storage)
+    assert [hit.entry for hit in await storage.search.by_words(TEXTS[0], ALL, 1)] == [saved[0].id]
+    assert {damage.entry for damage in await storage.scrub.check_all()} == {saved[1].id}
+    await assert_everything_is_found(storage, saved[2:])
+
+
+@pytest.mark.parametrize("damage", VECTOR_DAMAGE.values(), ids=VECTOR_DAMAGE.keys())
+async def test_damaged_vectors_are_found_and_made_anew(
+    storage: SqliteStorage, saboteur: SqliteSaboteur, damage: str
+) -> None:
+    saved = await filled(storage)
+    saved.append(
+        await storage.entries.save(keyless("in a session", session="a name of many characters"), owed=True)
+    )
+    await embed_owed(storage)
+    saboteur.run(damage)
+    (fault,) = await storage.upkeep.check_vectors()
+    assert fault.space == 1
+    assert await storage.upkeep.check_integrity() == []
+    await storage.upkeep.remove_orphans()
+    await storage.upkeep.owe_missing()
+    await storage.upkeep.rebuild_vectors(1)
+    assert (await storage.upkeep.census()).unowed_chunks == 0
+    assert await embed_owed(storage) == 7
+    await assert_healthy(storage)
+    await assert_everything_is_found(storage, saved)
+
+
+@pytest.mark.parametrize("damage", ["short vectors", "no bits"])
+async def test_orphans_in_a_damaged_table_wait_until_it_is_rebuilt(
+    storage: SqliteStorage, saboteur: SqliteSaboteur, damage: str
+) -> None:
+    saved = await filled(storage)
+    saboteur.add_vector(1, NOBODY)
+    saboteur.run(VECTOR_DAMAGE[damage])
+    assert await storage.upkeep.remove_orphans() == 0
+    assert (await storage.upkeep.census()).orphan_vectors == 1
+    await storage.upkeep.rebuild_vectors(1)
+    await embed_owed(storage)
+    await assert_healthy(storage)
+    await assert_everything_is_found(storage, saved)
+
+
+async def test_many_orphans_are_removed_in_steps(
+    storage: SqliteStorage, saboteur: SqliteSaboteur, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for step in (repair.remove_orphan_vectors, repair.remove_orphan_jobs, repair.remove_orphan_chunks):
+        monkeypatch.setattr(step, "__defaults__", (2,))
+    await filled(storage)
+    for number in range(5):
+        saboteur.add_vector(1, NOBODY + number)
+        saboteur.add_job(NOBODY + number)
+    assert await storage.db.writer.run(repair.remove_orphan_vectors) == 2
+    assert await storage.db.writer.run(repair.remove_orphan_jobs) == 2
+    assert await storage.upkeep.remove_orphans() == 6
+    await assert_healthy(storage)
+
+
+async def test_a_retired_space_gets_no_table(storage: SqliteStorage) -> None:
+    old = await prepared_space(storage)
+    new = await storage.spaces.open({"model": "two"})
+    await storage.spaces.activate(new.id)
+    await storage.upkeep.rebuild_vectors(old.id)
+    found = await storage.db.readers.run(
+        lambda conn: conn.execute("SELECT name FROM sqlite_schema WHERE name GLOB 'vec_[0-9]*'").fetchall()
+    )
+    assert found == []
+
+
+async def test_a_damaged_page_is_a_problem_of_the_database(tmp_path: Path) -> None:
+    path = tmp_path / "agentctx.db"
+    storage = await SqliteStorage.open(path)
+    await storage.entries.save(keyless("the passphrase is xylophone"), owed=False)
+    await storage.close()
+    _zero_page_of(path, "entries_live_id")
+    storage = await SqliteStorage.open(path)
+    try:
+        problems = await storage.upkeep.check_integrity()
+    finally:
+        await storage.close()
+    assert 1 <= len(problems) <= integrity.MAX_PROBLEMS
+    assert "xylophone" not in str(problems)
+
+
+async def test_a_constraint_that_is_not_as_it_was_made_is_a_problem_and_a_comment_is_none(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "agentctx.db"
+    await (await SqliteStorage.open(path)).close()
+    told = []
+    for before, after in (
+        (b"-- What it was done to", b"-- Whot it was done to"),
+        (b"'system',", b"'sqstem',"),
+    ):
+        assert path.read_bytes().count(before) == 1
+        path.write_bytes(path.read_bytes().replace(before, after))
+        storage = await SqliteStorage.open(path)
+        try:
+            told += [await storage.upkeep.check_integrity()]
+        finally:
+            await storage.close()
+    assert told == [[], ["the schema of injections is not as it was made"]]
+
+
+@pytest.mark.parametrize(
+    ("sql", "missing"),
+    [
+        ("DROP TABLE flags", "flags is missing"),
+        ("DROP INDEX idempotency_created", "idempotency_created is missing"),
+    ],
+)
+async def test_what_the_migrations_made_and_is_not_there_is_a_problem(
+    storage: SqliteStorage, saboteur: SqliteSaboteur, sql: str, missing: str
+) -> None:
+    saboteur.run(sql)
+    assert missing in await storage.upkeep.check_integrity()
+
+
+async def test_rows_that_refer_to_nothing_are_a_problem_but_for_orphans(
+    storage: SqliteStorage, saboteur: SqliteSaboteur
+) -> None:
+    await prepared_space(storage)
+    saboteur.add_job(NOBODY)
+    assert await storage.upkeep.check_integrity() == []
+    saboteur.run(
+        "CREATE TABLE notes (entry INTEGER REFERENCES entries (seq))", "INSERT INTO notes VALUES (5), (6)"
+    )
+    assert await storage.upkeep.check_integrity() == ["notes: rows that refer to missing entries: 2"]
+
+
+async def test_an_error_that_is_no_finding_is_raised(
+    storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        error = OperationalError("disk I/O error")
+        error.sqlite_errorname = "SQLITE_IOERR_READ"
+        raise error
+
+    monkeypatch.setattr(word_index, "compare_with_entries", fail)
+    with pytest.raises(StorageFailed, match="SQLITE_IOERR_READ"):
+        await storage.upkeep.check_words()
+
+
+async def test_checks_take_turns_and_leave_readers_for_questions(
+    storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = most = 0
+    run = storage.db.readers.run
+
+    async def counted(fn: Callable[..., object], *, timeout_s: float = 2.0) -> object:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        try:
+            return await run(fn, timeout_s=timeout_s)
+        finally:
+            running -= 1
+
+    monkeypatch.setattr(storage.db.readers, "run", counted)
+    await asyncio.gather(
+        *(storage.upkeep.census() for _ in range(5)),
+        storage.upkeep.check_words(),
+        storage.upkeep.check_vectors(),
+    )
+    assert most == 1
+
+
+async def test_tidying_takes_deleted_text_out_of_the_files(tmp_path: Path, storage: SqliteStorage) -> None:
+    await prepared_space(storage)
+    secret = await storage.entries.save(
+        draft("the passphrase is xylophone-marzipan", labels="quagmire"), owed=True
+    )
+    kept = await storage.entries.save(keyless("another entry that stays"), owed=True)
+    await embed_owed(storage)
+    assert await storage.upkeep.tidy()
+    await storage.entries.delete(secret.id)
+    assert await storage.upkeep.tidy()
+    left = await _bytes_on_disk(tmp_path)
+    assert b"another entry" in left
+    for word in (b"xylophone", b"marzipan", b"quagmire"):
+        assert word not in left
+    assert (await storage.entries.get(kept.id)) is not None
+
+
+async def test_expired_text_leaves_the_files_too(tmp_path: Path, storage: SqliteStorage) -> None:
+    await storage.entries.save(keyless("the passphrase is xylophone", expires=1), owed=False)
+    await storage.upkeep.tidy()
+    assert b"xylophone" in await _bytes_on_disk(tmp_path)
+    await storage.entries.sweep()
+    assert await storage.upkeep.tidy()
+    assert b"xylophone" not in await _bytes_on_disk(tmp_path)
+
+
+async def test_tidying_does_nothing_unless_something_was_deleted(storage: SqliteStorage) -> None:
+    assert await storage.upkeep.tidy(), "a daemon before may have left something"
+    await storage.entries.save(keyless("saved"), owed=False)
+    await storage.entries.sweep()
+    assert await storage.upkeep.tidy()
+    assert (await storage.stats()).wal_bytes > 0
+
+
+async def test_a_reader_puts_tidying_off(
+    tmp_path: Path, storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tidying, "PATIENCE_MS", 1)
+    saved = await storage.entries.save(keyless("read while it is deleted"), owed=False)
+    with closing(open_connection(tmp_path / "agentctx.db", readonly=True)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT COUNT(*) FROM entries").fetchone()
+        await storage.entries.delete(saved.id)
+        assert not await storage.upkeep.tidy()
+        reader.execute("ROLLBACK")
+    assert await storage.upkeep.tidy()
+    assert (await storage.stats()).wal_bytes == 0
+
+
+async def _bytes_on_disk(folder: Path) -> bytes:
+    """Read by another process: closing a descriptor here would drop SQLite's locks."""
+    files = [str(file) for file in sorted(folder.iterdir())]  # noqa: ASYNC240 - one folder of a test
+    process = await asyncio.create_subprocess_exec("cat", *files, stdout=asyncio.subprocess.PIPE)
+    left, _ = await process.communicate()
+    return left
+
+
+def _zero_page_of(path: Path, index: str) -> None:
+    with closing(open_connection(path)) as conn:
+        (page,) = conn.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (index,)).fetchone()
+        (size,) = conn.execute("PRAGMA page_size").fetchone()
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size + size // 2)
+        file.write(bytes(size // 2))
+
+
+async def _rebuild_faulty(storage: SqliteStorage) -> None:
+    for fault in await storage.upkeep.check_vectors():
+        await storage.upkeep.rebuild_vectors(fault.space)
+
+
+Act = Callable[[SqliteSaboteur, int], None]
+ACTS: dict[str, Act] = {
+    "forget words": SqliteSaboteur.forget_words,
+    "garble words": SqliteSaboteur.garble_words,
+    "forget job": SqliteSaboteur.forget_job,
+    "forget vector": lambda saboteur, chunk: saboteur.forget_vector(1, chunk),
+    "spoil vector": lambda saboteur, chunk: saboteur.spoil_vector(1, chunk),
+    "orphan vector": lambda saboteur, chunk: saboteur.add_vector(1, NOBODY + chunk),
+    "orphan job": lambda saboteur, chunk: saboteur.add_job(NOBODY + chunk),
+}
+REPAIRS: dict[str, Callable[[SqliteStorage], Awaitable[object]]] = {
+    "orphans": lambda storage: storage.upkeep.remove_orphans(),
+    "owed": lambda storage: storage.upkeep.owe_missing(),
+    "words": lambda storage: storage.upkeep.rebuild_words(),
+    "vectors": _rebuild_faulty,
+}
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Saved]]:
+    """A database to break copies of; the entry saved last is still owed."""
+    path = tmp_path_factory.mktemp("template") / "agentctx.db"
+
+    async def make() -> list[Saved]:
+        storage = await SqliteStorage.open(path, clock=HandClock())
+        saved = await filled(storage)
+        saved.append(await storage.entries.save(keyless("owed to the provider"), owed=True))
+        await storage.close()
+        return saved
+
+    return path, asyncio.run(make())
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    acts=st.lists(st.tuples(st.sampled_from(sorted(ACTS)), st.integers(0, 5)), unique=True, max_size=8),
+    orphan_chunk=st.booleans(),
+    damage=st.lists(
+        st.sampled_from(sorted({**WORD_DAMAGE, **VECTOR_DAMAGE}.values())), unique=True, max_size=2
+    ),
+    order=st.permutations(sorted(REPAIRS)),
+)
+def test_whatever_was_broken_all_repairs_in_any_order_make_it_whole(
+    template: tuple[Path, list[Saved]],
+    acts: list[tuple[str, int]],
+    orphan_chunk: bool,
+    damage: list[str],
+    order: list[str],
+) -> None:
+    path, saved = template
+    chunks = [job.chunk for outcome in saved for job in outcome.jobs]
+
+    async def check(copy: Path) -> None:
+        storage = await SqliteStorage.open(copy, readers=1, clock=HandClock())
+        try:
+            for repair_name in order:
+                await REPAIRS[repair_name](storage)
+            await embed_owed(storage)
+            await assert_healthy(storage)
+            texts = [entry.content for entry in (await storage.entries.list_entries(ALL, limit=50))[0]]
+            assert sorted(texts) == sorted([*TEXTS, "owed to the provider"])
+            await assert_everything_is_found(storage, saved)
+        finally:
+            await storage.close()
+
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "agentctx.db"
+        shutil.copy(path, copy)
+        _break(SqliteSaboteur(copy), chunks, acts, damage, orphan_chunk=orphan_chunk)
+        asyncio.run(check(copy))
+
+
+def _break(
+    saboteur: SqliteSaboteur,
+    chunks: list[int],
+    acts: list[tuple[str, int]],
+    damage: list[str],
+    *,
+    orphan_chunk: bool,
+) -> None:
+    steps: list[Callable[[], object]] = [partial(ACTS[act], saboteur, chunks[number]) for act, number in acts]
+    if orphan_chunk:
+        steps.append(partial(saboteur.add_orphan_chunk, chunks[0]))
+    steps += [partial(saboteur.run, statement) for statement in damage]
+    for step in steps:
+        with suppress(Error):  # what is broken already cannot always be broken again
+            step()

@@ -1,0 +1,340 @@
+"""What is damaged on the disk is never served, and is found, named and mended."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentctx.chunking.base import Span
+from agentctx.errors import StorageCorrupt, VersionConflict
+from agentctx.sqlite.driver import open_connection
+from agentctx.storage.records import Saved
+from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
+from agentctx.storage.trust import Source
+from tests.storage.conformance import embed, serving_space
+from tests.storage.drafts import ALL, HandClock, draft, keyless
+
+FLIPPED = """UPDATE entries SET content = CAST(x'E2' || substr(CAST(content AS BLOB), 2) AS TEXT)
+    WHERE id = ?"""
+"""Bit 7 of the first letter."""
+NO_JSON = "UPDATE entries SET attributes = ';' || substr(attributes, 2) WHERE id = ?"
+
+
+@pytest.fixture
+async def clock() -> HandClock:
+    return HandClock()
+
+
+async def opened(path: Path, clock: HandClock) -> SqliteStorage:
+    return await SqliteStorage.open(path / "agentctx.db", clock=clock)
+
+
+async def filled(path: Path, clock: HandClock) -> list[Saved]:
+    storage = await opened(path, clock)
+    await serving_space(storage)
+    saved = [await storage.entries.save(draft(key=f"k{number}"), owed=True) for number in range(3)]
+    for each in saved:
+        await embed(storage, each)
+    await storage.close()
+    return saved
+
+
+async def owing(path: Path, clock: HandClock, **changes: Any) -> tuple[Saved, Saved, Saved]:
+    """Three entries that owe their vectors."""
+    storage = await opened(path, clock)
+    await serving_space(storage)
+    saved = [
+        await storage.entries.save(keyless(f"bad words, {number}", **changes), owed=True)
+        for number in range(3)
+    ]
+    await storage.close()
+    return saved[0], saved[1], saved[2]
+
+
+def spoil(path: Path, sql: str, *parameters: Any) -> None:
+    with closing(open_connection(path / "agentctx.db")) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = 1")
+        assert connection.execute(sql, parameters).rowcount == 1
+
+
+@pytest.mark.parametrize("column", ["content", "trust", "attributes", "session", "key", "checksum"])
+async def test_a_damaged_entry_is_refused_and_the_others_are_served(
+    tmp_path: Path, clock: HandClock, column: str
+) -> None:
+    bad, *good = await filled(tmp_path, clock)
+    values = {"attributes": '{"changed":1}', "trust": "operator", "checksum": None}
+    spoil(tmp_path, f"UPDATE entries SET {column} = ? WHERE id = ?", values.get(column, "changed"), bad.id)  # noqa: S608
+    storage = await opened(tmp_path, clock)
+    try:
+        with pytest.raises(StorageCorrupt):
+            await storage.entries.get(bad.id)
+        page, _ = await storage.entries.list_entries(ALL, limit=10)
+        assert {entry.id for entry in page} == {entry.id for entry in good}
+        chunks = [job.chunk for each in (bad, *good) for job in each.jobs]
+        found = await storage.search.resolve(chunks, ALL)
+        assert {chunk.entry.id for chunk in found.values()} == {entry.id for entry in good}
+        assert storage.scrub.failures > 0
+        assert [each.entry for each in await storage.scrub.mend()] == [bad.id]
+        assert await storage.entries.delete(bad.id) == 1
+        assert await storage.scrub.check_all() == []
+    finally:
+        await storage.close()
+
+
+async def test_a_text_that_is_no_utf8_hides_nothing_but_its_own_entry(
+    tmp_path: Path, clock: HandClock
+) -> None:
+    bad, *good = await owing(tmp_path, clock)
+    ids = {each.id for each in good}
+    spoil(tmp_path, FLIPPED, bad.id)
+    storage = await opened(tmp_path, clock)
+    try:
+        with pytest.raises(StorageCorrupt):
+            await storage.entries.get(bad.id)
+        page, _ = await storage.entries.list_entries(ALL, limit=10)
+        assert {entry.id for entry in page} == ids
+        found = await storage.search.resolve([job.chunk for each in (bad, *good) for job in each.jobs], ALL)
+        assert {chunk.entry.id for chunk in found.values()} == ids
+        assert {chunk.entry for chunk in await storage.search.sample_chunks(10)} == ids
+        assert [each.entry for each in await storage.scrub.mend()] == [bad.id]
+        assert await storage.entries.delete(bad.id) == 1
+        assert await storage.scrub.check_all() == []
+        assert {hit.entry for hit in await storage.search.by_words("bad", ALL, 10)} == ids
+        assert (await storage.upkeep.census()).words_without_chunk == 1
+    finally:
+        await storage.close()
+
+
+@pytest.mark.parametrize(("limit", "claimed"), [(1, 1), (2, 2), (10, 2)])
+async def test_a_damaged_text_is_not_embedded_and_keeps_no_other_from_it(
+    tmp_path: Path, clock: HandClock, limit: int, claimed: int
+) -> None:
+    bad, *good = await owing(tmp_path, clock)
+    spoil(tmp_path, FLIPPED, bad.id)
+    storage = await opened(tmp_path, clock)
+    try:
+        jobs = await storage.jobs.claim(limit, now=clock.now, lease_until=clock.now + 1_000)
+        assert [job.entry for job in jobs] == [each.id for each in good[:claimed]]
+        (buried,) = await storage.jobs.buried()
+        assert (buried.entry, "damaged" in buried.reason) == (bad.id, True)
+        assert (await storage.upkeep.census()).violations == 0
+    finally:
+        await storage.close()
+
+
+async def test_a_damaged_text_expires_with_the_others(tmp_path: Path, clock: HandClock) -> None:
+    bad, *_ = await owing(tmp_path, clock, expires=clock.now + 1_000)
+    spoil(tmp_path, FLIPPED, bad.id)
+    storage = await opened(tmp_path, clock)
+    try:
+        clock.now += 2_000
+        assert await storage.entries.sweep() == 3
+        assert await storage.entries.sweep() == 0
+        assert (await storage.upkeep.census()).entries == 0
+    finally:
+        await storage.close()
+
+
+async def test_what_was_revoked_is_erased_with_a_damaged_text_among_it(
+    tmp_path: Path, clock: HandClock
+) -> None:
+    bad, *good = await owing(tmp_path, clock, agent="other")
+    spoil(tmp_path, FLIPPED, bad.id)
+    storage = await opened(tmp_path, clock)
+    try:
+        revoked = await storage.trust.revoke(Source(agent="other"), principal=1, dry_run=False)
+        assert revoked.revocation is not None
+        await storage.trust.forget_revoked(revoked.revocation)
+        assert set((await storage.trust.settle(owed=False)).erased) == {bad.id, *(each.id for each in good)}
+    finally:
+        await storage.close()
+
+
+async def test_what_has_no_json_any_more_can_be_deleted(tmp_path: Path, clock: HandClock) -> None:
+    bad, *good = await filled(tmp_path, clock)
+    spoil(tmp_path, NO_JSON, bad.id)
+    storage = await opened(tmp_path, clock)
+    try:
+        page, _ = await storage.entries.list_entries(replace(ALL, category="fact", tags=("ops",)), limit=10)
+        assert {entry.id for entry in page} == {entry.id for entry in good}
+        by_path = await storage.trust.revoke(Source(path="/notes"), principal=1, dry_run=True)
+        assert by_path.entries == 0
+        with pytest.raises(VersionConflict):
+            await storage.entries.delete(bad.id, if_version=2)
+        assert await storage.entries.delete(bad.id, if_version=1) == 1
+        page, _ = await storage.entries.list_entries(ALL, limit=10)
+        assert {entry.id for entry in page} == {entry.id for entry in good}
+    finally:
+        await storage.close()
+
+
+@pytest.mark.parametrize(
+    ("saved", "stored"), [("?", b"\xe4"), ("\ufffd", b"\xf3\xbf\xbd"), ("\ufffd", b"\xed\xa0\x80")]
+)
+async def test_no_damaged_text_reads_as_the_one_that_was_saved(
+    tmp_path: Path, clock: HandClock, saved: str, stored: bytes
+) -> None:
+    storage = await opened(tmp_path, clock)
+    entry = await storage.entries.save(keyless(saved), owed=False)
+    await storage.close()
+    spoil(tmp_path, "UPDATE entries SET content = CAST(? AS TEXT) WHERE id = ?", stored, entry.id)
+    storage = await opened(tmp_path, clock)
+    try:
+        with pytest.raises(StorageCorrupt):
+            await storage.entries.get(entry.id)
+    finally:
+        await storage.close()
+
+
+async def test_a_place_beyond_the_end_of_its_entry_is_not_served(tmp_path: Path, clock: HandClock) -> None:
+    bad, *good = await filled(tmp_path, clock)
+    chunk = bad.jobs[0].chunk
+    spoil(tmp_path, "UPDATE chunks SET end_at = end_at + 128 WHERE id = ?", chunk)
+    storage = await opened(tmp_path, clock)
+    try:
+        chunks = [job.chunk for each in (bad, *good) for job in each.jobs]
+        found = await storage.search.resolve(chunks, ALL)
+        assert {resolved.entry.id for resolved in found.values()} == {entry.id for entry in good}
+        (damage,) = await storage.scrub.check_all()
+        assert (damage.entry, damage.what) == (bad.id, "chunk")
+    finally:
+        await storage.close()
+
+
+async def test_a_chunk_of_no_known_way_of_cutting_is_found(tmp_path: Path, clock: HandClock) -> None:
+    bad, *_ = await filled(tmp_path, clock)
+    spoil(tmp_path, "UPDATE chunks SET chunking = 0 WHERE id = ?", bad.jobs[0].chunk)
+    storage = await opened(tmp_path, clock)
+    try:
+        (damage,) = await storage.scrub.check_all()
+        assert (damage.entry, damage.what) == (bad.id, "chunk")
+    finally:
+        await storage.close()
+
+
+async def test_a_damaged_vector_is_left_out_found_and_owed_again(tmp_path: Path, clock: HandClock) -> None:
+    bad, *_ = await filled(tmp_path, clock)
+    chunk = bad.jobs[0].chunk
+    spoil(tmp_path, "UPDATE vector_checksums SET checksum = x'00' WHERE chunk = ?", chunk)
+    storage = await opened(tmp_path, clock)
+    try:
+        (damage,) = await storage.scrub.check_all()
+        assert (damage.entry, damage.what, damage.chunk) == (bad.id, "vector", chunk)
+        assert await storage.scrub.mend() == []
+        assert await storage.scrub.check_all() == []
+        assert (await storage.jobs.depth()).pending == 1
+        assert (await storage.upkeep.census()).violations == 0
+    finally:
+        await storage.close()
+
+
+async def test_mending_owes_the_damaged_vectors_and_no_others(tmp_path: Path, clock: HandClock) -> None:
+    unowed, bad, *_ = await filled(tmp_path, clock)
+    index = SpaceIndex(1)
+    storage = await opened(tmp_path, clock)
+    try:
+        await storage.db.writer.run(lambda conn: index.delete(conn, [unowed.jobs[0].chunk]))
+        chunk = bad.jobs[0].chunk
+        await storage.db.writer.run(
+            lambda conn: (
+                conn.execute(
+                    "UPDATE vector_checksums SET checksum = x'00' WHERE chunk = ?", (chunk,)
+                ).rowcount
+            )
+        )
+        assert await storage.scrub.mend() == []
+        jobs = await storage.jobs.claim(10, now=clock.now, lease_until=clock.now + 1_000)
+        assert [job.chunk for job in jobs] == [chunk]
+    finally:
+        await storage.close()
+
+
+async def test_everything_is_read_in_slices_once_a_day(tmp_path: Path, clock: HandClock) -> None:
+    await filled(tmp_path, clock)
+    storage = await opened(tmp_path, clock)
+    try:
+        assert (await storage.scrub.state()).finished is None
+        assert not await storage.scrub.step()
+        first = (await storage.scrub.state()).finished
+        assert first == clock.now
+        clock.now += 1_000
+        await storage.scrub.step()
+        assert (await storage.scrub.state()).finished == first
+        clock.now += 86_400_000
+        await storage.scrub.step()
+        assert (await storage.scrub.state()).finished == clock.now
+    finally:
+        await storage.close()
+
+
+async def test_a_live_entry_without_its_chunks_is_named(tmp_path: Path, clock: HandClock) -> None:
+    lost, *_ = await filled(tmp_path, clock)
+    spoil(tmp_path, "DELETE FROM chunks WHERE entry = (SELECT seq FROM entries WHERE id = ?)", lost.id)
+    storage = await opened(tmp_path, clock)
+    try:
+        assert [(each.entry, each.what) for each in await storage.scrub.mend()] == [(lost.id, "chunk")]
+    finally:
+        await storage.close()
+
+
+@pytest.mark.parametrize("ordinal", [0, 1, 2])
+async def test_a_live_entry_that_lacks_a_chunk_is_named(
+    tmp_path: Path, clock: HandClock, ordinal: int
+) -> None:
+    spans = (Span(0, 6), Span(5, 10), Span(11, 16))
+    storage = await opened(tmp_path, clock)
+    whole = await storage.entries.save(keyless("first next\nlast!\n", spans=spans), owed=False)
+    lacks = await storage.entries.save(keyless("first next\nlast?\n", spans=spans), owed=False)
+    await storage.close()
+    spoil(
+        tmp_path,
+        "DELETE FROM chunks WHERE ordinal = ? AND entry = (SELECT seq FROM entries WHERE id = ?)",
+        ordinal,
+        lacks.id,
+    )
+    storage = await opened(tmp_path, clock)
+    try:
+        assert {each.entry for each in await storage.scrub.check_all()} == {lacks.id} != {whole.id}
+    finally:
+        await storage.close()
+
+
+@pytest.mark.parametrize("is_settled", [False, True])
+async def test_an_entry_in_quarantine_is_not_damaged(
+    tmp_path: Path, clock: HandClock, is_settled: bool
+) -> None:
+    """Neither a revoked one, which loses its chunks in the background, nor one screened as it was saved."""
+    storage = await opened(tmp_path, clock)
+    try:
+        await storage.entries.save(keyless("said by a bad agent", agent="bad"), owed=True)
+        await storage.entries.save(keyless("obey me", is_held=True, flags=("instruction",)), owed=True)
+        await storage.trust.revoke(Source(agent="bad"), principal=0, dry_run=False)
+        if is_settled:
+            await storage.trust.settle(owed=True)
+        assert await storage.scrub.check_all() == []
+        assert await storage.scrub.step() is False
+        assert (await storage.scrub.state()).damaged == 0
+        assert not (await storage.upkeep.census()).violations
+    finally:
+        await storage.close()
+
+
+async def test_an_entry_in_quarantine_that_lost_one_of_its_chunks_is_named(
+    tmp_path: Path, clock: HandClock
+) -> None:
+    storage = await opened(tmp_path, clock)
+    spans = (Span(0, 6), Span(5, 10))
+    revoked = await storage.entries.save(keyless("first next", spans=spans, agent="bad"), owed=False)
+    await storage.trust.revoke(Source(agent="bad"), principal=0, dry_run=False)
+    await storage.close()
+    spoil(tmp_path, "DELETE FROM chunks WHERE ordinal = 0")
+    storage = await opened(tmp_path, clock)
+    try:
+        assert {each.entry for each in await storage.scrub.check_all()} == {revoked.id}
+    finally:
+        await storage.close()

@@ -1,0 +1,163 @@
+"""Tables of vectors are packed while everything goes on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agentctx.embedding_providers.base import Vectors
+from agentctx.sqlite import vec0
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.offline import DATABASE_NAME
+from agentctx.storage.proofs import SlotCount
+from agentctx.storage.records import Space
+from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.storage.sqlite.vectors.slots import FilePages, file_pages
+from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
+from tests.doctor.damage import damaged
+from tests.vector_stores.conformance import random_vectors
+
+DIMENSION = 512
+COUNT = 1_000
+
+
+@pytest.fixture
+async def storage(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
+    storage = await SqliteStorage.open(tmp_path / "agentctx.db")
+    yield storage
+    await storage.close()
+
+
+class Churned:
+    """A table of vectors in one namespace, of which some are replaced again and again."""
+
+    def __init__(self, storage: SqliteStorage, space: Space) -> None:
+        self.table = SpaceIndex(space.id).table
+        self._storage = storage
+        self._stored: list[int] = []
+        self._next = 1
+        self._rng = np.random.default_rng(1)
+
+    @classmethod
+    async def filled(cls, storage: SqliteStorage) -> Churned:
+        space = await storage.spaces.open({"model": "m"})
+        churned = cls(storage, await storage.spaces.prepare(space.id, unit(1)[0]))
+        await churned.insert(COUNT)
+        return churned
+
+    async def insert(self, count: int) -> None:
+        ids = range(self._next, self._next + count)
+        rows = [
+            (number, "default", "knowledge", "", vector.tobytes())
+            for number, vector in zip(ids, unit(count), strict=True)
+        ]
+        await self._storage.db.writer.run(lambda conn: vec0.insert_vectors(conn, self.table, rows))
+        self._stored += ids
+        self._next += count
+
+    async def delete(self, count: int) -> None:
+        self._rng.shuffle(self._stored)
+        gone, self._stored = self._stored[:count], self._stored[count:]
+        await self._storage.db.writer.run(lambda conn: vec0.delete_vectors(conn, self.table, gone))
+
+    async def ids(self) -> bool:
+        """Whether exactly what should be stored is."""
+        found = await self._storage.db.readers.run(lambda conn: vec0.stored_ids(conn, self.table))
+        return found == sorted(self._stored)
+
+
+def unit(count: int) -> Vectors:
+    made: Vectors = random_vectors(count, DIMENSION)
+    made /= np.linalg.norm(made, axis=1, keepdims=True)
+    return made
+
+
+async def size(storage: SqliteStorage) -> int:
+    await storage.db.writer.checkpoint()
+    return (await storage.stats()).bytes
+
+
+async def test_replaced_three_times_the_file_hardly_grows(storage: SqliteStorage) -> None:
+    churned = await Churned.filled(storage)
+    fresh = await size(storage)
+    for _ in range(15):
+        await churned.delete(COUNT // 5)
+        await churned.insert(COUNT // 5)
+        while await storage.slots.step():
+            pass
+    count = await storage.slots.count()
+    assert count.used == COUNT
+    assert count.used / (count.used + count.dead + count.spare) >= 0.7
+    assert await size(storage) <= 1.5 * fresh
+    assert await churned.ids()
+    assert await storage.upkeep.check_vectors() == []
+    assert await storage.upkeep.check_integrity() == []
+
+
+async def test_a_few_dead_slots_are_left_until_somebody_asks(storage: SqliteStorage) -> None:
+    churned = await Churned.filled(storage)
+    await churned.insert(COUNT)
+    await churned.delete(COUNT * 2 // 5)
+    before = await storage.slots.count()
+    assert 0 < before.dead_share < 0.25
+    assert not await storage.slots.step()
+    assert await storage.slots.count() == before
+    assert await storage.slots.pack() > 0
+    after = await storage.slots.count()
+    assert (after.used, after.dead) == (before.used, 0)
+    assert await storage.slots.pack() == 0
+    assert await churned.ids()
+
+
+async def test_what_was_saved_in_between_stays(storage: SqliteStorage) -> None:
+    churned = await Churned.filled(storage)
+    await churned.delete(COUNT * 3 // 4)
+    while await storage.slots.step():
+        await churned.insert(3)
+        await churned.delete(2)
+    assert await churned.ids()
+    assert await storage.upkeep.check_vectors() == []
+
+
+async def test_the_file_shrinks_when_most_is_deleted(storage: SqliteStorage) -> None:
+    churned = await Churned.filled(storage)
+    await churned.insert(4 * COUNT)
+    full = await size(storage)
+    await churned.delete(4 * COUNT)
+    while await storage.slots.step():
+        pass
+    assert await size(storage) < full / 2
+    assert await storage.upkeep.check_integrity() == []
+    assert await churned.ids()
+
+
+async def test_a_damaged_table_is_left_alone(storage: SqliteStorage, tmp_path: Path) -> None:
+    churned = await Churned.filled(storage)
+    await churned.delete(COUNT * 3 // 4)
+
+    def spoil(conn: Connection) -> None:
+        conn.execute(f"UPDATE {churned.table}_chunks SET rowids = x'00'")  # noqa: S608 - constant
+
+    damaged(tmp_path / DATABASE_NAME, spoil)
+    assert await storage.slots.count() == SlotCount()
+    assert await storage.slots.pack() == 0
+
+
+async def test_without_vectors_there_is_nothing_to_do(storage: SqliteStorage) -> None:
+    assert await storage.slots.count() == SlotCount()
+    assert not await storage.slots.step()
+
+
+@pytest.mark.parametrize(
+    ("pages", "too_many"), [((1_000, 100), False), ((2_560, 256), False), ((2_559, 256), True)]
+)
+def test_free_pages_are_given_back_when_they_are_many(pages: tuple[int, int], too_many: bool) -> None:
+    assert FilePages(*pages).are_too_many_free is too_many
+
+
+async def test_pages_of_the_file_are_counted(storage: SqliteStorage) -> None:
+    pages = await storage.db.readers.run(file_pages)
+    assert 0 <= pages.free < pages.all

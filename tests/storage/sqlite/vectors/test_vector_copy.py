@@ -1,0 +1,179 @@
+"""What a copy of vectors finds, against all of them compared one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentctx.embedding_providers.base import Vectors
+from agentctx.storage.sqlite.vectors.vector_copy import (
+    ROWS_A_BLOCK,
+    SPARE,
+    Scored,
+    StoredVector,
+    VectorCopy,
+    rounded,
+    similarities,
+)
+
+DIMENSION = 8
+NAMES = ("a", "b", "c")
+PLACES = st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES), st.sampled_from(("", "s", "t")))
+
+
+def random_vectors(count: int, dimension: int, seed: int) -> Vectors:
+    drawn = np.random.default_rng(seed).normal(size=(count, dimension)).astype(np.float32)
+    return np.asarray(drawn / np.linalg.norm(drawn, axis=1, keepdims=True), dtype=np.float32)
+
+
+def stored(vectors: Vectors, places: Sequence[tuple[str, str, str]] | None = None) -> list[StoredVector]:
+    """Rows with the seqs 1, 2, … and the chunks 101, 102, …"""
+    places = places or [("a", "b", "")] * len(vectors)
+    return [
+        StoredVector(number, 100 + number, *place, vector.tobytes())
+        for number, (place, vector) in enumerate(zip(places, vectors, strict=True), 1)
+    ]
+
+
+def copy_of(rows: Sequence[StoredVector], dimension: int = DIMENSION) -> VectorCopy:
+    copy = VectorCopy(dimension)
+    copy.put(rows, max((row.seq for row in rows), default=0))
+    return copy
+
+
+def found(copy: VectorCopy, limit: int, namespace: str = "a", seed: int = 0) -> list[int]:
+    return copy.score(random_vectors(1, copy.dimension, seed)[0], namespace=namespace).candidates(limit)
+
+
+@given(st.lists(PLACES, max_size=60), st.integers(0, 2**32 - 1), st.integers(1, 70), st.data())
+def test_the_nearest_that_match_are_among_the_candidates(
+    places: list[tuple[str, str, str]], seed: int, limit: int, data: st.DataObject
+) -> None:
+    vectors = random_vectors(len(places) + 1, DIMENSION, seed)
+    rows, query = stored(vectors[1:], places), vectors[0]
+    chunks = st.sets(st.integers(101, 100 + max(1, len(rows))))
+    collections = data.draw(st.none() | st.lists(st.sampled_from((*NAMES, "unknown")), max_size=3))
+    session = data.draw(st.none() | st.sampled_from(("s", "unknown")))
+    among = data.draw(st.none() | chunks)
+    left_out = data.draw(chunks)
+    wanted = [
+        row
+        for row in rows
+        if row.namespace == "a"
+        and (collections is None or row.collection in collections)
+        and (session is None or row.session in (session, ""))
+        and (among is None or row.chunk in among)
+        and row.chunk not in left_out
+    ]
+    scored = copy_of(rows).score(
+        query,
+        namespace="a",
+        collections=collections,
+        session=session,
+        among=None if among is None else sorted(among),
+        left_out=left_out,
+    )
+    candidates = scored.candidates(limit)
+    nearest = sorted(wanted, key=lambda row: -float(np.frombuffer(row.vector, np.float32) @ query))[:limit]
+    assert set(scored.chunks.tolist()) == {row.chunk for row in wanted}
+    assert {row.chunk for row in nearest} <= set(candidates)
+    assert len(candidates) <= limit + SPARE
+
+
+@pytest.mark.parametrize(("dimension", "kind"), [(384, "random"), (384, "clustered"), (3, "random")])
+def test_none_of_the_nearest_of_ten_thousand_is_missed(dimension: int, kind: str) -> None:
+    vectors = random_vectors(10_000, dimension, seed=5)
+    if kind == "clustered":
+        vectors = vectors[np.arange(10_000) % 100] + 0.4 * vectors
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    copy = copy_of(stored(vectors), dimension)
+    missed = 0
+    for query in random_vectors(40, dimension, seed=6):
+        nearest = np.argsort(-(vectors @ query))[:40] + 101
+        missed += len(set(nearest.tolist()) - set(copy.score(query, namespace="a").candidates(40)))
+    assert missed == 0
+
+
+def test_rows_over_several_blocks_are_all_found() -> None:
+    rows = stored(random_vectors(2 * ROWS_A_BLOCK + 7, 2, seed=1))
+    scored = copy_of(rows, 2).score(np.array([1, 0], np.float32), namespace="a")
+    assert sorted(scored.chunks.tolist()) == [row.chunk for row in rows]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 400), st.floats(1e-3, 1e3))
+def test_rounding_keeps_the_direction(seed: int, dimension: int, length: float) -> None:
+    vectors = random_vectors(3, dimension, seed)
+    codes, scales = rounded(vectors * np.float32(length))
+    close = similarities(codes, scales, vectors[0])
+    assert close == pytest.approx(vectors @ vectors[0], abs=0.01)
+
+
+@pytest.mark.parametrize("value", [0, np.nan, np.inf, -np.inf])
+def test_what_has_no_direction_takes_nobodys_place(value: float) -> None:
+    vectors = random_vectors(4, DIMENSION, seed=2)
+    vectors[1] = value
+    codes, scales = rounded(vectors)
+    assert not codes[1].any()
+    assert scales[1] == 0
+    scored = copy_of(stored(vectors)).score(vectors[0], namespace="a")
+    assert scored.candidates(1) == [101]
+    assert copy_of(stored(vectors)).score(vectors[1], namespace="a").candidates(4) in (
+        [],
+        [101, 102, 103, 104],
+    )
+
+
+def test_a_known_seq_is_not_added_twice() -> None:
+    rows = stored(random_vectors(10, DIMENSION, seed=3))
+    copy = copy_of(rows[:6])
+    copy.put(rows[2:], 12)
+    assert (copy.rows, copy.last) == (10, 12)
+    copy.put(rows, 10)
+    assert (copy.rows, copy.last) == (10, 12)
+
+
+def test_nothing_is_left_of_a_row_that_is_not_kept() -> None:
+    rows = stored(random_vectors(10, DIMENSION, seed=3))
+    copy = copy_of(rows)
+    copy.keep(np.array([1, 2, 4, 5, 6, 7, 8, 10]), newest=9)
+    assert sorted(found(copy, 20)) == [101, 102, 104, 105, 106, 107, 108, 110]
+    block = copy._blocks[0]
+    for gone in (2, 8):
+        assert not block.codes[gone].any()
+        assert (block.scales[gone], block.chunks[gone], block.seqs[gone]) == (0, 0, 0)
+    assert (copy.gone, copy.rows) == (2, 10)
+    copy.keep(np.array([1, 2, 4, 5, 6, 7, 8, 10]), newest=9)
+    assert copy.gone == 2
+
+
+def test_rows_of_a_later_snapshot_are_kept() -> None:
+    copy = copy_of(stored(random_vectors(4, DIMENSION, seed=3)))
+    copy.keep(np.array([2]), newest=3)
+    assert sorted(found(copy, 5)) == [102, 104]
+
+
+def test_a_chunk_that_is_stored_again_is_named_once_and_by_either_vector() -> None:
+    vectors = np.eye(2, DIMENSION, dtype=np.float32)
+    old, new = stored(vectors)
+    copy = copy_of([old, new._replace(chunk=old.chunk)])
+    for query in vectors:
+        assert copy.score(query, namespace="a").candidates(1)[0] == old.chunk
+    assert found(copy, 5) == [old.chunk]
+
+
+def test_an_empty_copy_finds_nothing() -> None:
+    assert found(VectorCopy(DIMENSION), 5) == []
+    assert found(copy_of(stored(random_vectors(3, DIMENSION, seed=0))), 5, namespace="unknown") == []
+    assert found(copy_of(stored(random_vectors(3, DIMENSION, seed=0))), 0) == []
+
+
+def test_candidates_end_where_rounding_cannot_have_changed_the_order() -> None:
+    values = np.array([0.9, 0.5, 0.89, 0.7, 0.85], np.float32)
+    scored = Scored(np.arange(5), values, error=0.02)
+    assert scored.candidates(1) == [0, 2]
+    assert scored.candidates(3) == [0, 2, 4]
+    assert scored.candidates(9) == [0, 2, 4, 3, 1]
