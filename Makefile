@@ -16,7 +16,7 @@ MEASURED = $(if $(filter coverage test-all,$(MAKECMDGOALS)),--cov --cov-report=)
 # The tests start hundreds of processes: they must not compile the same modules each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install install-dev demo serve test test-all coverage torture lint format bench reference screens sbom audit lock clean
+.PHONY: help install install-dev demo serve test test-all coverage torture lint format bench reference screens sbom audit lock calibration clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -97,6 +97,9 @@ sbom: .venv-audit/.installed ## write the bill of materials to dist/
 # Asks the public database of vulnerabilities: needs the network.
 audit: .venv-audit/.installed ## look for known vulnerabilities (needs the network)
 	.venv-audit/bin/pip-audit --disable-pip --require-hashes -r requirements.lock
+
+calibration: install ## calibrate relevance to the embedded model again
+	$(BIN)/python -m agentctx.rag
 
 # Needs uv on the PATH. The files hold versions and hashes, no registry's address.
 lock: ## pin the dependencies (needs uv)

@@ -12,7 +12,8 @@ from pathlib import Path
 from agentctx.config.embedding import EmbeddingSettings, RagSettings
 from agentctx.embedding_providers.registry import create_provider
 from agentctx.rag.question import Answer, Question
-from agentctx.rag.service import RAGService, Serving
+from agentctx.rag.retrieval import Serving
+from agentctx.rag.service import RAGService
 from agentctx.storage.records import Filter, Job
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.stores.memory import MemoryStore

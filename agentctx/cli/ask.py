@@ -27,10 +27,10 @@ from agentctx.cli.output import line_width, note, paint, put, put_json
 from agentctx.cli.places import place
 from agentctx.wire import DEFAULT_NAMESPACE, Passage
 
-_HEADER = ("DISTANCE", "SCORE", "COLLECTION", "SOURCE")
+_HEADER = ("DISTANCE", "RELEVANCE", "COLLECTION", "SOURCE")
 _LEAST_SOURCE = 24
 _WORDS_MISSING = "words: "
-_INDENT = " " * (len("DISTANCE") + len("SCORE") + 4)
+_INDENT = " " * (len("DISTANCE") + len("RELEVANCE") + 4)
 
 
 def search(
@@ -147,7 +147,7 @@ def _flagged(passage: Passage) -> str:
 def _row(passage: Passage) -> tuple[str, str, str, str]:
     distance = "-" if passage.distance is None else f"{passage.distance:.3f}"
     source = place(passage.location) if passage.location else passage.source_id
-    return distance, f"{passage.score:.3f}", passage.collection, one_line(source, None)
+    return distance, f"{passage.relevance:.2f}", passage.collection, one_line(source, None)
 
 
 def _tell_rerank(reason: str | None) -> None:

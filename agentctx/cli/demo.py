@@ -201,7 +201,7 @@ def _expected(question: DemoQuestion, passages: Sequence[Passage], saved: Saved)
 
 def _hit_lines(passages: Sequence[Passage]) -> list[str]:
     rows = [
-        (_distance(each), f"score {each.score:.3f}", each.collection, one_line(each.content, None))
+        (_distance(each), f"relevance {each.relevance:.2f}", each.collection, one_line(each.content, None))
         for each in passages
     ]
     limit = (line_width() or 100) - len(_INDENT)

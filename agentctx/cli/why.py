@@ -13,7 +13,7 @@ from agentctx.cli.output import line_width, note, paint, put, put_json
 from agentctx.wire import InjectionCandidate, InjectionSummary, InjectionView
 
 _LIST_HEADER = ("ID", "CREATED", "POSITION", "INJECTED", "FOUND", "TOKENS", "MS", "SESSION")
-_CANDIDATE_HEADER = ("FATE", "WORDS", "DISTANCE", "SCORE", "COLLECTION", "SOURCE")
+_CANDIDATE_HEADER = ("FATE", "WORDS", "DISTANCE", "RELEVANCE", "COLLECTION", "SOURCE")
 
 InjectionId = Annotated[
     str | None,
@@ -83,7 +83,7 @@ def _list_row(injection: InjectionSummary) -> tuple[str, ...]:
 
 
 def injection_lines(view: InjectionView, limit: int | None) -> list[str]:
-    """The facts of an injection, then one line for each candidate, in fused order."""
+    """The facts of an injection, then one line for each candidate, in order."""
     facts = [(name, one_line(value, None)) for name, value in _facts(view) if value]
     lines = [cut(line, limit) for line in columns(facts)]
     if not view.candidates:
@@ -102,7 +102,7 @@ def _facts(view: InjectionView) -> list[tuple[str, str | None]]:
         ("asked by", ", ".join(part for part in [*scope, _uid(view.principal)] if part)),
         ("question", view.question or f"{view.question_hash} (fingerprint)"),
         ("found", _counted(view)),
-        ("floor", _floor(view)),
+        ("gate", _gate(view)),
         ("tokens", f"{view.tokens} of {view.budget_tokens}"),
         ("took", f"{view.milliseconds:.1f} ms"),
         ("block", view.block_hash or "empty: nothing was injected"),
@@ -120,13 +120,8 @@ def _counted(view: InjectionView) -> str:
     return f"{sum(view.fates.values())} passages: {fates}" if fates else "no passages"
 
 
-def _floor(view: InjectionView) -> str:
-    if view.max_distance is None:
-        return "none"
-    if not view.words_worth:
-        return f"{view.max_distance:g}"
-    without = view.max_distance - view.words_worth
-    return f"{view.max_distance:g} with all of the question's words, {without:g} with none"
+def _gate(view: InjectionView) -> str:
+    return "none" if view.gate is None else f"relevance {view.gate:.2f} for the best passage"
 
 
 def _candidate_row(candidate: InjectionCandidate) -> tuple[str, ...]:
@@ -136,7 +131,7 @@ def _candidate_row(candidate: InjectionCandidate) -> tuple[str, ...]:
         candidate.fate + reranked,
         "-" if candidate.word_score is None else f"{candidate.word_score:.2f}",
         "-" if candidate.distance is None else f"{candidate.distance:.3f}",
-        f"{candidate.score:.3f}",
+        f"{candidate.relevance:.2f}",
         candidate.collection or "gone",
         one_line((candidate.source_id or candidate.entry) + of, None),
     )

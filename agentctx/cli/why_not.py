@@ -83,7 +83,8 @@ def explanation_lines(reply: ExplainReply, limit: int | None) -> list[str]:
         ("both", _place(reply.fused_rank)),
         ("words", words),
         ("distance", _figure(best.distance if best else None)),
-        ("at most", _figure(reply.max_distance)),
+        ("relevance", _figure(best.relevance if best else None)),
+        ("gate", _figure(reply.gate)),
     ]
     return [cut(line, limit) for line in columns([(name, value) for name, value in facts if value])]
 

@@ -63,10 +63,15 @@ class InjectionSettings(Section):
     deadline_ms: PositiveInt = Field(
         300, description="an LLM call waits no longer for its context than this many milliseconds"
     )
-    max_distance: Literal["auto"] | Annotated[float, Field(ge=0, le=2)] = Field(
-        "auto",
-        description="inject nothing farther than this cosine distance; 0 injects all; auto is what was "
-        "measured for the model, else embedding.rag.max_distance",
+    eagerness: Literal["careful", "normal", "eager"] = Field(
+        "normal",
+        description="how readily a memory is injected: careful keeps more out, eager lets more in "
+        "(docs/relevance.md has the curve)",
+    )
+    calibrate: bool = Field(
+        True,
+        description="embed some 700 short texts of the package once to understand the similarities of "
+        "a model other than the embedded one; without, words alone decide what is injected",
     )
     max_share_external: Annotated[float, Field(gt=0, le=1)] = Field(
         0.5, description="external entries fill at most this share of the passages while there are others"

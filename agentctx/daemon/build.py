@@ -18,9 +18,10 @@ from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.embedding_queue.lanes import Lanes
 from agentctx.embedding_queue.space_keeper import SpaceKeeper
 from agentctx.embedding_queue.worker import EmbeddingQueue
+from agentctx.rag.calibrator import Calibrator
 from agentctx.rag.caps import Caps
-from agentctx.rag.floor import choose_floor
-from agentctx.rag.service import RAGService, Serving
+from agentctx.rag.retrieval import Serving
+from agentctx.rag.service import RAGService
 from agentctx.redaction.redactor import Redactor, create_redactor
 from agentctx.rerankers.base import Reranker
 from agentctx.rerankers.registry import create_reranker
@@ -68,6 +69,7 @@ class Core:
     audit: AuditTrail
     lanes: Lanes | None
     settler: Settler
+    calibrator: Calibrator
     telemetry: Telemetry
 
     def grounds(self, access: AccessControl) -> Grounds:
@@ -130,6 +132,9 @@ async def open_core(
                 owed=lanes is not None,
                 jobs_are_due=lanes.look_again if lanes else lambda: None,
             )
+            calibrator = Calibrator(
+                [model.provider for model in models], places.data_dir, may_embed=kept.calibrate
+            )
             trail = AuditTrail(storage.audit, settings.audit, clock=clock)
             parts = _parts(
                 settings,
@@ -140,7 +145,7 @@ async def open_core(
                 settler,
                 redactor,
                 lanes,
-                reranker,
+                _rag(settings, storage, lanes, calibrator, reranker, listeners.telemetry),
                 not_ready,
                 clock,
                 listeners,
@@ -154,6 +159,7 @@ async def open_core(
                 audit=trail,
                 lanes=lanes,
                 settler=settler,
+                calibrator=calibrator,
                 telemetry=listeners.telemetry,
             )
         finally:
@@ -170,6 +176,34 @@ async def _open_reranker(settings: RerankSettings) -> AsyncIterator[Reranker | N
             await reranker.aclose()
 
 
+def _rag(
+    settings: Settings,
+    storage: Storage,
+    lanes: Lanes | None,
+    calibrator: Calibrator,
+    reranker: Reranker | None,
+    telemetry: Telemetry,
+) -> RAGService:
+    def serving() -> Serving:
+        if lanes is None:
+            return Serving(None)
+        keeper, provider = lanes.leading.keeper, lanes.leading.provider
+        return Serving(keeper.searched, keeper.reason, provider, calibrator.of(provider))
+
+    injection = settings.injection
+    return RAGService(
+        storage,
+        None,
+        serving,
+        settings.embedding.rag,
+        telemetry,
+        reranker,
+        settings.rerank,
+        injection.eagerness,
+        Caps(external=injection.max_share_external, source=injection.max_share_source),
+    )
+
+
 def _parts(
     settings: Settings,
     places: DaemonPaths,
@@ -179,18 +213,11 @@ def _parts(
     settler: Settler,
     redactor: Redactor,
     lanes: Lanes | None,
-    reranker: Reranker | None,
+    rag: RAGService,
     not_ready: Callable[[], str | None],
     clock: Clock,
     listeners: Listeners,
 ) -> DaemonService:
-    def serving() -> Serving:
-        if lanes is None:
-            return Serving(None)
-        keeper, provider = lanes.leading.keeper, lanes.leading.provider
-        floor = choose_floor(settings.injection.max_distance, provider.model)
-        return Serving(keeper.searched, keeper.reason, provider, floor)
-
     return DaemonService(
         Parts(
             settings=settings,
@@ -204,20 +231,7 @@ def _parts(
                 screener=create_screener(settings.screening),
                 declared=settings.collections,
             ),
-            rag=RAGService(
-                storage,
-                None,
-                serving,
-                settings.embedding.rag,
-                listeners.telemetry,
-                reranker,
-                settings.rerank,
-                choose_floor(settings.injection.max_distance, None),
-                Caps(
-                    external=settings.injection.max_share_external,
-                    source=settings.injection.max_share_source,
-                ),
-            ),
+            rag=rag,
             receipts=receipts,
             audit=trail,
             redactor=redactor,

@@ -194,6 +194,7 @@ async def _serve(
             tasks.create_task(core.receipts.run(), name="receipts"),
             tasks.create_task(core.audit.run(), name="audit"),
             tasks.create_task(core.settler.run(), name="quarantine"),
+            tasks.create_task(core.calibrator.run(), name="calibration"),
             tasks.create_task(core.parts.backups.keep_backing_up(), name="backups"),
             tasks.create_task(core.parts.prover.keep_packed(), name="packing"),
             tasks.create_task(core.parts.prover.keep_proving(), name="proofs"),

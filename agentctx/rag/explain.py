@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agentctx.rag.floor import LEAST_COVERAGE, LEAST_WORDS, Floor
+from agentctx.rag.relevance import Gate
 from agentctx.rag.trace import Considered
-from agentctx.rag.word_match import WordMatch
 from agentctx.storage.records import Entry, Filter, NearestChunk, WordHit
 from agentctx.wire import Fate, Quarantine, Verdict
 
@@ -89,7 +88,8 @@ def _narrowed(entry: Entry, wanted: Filter) -> str | None:
 
 
 _ORDER: tuple[Fate, ...] = (
-    "injected", "budget", "cap", "limit", "duplicate", "present", "flagged", "share", "floor", "stale"
+    "injected", "budget", "cap", "limit", "share", "duplicate",
+    "present", "relevance", "distance", "flagged", "stale",
 )  # fmt: skip
 
 
@@ -110,13 +110,12 @@ def unfound(entry: Entry, where: Ranks) -> Explanation:
     return Explanation("limit", f"others are better: it is {told}")
 
 
-def fate_of(
-    best: Considered, *, fused_rank: int, limit: int, words: WordMatch, floor: Floor | None, share: int
-) -> Explanation:
+def fate_of(best: Considered, *, fused_rank: int, limit: int, gate: Gate | None, share: int) -> Explanation:
     """The sentence for the fate of an entry's best passage."""
     messages: dict[Fate, str] = {
         "injected": "it is in the block",
-        "floor": _below(best.candidate.distance, words, floor),
+        "relevance": _below(best.candidate.relevance, gate),
+        "distance": "it is farther than the question allows (embedding.rag.max_distance)",
         "share": f"better passages of the same entry take its {share} places (embedding.rag.max_per_entry)",
         "limit": f"others are better: it is {fused_rank}. of those found, and {limit} are taken",
         "stale": "it changed or went away between search and reading; ask again",
@@ -130,12 +129,6 @@ def fate_of(
     return Explanation(best.fate, messages[best.fate])
 
 
-def _below(distance: float | None, words: WordMatch, floor: Floor | None) -> str:
-    has = f"it has {words.matched} of the question's {words.wanted} words"
-    if distance is None:
-        return (
-            f"{has} and no distance; it needs {LEAST_WORDS} and {LEAST_COVERAGE:.0%} of them, or all of two"
-        )
-    if floor is None or floor.passes(distance, words):
-        return f"its distance is {distance:.3f}, more than the question allows (embedding.rag.max_distance)"
-    return f"its distance is {distance:.3f}; {has}, so it may be at most {floor.farthest(words):.3f}"
+def _below(relevance: float, gate: Gate | None) -> str:
+    needed = "" if gate is None else f"; the best passage needs {gate.best:.2f}, others {gate.further:.2f}"
+    return f"its relevance is {relevance:.2f}{needed} (injection.eagerness)"

@@ -9,13 +9,19 @@ from typing import NamedTuple
 from agentctx.storage.records import NearestChunk, WordHit
 
 DENSE_WEIGHT = 0.5
+LEAST_OF_IDEAL = 0.7
+"""Share of the score of a text with all words of the question that the best needs to count as 1.
+
+In a small memory the best by words may have one chance word, and must not outvote meaning for it.
+"""
 
 
 class Candidate(NamedTuple):
     """A chunk that may be part of the answer.
 
     `word_score` grows with relevance; None when the words did not find it. `distance` is cosine, 0 to 2;
-    None when the chunk has no vector. `score` is the fused one, 0 to 1, higher is better.
+    None when the chunk has no vector. `score` orders the candidates of one question, higher is better.
+    `relevance` is the probability that it answers the question, 0 before it was judged.
     """
 
     chunk: int
@@ -23,6 +29,7 @@ class Candidate(NamedTuple):
     word_score: float | None
     distance: float | None
     score: float = 0.0
+    relevance: float = 0.0
 
 
 def merge(
@@ -48,16 +55,19 @@ def merge(
     ]
 
 
-def fuse(candidates: Sequence[Candidate], dense_weight: float = DENSE_WEIGHT) -> list[Candidate]:
+def fuse(
+    candidates: Sequence[Candidate], dense_weight: float = DENSE_WEIGHT, ideal: float = 0.0
+) -> list[Candidate]:
     """The candidates with their fused score, best first; ties by distance, then by chunk.
 
-    Each side is scaled to 0…1: word scores by the best of them, since BM25 has a zero, nearness from the
-    farthest to the nearest, since it has none. `dense_weight` (0 to 1) is the share of meaning. What has none
+    Each side is scaled to 0…1: word scores by the best of them, since BM25 has a zero, but by no less than a
+    share of `ideal`, the score of a text with all words; nearness from the farthest to the nearest, since it
+    has none. `dense_weight` (0 to 1) is the share of meaning. What has none
     of the words counts 0 there. What has no vector yet is ranked by its words alone, so that a text is found
     at once and not outranked for being new; so is everything when no candidate has one.
     """
-    words = _by_the_best([candidate.word_score for candidate in candidates])
-    meaning = _scaled([None if c.distance is None else 1 - c.distance for c in candidates])
+    words = word_shares(candidates, ideal)
+    meaning = nearness(candidates)
     weight = _share_of_meaning(candidates, dense_weight)
     scored = [
         c._replace(score=word if c.distance is None else weight * near + (1 - weight) * word)
@@ -75,13 +85,18 @@ def _share_of_meaning(candidates: Sequence[Candidate], dense_weight: float) -> f
     return 1.0 if all(candidate.word_score is None for candidate in candidates) else dense_weight
 
 
-def _by_the_best(values: Sequence[float | None]) -> list[float]:
-    best = max((value for value in values if value is not None), default=0.0)
+def word_shares(candidates: Sequence[Candidate], ideal: float) -> list[float]:
+    """The word scores from 0 to 1; 0 for what has none of the words."""
+    values = [candidate.word_score for candidate in candidates]
+    best = max([value for value in values if value is not None], default=0.0)
+    scale = max(best, LEAST_OF_IDEAL * ideal)
     # Where even the best is 0, being found still counts.
-    return [0.0 if v is None else max(v, 0.0) / best if best > 0 else 1.0 for v in values]
+    return [0.0 if v is None else max(v, 0.0) / scale if scale > 0 else 1.0 for v in values]
 
 
-def _scaled(values: Sequence[float | None]) -> list[float]:
+def nearness(candidates: Sequence[Candidate]) -> list[float]:
+    """1 for the nearest, 0 for the farthest and for what has no vector."""
+    values = [None if c.distance is None else 1 - c.distance for c in candidates]
     present = [value for value in values if value is not None]
     if not present:
         return [0.0] * len(values)

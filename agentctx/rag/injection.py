@@ -1,6 +1,6 @@
 """Which candidates are worth a place in an LLM call, step by step. No I/O.
 
-ranked ──floor──share──limit──► read ──stale──flagged──floor──present──duplicate──►
+ranked ──limit──► read ──stale──flagged──distance──relevance──present──duplicate──share──►
 the answer ──cap──limit──budget──► block
 """
 
@@ -11,25 +11,21 @@ from dataclasses import dataclass, field
 
 from agentctx.rag.caps import Caps, within_caps
 from agentctx.rag.duplicates import ConversationTexts, without_duplicates
-from agentctx.rag.floor import Floor
 from agentctx.rag.fuse import Candidate
+from agentctx.rag.relevance import Gate
 from agentctx.rag.select import shared_out, within_floor
 from agentctx.rag.trace import Trace
-from agentctx.rag.word_match import QuestionWords
 from agentctx.storage.records import ResolvedChunk
-
-SPARE = 12
-"""Candidates read beyond the limit, for those that are left out once they have been read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectionRules:
     """What may be injected.
 
-    `floor` None: everything that was found. `max_distance` is that of the question, 0 keeps all.
+    `gate` None: of any relevance. `max_distance` is that of the question, 0 keeps all.
     """
 
-    floor: Floor | None = None
+    gate: Gate | None = None
     max_distance: float = 0.0
     conversation: ConversationTexts = field(default_factory=ConversationTexts)
     caps: Caps = field(default_factory=Caps)
@@ -37,35 +33,28 @@ class InjectionRules:
     """Whether text shaped like instructions may be in it: not where an LLM obeys what it reads."""
 
 
-def worth_reading(
-    ranked: Sequence[Candidate], rules: InjectionRules, trace: Trace, *, max_per_entry: int, most: int
-) -> list[Candidate]:
-    """By their figures alone: near enough at best, few of one entry, the first `most`."""
-    near = within_floor(ranked, rules.max_distance, keep_unmeasured=True)
-    if rules.floor is not None:
-        near = within_floor(near, rules.floor.max_distance, keep_unmeasured=True)
-    near = trace.kept("floor", ranked, near)
-    shared = trace.kept("share", near, shared_out(near, max_per_entry))
-    return trace.kept("limit", shared, shared[:most])
-
-
 def worth_telling(
     candidates: Sequence[Candidate],
     found: Mapping[int, ResolvedChunk],
-    question: str,
     rules: InjectionRules,
     trace: Trace,
+    *,
+    max_per_entry: int,
 ) -> list[Candidate]:
-    """By their texts: still there, above the floor, not in the conversation, no two alike."""
-    texts = {chunk: resolved.content for chunk, resolved in found.items()}
+    """In their order: still there, relevant, not in the conversation, no two alike, few of one entry."""
     live = trace.kept("stale", candidates, [c for c in candidates if c.chunk in found])
     if not rules.with_flagged:
         live = trace.kept("flagged", live, [c for c in live if not found[c.chunk].flags])
-    close = trace.kept("floor", live, _above_floor(live, found, question, rules.floor))
-    new = trace.kept("present", close, [c for c in close if not rules.conversation.holds(texts[c.chunk])])
+    near = trace.kept("distance", live, within_floor(live, rules.max_distance, keep_unmeasured=True))
+    relevant = trace.kept("relevance", near, _admitted(near, rules.gate))
+    texts = {chunk: resolved.content for chunk, resolved in found.items()}
+    new = trace.kept(
+        "present", relevant, [c for c in relevant if not rules.conversation.holds(texts[c.chunk])]
+    )
     distinct = without_duplicates(new, texts)
     trace.duplicates(distinct.of)
-    return trace.kept("duplicate", new, distinct.kept)
+    kept = trace.kept("duplicate", new, distinct.kept)
+    return trace.kept("share", kept, shared_out(kept, max_per_entry))
 
 
 def given_places(
@@ -82,17 +71,8 @@ def given_places(
     return kept
 
 
-def _above_floor(
-    candidates: Sequence[Candidate], found: Mapping[int, ResolvedChunk], question: str, floor: Floor | None
-) -> list[Candidate]:
-    if floor is None:
+def _admitted(candidates: Sequence[Candidate], gate: Gate | None) -> list[Candidate]:
+    if gate is None:
         return list(candidates)
-    words = QuestionWords(question)
-    return [c for c in candidates if floor.passes(c.distance, words.match(said_by(found[c.chunk])))]
-
-
-def said_by(resolved: ResolvedChunk) -> list[str]:
-    """What words of a passage count: its text, and the key, trigger and tags of its entry."""
-    attributes = resolved.entry.attributes
-    labels = [resolved.entry.key or "", str(attributes.get("trigger") or ""), *(attributes.get("tags") or ())]
-    return [resolved.content, resolved.entry.agent, *labels]
+    passes = gate.admits([candidate.relevance for candidate in candidates])
+    return [candidate for candidate, is_in in zip(candidates, passes, strict=True) if is_in]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from agentctx.rag.relevance import Gate
 from agentctx.rag.trace import Considered
 from agentctx.storage.records import Filter, ResolvedChunk
 from agentctx.wire import InjectionPosition, Order, Trust
@@ -40,7 +41,8 @@ class Hit:
 
     chunk: ResolvedChunk
     distance: float | None
-    score: float
+    relevance: float
+    """The probability that it answers the question, 0 to 1."""
 
     @property
     def source_id(self) -> str:
@@ -63,7 +65,8 @@ class Answer:
 class Context:
     """The block for a prompt, its estimated tokens, and the hits that are in it.
 
-    `considered` is every candidate of an injection with what became of it, in fused order.
+    `considered` is every candidate of an injection with what became of it, in order; `gate` is the relevance
+    they needed.
     """
 
     block: str
@@ -72,6 +75,7 @@ class Context:
     degraded: str | None = None
     rerank: str | None = None
     considered: tuple[Considered, ...] = ()
+    gate: Gate | None = None
 
 
 def allowed(question: Question) -> Question:

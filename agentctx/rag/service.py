@@ -1,76 +1,36 @@
-"""Answering questions: words and meaning in parallel, fused, selected, resolved to their present text."""
+"""Answering questions: passages for a search, and the block for an LLM call."""
 
 from __future__ import annotations
 
-import asyncio
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeAlias
-
-import structlog
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 
 from agentctx.config.embedding import RagSettings, RerankSettings
-from agentctx.embedding_providers.base import Vectors
-from agentctx.errors import DeadlineExceeded, ProviderFailed, StorageCorrupt, StorageFailed
 from agentctx.rag.budget import estimate_tokens, fit
 from agentctx.rag.caps import Caps
 from agentctx.rag.duplicates import ConversationTexts
 from agentctx.rag.explain import Ranks, places
-from agentctx.rag.floor import Floor
-from agentctx.rag.fuse import Candidate, fuse, merge, order_by_distance
-from agentctx.rag.injection import SPARE as SPARE_OF_INJECTION
-from agentctx.rag.injection import InjectionRules, given_places, worth_reading, worth_telling
+from agentctx.rag.fuse import Candidate, order_by_distance
+from agentctx.rag.injection import InjectionRules, given_places, worth_telling
+from agentctx.rag.prompt import has_content
 from agentctx.rag.question import Answer, Context, Hit, Question, allowed
+from agentctx.rag.relevance import Eagerness, Gate
 from agentctx.rag.render import EMPTY_FRAME, BlockPassage, render, render_passage
 from agentctx.rag.rerank import Reranking, can_matter
+from agentctx.rag.retrieval import SPARE, Found, QueryEmbedder, Retrieval, Serving, pool_for
 from agentctx.rag.select import distinct_texts, select
 from agentctx.rag.trace import Considered, Trace
 from agentctx.rerankers.base import Reranker
 from agentctx.storage.base import Storage
-from agentctx.storage.records import NearestChunk, ResolvedChunk, WordHit
+from agentctx.storage.records import ResolvedChunk
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.telemetry.labels import degradation
 from agentctx.times import format_date
 
-_log = structlog.get_logger("agentctx.rag")
-
-Words: TypeAlias = asyncio.Future[list[WordHit]]
-
-LEAST_POOL = 40
-"""Candidates each side brings at least: 30 to 100 measure alike, and fewer cost less."""
-POOL_PER_RESULT = 4
 LOOKED_AT = 1_000
 """How far down each search is looked through for one entry."""
-SPARE = 4
-"""Candidates resolved beyond the limit, for those that overlap or have just gone stale."""
-
-
-class QueryEmbedder(Protocol):
-    """What the service needs of an embedder."""
-
-    async def embed_query(self, text: str) -> Vectors: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Serving:
-    """Which space answers questions now; if none does, `reason` says why.
-
-    `embedder` and `floor` are those of its model; None stands for those that the service was made with.
-    """
-
-    space: int | None
-    reason: str | None = None
-    embedder: QueryEmbedder | None = None
-    floor: Floor | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Meaning:
-    """What the vectors say: the nearest chunks, and the exact distances of those the words found."""
-
-    hits: Sequence[NearestChunk] = ()
-    exact: Mapping[int, float] = field(default_factory=dict)
+QUESTIONS_PER_COUNT = 1_000
+"""A count of so many entries costs less than a question."""
 
 
 class RAGService:
@@ -78,7 +38,7 @@ class RAGService:
 
     Always answers: without an embedder, while it is down or slow, by words alone and marked so. A reranker
     reads the best candidates and chooses among them; with `order="distance"` it chooses, the distances sort.
-    While it is down or slow, the fused order chooses, and the answer says so.
+    While it is down or slow, the present order chooses, and the answer says so.
     """
 
     def __init__(
@@ -90,29 +50,29 @@ class RAGService:
         telemetry: Telemetry = NO_TELEMETRY,
         reranker: Reranker | None = None,
         rerank_settings: RerankSettings | None = None,
-        floor: Floor | None = None,
+        eagerness: Eagerness = "normal",
         caps: Caps | None = None,
     ) -> None:
+        """`embedder` stands in where `serving` names none."""
         self._caps = caps or Caps()
         self._search = storage.search
         self._read_secret = storage.secret
+        self._sizes = Sizes(storage.search.count_entries)
         self._telemetry = telemetry
-        self._embedder = embedder
-        self._serving = serving
         self.settings = settings or RagSettings()
         """May be replaced: the next question is answered by the new ones."""
+        self.eagerness = eagerness
         self._reranking = (
             Reranking(reranker, rerank_settings or RerankSettings(), telemetry) if reranker else None
         )
-        self._floor = floor
         self._candidates = self._reranking.settings.candidates if self._reranking else 0
         self._secret: bytes | None = None
-        self._vectors: OrderedDict[tuple[int, str], Vectors] = OrderedDict()
 
-    @property
-    def floor(self) -> Floor | None:
-        """How close to a question a passage must be to be injected, by the model that answers."""
-        return self._serving().floor or self._floor
+        def answering() -> Serving:
+            now = serving()
+            return now if now.embedder is not None else replace(now, embedder=embedder)
+
+        self._retrieval = Retrieval(storage.search, answering, lambda: self.settings, telemetry)
 
     async def retrieve(self, question: Question) -> Answer:
         """The closest passages; none for a question of white space.
@@ -123,13 +83,10 @@ class RAGService:
         if not question.text.strip():
             return Answer(())
         with self._telemetry.asking(question.limit) as asking:
-            ranked, without_meaning = await self._ranked(question)
-            candidates, found = await self._resolved(question, ranked, is_measured=without_meaning is None)
-            chosen, rerank = await self._chosen(question, candidates, found)
-            degraded = self._degraded(without_meaning)
-            if degraded is not None:
-                asking.ended(degradation(degraded))
-        return _answer(question, chosen[: question.limit], found, degraded, rerank)
+            answer = await self._answer(question)
+            if answer.degraded is not None:
+                asking.ended(degradation(answer.degraded))
+        return answer
 
     async def context(self, question: Question, *, budget_tokens: int) -> Context:
         """The block that an LLM call would get, within the budget; empty when nothing was found.
@@ -144,6 +101,8 @@ class RAGService:
         trace: Trace | None = None
         if question.position is None and not question.present:
             answer = await self.retrieve(question)
+        elif not has_content(question.text):
+            return Context("", 0, ())
         else:
             answer, trace = await self._injection(allowed(question))
         left = budget_tokens - estimate_tokens(EMPTY_FRAME)
@@ -155,7 +114,15 @@ class RAGService:
                 "budget", {hit.chunk.chunk for hit in answer.hits} - {hit.chunk.chunk for hit in hits}
             )
             considered = trace.considered()
-        return Context(block, estimate_tokens(block), tuple(hits), answer.degraded, answer.rerank, considered)
+        return Context(
+            block,
+            estimate_tokens(block),
+            tuple(hits),
+            answer.degraded,
+            answer.rerank,
+            considered,
+            None if trace is None else trace.gate,
+        )
 
     async def secret(self) -> bytes:
         """That of the installation, read once."""
@@ -165,133 +132,64 @@ class RAGService:
 
     async def places(self, question: Question, entry: str) -> Ranks:
         """Where an entry stands among all that a question finds."""
-        question = allowed(replace(question, limit=-(-LOOKED_AT // POOL_PER_RESULT)))
-        words = asyncio.ensure_future(self._words(question))
-        try:
-            meaning, degraded = await self._meaning(question, words)
-            return places(entry, await words, meaning.hits, LOOKED_AT, degraded)
-        finally:
-            words.cancel()
+        question = allowed(question)
+        legs = await self._retrieval.legs(question, LOOKED_AT)
+        return places(entry, legs.words, legs.nearest, LOOKED_AT, legs.degraded)
+
+    async def _found(self, question: Question) -> Found:
+        return await self._retrieval.find(question, max(pool_for(question.limit), self._candidates))
+
+    async def _answer(self, question: Question) -> Answer:
+        found = await self._found(question)
+        candidates = self._selected(question, found)
+        chosen, rerank = await self._chosen(question, candidates, found.texts)
+        return _answer(question, chosen[: question.limit], found.texts, self._degraded(found), rerank)
 
     async def _injection(self, question: Question) -> tuple[Answer, Trace]:
         """What is worth a place in an LLM call, and what became of the other candidates."""
-        rules = InjectionRules(
-            floor=self.floor if question.position else None,
+        with self._telemetry.asking(question.limit) as asking:
+            found = await self._found(question)
+            rules = await self._rules(question)
+            trace = Trace(found.candidates, rules.gate)
+            read = trace.kept("limit", found.candidates, found.candidates[: found.judged])
+            candidates = worth_telling(
+                read, found.texts, rules, trace, max_per_entry=self.settings.max_per_entry
+            )
+            chosen, rerank = await self._chosen(question, candidates, found.texts)
+            if self._reranking and rerank is None:
+                trace.reranked(chosen)
+            kept = given_places(chosen, found.texts, rules, trace, question.limit)
+            degraded = self._degraded(found)
+            if degraded is not None:
+                asking.ended(degradation(degraded))
+        return _answer(question, kept, found.texts, degraded, rerank), trace
+
+    async def _rules(self, question: Question) -> InjectionRules:
+        memories = await self._sizes.of(question.wanted.namespace)
+        return InjectionRules(
+            gate=Gate.of(self.eagerness, memories) if question.position else None,
             max_distance=question.max_distance,
             conversation=ConversationTexts(question.present),
             caps=replace(self._caps, asker=question.asker, strict=question.position == "system"),
             with_flagged=question.position != "system",
         )
-        with self._telemetry.asking(question.limit) as asking:
-            ranked, degraded = await self._ranked(question)
-            trace = Trace(ranked)
-            most = max(question.limit, self._candidates) + SPARE_OF_INJECTION
-            read = worth_reading(ranked, rules, trace, max_per_entry=self.settings.max_per_entry, most=most)
-            found = await self._read(question, read)
-            candidates = worth_telling(read, found, question.text, rules, trace)
-            chosen, rerank = await self._chosen(question, candidates, found)
-            if self._reranking and rerank is None:
-                trace.reranked(chosen)
-            kept = given_places(chosen, found, rules, trace, question.limit)
-            degraded = self._degraded(degraded)
-            if degraded is not None:
-                asking.ended(degradation(degraded))
-        return _answer(question, kept, found, degraded, rerank), trace
 
-    def _degraded(self, without_meaning: str | None) -> str | None:
+    def _degraded(self, found: Found) -> str | None:
         """Why the answer may miss something: meaning had no part, or words are missing."""
-        reasons = (without_meaning, self._search.words_shortfall)
+        reasons = (found.degraded, self._search.words_shortfall)
         return "; ".join(reason for reason in reasons if reason) or None
 
-    async def _ranked(self, question: Question) -> tuple[list[Candidate], str | None]:
-        """All candidates in fused order; and why meaning had no part, if it had none."""
-        words = asyncio.ensure_future(self._words(question))
-        try:
-            meaning, degraded = await self._meaning(question, words)
-            found = await (words if degraded is not None else _readable(words))
-            return self._fused(found, meaning), degraded
-        finally:
-            words.cancel()
-
-    async def _words(self, question: Question) -> list[WordHit]:
-        with self._telemetry.stage("words"):
-            return await self._search.by_words(question.text, question.wanted, self._pool(question))
-
-    def _pool(self, question: Question) -> int:
-        return max(pool(question.limit), self._candidates)
-
-    def _fused(self, words: Sequence[WordHit], meaning: _Meaning) -> list[Candidate]:
-        with self._telemetry.stage("fuse"):
-            return fuse(merge(words, meaning.hits, meaning.exact), self.settings.dense_weight)
-
-    async def _meaning(self, question: Question, words: Words) -> tuple[_Meaning, str | None]:
-        """Meaning's part of the answer; or nothing, and why."""
-        deadline_s = min(self.settings.deadline_s, question.deadline_s or self.settings.deadline_s)
-        serving = self._serving()
-        embedder, space = serving.embedder or self._embedder, serving.space
-        if embedder is None or space is None:
-            return _Meaning(), serving.reason or "off: no embedding provider is configured"
-        try:
-            async with asyncio.timeout(deadline_s):
-                query = await self._vector(space, embedder, question.text)
-                measured = asyncio.ensure_future(self._measured(space, query, words))
-                try:
-                    with self._telemetry.stage("vectors"):
-                        hits = await self._search.by_vector(
-                            space, query, question.wanted, self._pool(question)
-                        )
-                    return _Meaning(hits, await measured), None
-                finally:
-                    if not measured.cancel() and not measured.cancelled():
-                        measured.exception()  # where both failed, asyncio would log it as never retrieved
-        except ProviderFailed as error:
-            return _Meaning(), f"provider_failed: {error.message}"
-        except TimeoutError:
-            return _Meaning(), f"deadline: it took longer than {deadline_s:g} s"
-        except (StorageFailed, DeadlineExceeded) as error:
-            _log.warning("vector_search_failed", code=error.code, problem=error.message)
-            return _Meaning(), f"{error.code}: {error.message}"
-
-    async def _measured(self, space: int, query: Vectors, words: Words) -> dict[int, float]:
-        """Distances of what the words found, looked up while the vectors are searched."""
-        found = [hit.chunk for hit in await _readable(asyncio.shield(words))]
-        if not found:
-            return {}
-        with self._telemetry.stage("distances"):
-            return await self._search.distances(space, query, found)
-
-    async def _vector(self, space: int, embedder: QueryEmbedder, text: str) -> Vectors:
-        cached = self._vectors.get((space, text))
-        if cached is not None:
-            self._vectors.move_to_end((space, text))
-            return cached
-        with self._telemetry.embedding("query", 1):
-            vector = await embedder.embed_query(text)
-        if self.settings.cache_entries:
-            self._vectors[space, text] = vector
-            if len(self._vectors) > self.settings.cache_entries:
-                self._vectors.popitem(last=False)
-        return vector
-
-    async def _resolved(
-        self, question: Question, ranked: Sequence[Candidate], *, is_measured: bool
-    ) -> tuple[list[Candidate], Mapping[int, ResolvedChunk]]:
-        """The candidates that may be in the answer, in fused order, with their present texts."""
+    def _selected(self, question: Question, found: Found) -> list[Candidate]:
+        """The candidates that may be in the answer, in their order."""
+        present = [each for each in found.candidates[: found.judged] if each.chunk in found.texts]
         selected = select(
-            ranked,
+            present,
             limit=max(question.limit, self._candidates) + SPARE,
             max_per_entry=self.settings.max_per_entry,
             max_distance=question.max_distance,
-            keep_unmeasured=not is_measured,
+            keep_unmeasured=found.degraded is not None,
         )
-        found = await self._read(question, selected)
-        present = [candidate for candidate in selected if candidate.chunk in found]
-        texts = {chunk: resolved.content for chunk, resolved in found.items()}
-        return distinct_texts(present, texts), found
-
-    async def _read(self, question: Question, candidates: Sequence[Candidate]) -> Mapping[int, ResolvedChunk]:
-        with self._telemetry.stage("resolve"):
-            return await self._search.resolve([each.chunk for each in candidates], question.wanted)
+        return distinct_texts(selected, {chunk: text.content for chunk, text in found.texts.items()})
 
     async def _chosen(
         self, question: Question, candidates: Sequence[Candidate], found: Mapping[int, ResolvedChunk]
@@ -303,6 +201,23 @@ class RAGService:
         return list(candidates), rerank
 
 
+class Sizes:
+    """How many entries namespaces have; counted again when enough may have changed to matter."""
+
+    def __init__(self, count: Callable[[str], Awaitable[int]]) -> None:
+        self._count = count
+        self._known: dict[str, tuple[int, int]] = {}
+
+    async def of(self, namespace: str) -> int:
+        """The count, which is at most as many questions old as a thousandth of it."""
+        size, left = self._known.get(namespace, (0, 0))
+        if left <= 0:
+            size = await self._count(namespace)
+            left = size // QUESTIONS_PER_COUNT
+        self._known[namespace] = size, left - 1
+        return size
+
+
 def _answer(
     question: Question,
     chosen: Sequence[Candidate],
@@ -311,21 +226,7 @@ def _answer(
     rerank: str | None,
 ) -> Answer:
     ordered = order_by_distance(chosen) if question.order == "distance" else chosen
-    return Answer(tuple(Hit(found[c.chunk], c.distance, c.score) for c in ordered), degraded, rerank)
-
-
-async def _readable(words: Words) -> list[WordHit]:
-    """What the words found; nothing where their index is damaged, of which `words_shortfall` tells."""
-    try:
-        return await words
-    except StorageCorrupt as error:
-        _log.warning("word_search_failed", code=error.code, problem=error.message)
-        return []
-
-
-def pool(limit: int) -> int:
-    """How many candidates words and meaning bring each."""
-    return max(LEAST_POOL, POOL_PER_RESULT * limit)
+    return Answer(tuple(Hit(found[c.chunk], c.distance, c.relevance) for c in ordered), degraded, rerank)
 
 
 def block_passage(hit: Hit) -> BlockPassage:

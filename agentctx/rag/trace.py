@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentctx.rag.fuse import Candidate
+from agentctx.rag.relevance import Gate
 from agentctx.wire import Fate
 
 
@@ -23,8 +24,9 @@ class Considered:
 class Trace:
     """The candidates of one question in fused order; each step tells which of them it left out."""
 
-    def __init__(self, ranked: Sequence[Candidate]) -> None:
+    def __init__(self, ranked: Sequence[Candidate], gate: Gate | None = None) -> None:
         self._ranked = ranked
+        self.gate = gate
         self._fates: dict[int, Fate] = {}
         self._duplicate_of: dict[int, str] = {}
         self._reranked: dict[int, int] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from agentctx.rag.budget import DENSE_CHARACTERS
+from agentctx.storage.records import TermCounts
 from agentctx.storage.words import STOP_WORDS, question_terms
 
 _WORD = re.compile(r"[^\W_]+")
@@ -42,19 +44,41 @@ class QuestionWords:
     """
 
     def __init__(self, question: str) -> None:
-        terms = [_folded(term.text) for term in question_terms(question)]
-        self._pairs = {term for term in terms if _DENSE.search(term)}
-        words = {word for term in terms if term not in self._pairs for word in _WORD.findall(term)}
+        self._terms = {term.text: self._words_of(_folded(term.text)) for term in question_terms(question)}
+        every = {word for words in self._terms.values() for word in words}
+        self._pairs = {word for word in every if _DENSE.search(word)}
+        words = every - self._pairs
         self._stems = _stems(words - STOP_WORDS or words)
         self._beginnings = [_beginning_with(head) for head in sorted({stem[:_HEAD] for stem in self._stems})]
 
-    def match(self, texts: Sequence[str]) -> WordMatch:
-        """How many of them the texts have together."""
+    @staticmethod
+    def _words_of(term: str) -> set[str]:
+        return {term} if _DENSE.search(term) else set(_WORD.findall(term))
+
+    def found(self, texts: Sequence[str]) -> frozenset[str]:
+        """Which of them the texts have together."""
         folded = _folded("\n".join(texts))
         # A stem begins as its word does, and most words of a text begin as none of the question's.
         alike = {word for beginning in self._beginnings for word in beginning.findall(folded)}
-        matched = len(self._stems & _stems(alike)) + sum(pair in folded for pair in self._pairs)
-        return WordMatch(matched, len(self._stems) + len(self._pairs))
+        return frozenset(self._stems & _stems(alike)) | {pair for pair in self._pairs if pair in folded}
+
+    def match(self, texts: Sequence[str]) -> WordMatch:
+        """How many of them the texts have together."""
+        return self.count(self.found(texts))
+
+    def count(self, found: frozenset[str]) -> WordMatch:
+        """The same for words that were found."""
+        return WordMatch(len(found), len(self._stems) + len(self._pairs))
+
+    def rarity(self, counts: TermCounts) -> dict[str, float]:
+        """How much each of them says (idf): the rarer a word, the more; that of its most common term."""
+        rarity: dict[str, float] = {}
+        for term, words in self._terms.items():
+            count = counts.counts.get(term, 0)
+            idf = math.log(1 + (max(counts.chunks - count, 0) + 0.5) / (count + 0.5))
+            for word in (words & self._pairs) | (_stems(words - self._pairs) & self._stems):
+                rarity[word] = min(idf, rarity.get(word, idf))
+        return rarity
 
 
 @lru_cache(maxsize=1_024)

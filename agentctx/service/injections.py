@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from agentctx.errors import NotFound
 from agentctx.rag.explain import Explanation, best_of, fate_of, outside, quarantined, unfound
-from agentctx.rag.injection import said_by
 from agentctx.rag.question import Question, allowed
+from agentctx.rag.ranking import said_by
+from agentctx.rag.relevance import Gate
 from agentctx.rag.trace import Considered
-from agentctx.rag.word_match import QuestionWords, WordMatch
+from agentctx.rag.word_match import QuestionWords
 from agentctx.service.base import Peer
 from agentctx.service.parts import Parts, PartsHolder
 from agentctx.service.questions import Questions
@@ -82,18 +83,17 @@ class Injections(PartsHolder):
         rank = _rank(context.considered, best)
         return explained(
             entry.id,
-            self._verdict(best, rank, question, words),
+            self._verdict(best, rank, question, context.gate),
             where,
             candidates=[figures(each) for each in mine],
             fused_rank=rank,
             words=words,
-            max_distance=rag.floor.farthest(words) if rag.floor else None,
+            gate=context.gate.best if context.gate else None,
         )
 
-    def _verdict(self, best: Considered, rank: int, question: Question, words: WordMatch) -> Explanation:
+    def _verdict(self, best: Considered, rank: int, question: Question, gate: Gate | None) -> Explanation:
         share = self._parts.settings.embedding.rag.max_per_entry
-        floor = self._parts.rag.floor
-        return fate_of(best, fused_rank=rank, limit=question.limit, words=words, floor=floor, share=share)
+        return fate_of(best, fused_rank=rank, limit=question.limit, gate=gate, share=share)
 
 
 def _rank(considered: Sequence[Considered], wanted: Considered) -> int:

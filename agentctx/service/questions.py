@@ -69,7 +69,6 @@ class Questions(PartsHolder):
             position=request.position,
             question_hash=question_hash(request.query, await self._parts.rag.secret()),
             question=self._parts.redactor(request.query).text if stores_prompts else None,
-            floor=self._parts.rag.floor,
             budget_tokens=self.budget(request),
             took_s=took_s,
         )

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from agentctx.rag.floor import Floor
 from agentctx.rag.question import Context
 from agentctx.rag.trace import Considered, count_fates
 from agentctx.service.write_behind import WriteBehind
@@ -92,7 +91,6 @@ def make_receipt(
     position: InjectionPosition,
     question_hash: str,
     question: str | None,
-    floor: Floor | None,
     budget_tokens: int,
     took_s: float,
 ) -> Receipt:
@@ -107,8 +105,7 @@ def make_receipt(
         position=position,
         question_hash=question_hash,
         question=question,
-        max_distance=floor.max_distance if floor else None,
-        words_worth=floor.words_worth if floor else None,
+        gate=None if context.gate is None else round(context.gate.best, 6),
         degraded=context.degraded,
         rerank=context.rerank,
         candidates=tuple(
@@ -132,7 +129,7 @@ def figures(considered: Considered) -> CandidateFigures:
         chunk=candidate.chunk,
         word_score=None if candidate.word_score is None else round(candidate.word_score, 6),
         distance=None if candidate.distance is None else round(candidate.distance, 6),
-        score=round(candidate.score, 6),
+        relevance=round(candidate.relevance, 6),
         fate=considered.fate,
         duplicate_of=considered.duplicate_of,
         reranked=considered.reranked,

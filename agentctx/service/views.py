@@ -86,7 +86,7 @@ def passage(hit: Hit) -> Passage:
         version=entry.version,
         content=hit.chunk.content,
         distance=None if hit.distance is None else round(hit.distance, 6),
-        score=round(hit.score, 6),
+        relevance=round(hit.relevance, 6),
         start=hit.chunk.start,
         end=hit.chunk.end,
         session=entry.session or None,
@@ -128,7 +128,7 @@ def explained(
     candidates: Sequence[CandidateFigures] = (),
     fused_rank: int | None = None,
     words: WordMatch | None = None,
-    max_distance: float | None = None,
+    gate: float | None = None,
 ) -> ExplainReply:
     return ExplainReply(
         entry=entry_id,
@@ -139,7 +139,7 @@ def explained(
         fused_rank=fused_rank,
         words_matched=words.matched if words else None,
         words_wanted=words.wanted if words else None,
-        max_distance=None if max_distance is None else round(max_distance, 6),
+        gate=None if gate is None else round(gate, 6),
         degraded=where.degraded if where else None,
         candidates=[injection_candidate(each) for each in candidates],
     )

@@ -24,7 +24,7 @@ class CandidateFigures(NamedTuple):
     chunk: int
     word_score: float | None
     distance: float | None
-    score: float
+    relevance: float
     fate: Fate
     duplicate_of: str | None = None
     reranked: int | None = None
@@ -34,7 +34,8 @@ class CandidateFigures(NamedTuple):
 class Receipt:
     """One injection, also one of nothing: then `tokens` is 0 and there is no `block_hash`.
 
-    `question` is there only if the operator wants prompts stored. `max_distance` is None without a floor.
+    `question` is there only if the operator wants prompts stored. `gate` is the
+    relevance that the best passage needed; None when none was needed.
     """
 
     id: str
@@ -46,8 +47,7 @@ class Receipt:
     position: InjectionPosition
     question_hash: str
     question: str | None
-    max_distance: float | None
-    words_worth: float | None
+    gate: float | None
     degraded: str | None
     rerank: str | None
     candidates: tuple[CandidateFigures, ...]

@@ -233,6 +233,17 @@ class NearestChunk(NamedTuple):
     distance: float
 
 
+class TermCounts(NamedTuple):
+    """How common the terms of a question are: in how many of the `chunks` of all namespaces each occurs."""
+
+    chunks: int
+    counts: Mapping[str, int]
+
+
+Turns: TypeAlias = dict[int, dict[int, int]]
+"""The chunks beside a chunk of a conversation: -2 and -1 were said before it, 1 and 2 after it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedChunk:
     """The present text of a live, unexpired chunk with its entry."""

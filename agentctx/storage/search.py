@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from agentctx.embedding_providers.base import Vectors
-from agentctx.storage.records import Filter, NearestChunk, ResolvedChunk, SampledChunk, WordHit
+from agentctx.storage.records import (
+    Filter,
+    NearestChunk,
+    ResolvedChunk,
+    SampledChunk,
+    TermCounts,
+    Turns,
+    WordHit,
+)
 
 
 class SearchStorage(Protocol):
@@ -16,12 +24,27 @@ class SearchStorage(Protocol):
         """The best chunks by BM25. Every character of the question is text, never syntax."""
         ...
 
+    async def term_counts(self, question: str) -> TermCounts:
+        """How common the terms are that `storage.words.question_terms` finds in a question."""
+        ...
+
+    async def turns_around(self, chunks: Sequence[int], wanted: Filter) -> Turns:
+        """For those of the chunks that belong to a conversation, what was said beside them.
+
+        Only what is live, unexpired and inside the filter, up to two chunks in each direction.
+        """
+        ...
+
     async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
         """The nearest chunks of a space, ascending."""
         ...
 
     async def distances(self, space: int, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
         """Exact distances of those chunks that have a vector in the space."""
+        ...
+
+    async def count_entries(self, namespace: str) -> int:
+        """How many live entries a namespace has."""
         ...
 
     async def resolve(self, chunks: Sequence[int], wanted: Filter) -> dict[int, ResolvedChunk]:

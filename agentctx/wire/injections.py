@@ -19,10 +19,11 @@ class InjectionCandidate:
     """BM25, higher is better, comparable within one question; null when the words did not find it."""
     distance: float | None
     """Cosine distance, 0 to 2; null while it has no vector, or when meaning took no part."""
-    score: float
-    """Words and meaning fused, 0 to 1."""
+    relevance: float
+    """The probability that it answers the question, 0 to 1; 0 for those that were not read."""
     fate: Fate
-    """`floor`: not close enough; `share`: better passages of its entry; `limit`: better passages; `stale`: it
+    """`relevance`: too improbable an answer; `distance`: farther than the question
+    allows; `share`: better passages of its entry; `limit`: better passages; `stale`: it
     changed meanwhile; `flagged`: shaped like instructions, and meant for a system prompt; `present`: the
     conversation holds it; `duplicate`: another one says it; `cap`: enough of its source, or of external
     entries, is in it; `budget`."""
@@ -57,10 +58,8 @@ class InjectionSummary:
     """Passages in the block; 0 when nothing was injected."""
     fates: dict[str, int]
     """How many of all passages found had each fate."""
-    max_distance: float | None
-    """The floor; null when there was none."""
-    words_worth: float | None
-    """How much nearer than `max_distance` a passage must be that has none of the question's words."""
+    gate: float | None
+    """The relevance that the best passage needed; null when none was needed."""
     budget_tokens: int
     tokens: int
     """Of the block, an estimate."""
@@ -76,7 +75,7 @@ class InjectionSummary:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InjectionView(InjectionSummary):
-    """The whole receipt, with the best candidates in fused order."""
+    """The whole receipt, with the best candidates in order."""
 
     candidates: list[InjectionCandidate]
 
@@ -117,8 +116,8 @@ class ExplainReply:
     words_matched: int | None = None
     """How many of the question's words the passage has."""
     words_wanted: int | None = None
-    max_distance: float | None = None
-    """How far the passage may be with these words; null without a floor."""
+    gate: float | None = None
+    """The relevance that the best passage needs; null when none is needed."""
     degraded: str | None = None
     candidates: list[InjectionCandidate]
     """The entry's passages that were considered."""

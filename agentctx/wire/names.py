@@ -17,7 +17,17 @@ Trust = Literal["operator", "agent", "external"]
 Order = Literal["distance", "relevance"]
 InjectionPosition = Literal["system", "tail"]
 Fate = Literal[
-    "injected", "floor", "share", "limit", "stale", "present", "duplicate", "flagged", "cap", "budget"
+    "injected",
+    "relevance",
+    "distance",
+    "share",
+    "limit",
+    "stale",
+    "present",
+    "duplicate",
+    "flagged",
+    "cap",
+    "budget",
 ]
 """What becomes of a passage that was found for an injection."""
 Verdict = Literal[

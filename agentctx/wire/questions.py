@@ -76,8 +76,8 @@ class Passage:
     content: str
     distance: float | None
     """Cosine distance, 0 to 2; null while it has no vector, or when meaning took no part."""
-    score: float
-    """Words and meaning fused, 0 to 1; comparable within one answer."""
+    relevance: float
+    """The probability that it answers the question, 0 to 1."""
     start: int
     """Offset in the content, in code points."""
     end: int

@@ -23,7 +23,8 @@ from agentctx.model_adapters.context_source import (
 )
 from agentctx.model_adapters.function import FunctionModelAdapter
 from agentctx.model_adapters.scope import Scope
-from agentctx.rag.service import RAGService, Serving
+from agentctx.rag.retrieval import Serving
+from agentctx.rag.service import RAGService
 from tests.end_to_end.daemon_process import DaemonProcess
 from tests.running_core import running_core, save
 

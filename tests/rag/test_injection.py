@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agentctx.rag.floor import NO_DISTANCE, Floor
 
 from agentctx.config.embedding import RagSettings
 from agentctx.daemon.build import Core
 from agentctx.embedding_providers.fake import FakeProvider
-from agentctx.rag.floor import NO_DISTANCE, Floor
 from agentctx.rag.question import Context, Question
-from agentctx.rag.service import RAGService, Serving
+from agentctx.rag.retrieval import Serving
+from agentctx.rag.service import RAGService
 from agentctx.rag.trace import count_fates
 from agentctx.sqlite.driver import open_connection
 from agentctx.storage.records import Filter

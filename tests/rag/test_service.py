@@ -17,7 +17,8 @@ from agentctx.embedding_providers.fake import FakeFault, FakeProvider
 from agentctx.errors import Disposition, ProviderFailed
 from agentctx.rag.question import Answer, Question
 from agentctx.rag.render import HEADING, parse
-from agentctx.rag.service import RAGService, Serving
+from agentctx.rag.retrieval import Serving
+from agentctx.rag.service import RAGService
 from agentctx.sqlite.driver import hardening
 from agentctx.storage.records import Filter
 from agentctx.storage.sqlite.search.search_engine import SqliteSearch

@@ -25,7 +25,8 @@ from agentctx.fake_provider.serving import running
 from agentctx.model_adapters.context_source import ServiceContextSource
 from agentctx.model_adapters.function import FunctionModelAdapter
 from agentctx.rag.question import Question
-from agentctx.rag.service import RAGService, Serving
+from agentctx.rag.retrieval import Serving
+from agentctx.rag.service import RAGService
 from agentctx.service.base import Examination
 from agentctx.storage.records import Filter, Job
 from agentctx.stores.knowledge import KnowledgeStore

@@ -7,9 +7,9 @@ from functools import partial
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageCorrupt
-from agentctx.storage.records import Filter, NearestChunk, ResolvedChunk, WordHit
+from agentctx.storage.records import Filter, NearestChunk, ResolvedChunk, Turns, WordHit
 from agentctx.storage.sqlite.connections import SqlitePart, reads
-from agentctx.storage.sqlite.search import search
+from agentctx.storage.sqlite.search import fts, search, turns
 from agentctx.storage.sqlite.upkeep.word_rebuild import UNREADABLE
 
 
@@ -63,6 +63,13 @@ class SqliteSearch(SqlitePart):
             )
         )
 
+    async def turns_around(self, chunks: Sequence[int], wanted: Filter) -> Turns:
+        return await self.db.readers.run(
+            partial(turns.around, chunks=chunks, wanted=wanted, now=self.db.clock())
+        )
+
+    term_counts = reads(fts.term_counts)
+    count_entries = reads(search.count_entries)
     sample_chunks = reads(search.sample)
 
     @property

@@ -1,0 +1,94 @@
+"""Calibrating relevance to a model: vectors of texts that answer nothing, and the scale of similarities.
+
+Two models say the same by different numbers: unlike texts have a cosine of .0 in one and of .7 in another. A
+set of memories and prompts in the package is embedded once, and the similarities of those that belong
+together and of those that do not are brought to where the reference model has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from agentctx.embedding_providers.base import Vectors
+from agentctx.rag.relevance import Calibration, Scale
+
+REFERENCE_ALIKE, REFERENCE_UNLIKE = 0.511, 0.058
+"""Mean similarity of a memory to its prompts, and to those of others, in the reference model."""
+LEAST_SPREAD = 0.02
+"""A model whose similarities differ less than that does not tell texts apart."""
+_AT_ONCE = 32
+
+
+class TextEmbedder(Protocol):
+    """What calibrating needs of a provider."""
+
+    async def embed(self, texts: Sequence[str]) -> Vectors: ...
+
+    async def embed_query(self, text: str) -> Vectors: ...
+
+
+class CalibrationTexts(NamedTuple):
+    """Texts that answer nothing, and memories each with two prompts that need it."""
+
+    background: tuple[str, ...]
+    memories: tuple[str, ...]
+    prompts: tuple[tuple[str, str], ...]
+
+    @property
+    def count(self) -> int:
+        """How many texts a calibration embeds."""
+        return len(self.background) + len(self.memories) + 2 * len(self.prompts)
+
+
+def calibration_texts() -> CalibrationTexts:
+    """The texts of the package."""
+    rows = [line.split("\t") for line in _lines("calibration.tsv")]
+    return CalibrationTexts(
+        tuple(_lines("background.txt")),
+        tuple(memory for memory, _, _ in rows),
+        tuple((asked, needed) for _, asked, needed in rows),
+    )
+
+
+async def calibrate(embedder: TextEmbedder, texts: CalibrationTexts) -> Calibration | None:
+    """Embed the texts; None for a model whose similarities tell nothing.
+
+    Raises what the embedder raises.
+    """
+    memories = await _embedded(embedder, texts.memories)
+    prompts = [
+        np.stack([await embedder.embed_query(each) for each in side])
+        for side in zip(*texts.prompts, strict=True)
+    ]
+    scale = scale_of([memories @ side.T for side in prompts])
+    if scale is None:
+        return None
+    return Calibration(scale, await _embedded(embedder, texts.background))
+
+
+def scale_of(similarities: Sequence[Vectors]) -> Scale | None:
+    """By matrices `(memories, prompts)` of cosine similarities, whose diagonals belong together."""
+    alike = float(np.mean([np.diag(each).mean() for each in similarities]))
+    unlike = float(np.mean([_off_diagonal(each) for each in similarities]))
+    if alike - unlike < LEAST_SPREAD:
+        return None
+    factor = (REFERENCE_ALIKE - REFERENCE_UNLIKE) / (alike - unlike)
+    return Scale(factor, REFERENCE_UNLIKE - factor * unlike)
+
+
+def _off_diagonal(similarities: Vectors) -> float:
+    return float(similarities[~np.eye(len(similarities), dtype=bool)].mean())
+
+
+async def _embedded(embedder: TextEmbedder, texts: Sequence[str]) -> Vectors:
+    parts = [await embedder.embed(texts[at : at + _AT_ONCE]) for at in range(0, len(texts), _AT_ONCE)]
+    return np.concatenate(parts)
+
+
+def _lines(name: str) -> Iterator[str]:
+    text = files("agentctx.rag").joinpath(name).read_text(encoding="utf-8")
+    return (line for line in text.splitlines() if line.strip() and not line.startswith("#"))

@@ -1,0 +1,131 @@
+"""The calibration of each model: of the package, of a file in the data folder, or made in the background."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from hashlib import sha256
+from importlib.resources import files
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import structlog
+
+from agentctx.embedding_providers.base import EmbeddingProvider
+from agentctx.errors import AgentctxError
+from agentctx.rag.calibration import CalibrationTexts, calibrate, calibration_texts
+from agentctx.rag.relevance import Calibration, Scale
+
+log = structlog.get_logger("agentctx.rag")
+
+PACKAGED = "embedded_calibration.npz"
+"""That of the embedded model, so that a new installation knows it at once. `make calibration` writes it."""
+RETRY_S = 300.0
+PRIVATE_MODE = 0o600
+
+
+class Calibrator:
+    """Calibrates the given models; until that is done, words and rank decide what is injected.
+
+    `folder` keeps what was made, one file a model. It costs some 8,000 tokens once.
+    """
+
+    def __init__(
+        self,
+        providers: Sequence[EmbeddingProvider],
+        folder: Path,
+        *,
+        may_embed: bool = True,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        self._providers = providers
+        self._folder = folder
+        self._may_embed = may_embed
+        self._sleep = sleep
+        self._texts = calibration_texts()
+        self._keys = {id(provider): calibration_key(provider, self._texts) for provider in providers}
+        found = {key: _packaged(key) or _read(self._path(key), key) for key in self._keys.values()}
+        self._known = {key: calibration for key, calibration in found.items() if calibration is not None}
+
+    def of(self, provider: EmbeddingProvider) -> Calibration | None:
+        """What is known of a model; None until it is calibrated."""
+        return self._known.get(self._keys.get(id(provider), ""))
+
+    async def run(self) -> None:
+        """Calibrate the models that are not yet; tries again while a provider does not answer."""
+        for provider in self._providers if self._may_embed else ():
+            key = self._keys[id(provider)]
+            while key not in self._known:
+                try:
+                    made = await calibrate(provider, self._texts)
+                except AgentctxError as error:
+                    log.warning(
+                        "not_calibrated", model=provider.model, error=error.code, reason=error.message
+                    )
+                    await self._sleep(RETRY_S)
+                    continue
+                if made is None:
+                    log.warning(
+                        "not_calibrated", model=provider.model, reason="its similarities tell nothing"
+                    )
+                    break
+                self._known[key] = made
+                self._keep(key, made)
+                log.info("calibrated", model=provider.model, texts=self._texts.count)
+
+    def _path(self, key: str) -> Path:
+        return self._folder / f"calibration-{key[:16]}.npz"
+
+    def _keep(self, key: str, made: Calibration) -> None:
+        path = self._path(key)
+        try:
+            partial = path.with_suffix(".part")
+            partial.write_bytes(packed(key, made))
+            partial.chmod(PRIVATE_MODE)
+            partial.replace(path)
+        except OSError as error:
+            log.warning("calibration_not_kept", file=str(path), reason=str(error))
+
+
+def calibration_key(provider: EmbeddingProvider, texts: CalibrationTexts) -> str:
+    """Changes with the model and with the texts."""
+    about: tuple[Mapping[str, object], CalibrationTexts] = (provider.fingerprint, texts)
+    return sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
+
+
+def packed(key: str, calibration: Calibration) -> bytes:
+    """A calibration as the bytes of a file: its vectors as signed bytes, 127 for 1."""
+    buffer = BytesIO()
+    np.savez_compressed(
+        buffer,
+        key=np.array(key),
+        scale=np.array(calibration.scale),
+        background=np.rint(calibration.background * 127).astype(np.int8),
+    )
+    return buffer.getvalue()
+
+
+def unpacked(data: bytes, key: str) -> Calibration | None:
+    """The calibration in such bytes; None when they are another model's, or damaged."""
+    try:
+        with np.load(BytesIO(data), allow_pickle=False) as stored:
+            if str(stored["key"]) != key:
+                return None
+            background = stored["background"].astype(np.float32)
+            scale = Scale(*map(float, stored["scale"]))
+    except (ValueError, KeyError, OSError, EOFError, TypeError):
+        return None
+    return Calibration(scale, background / np.linalg.norm(background, axis=1, keepdims=True))
+
+
+def _packaged(key: str) -> Calibration | None:
+    return unpacked(files("agentctx.rag").joinpath(PACKAGED).read_bytes(), key)
+
+
+def _read(path: Path, key: str) -> Calibration | None:
+    try:
+        return unpacked(path.read_bytes(), key)
+    except OSError:
+        return None

@@ -1,0 +1,120 @@
+"""Scores of turns of a conversation, each with what was said around it. No I/O.
+
+A turn that answers a question often has none of its words: they are in the turn before. So the words and the
+nearness of the neighbours count for a turn, less the farther they are; and a turn that says something counts
+more than an acknowledgement. docs/relevance.md says on which sets this was measured.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+WORDS_OF: Mapping[int, float] = {-1: 0.6, -2: 0.3, 1: 0.4, 2: 0.2}
+"""How much the words of a turn count for the one that stands so far from it."""
+NEARNESS_OF: Mapping[int, float] = {0: 1.0, -1: 0.5, -2: 0.3, 1: 0.3, 2: 0.2}
+"""How much the nearness of a turn to the question counts for the one that stands so far from it."""
+K1, B = 0.9, 0.75
+"""Of BM25: how soon a repeated word counts less, and how much a long text is discounted."""
+NEARNESS, SPEAKER, TIME, ASKS, LENGTH = 0.45, 0.35, 0.35, 0.1, 0.7
+LEAST_OF_IDEAL = 0.4
+"""Share of the score of a turn with all words of the question that the best at least needs to count as 1."""
+FULL_LENGTH = 50
+"""Words from which a turn is not too short to say anything."""
+
+_SPEAKER = re.compile(r"\s*([^\W\d_][\w .'\u2019-]{0,30}):\s")
+_ASKS_WHEN = re.compile(r"\s*when\b|.*\b(?:what|which) (?:date|day|month|year|time)\b|.*\bhow long\b", re.I)
+_TIMES = re.compile(
+    r"\b(?:yesterday|today|tomorrow|tonight|last|next|ago|recently|since|soon|morning|days?|weeks?|weekend|"
+    r"months?|years?|spring|summer|fall|autumn|winter|(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|"
+    r"april|may|june|july|august|september|october|november|december)\b",
+    re.I,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A passage with what its score needs. `beside` are places in the pool by offset, None outside sessions.
+
+    `found` are words of the question it has. `nearness` is 0 to 1 within the pool, 0 without a vector;
+    `words` is a score of 0 to 1 by words alone, for what is in no conversation.
+    """
+
+    text: str
+    found: frozenset[str]
+    nearness: float
+    words: float = 0.0
+    agent: str = ""
+    beside: Mapping[int, int] | None = None
+
+
+def scores(
+    question: str, pool: Sequence[Turn], weights: Mapping[str, float], dense_weight: float
+) -> list[float]:
+    """A score for each of the pool, higher is better; comparable within the pool only.
+
+    `weights` are the rarities (idf) of the words of the question, `dense_weight` the share of nearness.
+    """
+    lengths = [len(turn.text.split()) for turn in pool]
+    words = _word_scores(pool, lengths, weights)
+    asked, asks_when = question.casefold(), bool(_ASKS_WHEN.match(question))
+    # What is in no conversation has no neighbours: they count as near as itself, and it is long enough.
+    full = NEARNESS * sum(NEARNESS_OF.values())
+    by_words, by_nearness = 2 * (1 - dense_weight), 2 * dense_weight
+    return [
+        by_words * turn.words + by_nearness * full * turn.nearness + LENGTH
+        if turn.beside is None
+        else by_words * words[at]
+        + by_nearness * _nearness(pool, at)
+        + _manner(turn, lengths[at], asked, asks_when=asks_when)
+        for at, turn in enumerate(pool)
+    ]
+
+
+def _word_scores(pool: Sequence[Turn], lengths: Sequence[int], weights: Mapping[str, float]) -> list[float]:
+    """BM25 over the words of each turn and its neighbours, scaled to at most 1."""
+    mean = sum(lengths) / len(lengths) if lengths else 1.0
+    found = [_bm25(pool, lengths, at, weights, mean) for at in range(len(pool))]
+    best = max([*found, LEAST_OF_IDEAL * sum(weights.values())])
+    return [score / best if best else 0.0 for score in found]
+
+
+def _bm25(
+    pool: Sequence[Turn], lengths: Sequence[int], at: int, weights: Mapping[str, float], mean: float
+) -> float:
+    turn = pool[at]
+    if turn.beside is None:
+        return 0.0
+    near = [(WORDS_OF[offset], other) for offset, other in turn.beside.items()]
+    length = lengths[at] + sum(share * lengths[other] for share, other in near)
+    norm = K1 * (1 - B + B * length / (mean * (1 + sum(WORDS_OF.values()))))
+    score = 0.0
+    for word, weight in weights.items():
+        count = (word in turn.found) + sum(share * (word in pool[other].found) for share, other in near)
+        score += weight * count * (K1 + 1) / (count + norm)
+    return score
+
+
+def _nearness(pool: Sequence[Turn], at: int) -> float:
+    beside = {0: at, **(pool[at].beside or {})}
+    return NEARNESS * sum(NEARNESS_OF[offset] * pool[other].nearness for offset, other in beside.items())
+
+
+def _manner(turn: Turn, length: int, asked: str, *, asks_when: bool) -> float:
+    """What counts besides words and nearness: who speaks, whether it says when, whether it says anything."""
+    score = LENGTH * min(math.log1p(length) / math.log(FULL_LENGTH), 1.0)
+    speaker = turn.agent or _speaker_of(turn.text)
+    if speaker and speaker.casefold() in asked:
+        score += SPEAKER
+    if asks_when:
+        score += TIME * min(len(set(map(str.casefold, _TIMES.findall(turn.text)))), 2) / 2
+    if turn.text.rstrip().endswith(("?", "\uff1f", "\u061f")):
+        score -= ASKS
+    return score
+
+
+def _speaker_of(text: str) -> str:
+    match = _SPEAKER.match(text)
+    return match[1] if match else ""

@@ -1,0 +1,101 @@
+"""The order of what was found, turns of conversations together with their neighbours. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agentctx.rag.conversation import Turn, scores
+from agentctx.rag.fuse import Candidate, nearness, word_shares
+from agentctx.storage.records import ResolvedChunk, Turns
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The best candidates in fused order, with what their ranking needs.
+
+    `found` are the words of the question each chunk has, `rarity` how much each word says.
+    """
+
+    candidates: Sequence[Candidate]
+    texts: Mapping[int, ResolvedChunk]
+    turns: Turns
+    found: Mapping[int, frozenset[str]]
+    rarity: Mapping[str, float]
+
+
+def with_neighbours(
+    candidates: Sequence[Candidate],
+    turns: Turns,
+    texts: Mapping[int, ResolvedChunk],
+    distances: Mapping[int, float],
+) -> list[Candidate]:
+    """The candidates and, behind them, the turns beside them that are none themselves."""
+    known = {candidate.chunk for candidate in candidates}
+    beside = dict.fromkeys(chunk for row in turns.values() for chunk in row.values() if chunk not in known)
+    return [
+        *candidates,
+        *(
+            Candidate(chunk, texts[chunk].entry.id, None, distances.get(chunk))
+            for chunk in beside
+            if chunk in texts
+        ),
+    ]
+
+
+def rank(question: str, pool: Pool, dense_weight: float) -> list[Candidate]:
+    """The pool, best first. Without conversations in it, that is its fused order."""
+    if not pool.turns:
+        return list(pool.candidates)
+    found = scores(question, _members(pool), pool.rarity, dense_weight)
+    ranked = [
+        candidate._replace(score=score) for candidate, score in zip(pool.candidates, found, strict=True)
+    ]
+    return sorted(ranked, key=lambda candidate: (-candidate.score, candidate.chunk))
+
+
+def _members(pool: Pool) -> list[Turn]:
+    places = {candidate.chunk: at for at, candidate in enumerate(pool.candidates)}
+    beside = _rows(pool.turns)
+    return [
+        Turn(
+            text=pool.texts[candidate.chunk].content,
+            found=pool.found[candidate.chunk],
+            nearness=near,
+            words=share,
+            agent=pool.texts[candidate.chunk].entry.agent,
+            beside=None
+            if candidate.chunk not in beside
+            else {offset: places[at] for offset, at in beside[candidate.chunk].items() if at in places},
+        )
+        for candidate, near, share in zip(
+            pool.candidates,
+            nearness(pool.candidates),
+            word_shares(pool.candidates, sum(pool.rarity.values())),
+            strict=True,
+        )
+    ]
+
+
+def _rows(turns: Turns) -> Turns:
+    """What stands beside each turn, also beside those that were found as neighbours only."""
+    rows: Turns = {chunk: dict(row) for chunk, row in turns.items()}
+    for chunk, row in turns.items():
+        line = {0: chunk, **row}
+        for here, at in line.items():
+            if at in turns:
+                continue
+            mine = rows.setdefault(at, {})
+            mine |= {
+                there - here: other
+                for there, other in line.items()
+                if there != here and abs(there - here) <= 2
+            }
+    return rows
+
+
+def said_by(resolved: ResolvedChunk) -> list[str]:
+    """What words of a passage count: its text, its agent, and the key, trigger and tags of its entry."""
+    attributes = resolved.entry.attributes
+    labels = [resolved.entry.key or "", str(attributes.get("trigger") or ""), *(attributes.get("tags") or ())]
+    return [resolved.content, resolved.entry.agent, *labels]

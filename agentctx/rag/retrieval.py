@@ -1,0 +1,270 @@
+"""Finding what may answer a question: words and meaning in parallel, fused, ranked and judged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeAlias
+
+import structlog
+
+from agentctx.config.embedding import RagSettings
+from agentctx.embedding_providers.base import Vectors
+from agentctx.errors import DeadlineExceeded, ProviderFailed, StorageCorrupt, StorageFailed
+from agentctx.rag.fuse import Candidate, fuse, merge
+from agentctx.rag.prompt import queries_of
+from agentctx.rag.question import Question
+from agentctx.rag.ranking import Pool, rank, said_by, with_neighbours
+from agentctx.rag.relevance import Calibration, relevance
+from agentctx.rag.word_match import QuestionWords
+from agentctx.storage.records import NearestChunk, ResolvedChunk, Turns, WordHit
+from agentctx.storage.search import SearchStorage
+from agentctx.telemetry.base import Telemetry
+
+_log = structlog.get_logger("agentctx.rag")
+
+Words: TypeAlias = asyncio.Future[list[WordHit]]
+
+LEAST_POOL = 40
+"""Candidates each side brings at least: 30 to 100 measure alike, and fewer cost less."""
+POOL_PER_RESULT = 4
+READ = 40
+"""Candidates whose texts are read and judged, at least."""
+SPARE = 12
+"""Candidates read beyond the limit, for those that are left out once they have been read."""
+
+
+class QueryEmbedder(Protocol):
+    """What retrieval needs of an embedder."""
+
+    async def embed_query(self, text: str) -> Vectors: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Which space answers questions now, by whose vectors; if none does, `reason` says why.
+
+    `calibration` is that of its model; None until there is one.
+    """
+
+    space: int | None
+    reason: str | None = None
+    embedder: QueryEmbedder | None = None
+    calibration: Calibration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """All candidates of a question, best first, and the texts of those that were read and judged.
+
+    The first `judged` candidates were; one of these without a text has changed meanwhile. `degraded` says why
+    meaning had no part, if it had none.
+    """
+
+    candidates: Sequence[Candidate]
+    texts: Mapping[int, ResolvedChunk]
+    judged: int
+    degraded: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Legs:
+    """What words and vectors found: hits, exact distances of what only the words found, and the query."""
+
+    words: Sequence[WordHit]
+    nearest: Sequence[NearestChunk] = ()
+    exact: Mapping[int, float] = field(default_factory=dict)
+    query: Vectors | None = None
+    space: int | None = None
+    degraded: str | None = None
+
+
+class _Degraded(Exception):
+    """Meaning cannot take part; the message is for the user."""
+
+
+class Retrieval:
+    """Searches by words and by meaning. Without a model, while it is down or slow, by words alone."""
+
+    def __init__(
+        self,
+        storage: SearchStorage,
+        serving: Callable[[], Serving],
+        settings: Callable[[], RagSettings],
+        telemetry: Telemetry,
+    ) -> None:
+        self._storage = storage
+        self._serving = serving
+        self._settings = settings
+        self._telemetry = telemetry
+        self._vectors: OrderedDict[tuple[int, str], Vectors] = OrderedDict()
+
+    async def find(self, question: Question, pool: int) -> Found:
+        """Everything that may answer a question. Each side brings `pool` candidates.
+
+        A long prompt asks several questions, of which the most relevant answers count.
+
+        Raises:
+            StorageFailed, DeadlineExceeded: the database could not be read.
+        """
+        asked = [replace(question, text=text) for text in queries_of(question.text)]
+        found = await asyncio.gather(*(self._find(each, pool) for each in asked))
+        return found[0] if len(found) == 1 else best_of_each(found)
+
+    async def legs(self, question: Question, pool: int) -> Legs:
+        """What each side finds. Raises as `find`."""
+        words = asyncio.ensure_future(self._words(question, pool))
+        try:
+            meaning = await self._meaning(question, words, pool)
+            hits = await (words if meaning.degraded is not None else _readable(words))
+            return replace(meaning, words=hits)
+        finally:
+            words.cancel()
+
+    async def _find(self, question: Question, pool: int) -> Found:
+        legs, counts = await asyncio.gather(
+            self.legs(question, pool), self._storage.term_counts(question.text)
+        )
+        words, weight = QuestionWords(question.text), self._settings().dense_weight
+        rarity = words.rarity(counts)
+        with self._telemetry.stage("fuse"):
+            fused = fuse(merge(legs.words, legs.nearest, legs.exact), weight, sum(rarity.values()))
+        read = fused[: max(READ, question.limit + SPARE)]
+        with self._telemetry.stage("resolve"):
+            members, turns, texts = await self._read(question, read, legs)
+        with self._telemetry.stage("rank"):
+            found = {chunk: words.found(said_by(text)) for chunk, text in texts.items()}
+            ranked = rank(question.text, Pool(members, texts, turns, found, rarity), weight)
+            judged = judge(ranked, found, words, legs.query, self._serving().calibration)
+        gone = [each for each in read if each.chunk not in texts]
+        return Found([*judged, *gone, *fused[len(read) :]], texts, len(judged) + len(gone), legs.degraded)
+
+    async def _read(
+        self, question: Question, candidates: Sequence[Candidate], legs: Legs
+    ) -> tuple[list[Candidate], Turns, Mapping[int, ResolvedChunk]]:
+        """Those of the candidates that are still there, the turns beside them, and the texts of both."""
+        chunks = [each.chunk for each in candidates]
+        turns = await self._storage.turns_around(chunks, question.wanted)
+        beside = list({chunk for row in turns.values() for chunk in row.values()}.difference(chunks))
+        texts, distances = await asyncio.gather(
+            self._storage.resolve([*chunks, *beside], question.wanted), self._distances(legs, beside)
+        )
+        present = [each for each in candidates if each.chunk in texts]
+        return with_neighbours(present, turns, texts, distances), turns, texts
+
+    async def _distances(self, legs: Legs, chunks: Sequence[int]) -> dict[int, float]:
+        if legs.space is None or legs.query is None or not chunks:
+            return {}
+        return await self._storage.distances(legs.space, legs.query, chunks)
+
+    async def _words(self, question: Question, pool: int) -> list[WordHit]:
+        with self._telemetry.stage("words"):
+            return await self._storage.by_words(question.text, question.wanted, pool)
+
+    async def _meaning(self, question: Question, words: Words, pool: int) -> Legs:
+        """What the vectors find; or nothing, and why."""
+        most_s = self._settings().deadline_s
+        deadline_s = min(most_s, question.deadline_s or most_s)
+        try:
+            async with asyncio.timeout(deadline_s):
+                return await self._nearest(question, words, pool)
+        except _Degraded as reason:
+            return Legs((), degraded=str(reason))
+        except ProviderFailed as error:
+            return Legs((), degraded=f"provider_failed: {error.message}")
+        except TimeoutError:
+            return Legs((), degraded=f"deadline: it took longer than {deadline_s:g} s")
+        except (StorageFailed, DeadlineExceeded) as error:
+            _log.warning("vector_search_failed", code=error.code, problem=error.message)
+            return Legs((), degraded=f"{error.code}: {error.message}")
+
+    async def _nearest(self, question: Question, words: Words, pool: int) -> Legs:
+        serving = self._serving()
+        if serving.embedder is None or serving.space is None:
+            raise _Degraded(serving.reason or "off: no embedding provider is configured")
+        query = await self._vector(serving.space, serving.embedder, question.text)
+        nearest, exact = await asyncio.gather(
+            self._vectors_near(serving.space, query, question, pool),
+            self._measured(serving.space, query, words),
+        )
+        return Legs((), nearest, exact, query, serving.space)
+
+    async def _vectors_near(
+        self, space: int, query: Vectors, question: Question, pool: int
+    ) -> list[NearestChunk]:
+        with self._telemetry.stage("vectors"):
+            return await self._storage.by_vector(space, query, question.wanted, pool)
+
+    async def _measured(self, space: int, query: Vectors, words: Words) -> dict[int, float]:
+        """Distances of what the words found, looked up while the vectors are searched."""
+        found = [hit.chunk for hit in await _readable(asyncio.shield(words))]
+        if not found:
+            return {}
+        with self._telemetry.stage("distances"):
+            return await self._storage.distances(space, query, found)
+
+    async def _vector(self, space: int, embedder: QueryEmbedder, text: str) -> Vectors:
+        cached = self._vectors.get((space, text))
+        if cached is not None:
+            self._vectors.move_to_end((space, text))
+            return cached
+        with self._telemetry.embedding("query", 1):
+            vector = await embedder.embed_query(text)
+        most = self._settings().cache_entries
+        if most:
+            self._vectors[space, text] = vector
+            if len(self._vectors) > most:
+                self._vectors.popitem(last=False)
+        return vector
+
+
+def judge(
+    candidates: Sequence[Candidate],
+    found: Mapping[int, frozenset[str]],
+    words: QuestionWords,
+    query: Vectors | None,
+    calibration: Calibration | None,
+) -> list[Candidate]:
+    """The candidates in their order, each with its relevance. `found` are the question's words in each."""
+    if query is None:
+        calibration = None
+    level = calibration.level(query) if calibration is not None and query is not None else 0.0
+    return [
+        each._replace(relevance=relevance(calibration, each.distance, level, words.count(found[each.chunk])))
+        for each in candidates
+    ]
+
+
+def best_of_each(found: Sequence[Found]) -> Found:
+    """What several questions found, as one: each candidate by its best relevance, the most relevant first."""
+    texts = {chunk: text for each in found for chunk, text in each.texts.items()}
+    judged = [candidate for each in found for candidate in each.candidates[: each.judged]]
+    rest = [candidate for each in found for candidate in each.candidates[each.judged :]]
+    best = _first_of_each(sorted(judged, key=lambda candidate: -candidate.relevance))
+    others = _first_of_each(rest, known={candidate.chunk for candidate in best})
+    degraded = next((each.degraded for each in found if each.degraded), None)
+    return Found([*best, *others], texts, len(best), degraded)
+
+
+def _first_of_each(candidates: Iterable[Candidate], known: Collection[int] = ()) -> list[Candidate]:
+    first: dict[int, Candidate] = {}
+    for candidate in candidates:
+        if candidate.chunk not in known:
+            first.setdefault(candidate.chunk, candidate)
+    return list(first.values())
+
+
+async def _readable(words: Words) -> list[WordHit]:
+    """What the words found; nothing where their index is damaged, which `words_shortfall` reports."""
+    try:
+        return await words
+    except StorageCorrupt as error:
+        _log.warning("word_search_failed", code=error.code, problem=error.message)
+        return []
+
+
+def pool_for(limit: int) -> int:
+    """How many candidates words and meaning bring each."""
+    return max(LEAST_POOL, POOL_PER_RESULT * limit)
