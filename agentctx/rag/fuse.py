@@ -9,7 +9,7 @@ from typing import NamedTuple
 from agentctx.storage.records import NearestChunk, WordHit
 
 DENSE_WEIGHT = 0.5
-LEAST_OF_IDEAL = 0.7
+LEAST_OF_IDEAL = 0.65
 """Share of the score of a text with all words of the question that the best needs to count as 1.
 
 In a small memory the best by words may have one chance word, and must not outvote meaning for it.

@@ -18,7 +18,7 @@ from typing import Literal, Protocol, Self, TypeAlias
 
 from agentctx.wire.names import InjectionPosition
 
-Stage: TypeAlias = Literal["words", "vectors", "distances", "fuse", "resolve", "rerank"]
+Stage: TypeAlias = Literal["words", "vectors", "distances", "fuse", "resolve", "rank", "rerank"]
 """A part of answering a question. Embedding it is told with `Telemetry.embedding`."""
 EmbedKind: TypeAlias = Literal["batch", "query", "probe"]
 """Why the provider is called: to embed saved texts, to embed a question, to see whether it answers."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -35,21 +34,20 @@ class _Place(NamedTuple):
 def around(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int) -> Turns:
     """The chunks beside those that belong to a conversation, as far as the filter lets them be seen.
 
-    A long turn is several chunks, which follow one another as turns do.
+    What is long enough to be several chunks says itself what it is about: it is no turn.
     """
     places = _places(conn, chunks)
     condition = filters.entry_condition(wanted, now=now)
     rows = {place.seq: _row(conn, place, condition) for place in set(places.values())}
-    cut = _chunks_of(conn, {seq for row in rows.values() for seq in row})
+    turns = _turns(conn, {seq for row in rows.values() for seq in row})
     beside: Turns = {}
     for chunk, place in places.items():
-        line = [each for seq in rows[place.seq] for each in cut[seq]]
-        at = line.index(chunk)
-        beside[chunk] = {
-            offset: line[at + offset]
-            for offset in range(-REACH, REACH + 1)
-            if offset and 0 <= at + offset < len(line)
-        }
+        if place.seq in turns:
+            row = rows[place.seq]
+            at = row.index(place.seq)
+            beside[chunk] = {
+                here - at: turns[seq] for here, seq in enumerate(row) if here != at and seq in turns
+            }
     return beside
 
 
@@ -75,13 +73,11 @@ def _row(conn: Connection, place: _Place, condition: Any) -> list[int]:
     return [*reversed(side("<", "DESC")), place.seq, *side(">", "ASC")]
 
 
-def _chunks_of(conn: Connection, entries: Iterable[int]) -> dict[int, list[int]]:
-    cut: defaultdict[int, list[int]] = defaultdict(list)
+def _turns(conn: Connection, entries: Iterable[int]) -> dict[int, int]:
+    """Of the entries that are one chunk, that chunk."""
     rows = conn.execute(
-        """SELECT chunks.entry, chunks.id FROM json_each(?) wanted
-           CROSS JOIN chunks ON chunks.entry = wanted.value ORDER BY chunks.entry, chunks.ordinal""",
+        """SELECT chunks.entry, MIN(chunks.id) FROM json_each(?) wanted
+           CROSS JOIN chunks ON chunks.entry = wanted.value GROUP BY chunks.entry HAVING COUNT(*) = 1""",
         (json.dumps(list(entries)),),
     )
-    for entry, chunk in rows:
-        cut[entry].append(chunk)
-    return cut
+    return dict(rows.fetchall())
