@@ -18,7 +18,7 @@ from benchmarks import (
     found,
     greed,
     ingest,
-    injection_floor,
+    injection,
     large,
     large_bodies,
     outage,
@@ -48,7 +48,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "greed": greed.measure,
     "search": search.measure,
     "relevance": relevance.measure,
-    "injection_floor": injection_floor.measure,
+    "injection": injection.measure,
     "footprint": footprint.measure,
     "large": large.measure,
     "roundtrip": roundtrip.measure,
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _given(arguments)
     about = machine()
     print(_about_line(about), flush=True)
-    options = Options(quick=given.quick, scifact=given.scifact, locomo=given.locomo)
+    options = Options(quick=given.quick, scifact=given.scifact, locomo=given.locomo, worlds=given.worlds)
     figures: list[Figure] = []
     for name in given.names or BENCHMARKS:
         figures += _run(name, options)
@@ -90,8 +90,8 @@ def _missing(name: str, options: Options) -> str | None:
     """Which retrieval sets a benchmark lacks."""
     if name == "relevance" and not (options.scifact or options.locomo):
         return "--scifact or --locomo"
-    if name == "injection_floor" and not (options.scifact and options.locomo):
-        return "--scifact and --locomo"
+    if name == "injection" and not (options.worlds or (options.scifact and options.locomo)):
+        return "--worlds, or --scifact and --locomo"
     return None
 
 
@@ -102,6 +102,7 @@ def _given(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write machine and figures there")
     parser.add_argument("--scifact", type=Path, metavar="PATH", help="folder with corpus and queries")
     parser.add_argument("--locomo", type=Path, metavar="PATH", help="folder of folders, one a conversation")
+    parser.add_argument("--worlds", type=Path, metavar="PATH", help="folder of folders, one a user's memory")
     given = parser.parse_args(arguments)
     if unknown := [name for name in given.names if name not in BENCHMARKS]:
         parser.error(f"there is no benchmark {unknown[0]!r}, only {', '.join(BENCHMARKS)}")

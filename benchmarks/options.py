@@ -8,11 +8,12 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """`scifact` and `locomo` are folders with retrieval sets; without them relevance is not measured."""
+    """`scifact`, `locomo` and `worlds` are folders with sets; without them relevance is not measured."""
 
     quick: bool = False
     scifact: Path | None = None
     locomo: Path | None = None
+    worlds: Path | None = None
 
     def size(self, full: int, quick: int) -> int:
         return quick if self.quick else full

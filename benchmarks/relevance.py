@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,8 @@ from agentctx.rag.retrieval import Serving
 from agentctx.rag.service import RAGService
 from agentctx.storage.records import Filter, Job
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.stores.memory import MemoryStore
+from agentctx.stores.base import SaveContext
+from agentctx.stores.registry import Stores
 from agentctx.wire import DEFAULT_NAMESPACE
 from benchmarks.figures import Figure, at_least
 from benchmarks.filling import open_own_space
@@ -33,6 +34,7 @@ _ALL_CHUNKS = 200
 """As many as the fusion can have, so that what is cut off is documents beyond the tenth, not chunks."""
 _AT_ONCE = 200
 _TRIES = 3
+EMPTY = RetrievalSet({}, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +85,24 @@ async def qualities(sets: Sequence[RetrievalSet], weights: Sequence[float]) -> d
 
 @asynccontextmanager
 async def searchable(source: RetrievalSet, embedder: CachedEmbedder) -> AsyncIterator[Searchable]:
-    """The documents as observations of one session, embedded, in a database of their own."""
+    """The documents, embedded: turns as observations of one session, others as knowledge."""
+    async with embedded(embedder, lambda stores: _save(stores, source), source) as target:
+        yield target
+
+
+@asynccontextmanager
+async def embedded(
+    embedder: CachedEmbedder,
+    save: Callable[[Stores], Awaitable[Mapping[str, str]]],
+    source: RetrievalSet = EMPTY,
+) -> AsyncIterator[Searchable]:
+    """A database of its own with what `save` saves, embedded; it returns the documents by entries."""
     with tempfile.TemporaryDirectory(prefix="agentctx-bench-") as name:
         storage = await SqliteStorage.open(Path(name) / "relevance.db", clock=lambda: DATE_MS)
         try:
             space = await open_own_space(storage, embedder.provider)
             jobs: list[Job] = []
-            store = MemoryStore(storage, jobs.extend, clock=lambda: DATE_MS)
-            ids = await _save(store, source.documents)
+            ids = await save(Stores(storage, jobs.extend, clock=lambda: DATE_MS))
             for start in range(0, len(jobs), _AT_ONCE):
                 batch = jobs[start : start + _AT_ONCE]
                 await storage.jobs.complete(batch, await embedder.embed([job.text for job in batch]))
@@ -99,12 +111,17 @@ async def searchable(source: RetrievalSet, embedder: CachedEmbedder) -> AsyncIte
             await storage.close()
 
 
-async def _save(store: MemoryStore, documents: Mapping[str, str]) -> dict[str, str]:
+async def _save(stores: Stores, source: RetrievalSet) -> dict[str, str]:
+    collection, where = (
+        ("observation", SaveContext(session="set")) if source.are_turns else ("knowledge", SaveContext())
+    )
     ids: dict[str, str] = {}
-    waiting = list(documents.items())
+    waiting = list(source.documents.items())
     for start in range(0, len(waiting), _AT_ONCE):
         batch = waiting[start : start + _AT_ONCE]
-        results = await asyncio.gather(*(store.save_observation("set", text) for _, text in batch))
+        results = await asyncio.gather(
+            *(stores.save_fields(collection, {"content": text}, where) for _, text in batch)
+        )
         ids |= {result.id: document for result, (document, _) in zip(results, batch, strict=True)}
     return ids
 

@@ -19,22 +19,23 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalSet:
-    """`documents` maps ids to texts."""
+    """`documents` maps ids to texts. `are_turns`: they were said in one conversation."""
 
     documents: Mapping[str, str]
     queries: tuple[Query, ...]
+    are_turns: bool = False
 
 
-def read_set(folder: Path) -> RetrievalSet:
+def read_set(folder: Path, *, are_turns: bool = False) -> RetrievalSet:
     """Read one folder; questions that nothing answers are left out."""
     documents = {row["id"]: row["text"] for row in _rows(folder / "corpus.jsonl")}
     queries = [Query(row["text"], frozenset(row["relevant"])) for row in _rows(folder / "queries.jsonl")]
-    return RetrievalSet(documents, tuple(query for query in queries if query.relevant))
+    return RetrievalSet(documents, tuple(query for query in queries if query.relevant), are_turns)
 
 
 def read_sets(folder: Path) -> list[RetrievalSet]:
-    """Every folder inside that is a set, by name."""
-    return [read_set(path.parent) for path in sorted(folder.glob("*/corpus.jsonl"))]
+    """Every folder inside that is a conversation, by name."""
+    return [read_set(path.parent, are_turns=True) for path in sorted(folder.glob("*/corpus.jsonl"))]
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:

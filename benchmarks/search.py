@@ -15,7 +15,7 @@ from agentctx.client.async_transport import AsyncUnixTransport
 from agentctx.config.embedding import EmbeddingSettings
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
 from agentctx.embedding_providers.registry import create_provider
-from agentctx.rag.service import pool
+from agentctx.rag.retrieval import pool_for
 from agentctx.sqlite import vec0
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.wire import API_PREFIX, DEFAULT_NAMESPACE
@@ -26,7 +26,7 @@ from benchmarks.options import Options
 from benchmarks.texts import TextSource
 from benchmarks.timing import interleaved_ms, median, percentile, timed_ms
 
-POOL = pool(EmbeddingSettings().rag.max_results)
+POOL = pool_for(EmbeddingSettings().rag.max_results)
 """Candidates that the daemon takes from the vectors, so the bare search takes as many."""
 FEW = 10
 TIMEOUT_S = 30.0

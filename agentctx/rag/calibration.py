@@ -39,7 +39,7 @@ class CalibrationTexts(NamedTuple):
     prompts: tuple[tuple[str, str], ...]
 
     @property
-    def count(self) -> int:
+    def total(self) -> int:
         """How many texts a calibration embeds."""
         return len(self.background) + len(self.memories) + 2 * len(self.prompts)
 

@@ -73,7 +73,7 @@ class Calibrator:
                     break
                 self._known[key] = made
                 self._keep(key, made)
-                log.info("calibrated", model=provider.model, texts=self._texts.count)
+                log.info("calibrated", model=provider.model, texts=self._texts.total)
 
     def _path(self, key: str) -> Path:
         return self._folder / f"calibration-{key[:16]}.npz"

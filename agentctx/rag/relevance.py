@@ -25,7 +25,7 @@ LEAST_RELEVANCE: Mapping[Eagerness, float] = MappingProxyType({"careful": 0.3, "
 USUAL_SIZE = 35
 GROWTH = 0.45
 """How the gate's log odds grow with the logarithm of the number of memories: so do chance hits."""
-FURTHER = 0.3
+FURTHER = 0.15
 """The relevance that passages beside the best need, in a memory of any size."""
 NEAREST = 10
 """Texts of the background that a prompt is compared with: those nearest to it."""

@@ -19,7 +19,7 @@ from agentctx.rag.question import Question
 from agentctx.rag.ranking import Pool, rank, said_by, with_neighbours
 from agentctx.rag.relevance import Calibration, relevance
 from agentctx.rag.word_match import QuestionWords
-from agentctx.storage.records import NearestChunk, ResolvedChunk, Turns, WordHit
+from agentctx.storage.records import NearestChunk, ResolvedChunk, TermCounts, Turns, WordHit
 from agentctx.storage.search import SearchStorage
 from agentctx.telemetry.base import Telemetry
 
@@ -124,9 +124,7 @@ class Retrieval:
             words.cancel()
 
     async def _find(self, question: Question, pool: int) -> Found:
-        legs, counts = await asyncio.gather(
-            self.legs(question, pool), self._storage.term_counts(question.text)
-        )
+        legs, counts = await asyncio.gather(self.legs(question, pool), self._counts(question.text))
         words, weight = QuestionWords(question.text), self._settings().dense_weight
         rarity = words.rarity(counts)
         with self._telemetry.stage("fuse"):
@@ -162,6 +160,13 @@ class Retrieval:
     async def _words(self, question: Question, pool: int) -> list[WordHit]:
         with self._telemetry.stage("words"):
             return await self._storage.by_words(question.text, question.wanted, pool)
+
+    async def _counts(self, question: str) -> TermCounts:
+        """How common its terms are; nothing is known where the index of words is damaged."""
+        try:
+            return await self._storage.term_counts(question)
+        except StorageCorrupt:
+            return TermCounts(0, {})
 
     async def _meaning(self, question: Question, words: Words, pool: int) -> Legs:
         """What the vectors find; or nothing, and why."""

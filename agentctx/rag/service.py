@@ -50,10 +50,10 @@ class RAGService:
         telemetry: Telemetry = NO_TELEMETRY,
         reranker: Reranker | None = None,
         rerank_settings: RerankSettings | None = None,
-        eagerness: Eagerness = "normal",
+        eagerness: Eagerness | None = "normal",
         caps: Caps | None = None,
     ) -> None:
-        """`embedder` stands in where `serving` names none."""
+        """`embedder` stands in where `serving` names none. `eagerness` None injects whatever is found."""
         self._caps = caps or Caps()
         self._search = storage.search
         self._read_secret = storage.secret
@@ -136,11 +136,11 @@ class RAGService:
         legs = await self._retrieval.legs(question, LOOKED_AT)
         return places(entry, legs.words, legs.nearest, LOOKED_AT, legs.degraded)
 
-    async def _found(self, question: Question) -> Found:
-        return await self._retrieval.find(question, max(pool_for(question.limit), self._candidates))
+    def _pool(self, question: Question) -> int:
+        return max(pool_for(question.limit), self._candidates)
 
     async def _answer(self, question: Question) -> Answer:
-        found = await self._found(question)
+        found = await self._retrieval.find(question, self._pool(question))
         candidates = self._selected(question, found)
         chosen, rerank = await self._chosen(question, candidates, found.texts)
         return _answer(question, chosen[: question.limit], found.texts, self._degraded(found), rerank)
@@ -148,7 +148,7 @@ class RAGService:
     async def _injection(self, question: Question) -> tuple[Answer, Trace]:
         """What is worth a place in an LLM call, and what became of the other candidates."""
         with self._telemetry.asking(question.limit) as asking:
-            found = await self._found(question)
+            found = await self._retrieval.find(question, self._pool(question))
             rules = await self._rules(question)
             trace = Trace(found.candidates, rules.gate)
             read = trace.kept("limit", found.candidates, found.candidates[: found.judged])
@@ -165,9 +165,11 @@ class RAGService:
         return _answer(question, kept, found.texts, degraded, rerank), trace
 
     async def _rules(self, question: Question) -> InjectionRules:
-        memories = await self._sizes.of(question.wanted.namespace)
+        gate = None
+        if question.position and self.eagerness:
+            gate = Gate.of(self.eagerness, await self._sizes.of(question.wanted.namespace))
         return InjectionRules(
-            gate=Gate.of(self.eagerness, memories) if question.position else None,
+            gate=gate,
             max_distance=question.max_distance,
             conversation=ConversationTexts(question.present),
             caps=replace(self._caps, asker=question.asker, strict=question.position == "system"),

@@ -87,7 +87,8 @@ def test_passages_are_aligned_and_nothing_is_cut_off_a_terminal(
 ) -> None:
     long = "word " * 60
     hits = found(
-        passage(), passage(collection="observation", source_id=ID, distance=None, score=12.5, content=long)
+        passage(),
+        passage(collection="observation", source_id=ID, distance=None, relevance=0.125, content=long),
     )
     daemon.answer("POST", "/v1/search", (200, hits))
 

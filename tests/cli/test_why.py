@@ -22,13 +22,19 @@ CANDIDATES = [
         chunk=7,
         word_score=1.5,
         distance=0.312,
-        score=0.875,
+        relevance=0.875,
         fate="injected",
         collection="knowledge",
         source_id="deploy-window",
     ),
     InjectionCandidate(
-        entry=ID, chunk=9, word_score=None, distance=None, score=0.1, fate="duplicate", duplicate_of="e1"
+        entry=ID,
+        chunk=9,
+        word_score=None,
+        distance=None,
+        relevance=0.1,
+        fate="duplicate",
+        duplicate_of="e1",
     ),
 ]
 
@@ -45,9 +51,8 @@ def view(**changes: Any) -> InjectionView:
         "question_hash": "ab12",
         "question": None,
         "injected": 1,
-        "fates": {"injected": 1, "duplicate": 1, "floor": 12},
-        "max_distance": 0.9,
-        "words_worth": 0.5,
+        "fates": {"injected": 1, "duplicate": 1, "relevance": 12},
+        "gate": 0.25,
         "budget_tokens": 1500,
         "tokens": 87,
         "milliseconds": 6.25,
@@ -77,14 +82,14 @@ def test_a_receipt_is_shown_readably(
         "position   tail",
         "asked by   team, session s1, uid 1000",
         "question   ab12 (fingerprint)",
-        "found      14 passages: 1 injected, 1 duplicate, 12 floor",
-        "floor      0.9 with all of the question's words, 0.4 with none",
+        "found      14 passages: 1 injected, 1 duplicate, 12 relevance",
+        "gate       relevance 0.25 for the best passage",
         "tokens     87 of 1500",
         "took       6.2 ms",
         "block      cd34",
         "",
-        "FATE       WORDS  DISTANCE  SCORE  COLLECTION  SOURCE",
-        "injected    1.50     0.312  0.875  knowledge   deploy-window",
+        "FATE       WORDS  DISTANCE  RELEVANCE  COLLECTION  SOURCE",
+        "injected    1.50     0.312       0.88  knowledge   deploy-window",
         f"duplicate      -         -  0.100  gone        {ID} of e1",
     ]
 
@@ -92,15 +97,13 @@ def test_a_receipt_is_shown_readably(
 def test_nothing_injected_says_so_and_why(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    nothing = view(
-        injected=0, tokens=0, block_hash=None, candidates=[], fates={}, max_distance=None, degraded="down"
-    )
+    nothing = view(injected=0, tokens=0, block_hash=None, candidates=[], fates={}, gate=None, degraded="down")
     daemon.answer("GET", "/v1/injections", (200, listed(nothing)))
     daemon.answer("GET", "/v1/injections/01k5v8m2qabc", (200, nothing))
     assert agentctx("why", "--last") == 0
     lines = capsys.readouterr().out.splitlines()
     assert "found      no passages" in lines
-    assert "floor      none" in lines
+    assert "gate       none" in lines
     assert "block      empty: nothing was injected" in lines
     assert "degraded   down" in lines
     assert daemon.seen[0].query == {"limit": ["1"]}
@@ -146,16 +149,16 @@ def test_an_id_and_the_last_are_two(agentctx: Agentctx) -> None:
 
 REPLY = ExplainReply(
     entry=ID,
-    verdict="floor",
-    message="its distance is 0.912",
+    verdict="relevance",
+    message="its relevance is 0.10",
     word_rank=3,
     distance_rank=None,
     fused_rank=4,
     words_matched=1,
     words_wanted=5,
-    max_distance=0.5,
+    gate=0.5,
     candidates=[
-        InjectionCandidate(entry=ID, chunk=7, word_score=1.5, distance=0.912, score=0.1, fate="floor")
+        InjectionCandidate(entry=ID, chunk=7, word_score=1.5, distance=0.912, relevance=0.1, fate="relevance")
     ],
 )
 
@@ -177,12 +180,13 @@ def test_why_not_says_what_decided(
         "position": "system",
     }
     assert capsys.readouterr().out.splitlines() == [
-        "floor     its distance is 0.912",
-        "by words  3.",
-        "both      4.",
-        "words     1 of 5",
-        "distance  0.912",
-        "at most   0.500",
+        "relevance  its relevance is 0.10",
+        "by words   3.",
+        "both       4.",
+        "words      1 of 5",
+        "distance   0.912",
+        "relevance  0.100",
+        "gate       0.500",
     ]
 
 

@@ -252,7 +252,7 @@ def passage(**changes: Any) -> Passage:
         "version": 2,
         "content": "Nothing goes to production on a Friday.",
         "distance": 0.31249,
-        "score": 0.875,
+        "relevance": 0.875,
         "start": 0,
         "end": 39,
         "session": None,

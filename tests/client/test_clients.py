@@ -228,7 +228,7 @@ async def test_questions_are_answered(do: Do, daemon: StubDaemon) -> None:
 
 async def test_receipts_and_explanations(do: Do, daemon: StubDaemon) -> None:
     last = InjectionList(injections=[])
-    why = ExplainReply(entry=ID, verdict="floor", message="too far", candidates=[])
+    why = ExplainReply(entry=ID, verdict="relevance", message="too improbable", candidates=[])
     daemon.answer("GET", "/v1/injections", (200, last))
     daemon.answer("POST", "/v1/injections/explain", (200, why))
     daemon.fail("GET", "/v1/injections/a%2Fb", 404, "not_found", "no such receipt")

@@ -31,7 +31,8 @@ replies = st.one_of(
     st.builds(
         SearchReply,
         results=st.lists(
-            st.builds(Passage, attributes=attributes, score=finite, distance=st.none() | finite), max_size=3
+            st.builds(Passage, attributes=attributes, relevance=finite, distance=st.none() | finite),
+            max_size=3,
         ),
     ),
     st.builds(EntryPage, entries=st.lists(st.builds(EntryView, attributes=attributes), max_size=3)),
@@ -78,9 +79,9 @@ def test_defaults_stand_in_for_absent_fields() -> None:
 
 def test_a_missing_field_is_named() -> None:
     value = wired(SearchReply(results=[passage(), passage()], degraded=None))
-    del value["results"][1]["score"]
+    del value["results"][1]["relevance"]
 
-    with pytest.raises(UnreadableReply, match=r"lacks reply\.results\[1\]\.score") as caught:
+    with pytest.raises(UnreadableReply, match=r"lacks reply\.results\[1\]\.relevance") as caught:
         decode(SearchReply, value)
     assert "agentctx --version" in caught.value.hint
 
@@ -102,10 +103,10 @@ def test_a_field_of_another_type_is_named(changes: dict[str, Any], where: str) -
 
 
 def test_whole_numbers_are_read_as_floats() -> None:
-    read = decode(Passage, wired(passage()) | {"distance": 1, "score": 0})
+    read = decode(Passage, wired(passage()) | {"distance": 1, "relevance": 0})
 
-    assert (read.distance, read.score) == (1.0, 0.0)
-    assert isinstance(read.score, float)
+    assert (read.distance, read.relevance) == (1.0, 0.0)
+    assert isinstance(read.relevance, float)
 
 
 def test_a_union_takes_what_fits() -> None:

@@ -157,7 +157,7 @@ def ask_with_the_first_model() -> None:
     """Questions are embedded with the model of the config, whichever space is searched."""
     from agentctx.daemon import build
     from agentctx.embedding_providers.fake import FakeProvider
-    from agentctx.rag.service import Serving
+    from agentctx.rag.retrieval import Serving
 
     first = FakeProvider(model="old")
 

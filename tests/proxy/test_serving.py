@@ -48,7 +48,7 @@ class Machine:
 @pytest.fixture
 async def machine(tmp_path: Path) -> AsyncIterator[Machine]:
     async with running_core(
-        tmp_path / "data", None, screening={"mode": "quarantine"}, injection={"max_distance": 0}
+        tmp_path / "data", None, screening={"mode": "quarantine"}, injection={"eagerness": "eager"}
     ) as core:
         injectors = Injectors(core.service, Settings(), NO_TELEMETRY)
         core.storage.entries.tell_erased(injectors.forget)
@@ -93,7 +93,9 @@ async def test_after_a_change_of_grants_only_those_who_may_do_everything_keep_th
 
     monkeypatch.setattr("agentctx.proxy.serving.Injectors", noted)
     access = access_control(grant("read", "default", uid=GUEST.uid))
-    settings = Settings.model_validate({"embedding": {"provider": "none"}, "injection": {"max_distance": 0}})
+    settings = Settings.model_validate(
+        {"embedding": {"provider": "none"}, "injection": {"eagerness": "eager"}}
+    )
     async with running_core(tmp_path, None, settings=settings) as core:
         service = guarded(core.service, core.grounds(access))
         async with open_proxy(

@@ -16,10 +16,9 @@ from agentctx.rag.explain import (
     quarantined,
     unfound,
 )
-from agentctx.rag.floor import Floor
 from agentctx.rag.fuse import Candidate
+from agentctx.rag.relevance import Gate
 from agentctx.rag.trace import Considered
-from agentctx.rag.word_match import WordMatch
 from agentctx.storage.records import Entry, Filter, NearestChunk, WordHit
 from agentctx.wire import Fate
 
@@ -44,7 +43,6 @@ ENTRY = Entry(
     embedded=True,
 )
 ALL = Filter(namespace="default")
-WORDS = WordMatch(matched=1, wanted=4)
 
 
 def considered(fate: Fate, distance: float | None = 0.5) -> Considered:
@@ -126,33 +124,20 @@ def test_why_an_entry_was_no_candidate(
 
 def test_the_passage_that_came_farthest_speaks_for_its_entry() -> None:
     farthest = considered("budget")
-    assert best_of([considered("floor"), farthest, considered("stale")]) is farthest
+    assert best_of([considered("relevance"), farthest, considered("stale")]) is farthest
     assert best_of([]) is None
 
 
 @pytest.mark.parametrize("fate", get_args(Fate))
 def test_every_fate_has_its_sentence(fate: Fate) -> None:
-    explained = fate_of(considered(fate), fused_rank=8, limit=5, words=WORDS, floor=Floor(0.4), share=2)
+    explained = fate_of(considered(fate), fused_rank=8, limit=5, gate=Gate(0.4), share=2)
     assert explained.verdict == fate
     assert explained.message
 
 
-@pytest.mark.parametrize(
-    ("distance", "floor", "said"),
-    [
-        (None, Floor(0.4), "1 of the question's 4 words and no distance"),
-        (0.5, None, "its distance is 0.500, more than the question allows"),
-        (0.3, Floor(0.4), "its distance is 0.300, more than the question allows"),
-        (
-            0.5,
-            Floor(0.4),
-            "its distance is 0.500; it has 1 of the question's 4 words, so it may be at most 0.400",
-        ),
-    ],
-)
-def test_the_floor_is_explained_by_its_figures(
-    distance: float | None, floor: Floor | None, said: str
-) -> None:
-    passage = considered("floor", distance)
-    explained = fate_of(passage, fused_rank=1, limit=5, words=WORDS, floor=floor, share=2)
-    assert said in explained.message
+def test_relevance_is_explained_by_its_figures() -> None:
+    candidate = Candidate(1, "e", 1.0, 0.5, relevance=0.123)
+    passage = Considered(candidate=candidate, fate="relevance")
+    explained = fate_of(passage, fused_rank=1, limit=5, gate=Gate(0.4, 0.2), share=2)
+    assert "its relevance is 0.12; the best passage needs 0.40, others 0.20" in explained.message
+    assert "injection.eagerness" in explained.message

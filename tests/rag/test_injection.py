@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agentctx.rag.floor import NO_DISTANCE, Floor
 
 from agentctx.config.embedding import RagSettings
 from agentctx.daemon.build import Core
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.rag.question import Context, Question
+from agentctx.rag.relevance import Eagerness
 from agentctx.rag.retrieval import Serving
 from agentctx.rag.service import RAGService
 from agentctx.rag.trace import count_fates
@@ -33,8 +33,8 @@ async def core(tmp_path: Path) -> AsyncIterator[Core]:
         yield running
 
 
-async def ask(core: Core, text: str, *, floor: Floor | None = None, **changes: Any) -> Context:
-    """The context of an injection; `floor` None: none."""
+async def ask(core: Core, text: str, *, eagerness: Eagerness | None = None, **changes: Any) -> Context:
+    """The context of an injection; `eagerness` None: whatever was found."""
     assert core.keeper is not None
     keeper = core.keeper
     rag = RAGService(
@@ -42,7 +42,7 @@ async def ask(core: Core, text: str, *, floor: Floor | None = None, **changes: A
         keeper.provider,
         lambda: Serving(keeper.searched, keeper.reason),
         RagSettings(**changes.pop("settings", {})),
-        floor=floor,
+        eagerness=eagerness,
     )
     budget = changes.pop("budget_tokens", 1_000)
     question = Question(text=text, wanted=ALL, limit=5, order="relevance", position="tail")
@@ -136,46 +136,59 @@ class TestDuplicates:
         assert [hit.chunk.content for hit in context.hits] == ["red pear"]
 
 
-class TestFloor:
+class TestRelevance:
     async def test_nothing_relevant_is_nothing_injected(self, core: Core) -> None:
         await save(core, key="k", content="red apple")
         await embedded(core)
-        floor = Floor(0.5, words_worth=0.3)
-        context = await ask(core, "zebra quagga okapi", floor=floor)
-        assert (context.block, fates(context)) == ("", {"floor": 1})
-        assert sources(await ask(core, "red apple", floor=floor)) == ["k"]
+        context = await ask(core, "zebra quagga okapi", eagerness="eager")
+        assert (context.block, fates(context)) == ("", {"relevance": 1})
+        assert context.gate is not None
+        assert sources(await ask(core, "red apple", eagerness="careful")) == ["k"]
 
-    async def test_a_context_without_a_position_has_no_floor(self, core: Core) -> None:
+    async def test_a_prompt_without_content_asks_nothing(self, core: Core) -> None:
+        await save(core, key="k", content="thanks go on")
+        await embedded(core)
+        context = await ask(core, "Thanks, go on!", eagerness="eager")
+        assert (context.block, context.considered) == ("", ())
+
+    async def test_a_context_without_a_position_needs_no_relevance(self, core: Core) -> None:
         await save(core, key="k", content="red apple")
         await embedded(core)
         for present in ((), ("something else",)):
-            context = await ask(core, "zebra", floor=Floor(0.01), position=None, present=present)
+            context = await ask(core, "zebra", eagerness="careful", position=None, present=present)
             assert sources(context) == ["k"]
 
     async def test_the_distance_of_the_question_holds_too(self, core: Core) -> None:
         await save(core, key="k", content="red apple")
         await embedded(core)
-        context = await ask(core, "zebra", floor=NO_DISTANCE, max_distance=0.5)
-        assert (sources(context), fates(context)) == ([], {"floor": 1})
+        context = await ask(core, "zebra", max_distance=0.5)
+        assert (sources(context), fates(context)) == ([], {"distance": 1})
 
-    async def test_words_alone_have_a_floor(self, tmp_path: Path) -> None:
+    async def test_words_alone_decide_without_a_model(self, tmp_path: Path) -> None:
         async with running_core(tmp_path, None) as core:
             await save(core, key="runbook", content="deploys run from the main branch, ask Kim")
             await save(core, key="noise", content="Kim had lunch")
-            rag = RAGService(core.storage, None, lambda: Serving(None), floor=NO_DISTANCE)
+            rag = RAGService(core.storage, None, lambda: Serving(None))
             question = Question(
                 text="who runs deploys from which branch, Kim?", wanted=ALL, limit=5, position="tail"
             )
             context = await rag.context(question, budget_tokens=1_000)
-        assert (sources(context), fates(context)) == (["runbook"], {"injected": 1, "floor": 1})
+        assert (sources(context), fates(context)) == (["runbook"], {"injected": 1, "relevance": 1})
         assert context.degraded is not None
 
     async def test_keys_and_tags_count_as_words(self, tmp_path: Path) -> None:
         async with running_core(tmp_path, None) as core:
             await save(core, key="deploy-window", content="Never on Fridays.", tags=["release"])
-            rag = RAGService(core.storage, None, lambda: Serving(None), floor=NO_DISTANCE)
+            rag = RAGService(core.storage, None, lambda: Serving(None))
             question = Question(text="deploy window for the release", wanted=ALL, limit=5, position="tail")
             assert sources(await rag.context(question, budget_tokens=1_000)) == ["deploy-window"]
+
+    async def test_a_question_after_a_paste_finds_its_memory(self, core: Core) -> None:
+        await save(core, key="window", content="production deploys happen on tuesday mornings")
+        await embedded(core)
+        paste = "\n".join(f"result[{n}] = compute(values[{n}], {n});" for n in range(120))
+        prompt = f"{paste}\n\nWhen do production deploys happen?"
+        assert sources(await ask(core, prompt, eagerness="careful")) == ["window"]
 
 
 class TestTrace:

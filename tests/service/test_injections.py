@@ -28,7 +28,7 @@ def provider() -> FakeProvider:
 
 @pytest.fixture
 async def core(tmp_path: Path, clock: HandClock, provider: FakeProvider) -> AsyncIterator[Core]:
-    async with running_core(tmp_path, provider, clock=clock, injection={"max_distance": 0.6}) as running:
+    async with running_core(tmp_path, provider, clock=clock, injection={"eagerness": "normal"}) as running:
         yield running
 
 
@@ -55,13 +55,13 @@ async def test_an_injection_has_a_receipt_with_its_figures(core: Core) -> None:
     reply = await inject(core, "red apple", session="s")
     view = await receipt(core, reply)
     assert (view.position, view.session, view.agent, view.principal) == ("tail", "s", None, ME.uid)
-    assert (view.injected, view.fates) == (1, {"injected": 1, "floor": 1})
+    assert (view.injected, view.fates) == (1, {"injected": 1, "relevance": 1})
     assert view.tokens == reply.tokens > 0
     assert view.block_hash is not None
-    assert view.max_distance == 0.6
+    assert view.gate is not None
     first, second = view.candidates
     assert (first.entry, first.source_id, first.fate) == (saved.id, "colour", "injected")
-    assert (second.entry, second.fate) == (far.id, "floor")
+    assert (second.entry, second.fate) == (far.id, "relevance")
     assert first.distance is not None
     assert first.word_score is not None
 
@@ -71,7 +71,7 @@ async def test_an_injection_of_nothing_has_a_receipt_too(core: Core) -> None:
     await embedded(core)
     view = await receipt(core, await inject(core, "zebra"))
     assert (view.injected, view.tokens, view.block_hash) == (0, 0, None)
-    assert view.fates == {"floor": 1}
+    assert view.fates == {"relevance": 1}
 
 
 async def test_a_context_without_a_position_has_none(core: Core) -> None:
@@ -223,9 +223,9 @@ class TestWhyNot:
         saved = await save(core, key="k", content="red apple")
         await embedded(core)
         reply = await why_not(core, saved.id, "zebra quagga")
-        assert reply.verdict == "floor"
-        assert reply.max_distance == 0.6
-        assert "0 of the question's 2 words, so it may be at most 0.600" in reply.message
+        assert reply.verdict == "relevance"
+        assert reply.gate is not None
+        assert "its relevance is 0.00" in reply.message
 
     async def test_others_crowd_it_out(self, core: Core) -> None:
         for number in range(60):
@@ -233,7 +233,7 @@ class TestWhyNot:
         saved = await save(core, key="k", content="red and many other words which lead away")
         await embedded(core)
         reply = await why_not(core, saved.id, "red", max_distance=0.0)
-        assert reply.verdict in {"limit", "floor"}
+        assert reply.verdict in {"limit", "relevance"}
         assert reply.word_rank is not None
         assert reply.word_rank > 40
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from agentctx.errors import StorageFailed
-from agentctx.rag.floor import Floor
 from agentctx.rag.fuse import Candidate
 from agentctx.rag.question import Context
+from agentctx.rag.relevance import Gate
 from agentctx.rag.trace import Considered
 from agentctx.service.receipts import KEPT_CANDIDATES, MS_PER_DAY, ReceiptLog, make_receipt, question_hash
 from agentctx.service.write_behind import BATCH
@@ -64,7 +64,6 @@ def receipt(injection_id: str, context: Context | None = None, **changes: Any) -
         "position": "tail",
         "question_hash": "ab",
         "question": None,
-        "floor": None,
         "budget_tokens": 9,
         "took_s": 0.0015,
     }
@@ -179,16 +178,16 @@ def test_a_receipt_has_figures_and_no_text() -> None:
     considered = tuple(
         Considered(
             candidate=Candidate(at, f"e{at}", 1.23456789, None if at else 0.5, 0.25),
-            fate="injected" if at == KEPT_CANDIDATES + 5 else "floor",
+            fate="injected" if at == KEPT_CANDIDATES + 5 else "relevance",
         )
         for at in range(KEPT_CANDIDATES + 10)
     )
-    made = receipt("a", Context("the block", 3, (), "down", "late", considered), floor=Floor(0.9, 0.5))
+    made = receipt("a", Context("the block", 3, (), "down", "late", considered, Gate(0.25)))
     assert len(made.candidates) == KEPT_CANDIDATES + 1, "the best, and what was injected"
     assert (made.candidates[0].word_score, made.candidates[0].distance) == (1.234568, 0.5)
-    assert made.fates == {"floor": KEPT_CANDIDATES + 9, "injected": 1}
+    assert made.fates == {"relevance": KEPT_CANDIDATES + 9, "injected": 1}
     assert (made.tokens, made.milliseconds, made.degraded, made.rerank) == (3, 1.5, "down", "late")
-    assert (made.max_distance, made.words_worth) == (0.9, 0.5)
+    assert made.gate == 0.25
     assert made.block_hash is not None
     assert "the block" not in repr(made)
     assert receipt("b").block_hash is None

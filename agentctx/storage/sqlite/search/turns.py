@@ -40,15 +40,16 @@ def around(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int)
     condition = filters.entry_condition(wanted, now=now)
     rows = {place.seq: _row(conn, place, condition) for place in set(places.values())}
     turns = _turns(conn, {seq for row in rows.values() for seq in row})
-    beside: Turns = {}
-    for chunk, place in places.items():
-        if place.seq in turns:
-            row = rows[place.seq]
-            at = row.index(place.seq)
-            beside[chunk] = {
-                here - at: turns[seq] for here, seq in enumerate(row) if here != at and seq in turns
-            }
-    return beside
+    beside = {chunk: _beside(rows[place.seq], place.seq, turns) for chunk, place in places.items()}
+    # One or two entries of a session are notes, and no conversation.
+    return {chunk: others for chunk, others in beside.items() if len(others) > 1}
+
+
+def _beside(row: list[int], seq: int, turns: dict[int, int]) -> dict[int, int]:
+    at = row.index(seq)
+    if seq not in turns:
+        return {}
+    return {here - at: turns[each] for here, each in enumerate(row) if here != at and each in turns}
 
 
 def _places(conn: Connection, chunks: Sequence[int]) -> dict[int, _Place]:

@@ -1,0 +1,242 @@
+"""What reaches an LLM call: worlds of memories and prompts, and questions asked where nothing answers them.
+
+A set of worlds (`--worlds`) has one folder each, with `memories.jsonl` {id, collection, text or the fields of
+a learning, key?, category?, tags?, session?} and `prompts.jsonl` {id, text, kind, relevant: [memory ids]}.
+Beside them LoCoMo and SciFact: questions asked of their own documents, of alike ones and of others.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from agentctx.config.embedding import EmbeddingSettings, RagSettings
+from agentctx.embedding_providers.registry import create_provider
+from agentctx.rag.calibrator import Calibrator
+from agentctx.rag.question import Context, Question
+from agentctx.rag.relevance import Calibration, Eagerness
+from agentctx.rag.retrieval import Serving
+from agentctx.rag.service import RAGService
+from agentctx.storage.records import Filter
+from agentctx.stores.base import SaveContext
+from agentctx.stores.registry import Stores
+from agentctx.wire import DEFAULT_NAMESPACE
+from benchmarks.figures import Figure, at_least, at_most
+from benchmarks.options import Options
+from benchmarks.relevance import Searchable, embedded, searchable
+from benchmarks.retrieval_set import RetrievalSet, read_set, read_sets
+from benchmarks.vector_cache import CachedEmbedder
+
+EAGERNESS: tuple[Eagerness, ...] = ("careful", "normal", "eager")
+ANSWERABLE = ("direct", "paraphrase", "indirect", "multi", "code")
+ASKED_ELSEWHERE = ("direct", "paraphrase", "near", "code")
+"""Kinds of prompts that are also asked in the other worlds, where nothing should answer them."""
+MOST_FOREIGN = 60
+"""Questions that one set asks of another."""
+LEAST_FOUND, LEAST_GIVEN, MOST_CROSS = 0.87, 0.75, 0.045
+LEAST_KEPT = {"LoCoMo": 0.95, "SciFact": 0.92}
+MOST_FALSE = {"LoCoMo alike": 0.15, "SciFact other": 0.02}
+_BUDGET = 4_000
+_NOT_FIELDS = {"id", "collection", "session", "text"}
+
+
+class Outcome(NamedTuple):
+    """One prompt: whether its memory was among the first found and injected, and how many others were."""
+
+    found: bool
+    injected: bool
+    others: int
+
+
+Outcomes: TypeAlias = dict[str, list[Outcome]]
+"""By the kind of prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Memories of one user, and prompts."""
+
+    name: str
+    memories: Sequence[Mapping[str, Any]]
+    prompts: Sequence[Mapping[str, Any]]
+
+
+def read_worlds(folder: Path) -> list[World]:
+    """Every folder that holds memories, by name."""
+    return [
+        World(path.parent.name, _rows(path), _rows(path.with_name("prompts.jsonl")))
+        for path in sorted(folder.glob("*/memories.jsonl"))
+    ]
+
+
+async def measure(options: Options) -> list[Figure]:
+    """The curve over the eagerness is printed; the default is judged."""
+    provider = create_provider(EmbeddingSettings())
+    if provider is None:
+        raise RuntimeError("the default provider embeds nothing")
+    embedder = CachedEmbedder(provider)
+    with tempfile.TemporaryDirectory() as folder:
+        calibration = Calibrator([provider], Path(folder)).of(provider)
+    try:
+        figures: list[Figure] = []
+        if options.worlds:
+            figures += await _worlds(read_worlds(options.worlds), embedder, calibration)
+        if options.locomo and options.scifact:
+            figures += await _guards(
+                read_sets(options.locomo), read_set(options.scifact), embedder, calibration
+            )
+        return figures
+    finally:
+        embedder.save()
+        await provider.aclose()
+
+
+async def _worlds(
+    worlds: Sequence[World], embedder: CachedEmbedder, calibration: Calibration | None
+) -> list[Figure]:
+    outcomes: dict[Eagerness, Outcomes] = {each: defaultdict(list) for each in EAGERNESS}
+    for world in worlds:
+        async with embedded(embedder, partial(_save_world, world)) as target:
+            for kind, text, relevant in _asked_in(world, worlds):
+                for eagerness, found in outcomes.items():
+                    found[kind].append(await _ask(target, text, relevant, calibration, eagerness))
+    return [figure for eagerness in EAGERNESS for figure in _of_worlds(eagerness, outcomes[eagerness])]
+
+
+def _asked_in(world: World, worlds: Sequence[World]) -> Iterator[tuple[str, str, frozenset[str]]]:
+    for asking in worlds:
+        for prompt in asking.prompts:
+            if asking is world:
+                yield prompt["kind"], prompt["text"], frozenset(prompt["relevant"])
+            elif prompt["kind"] in ASKED_ELSEWHERE:
+                yield "cross-code" if prompt["kind"] == "code" else "cross", prompt["text"], frozenset()
+
+
+async def _save_world(world: World, stores: Stores) -> dict[str, str]:
+    ids = {}
+    for memory in world.memories:
+        values = {
+            name: value
+            for name, value in memory.items()
+            if name not in {"id", "collection", "session", "text"}
+        }
+        if "text" in memory:
+            values["content"] = memory["text"]
+        where = SaveContext(session=memory.get("session"))
+        saved = await stores.save_fields(memory["collection"], values, where)
+        ids[saved.id] = memory["id"]
+    return ids
+
+
+async def _ask(
+    target: Searchable,
+    text: str,
+    relevant: frozenset[str],
+    calibration: Calibration | None,
+    eagerness: Eagerness,
+) -> Outcome:
+    service = RAGService(
+        target.storage,
+        target.embedder,
+        lambda: Serving(target.space, calibration=calibration),
+        RagSettings(deadline_s=60.0),
+        eagerness=eagerness,
+    )
+    question = Question(
+        text=text, wanted=Filter(namespace=DEFAULT_NAMESPACE), limit=5, order="relevance", position="tail"
+    )
+    return _outcome(await service.context(question, budget_tokens=_BUDGET), target.ids, relevant)
+
+
+def _outcome(context: Context, ids: Mapping[str, str], relevant: frozenset[str]) -> Outcome:
+    first = dict.fromkeys(ids[each.candidate.entry] for each in context.considered)
+    injected = {ids[hit.chunk.entry.id] for hit in context.hits}
+    return Outcome(
+        found=not relevant.isdisjoint(list(first)[:3]),
+        injected=not relevant.isdisjoint(injected),
+        others=len(injected - relevant),
+    )
+
+
+def _of_worlds(eagerness: Eagerness, outcomes: Outcomes) -> Iterator[Figure]:
+    answerable = [outcome for kind in ANSWERABLE for outcome in outcomes[kind]]
+    judged = eagerness == "normal"
+    if judged:
+        for kind in ("all", *ANSWERABLE):
+            some = answerable if kind == "all" else outcomes[kind]
+            bar = at_least(LEAST_FOUND, "first three") if kind == "all" else None
+            share = sum(each.found for each in some) / len(some)
+            yield Figure(name=f"worlds, {kind}: memory in the first three", value=share, unit="", bar=bar)
+    found = [each for each in answerable if each.found]
+    yield Figure(
+        name=f"worlds, {eagerness}: of these injected",
+        value=sum(each.injected for each in found) / len(found),
+        unit="",
+        bar=at_least(LEAST_GIVEN, "injected") if judged else None,
+    )
+    others = sum(each.others for each in answerable) / len(answerable)
+    yield Figure(name=f"worlds, {eagerness}: other passages a prompt", value=others, unit="")
+    for kind in sorted(set(outcomes) - set(ANSWERABLE)):
+        bar = {"cross": at_most(MOST_CROSS, "cross"), "near": None, "cross-code": None}.get(
+            kind, at_most(0.0, "none")
+        )
+        rate = false_rate(outcomes[kind])
+        yield Figure(name=f"worlds, {eagerness}: {kind}", value=rate, unit="", bar=bar if judged else None)
+
+
+async def _guards(
+    talks: Sequence[RetrievalSet],
+    claims: RetrievalSet,
+    embedder: CachedEmbedder,
+    calibration: Calibration | None,
+) -> list[Figure]:
+    outcomes: Outcomes = defaultdict(list)
+
+    async def asked(name: str, target: Searchable, source: RetrievalSet, most: int | None = None) -> None:
+        for query in source.queries[:most]:
+            relevant = query.relevant if source is target.source else frozenset[str]()
+            outcomes[name].append(await _ask(target, query.text, relevant, calibration, "normal"))
+
+    for talk in talks:
+        async with searchable(talk, embedder) as target:
+            await asked("LoCoMo own", target, talk)
+            for other in talks:
+                if other is not talk:
+                    await asked("LoCoMo alike", target, other, MOST_FOREIGN)
+            await asked("LoCoMo other", target, claims, MOST_FOREIGN)
+    async with searchable(claims, embedder) as target:
+        await asked("SciFact own", target, claims)
+        for talk in talks:
+            await asked("SciFact other", target, talk, MOST_FOREIGN)
+    return list(_of_guards(outcomes))
+
+
+def _of_guards(outcomes: Outcomes) -> Iterator[Figure]:
+    for name, some in outcomes.items():
+        corpus, kind = name.split()
+        if kind == "own":
+            found = [each for each in some if each.found]
+            kept = sum(each.injected for each in found) / len(found)
+            bar = at_least(LEAST_KEPT[corpus], "kept")
+            yield Figure(
+                name=f"{corpus}: injected, of those in the first three", value=kept, unit="", bar=bar
+            )
+        else:
+            most = at_most(MOST_FALSE[name], "false") if name in MOST_FALSE else None
+            yield Figure(name=f"{name}: anything injected", value=false_rate(some), unit="", bar=most)
+
+
+def false_rate(outcomes: Sequence[Outcome]) -> float:
+    """The share of prompts for which anything was injected that does not answer them."""
+    return sum(each.others > 0 for each in outcomes) / len(outcomes)
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    with path.open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines if line.strip()]
