@@ -9,6 +9,7 @@ from hashlib import sha256
 from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 import structlog
@@ -115,7 +116,7 @@ def unpacked(data: bytes, key: str) -> Calibration | None:
                 return None
             background = stored["background"].astype(np.float32)
             scale = Scale(*map(float, stored["scale"]))
-    except (ValueError, KeyError, OSError, EOFError, TypeError):
+    except (BadZipFile, ValueError, KeyError, OSError, EOFError, TypeError):
         return None
     return Calibration(scale, background / np.linalg.norm(background, axis=1, keepdims=True))
 

@@ -96,11 +96,11 @@ def test_passages_are_aligned_and_nothing_is_cut_off_a_terminal(
 
     captured = capsys.readouterr()
     assert captured.out.splitlines() == [
-        "DISTANCE   SCORE  COLLECTION   SOURCE",
-        "   0.312   0.875  knowledge    deploy-window",
-        "                 Nothing goes to production on a Friday.",
-        f"       -  12.500  observation  {ID}",
-        " " * 17 + long.strip(),
+        "DISTANCE  RELEVANCE  COLLECTION   SOURCE",
+        "   0.312       0.88  knowledge    deploy-window",
+        "                     Nothing goes to production on a Friday.",
+        f"       -       0.12  observation  {ID}",
+        " " * 21 + long.strip(),
     ]
     assert captured.err == ""
 

@@ -90,7 +90,7 @@ def test_a_receipt_is_shown_readably(
         "",
         "FATE       WORDS  DISTANCE  RELEVANCE  COLLECTION  SOURCE",
         "injected    1.50     0.312       0.88  knowledge   deploy-window",
-        f"duplicate      -         -  0.100  gone        {ID} of e1",
+        f"duplicate      -         -       0.10  gone        {ID} of e1",
     ]
 
 
