@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -728,5 +729,71 @@ class SpaceConformance:
         await assert_sound(storage)
 
 
-class StorageConformance(EntryConformance, SearchConformance, JobConformance, SpaceConformance):
+class ConversationConformance:
+    """What ranking asks of an engine: the turns beside a hit, how common terms and entries are."""
+
+    async def test_turns_beside_a_turn_are_found_in_their_order(self, storage: Storage) -> None:
+        chunks = [await _said(storage, f"turn {number}") for number in range(5)]
+        around = await storage.search.turns_around([chunks[2], chunks[0]], ALL)
+        assert around == {
+            chunks[2]: {-2: chunks[0], -1: chunks[1], 1: chunks[3], 2: chunks[4]},
+            chunks[0]: {1: chunks[1], 2: chunks[2]},
+        }
+
+    async def test_only_what_the_filter_lets_be_seen_is_beside(
+        self, storage: Storage, clock: HandClock
+    ) -> None:
+        chunks = [
+            await _said(storage, "first"),
+            await _said(storage, "expiring", expires=clock.now + 10),
+            await _said(storage, "theirs", trust="external"),
+            await _said(storage, "asked"),
+            await _said(storage, "elsewhere", namespace="other"),
+            await _said(storage, "another session", session="t"),
+            await _said(storage, "last"),
+        ]
+        clock.now += 20
+        agents_only = Filter(namespace="default", trust=("agent",))
+        around = await storage.search.turns_around([chunks[3]], agents_only)
+        assert around == {chunks[3]: {-1: chunks[0], 1: chunks[6]}}
+
+    async def test_notes_knowledge_and_long_texts_are_no_turns(self, storage: Storage) -> None:
+        alone = await _said(storage, "a note", session="alone")
+        long = "word " * 60
+        spans = (Span(0, 150), Span(140, len(long)))
+        chunks = [await _said(storage, f"turn {n}") for n in range(2)]
+        cut = await _said(storage, long, spans=spans)
+        chunks += [await _said(storage, f"turn {n}") for n in range(2, 4)]
+        fact = await _said(storage, "a fact", collection="knowledge")
+        around = await storage.search.turns_around([alone, cut, fact, chunks[1]], ALL)
+        assert around == {chunks[1]: {-1: chunks[0], 2: chunks[2]}}
+
+    async def test_terms_are_counted_by_the_chunks_that_have_them(self, storage: Storage) -> None:
+        for text in ("red apple", "red pear", "green config.yaml"):
+            await save(storage, keyless(text))
+        counted = await storage.search.term_counts("Is red in config.yaml or purple?")
+        assert counted.chunks == 3
+        assert counted.counts == {"red": 2, "config.yaml": 1, "purple": 0}
+
+    async def test_live_entries_are_counted_by_namespace(self, storage: Storage) -> None:
+        saved = await save(storage, keyless("one"))
+        await save(storage, keyless("two"))
+        await save(storage, keyless("theirs", namespace="other"))
+        await storage.entries.delete(saved.id)
+        assert await storage.search.count_entries("default") == 1
+        assert await storage.search.count_entries("nowhere") == 0
+
+
+async def _said(storage: Storage, text: str, **changes: Any) -> int:
+    """An observation; the id of its only or first chunk."""
+    fields = {"collection": "observation", "session": "s", "agent": "a", **changes}
+    saved = await save(storage, keyless(text, **fields))
+    wanted = Filter(namespace=str(fields.get("namespace", "default")), session=str(fields["session"]))
+    hits = await storage.search.by_words(text[:40], wanted, 50)
+    return min(hit.chunk for hit in hits if hit.entry == saved.id)
+
+
+class StorageConformance(
+    EntryConformance, SearchConformance, JobConformance, SpaceConformance, ConversationConformance
+):
     """All of it."""
