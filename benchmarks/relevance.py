@@ -85,7 +85,7 @@ async def qualities(sets: Sequence[RetrievalSet], weights: Sequence[float]) -> d
 
 @asynccontextmanager
 async def searchable(source: RetrievalSet, embedder: CachedEmbedder) -> AsyncIterator[Searchable]:
-    """The documents, embedded: turns as observations of one session, others as knowledge."""
+    """The documents, embedded: turns as observations, others as reflections, of one session."""
     async with embedded(embedder, lambda stores: _save(stores, source), source) as target:
         yield target
 
@@ -112,9 +112,7 @@ async def embedded(
 
 
 async def _save(stores: Stores, source: RetrievalSet) -> dict[str, str]:
-    collection, where = (
-        ("observation", SaveContext(session="set")) if source.are_turns else ("knowledge", SaveContext())
-    )
+    collection, where = "observation" if source.are_turns else "reflection", SaveContext(session="set")
     ids: dict[str, str] = {}
     waiting = list(source.documents.items())
     for start in range(0, len(waiting), _AT_ONCE):
