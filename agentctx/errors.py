@@ -134,7 +134,7 @@ class SecretRefused(InvalidInput):
     """
 
     code = "secret_refused"
-    default_hint = 'Take them out and save again, or set redaction.mode = "redact" to have them cut out.'
+    default_hint = 'Remove them and save again, or set redaction.mode = "redact" to have them cut out.'
 
 
 class RedactionTimedOut(InvalidInput):
@@ -142,7 +142,7 @@ class RedactionTimedOut(InvalidInput):
 
     code = "redaction_timed_out"
     default_hint = (
-        "Have an operator give the repeats in the rule an upper bound or disable it (redaction.disabled), "
+        "Ask an operator to bound the repetitions in the rule or to disable it (redaction.disabled), "
         "or split the text."
     )
 
@@ -190,14 +190,14 @@ class Forgotten(Conflict):
     """An import would bring back what somebody had forgotten."""
 
     code = "forgotten"
-    default_hint = "If it is meant to come back, import it with --include-forgotten."
+    default_hint = "To bring it back, import it with --include-forgotten."
 
 
 class Expired(Conflict):
     """An import would bring back what has expired."""
 
     code = "expired"
-    default_hint = "Nothing is lost: no answer would contain it any more."
+    default_hint = "Nothing is lost: expired entries are never returned."
 
 
 class IdempotencyKeyReused(Conflict):
@@ -236,14 +236,16 @@ class StorageCorrupt(StorageFailed):
     """What is stored is not what was saved: its bytes were changed on the disk. It is never shown."""
 
     code = "storage_corrupt"
-    default_hint = "Restore a backup, or forget it and save it anew; `agentctx doctor` lists what is damaged."
+    default_hint = (
+        "Restore a backup, or forget the entry and save it again; `agentctx doctor` lists what is damaged."
+    )
 
 
 class StorageFull(StorageFailed):
     """No space left on the device. Reads go on; writes fail until there is space again."""
 
     code = "storage_full"
-    default_hint = "Free disk space; saving resumes by itself."
+    default_hint = "Free disk space; saving resumes automatically."
 
 
 class StorageClosed(StorageFailed):
@@ -320,7 +322,7 @@ class SpendCapReached(ProviderFailed):
     """
 
     code = "spend_cap_reached"
-    default_hint = "Raise embedding.limits.usd_per_day and restart, or wait; nothing that is owed is lost."
+    default_hint = "Raise embedding.limits.usd_per_day and restart, or wait; no pending job is lost."
 
     def __init__(self, message: str, *, retry_after_s: float | None = None, hint: str | None = None) -> None:
         super().__init__(message, disposition=Disposition.LATER, retry_after_s=retry_after_s, hint=hint)
@@ -343,7 +345,7 @@ class RateLimited(AgentctxError):
     """Who asks takes more than their share at the moment; `retry_after_s` says when to try again."""
 
     code = "rate_limited"
-    default_hint = "Wait as long as Retry-After says; the limits are [quotas] in the daemon's config."
+    default_hint = "Wait as long as Retry-After says. The limits are in [quotas] of the daemon's config."
 
     def __init__(self, message: str, *, retry_after_s: float = 1.0, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -354,7 +356,7 @@ class QuotaExceeded(AgentctxError):
     """Who saves has stored as much as they may."""
 
     code = "quota_exceeded"
-    default_hint = "Forget what is not needed, or have an operator raise quotas.stored_mb."
+    default_hint = "Forget what you do not need, or ask an operator to raise quotas.stored_mb."
 
 
 class ModelFailed(AgentctxError):
@@ -398,6 +400,6 @@ class DaemonUnreachable(AgentctxError):
 
     code = "daemon_unreachable"
     default_hint = (
-        "Start it with `agentctx serve`, or name its socket with --socket or AGENTCTX_SOCKET. "
-        "`agentctx doctor` finds out what is wrong."
+        "Start it with `agentctx serve`, or give its socket with --socket or AGENTCTX_SOCKET. "
+        "`agentctx doctor` shows what is wrong."
     )

@@ -81,7 +81,7 @@ class AccessControl:
         """Raises `AccessDenied` for a peer that is not admin of everything."""
         rights = await self.rights_of(peer)
         if not rights.is_admin:
-            raise AccessDenied("only admins of the daemon may do that", hint=HINT)
+            raise AccessDenied("Permission denied: only admins of the daemon may do that.", hint=HINT)
 
 
 def default_owners() -> frozenset[int]:
@@ -91,7 +91,10 @@ def default_owners() -> frozenset[int]:
 
 def denied(right: Right, namespace: str) -> AccessDenied:
     """The error for a namespace that was named and is not granted, whether there is such a one or not."""
-    return AccessDenied(f"no right to {right.name.lower()} in the namespace {namespace[:128]!r}", hint=HINT)
+    return AccessDenied(
+        f"Permission denied: you may not {right.name.lower()} in the namespace {namespace[:128]!r}.",
+        hint=HINT,
+    )
 
 
 def _grants(settings: AccessSettings, owners: frozenset[int]) -> Grants:

@@ -125,8 +125,8 @@ class Quotas:
         if most and usage.stored_bytes + adding > most:
             self._refused("stored")
             raise QuotaExceeded(
-                f"you may keep {self._settings.stored_mb} MiB of content, and have "
-                f"{usage.stored_bytes / _MEBIBYTE:.1f}"
+                f"Storage quota exceeded: you may store {self._settings.stored_mb} MiB of content and have "
+                f"{usage.stored_bytes / _MEBIBYTE:.1f} MiB."
             )
 
     def _is_shared(self, uid: int, now: float) -> bool:

@@ -76,7 +76,9 @@ class WeightTable(dict[str, int]):
     def __missing__(self, character: str) -> int:
         value = self._weight(character)
         if value < 1:
-            raise InvalidInput(f"the weight of a character is at least 1, got {value} for {character!r}")
+            raise InvalidInput(
+                f"The weight of a character must be at least 1, got {value} for {character!r}."
+            )
         self[character] = value
         return value
 

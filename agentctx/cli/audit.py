@@ -48,7 +48,7 @@ def verify(
         typer.Option(help="A database or a backup, which is only read; the daemon need not run."),
     ] = None,
     head: Annotated[
-        str | None, typer.Option(help="The head an earlier verify told; the chain must go through it.")
+        str | None, typer.Option(help="The head reported by an earlier verify; the chain must contain it.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -96,13 +96,14 @@ def _not_drained(reply: QueueReply, status: StatusReply, timeout_s: float) -> Un
     provider = status.provider
     if provider.state == "off":
         return Unavailable(
-            f"Nothing embeds the {reply.pending} that wait: embedding.provider is none.",
+            f"{reply.pending} embeddings are pending, but embedding.provider is none.",
             hint="Choose a provider in the config and restart the daemon.",
         )
-    why = f"; the provider is {provider.state}" + (f": {provider.reason}" if provider.reason else "")
+    reason = f": {provider.reason.removesuffix('.')}" if provider.reason else ""
+    why = "" if provider.state == "ok" else f"; the provider is {provider.state}{reason}"
     return DeadlineExceeded(
-        f"{reply.pending} still wait after {timeout_s:g} s{'' if provider.state == 'ok' else why}.",
-        hint="Nothing is lost. Give it more time with --timeout, or look at `agentctx status`.",
+        f"{reply.pending} embeddings are still pending after {timeout_s:g} s{why}.",
+        hint="Nothing is lost. Allow more time with --timeout, or check `agentctx status`.",
     )
 
 

@@ -38,8 +38,8 @@ def until_embedded(
         if result.embedding == "pending":
             if clock() >= deadline:
                 raise DeadlineExceeded(
-                    f"It is saved, but cannot be found by meaning yet, after {limit_s:g} s.",
-                    hint="Nothing is lost. `agentctx queue status` says what is waiting or was given up.",
+                    f"Saved, but still not searchable by meaning after {limit_s:g} s.",
+                    hint="Nothing is lost. `agentctx queue status` shows pending and failed jobs.",
                 )
             pause(_PAUSE_S)
     return result

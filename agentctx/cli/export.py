@@ -95,7 +95,7 @@ def _opened(file: str) -> Iterator[TextIO]:
     if present is None or stat.S_ISREG(present.st_mode):
         opened = _opened_beside(Path(os.path.realpath(file)))
     elif stat.S_ISDIR(present.st_mode):
-        raise InvalidInput(f"{file} is a folder.", hint="Name a file in it.")
+        raise InvalidInput(f"{file} is a folder.", hint="Give a file in it.")
     else:
         opened = _opened_as_it_is(file)
     with writing_to(file), opened as lines:

@@ -95,5 +95,5 @@ def _refusal(estimate: CostEstimate, confirm_usd: float) -> InvalidInput:
     return InvalidInput(
         f"Embedding this costs about {shown_usd(estimate.usd or 0.0)}, more than {shown_usd(confirm_usd)}; "
         "nothing was sent.",
-        hint="Say --yes to go on, or raise embedding.limits.confirm_usd in the daemon's config.",
+        hint="Pass --yes to continue, or raise embedding.limits.confirm_usd in the daemon's config.",
     )

@@ -42,7 +42,7 @@ def reembed(
 ) -> None:
     """Embed everything with the model of [embedding.next], beside the one that answers, and compare the two.
 
-    The daemon does it by itself; this shows how far it is, until it is done. Ctrl-C stops the showing only.
+    The daemon works on its own; this shows the progress until it is done. Ctrl-C stops only the display.
     """
     action = _action({"switch": switch, "rollback": rollback, "retire": retire}, status=status)
     with connect(ctx) as client:
@@ -98,7 +98,7 @@ def cost_line(cost: ReembedCost) -> str:
 def _action(chosen: dict[ReembedAction, bool], *, status: bool) -> ReembedAction | None:
     wanted = [action for action, is_chosen in chosen.items() if is_chosen]
     if len(wanted) + status > 1:
-        complain(InvalidInput("Choose one of --status, --switch, --rollback and --retire."))
+        complain(InvalidInput("Use only one of --status, --switch, --rollback and --retire."))
         raise typer.Exit(EXIT_REFUSED)
     return wanted[0] if wanted else None
 
@@ -107,8 +107,8 @@ def _followed(client: Client, reply: ReembedReply, *, is_approved: bool) -> Reem
     """Look on until the other model is ready, after its cost has been agreed to."""
     if reply.stage == "off":
         raise NotFound(
-            "There is no other model.",
-            hint="Name it in [embedding.next] of the config and restart the daemon.",
+            "No other model is configured.",
+            hint="Set it in [embedding.next] of the config and restart the daemon.",
         )
     with _teller() as tell:
         while reply.stage in {"held", "building", "comparing"}:
@@ -130,7 +130,7 @@ def _agree(reply: ReembedReply, *, is_approved: bool) -> None:
         complain(
             InvalidInput(
                 f"Embedding this costs more than {shown_usd(cost.confirm_usd)}; nothing was sent.",
-                hint="Say --yes to go on, or raise embedding.next.limits.confirm_usd in the daemon's config.",
+                hint="Pass --yes, or raise embedding.next.limits.confirm_usd in the config.",
             )
         )
         raise typer.Exit(EXIT_REFUSED)
@@ -158,7 +158,7 @@ def _progress(space: ModelSpace) -> str:
 def _overlap(share: float | None) -> str:
     if share is None:
         return "not known: there was nothing to compare with"
-    return f"{share:.0%} of the ten nearest are those of the present model"
+    return f"{share:.0%} of the ten nearest match the current model"
 
 
 @contextmanager

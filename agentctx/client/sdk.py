@@ -83,7 +83,7 @@ def _imported(package: str) -> tuple[ModuleType, ModuleType]:
         return import_module(package), import_module("httpx2")
     except ImportError as error:
         raise ConfigInvalid(
-            f"the package {package} is not installed",
+            f"The package {package} is not installed.",
             hint=f'Install it with: pip install "agentctx-daemon[{package}]"',
         ) from error
 

@@ -89,14 +89,14 @@ def dropped(path: Path) -> ConnectionDropped:
 
 def closed() -> DaemonUnreachable:
     """The error for a request after `close`."""
-    return DaemonUnreachable("The client is closed.", hint="Make a new one.")
+    return DaemonUnreachable("The client is closed.", hint="Create a new one.")
 
 
 def too_slow(path: Path, timeout_s: float) -> DeadlineExceeded:
     """The error for a reply that did not come in time."""
     return DeadlineExceeded(
         f"The daemon on {path} did not answer within {timeout_s:g} s.",
-        hint="Give it more time (timeout_s), or see with `agentctx status` what keeps it busy.",
+        hint="Allow more time (timeout_s), or check with `agentctx status` what keeps it busy.",
     )
 
 
@@ -109,8 +109,8 @@ def refusal(path: Path, error: OSError) -> AgentctxError:
         )
     if number in {errno.EACCES, errno.EPERM}:
         return DaemonUnreachable(
-            f"This user may not connect to {path}: permission denied.",
-            hint="Run as the daemon's user, or let it share the socket: server.socket_mode and socket_group.",
+            f"Permission denied: this user may not connect to {path}.",
+            hint="Run as the daemon's user, or share the socket with server.socket_mode and socket_group.",
         )
     if number == errno.ENOENT:
         return NotListening(f"No daemon answers on {path}: there is no such socket.")

@@ -126,7 +126,9 @@ class EmbeddingSettings(ModelSettings):
     @model_validator(mode="after")
     def _moves_from_a_model(self) -> Self:
         if self.provider == "none" and self.next.provider != "none":
-            raise ValueError("embedding.next.provider is set, but embedding.provider is none: set that one")
+            raise ValueError(
+                "embedding.next.provider is set, but embedding.provider is none: set embedding.provider first"
+            )
         return self
 
 

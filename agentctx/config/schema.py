@@ -138,7 +138,7 @@ class ProxySettings(Section):
     @classmethod
     def _is_an_address(cls, url: str) -> str:
         if url and not url.startswith(("http://", "https://")):
-            raise ValueError("an address begins with http:// or https://")
+            raise ValueError("a URL must begin with http:// or https://")
         return url.rstrip("/")
 
     def token_path(self, data_dir: Path) -> Path:
@@ -244,7 +244,7 @@ class TelemetrySettings(Section):
     @classmethod
     def _is_an_address(cls, endpoint: str) -> str:
         if endpoint and not endpoint.startswith(("http://", "https://")):
-            raise ValueError("an endpoint begins with http:// or https://")
+            raise ValueError("an endpoint must begin with http:// or https://")
         return endpoint
 
 
@@ -275,7 +275,9 @@ class Settings(Section):
     def _searched_collections_exist(self) -> Settings:
         for name in self.embedding.rag.collections:
             if name not in (*COLLECTIONS, *self.collections):
-                raise ValueError(f"embedding.rag.collections: {name!r} is neither built in nor declared")
+                raise ValueError(
+                    f"embedding.rag.collections: unknown collection {name!r}; declare it in [collections]"
+                )
         return self
 
     @field_validator("collections")
@@ -283,7 +285,7 @@ class Settings(Section):
     def _names_are_free(cls, collections: dict[str, CollectionSettings]) -> dict[str, CollectionSettings]:
         for name in collections:
             if name in COLLECTIONS:
-                raise ValueError(f"{name!r} is built in")
+                raise ValueError(f"{name!r} is a built-in collection")
             if not (
                 name.isascii() and name.replace("_", "").isalnum() and name.islower() and len(name) <= 32
             ):

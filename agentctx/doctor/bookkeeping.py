@@ -15,7 +15,7 @@ RECENT_MS = 7 * 86_400_000
 """What a start mended is shown for so long."""
 _DISK = "What was saved is not affected. Check the disk and the memory of the machine, and make a backup."
 _SECURITY = (
-    "Find out whether somebody wrote to the database file: the audit trail of before cannot be verified. "
+    "Check whether another program wrote to the database: the earlier audit trail cannot be verified. "
     "Keep a copy of the file, then run `agentctx doctor --fix`, which removes the damaged values."
 )
 
@@ -27,7 +27,7 @@ def bookkeeping_check(storage: Storage, look_again: LookAgain, clock: Clock) -> 
     async def fix() -> str:
         mended = await storage.upkeep.mend_bookkeeping()
         look_again()
-        return f"mended or removed {counted(mended, 'row')}"
+        return f"repaired or removed {counted(mended, 'row')}"
 
     return Check(id="database.bookkeeping", run=run, fix=fix, timeout_s=SCAN_S)
 
@@ -38,12 +38,12 @@ def judge_bookkeeping(found: Bookkeeping, *, now: int) -> Finding:
         return failed(
             f"{counted(rows, 'bookkeeping row')} cannot be read",
             detail=_named(f"{each.table}: {each.loss}" for each in found.damaged),
-            hint=f"Run `agentctx doctor --fix`, which mends or removes them. {_DISK}",
+            hint=f"Run `agentctx doctor --fix`, which repairs or removes them. {_DISK}",
             fixable=True,
         )
     if found.set_aside:
         return warned(
-            "the secret of the installation, or the end of the audit trail, was damaged and set aside",
+            "the installation's secret or the end of the audit trail was damaged and set apart",
             detail=_named(found.set_aside),
             hint=_SECURITY,
             fixable=True,
@@ -51,11 +51,11 @@ def judge_bookkeeping(found: Bookkeeping, *, now: int) -> Finding:
     recent = [each for each in found.mended if now - each.at < RECENT_MS]
     if recent:
         return warned(
-            f"a start had to mend bookkeeping rows, last on {format_time(recent[0].at)}",
+            f"bookkeeping rows were repaired at startup, last on {format_time(recent[0].at)}",
             detail=_named(f"{each.table}: {counted(each.rows, 'row')}" for each in recent),
             hint=_DISK,
         )
-    return passed("every bookkeeping row can be read")
+    return passed("every bookkeeping row is readable")
 
 
 def _named(parts: Iterable[str]) -> str:

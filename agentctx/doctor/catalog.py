@@ -117,6 +117,6 @@ def _checks_of(name: str) -> tuple[str, ...]:
             return group.checks
     groups = ", ".join(group.name for group in GROUPS)
     raise InvalidInput(
-        f"there is no check {name[:60]!r}",
-        hint=f"Groups are {groups}. Checks are {', '.join(CHECK_IDS)}.",
+        f"Unknown check {name[:60]!r}.",
+        hint=f"Groups: {groups}. Checks: {', '.join(CHECK_IDS)}.",
     )

@@ -27,7 +27,7 @@ def scrub_check(storage: Storage, look_again: LookAgain) -> Check:
         look_again()
         if not lost:
             return "damaged vectors are embedded again"
-        return f"damaged vectors are embedded again; what cannot be made anew: {_named(lost)}"
+        return f"damaged vectors are embedded again; cannot be recreated: {_named(lost)}"
 
     return Check(id="database.scrub", run=run, fix=fix, timeout_s=SCAN_S)
 
@@ -43,13 +43,13 @@ def judge_damage(damage: Sequence[Damage], state: ScrubState) -> Finding:
         return failed(
             f"{counted(vectors, 'vector')} damaged",
             detail=last,
-            hint="Run `agentctx doctor --fix`, which has them embedded again.",
+            hint="Run `agentctx doctor --fix`, which embeds them again.",
             fixable=True,
         )
     return failed(
-        f"{counted(len({each.entry for each in lost}), 'entry', 'entries')} damaged: no answer shows them",
+        f"{counted(len({each.entry for each in lost}), 'entry', 'entries')} damaged and never returned",
         detail=f"{_named(lost)}; {last}",
-        hint="Restore a backup, or save these entries again, or forget them.",
+        hint="Restore a backup, save these entries again, or forget them.",
         fixable=bool(vectors),
     )
 

@@ -33,8 +33,8 @@ def judge_slots(count: SlotCount) -> Finding:
     if count.dead_share <= MANY_DEAD:
         return passed(told)
     return warned(
-        f"{count.dead_share:.0%} of the slots for vectors are dead: the file is larger than it need be",
+        f"{count.dead_share:.0%} of the vector slots are dead: the file is larger than necessary",
         detail=told,
-        hint="The daemon packs them by itself, little by little; `agentctx doctor --fix` does it now.",
+        hint="The daemon packs them gradually; `agentctx doctor --fix` does it now.",
         fixable=True,
     )

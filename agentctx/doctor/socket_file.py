@@ -55,7 +55,7 @@ def socket_checks(path: Path, *, wanted_mode: int | None, remove_stale: Callable
 
 def _look_at_folder(folder: Path) -> Finding:
     if not folder.exists():
-        return skipped(f"there is no {folder} yet; the daemon makes it")
+        return skipped(f"{folder} does not exist yet; the daemon creates it")
     return judge_folder(folder, folder.stat().st_mode)
 
 
@@ -64,10 +64,10 @@ def judge_folder(folder: Path, mode: int) -> Finding:
         return failed(f"{folder} is not a folder", hint="Choose another path with --socket.")
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
         return failed(
-            f"everyone may write to {folder}, so anyone could put another socket there",
+            f"every user can write to {folder}, so anyone could put another socket there",
             hint=f"Run `chmod o-w {folder}`, or choose another path with --socket.",
         )
-    return passed(f"nobody else can replace a socket in {folder}")
+    return passed(f"no other user can replace a socket in {folder}")
 
 
 def look_at_socket(path: Path) -> SocketFacts | None:
@@ -82,13 +82,13 @@ def look_at_socket(path: Path) -> SocketFacts | None:
 
 def judge_socket(path: Path, facts: SocketFacts | None, *, wanted_mode: int | None, me: int) -> Finding:
     if facts is None:
-        return skipped(f"there is no {path}")
+        return skipped(f"{path} does not exist")
     if facts.answer is None:
-        return failed(f"{path} is not a socket", hint="Move it away, or choose another path with --socket.")
+        return failed(f"{path} is not a socket", hint="Move it, or choose another path with --socket.")
     is_ours = me in {0, facts.uid}
     if facts.answer == "gone":
         return warned(
-            f"{path} is left over: nobody listens on it",
+            f"{path} is stale: no process listens on it",
             hint=f"Start the daemon, which replaces it, or run `rm {path}`.",
             fixable=is_ours,
         )

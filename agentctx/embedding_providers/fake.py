@@ -56,7 +56,7 @@ class FakeFault:
 
         def spoil(_: Vectors) -> Vectors:
             raise ProviderFailed(
-                "the fake provider was told to fail", disposition=disposition, retry_after_s=retry_after_s
+                "The fake provider failed on request.", disposition=disposition, retry_after_s=retry_after_s
             )
 
         return cls(spoil, call, when)
@@ -209,7 +209,7 @@ class FakeProvider:
 
     def _require_open(self) -> None:
         if self.closed:
-            raise ProviderFailed("the fake provider is closed", hint="Make a new provider.")
+            raise ProviderFailed("The fake provider is closed.", hint="Create a new provider.")
 
 
 def _open_gate() -> asyncio.Event:

@@ -178,8 +178,8 @@ class Lanes:
         """
         if self.has_moved:
             raise Conflict(
-                f"{self.leading.provider.model} answers already",
-                hint="`agentctx reembed --rollback` goes back to the former model.",
+                f"{self.leading.provider.model} already answers searches.",
+                hint="Run `agentctx reembed --rollback` to return to the previous model.",
             )
         await self._finish(self._switch_to(self._beside()))
 
@@ -193,8 +193,8 @@ class Lanes:
         lane, space = self._beside(), await self.beside()
         if space is None or space.state is not SpaceState.KEPT:
             raise Conflict(
-                f"{lane.provider.model} has not answered yet: there is nothing to go back to",
-                hint="`agentctx reembed --switch` makes it answer.",
+                f"{lane.provider.model} has not answered searches yet: nothing to roll back.",
+                hint="Run `agentctx reembed --switch` to make it answer.",
             )
         await self._finish(self._switch_to(lane))
 
@@ -209,8 +209,9 @@ class Lanes:
     async def _switch_to(self, lane: Lane) -> None:
         async with self._changing:
             if lane.keeper.searched is None:
+                reason = (lane.keeper.reason or "").removesuffix(".")
                 raise Conflict(
-                    f"{lane.provider.model} cannot answer yet: {lane.keeper.reason}",
+                    f"{lane.provider.model} cannot answer yet: {reason}.",
                     hint="`agentctx reembed` shows how far it is.",
                 )
             most_owed = max(
@@ -229,7 +230,7 @@ class Lanes:
             retired = await self._storage.spaces.retire_former()
             if not retired:
                 raise NotFound(
-                    "no former model is kept", hint="`agentctx reembed --status` shows what there is."
+                    "No previous model is kept.", hint="`agentctx reembed --status` lists the models."
                 )
             for lane in [each for each in self if each.space in retired]:
                 self._lanes.remove(lane)
@@ -293,8 +294,8 @@ class Lanes:
     def _beside(self) -> Lane:
         if self.other is None:
             raise NotFound(
-                "only one model is configured",
-                hint="Name the other one in [embedding.next], and restart the daemon.",
+                "Only one model is configured.",
+                hint="Configure the other one in [embedding.next] and restart the daemon.",
             )
         return self.other
 

@@ -92,11 +92,11 @@ class HttpFault(When):
         try:
             return cls.model_validate({**fields, **what})
         except ValidationError as error:
-            wrong = first_problem(error) if head.isdigit() or head in KINDS else f"there is no kind {head!r}"
+            wrong = first_problem(error) if head.isdigit() or head in KINDS else f"unknown kind {head!r}"
             hint = (
                 f"Write a status or one of {', '.join(KINDS)}, then name=value: 429,hint=seconds,request=1."
             )
-            raise InvalidInput(f"{spec!r} is no fault: {wrong}", hint=hint) from None
+            raise InvalidInput(f"Invalid fault {spec!r}: {wrong}", hint=hint) from None
 
 
 def first_problem(error: ValidationError) -> str:

@@ -205,16 +205,16 @@ def _listening(count: str) -> socket.socket | None:
         return None
     if count != "1":
         raise ConfigInvalid(
-            f"systemd passed {count[:20]} sockets, one is needed.",
-            hint="Give agentctx.socket one ListenStream= only.",
+            f"systemd passed {count[:20]} sockets; exactly one is needed.",
+            hint="Set exactly one ListenStream= in agentctx.socket.",
         )
     os.set_inheritable(FIRST_FD, False)
     listening = socket.socket(fileno=FIRST_FD)
     if not _is_unix_listener(listening):
         listening.close()
         raise ConfigInvalid(
-            "systemd passed a socket that is no listening Unix stream socket.",
-            hint="Set ListenStream= in agentctx.socket to a path, like /run/agentctx/agentctx.sock.",
+            "systemd passed a socket that is not a listening Unix stream socket.",
+            hint="Set ListenStream= in agentctx.socket to a path such as /run/agentctx/agentctx.sock.",
         )
     listening.setblocking(False)
     return listening

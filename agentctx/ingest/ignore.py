@@ -155,7 +155,7 @@ def _trimmed(line: str) -> str:
 def _layer(folder: str, file: str, room: int, *, is_of_git: bool) -> list[Layer]:
     text = _text_of(file)
     if len(text) > room:
-        raise TooLarge(f"the ignore files have more than {MOST_BYTES:,} bytes")
+        raise TooLarge(f"The ignore files have more than {MOST_BYTES:,} bytes.")
     rules = parse_rules(text)
     return [Layer(folder, rules, len(text), is_of_git)] if rules else []
 

@@ -63,7 +63,7 @@ class ContextAwareModelAdapter:
         telemetry: Telemetry = NO_TELEMETRY,
     ) -> None:
         if position not in {"system", "tail"}:
-            raise InvalidInput(f"{position!r} is no position", hint="There are system and tail.")
+            raise InvalidInput(f"Invalid position {position!r}.", hint="Use system or tail.")
         self._model = model
         self.dialect = _dialect_of(model, dialect)
         self._is_enabled = enabled
@@ -140,6 +140,6 @@ def _dialect_of(model: ModelAdapter, named: Dialect | str | None) -> Dialect:
     if isinstance(dialect, str):
         return find_dialect(dialect)
     raise InvalidInput(
-        "the model does not say in which format it takes requests",
-        hint='Name it, as in ContextAwareModelAdapter(..., dialect="openai_chat").',
+        "Cannot detect the model's request format.",
+        hint='Pass it: ContextAwareModelAdapter(..., dialect="openai_chat").',
     )

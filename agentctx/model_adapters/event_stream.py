@@ -42,7 +42,7 @@ class _Lines:
         self._rest += data
         if b"\n" not in data:
             if len(self._rest) > MOST_EVENT_BYTES:
-                raise ModelFailed(f"the model's reply has an event of more than {MOST_EVENT_BYTES} bytes")
+                raise ModelFailed(f"The model's reply has an event of more than {MOST_EVENT_BYTES} bytes.")
             return []
         *lines, rest = bytes(self._rest).split(b"\n")
         self._rest = bytearray(rest)
@@ -96,5 +96,5 @@ def _parsed(data: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         event = None
     if not isinstance(event, dict):
-        raise ModelFailed("the model's reply holds something that is no JSON object")
+        raise ModelFailed("The model's reply contains something that is not a JSON object.")
     return event

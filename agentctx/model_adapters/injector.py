@@ -169,7 +169,7 @@ class Injector:
             async with asyncio.timeout(self._deadline_s):
                 context = await self._source.context(question)
         except TimeoutError:
-            error = DeadlineExceeded(f"no context came within {self._deadline_s:g} s")
+            error = DeadlineExceeded(f"No context came within {self._deadline_s:g} s.")
             self._failures.tell(error)
             return None, error.code
         except Exception as error:  # noqa: BLE001 - whatever a source raises, the call goes out

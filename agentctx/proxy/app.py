@@ -208,7 +208,7 @@ def _target(scope: Scope) -> tuple[Vendor, bytes]:
     name, slash, path = raw.removeprefix(PREFIX.encode()).partition(b"/")
     vendor = VENDORS.get(name.decode("latin-1"))
     if vendor is None:
-        raise NotFound("there is no such proxy", hint=f"There are {', '.join(PREFIX + v for v in VENDORS)}.")
+        raise NotFound("Unknown proxy path.", hint=f"Use one of {', '.join(PREFIX + v for v in VENDORS)}.")
     query = scope["query_string"]
     return vendor, slash + path + (b"?" + query if query else b"")
 

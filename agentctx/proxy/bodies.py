@@ -111,7 +111,7 @@ class Bodies:
         try:
             process = _Process(await _started())
         except OSError as error:
-            raise Unavailable(f"No process could be started to read a body ({error.strerror}).") from error
+            raise Unavailable(f"Cannot start a process to read a body ({error.strerror}).") from error
         self._processes.add(process)
         return process
 

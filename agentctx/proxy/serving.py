@@ -185,7 +185,7 @@ def bind_loopback(port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         raise ConfigInvalid(
-            f"proxy.tcp_port: {LOOPBACK}:{port} cannot be used ({error.strerror})",
+            f"proxy.tcp_port: {LOOPBACK}:{port} cannot be used ({error.strerror}).",
             hint="Choose another port.",
         ) from error
     listening.setblocking(False)

@@ -245,7 +245,7 @@ class PeerProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         check_head(self.url, self.headers, self.parser.get_http_version(), self.settings)
         if self.parser.should_upgrade():
-            raise InvalidInput("Only HTTP/1.1 is spoken here.", hint="Send no Upgrade header.")
+            raise InvalidInput("Only HTTP/1.1 is supported.", hint="Do not send an Upgrade header.")
         self._enter(_Phase.BODY)
         self._body_bytes, self._body_length = 0, announced_body(self.headers)
         super().on_headers_complete()

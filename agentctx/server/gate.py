@@ -66,9 +66,9 @@ async def rights_in(scope: Scope, access: AccessControl) -> Rights:
 def require_entry(rights: Rights, policy: Policy | None) -> None:
     """Raises `AccessDenied` for a stranger, and for who may not use a plain route."""
     if not rights:
-        raise AccessDenied("you may do nothing here", hint=HINT)
+        raise AccessDenied("Permission denied: you have no grant on this daemon.", hint=HINT)
     if policy is not None and policy.scope == "daemon" and not rights.is_admin:
-        raise AccessDenied("only admins of the daemon may do that", hint=HINT)
+        raise AccessDenied("Permission denied: only admins of the daemon may do that.", hint=HINT)
 
 
 def declare_policies(routes: Iterable[BaseRoute]) -> None:

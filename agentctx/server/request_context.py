@@ -152,7 +152,7 @@ def check_single_headers(scope: MutableMapping[str, Any]) -> None:
         if name.startswith(_OUR_HEADERS) or (is_ours and name == _IDEMPOTENCY_NAME):
             if name in seen:
                 raise InvalidInput(
-                    f"The header {name.decode('latin-1').title()} is given twice.", hint="Send it once."
+                    f"The header {name.decode('latin-1').title()} appears twice.", hint="Send it once."
                 )
             seen.add(name)
 

@@ -51,8 +51,8 @@ class Backups(PartsHolder):
     async def backup(self, request: BackupRequest, peer: Peer) -> BackupReply:
         if request.file is not None and peer.uid not in {0, os.geteuid()}:
             raise AccessDenied(
-                "only the user of the daemon may name the file of a backup",
-                hint="Without a file, the backup goes into the daemon's folder of backups.",
+                "Permission denied: only the daemon's user may choose the backup file.",
+                hint="Omit the file to write into the daemon's backup folder.",
             )
         made = await self._make(Path(request.file) if request.file is not None else None)
         return backup_reply(made)
@@ -182,6 +182,6 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise StorageFailed(
-            f"cannot make the folder of backups {folder}: {error.strerror}",
-            hint="Name another one with backup.folder.",
+            f"Cannot create the backup folder {folder}: {error.strerror}.",
+            hint="Set another one with backup.folder.",
         ) from error

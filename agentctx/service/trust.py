@@ -77,8 +77,8 @@ class Revoking(PartsHolder):
         source = self._source(request)
         if not source.criteria:
             raise InvalidInput(
-                "this would revoke everything",
-                hint="Name an agent, a session, an origin or another criterion.",
+                "This would revoke everything.",
+                hint="Give an agent, a session, an origin or another criterion.",
             )
         trust = self._parts.storage.trust
         revoked = await trust.revoke(source, principal=peer.uid, dry_run=request.dry_run)
@@ -111,7 +111,7 @@ class Revoking(PartsHolder):
     async def release(self, entry_id: str, peer: Peer) -> ReleaseReply:  # noqa: ARG002
         if not await self._parts.storage.trust.release(entry_id):
             raise NotFound(
-                f"no entry {entry_id!r} is in quarantine", hint="`agentctx list` marks those that are."
+                f"Entry {entry_id!r} is not in quarantine.", hint="`agentctx list` marks quarantined entries."
             )
         self._parts.settler.ask()
         return ReleaseReply(released=1)

@@ -71,7 +71,7 @@ class ConnectionThread:
             Exception: what the function raised, driver errors translated.
         """
         if self._closing is not None:
-            raise StorageClosed("the database is closed")
+            raise StorageClosed("The database is closed.")
         # A whole transaction has to be one call in the thread; aiosqlite has no public way to make it.
         execute: Any = self._bridge._execute  # noqa: SLF001 (see above; pinned below 0.23)
         result: T = await execute(_deliverable, fn, self._connection)

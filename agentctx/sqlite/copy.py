@@ -59,7 +59,7 @@ class CopyPace:
     def step(self) -> None:
         """Between two pieces of work. Raises `StorageClosed` when it was stopped."""
         if self.is_stopped:
-            raise StorageClosed("the copy was stopped")
+            raise StorageClosed("The copy was stopped.")
         if not self._rests:
             return
         worked_s = time.thread_time() - self._resumed
@@ -237,7 +237,7 @@ def _digest_on_disk(path: Path, pace: CopyPace) -> str:
 
 def _different(path: Path) -> StorageFailed:
     return StorageFailed(
-        f"the disk gives back something else than was written to {path}", hint="Check disk and memory."
+        f"The disk returns different data than was written to {path}.", hint="Check the disk and the memory."
     )
 
 
@@ -259,7 +259,7 @@ def _check_pages(connection: Connection, path: Path, pace: CopyPace) -> None:
         problems = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)")]
     except Error as error:
         if pace.is_stopped:
-            raise StorageClosed("the copy was stopped") from error
+            raise StorageClosed("The copy was stopped.") from error
         raise translated(error, f"cannot read {path}") from error
     if problems != ["ok"]:
         raise StorageFailed(
@@ -282,11 +282,12 @@ def check_copy(path: Path, digest: str | None = None, *, pace: CopyPace | None =
             found = digest_rows(connection, pace=pace)
         except Error as error:
             if pace.is_stopped:
-                raise StorageClosed("the copy was stopped") from error
+                raise StorageClosed("The copy was stopped.") from error
             raise translated(error, f"cannot read {path}") from error
     if digest is not None and found != digest:
         raise StorageFailed(
-            f"the copy {path} does not have the rows that were read", hint="Check disk and memory."
+            f"The copy {path} does not contain the rows that were read.",
+            hint="Check the disk and the memory.",
         )
     return found
 
@@ -343,8 +344,8 @@ def _open_private(path: Path) -> int:
 
 def _disk_error(error: OSError, target: Path) -> AgentctxError:
     if error.errno in _FULL_ERRNOS:
-        return StorageFull(f"no space left for {target}", hint="Free disk space, or copy to another disk.")
+        return StorageFull(f"No space left for {target}.", hint="Free disk space, or copy to another disk.")
     return StorageFailed(
-        f"cannot write {target}: {error.strerror or error}",
-        hint="Check that the folder exists and that the user of the daemon may write there.",
+        f"Cannot write {target}: {error.strerror or error}.",
+        hint="Check that the folder exists and is writable by the daemon's user.",
     )

@@ -92,7 +92,7 @@ def choose(candidates: Sequence[DriverCandidate]) -> DriverCandidate:
         if candidate.loads_extensions and is_fixed(candidate.version):
             return candidate
     raise DriverUnsuitable(
-        "no usable SQLite: " + "; ".join(map(_fault, candidates)),
+        "No usable SQLite: " + "; ".join(map(_fault, candidates)),
         hint="Install pysqlite3 (0.6.1 or newer) into this environment, or use a Python whose own sqlite3 "
         f"has SQLite {_dotted(FIXED_SINCE)} or newer and can load extensions.",
     )
@@ -189,7 +189,7 @@ def open_connection(path: str | Path, *, readonly: bool = False) -> Connection:
     except Error as error:
         raise translated(error, f"cannot open the database {path}") from error
     except UnicodeDecodeError as error:  # what SQLite says of a damaged schema quotes it
-        raise StorageFailed(f"cannot open the database {path}: its schema is damaged") from error
+        raise StorageFailed(f"Cannot open the database {path}: its schema is damaged.") from error
     return connection
 
 
@@ -203,7 +203,7 @@ def open_copy_target(path: Path) -> Connection:
     """
     path = path.absolute()
     if path.exists():
-        raise StorageFailed(f"{path} exists already", hint="Remove it, or name another file.")
+        raise StorageFailed(f"{path} already exists.", hint="Remove it, or choose another file.")
     _create_private(path)
     try:
         connection = _connect(path, mode="rw")
@@ -224,7 +224,7 @@ def _create_private(path: Path) -> None:
         return
     except OSError as error:
         raise StorageFailed(
-            f"cannot create the database {path}: {error.strerror}",
+            f"Cannot create the database {path}: {error.strerror}.",
             hint="Check that the folder exists and is writable.",
         ) from error
 
@@ -265,7 +265,7 @@ def _prepare(connection: Connection, *, readonly: bool) -> None:
     (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
     if mode != "wal":
         raise StorageFailed(
-            f"the database stays in journal mode {mode}, WAL is needed",
+            f"The database stays in journal mode {mode}; WAL is required.",
             hint="Put the data folder on a local disk.",
         )
 
@@ -288,7 +288,7 @@ def translated(error: Error, what: str = "the database could not do this") -> Ag
     """
     name: str = getattr(error, "sqlite_errorname", "") or _NAMES.get(str(error), type(error).__name__)
     if name == _FULL:
-        return StorageFull("no space left for the database")
+        return StorageFull("No space left for the database.")
     hints = (hint for code, hint in _HINTS.items() if name == code or name.startswith(f"{code}_"))
     kind = StorageCorrupt if name.startswith(_CORRUPT) else StorageFailed
     return kind(f"{what} ({name})", hint=next(hints, None))

@@ -74,17 +74,17 @@ def loss(facts: FilesAtPath, path: Path) -> StorageFailed | None:
             return None
         case Remedy.RENEW_WAL:
             return StorageFailed(
-                f"the WAL of {path} was removed or replaced",
+                f"The WAL of {path} was removed or replaced.",
                 hint="Saving resumes within seconds. Stop the daemon before touching its files.",
             )
         case Remedy.WRITE_OUT:
             return StorageFailed(
-                f"{path} was removed while it is open",
-                hint="It is written out again, and saving resumes. Stop the daemon before removing files.",
+                f"{path} was removed while open.",
+                hint="It is being written again; saving resumes then. Stop the daemon before removing files.",
             )
         case Remedy.WRITE_BESIDE:
             return StorageFailed(
-                f"{path} was replaced by another file",
+                f"{path} was replaced by another file.",
                 hint="The replaced database is written to a file beside it. Stop the daemon before "
                 "replacing its files, and use `agentctx restore`.",
             )
@@ -100,7 +100,7 @@ def moved_away(facts: FilesAtPath, path: Path) -> StorageFailed:
     if place is not None and place.name == path.name:
         elsewhere = f", or stop the daemon and start it with --data-dir {place.parent}"
     return StorageFailed(
-        f"{path} was moved to {place}{blocked}",
+        f"{path} was moved to {place}{blocked}.",
         hint=f"Move it back, and saving resumes{elsewhere}. Nothing is lost.",
     )
 
@@ -210,4 +210,4 @@ def _anchor(path: Path) -> int | None:
     try:
         return os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError as error:
-        raise StorageFailed(f"cannot open the database {path}: {error.strerror}") from error
+        raise StorageFailed(f"Cannot open the database {path}: {error.strerror}.") from error

@@ -57,14 +57,14 @@ def wipe_gaps(path: Path, *, first: int = 1, pages: int = PAGES_A_TURN) -> Wiped
         finally:
             os.close(descriptor)
     except OSError as error:
-        raise StorageFailed(f"deleted text could not be overwritten: {error.strerror}") from error
+        raise StorageFailed(f"Deleted text could not be overwritten: {error.strerror}.") from error
 
 
 def _lock(descriptor: int) -> None:
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, _LOCK_BYTES, _LOCK_AT)
     except BlockingIOError as error:
-        raise StorageFailed("another program has the database open") from error
+        raise StorageFailed("Another program has the database open.") from error
 
 
 def _wipe(descriptor: int, first: int, pages: int) -> Wiped:
@@ -74,7 +74,7 @@ def _wipe(descriptor: int, first: int, pages: int) -> Wiped:
     usable = page_bytes - head[20]
     has_map = head[52:56] != bytes(4)
     if os.fstat(descriptor).st_size // page_bytes >= _MOST_PAGES:
-        raise StorageFailed("the database is too large to overwrite deleted text in it")
+        raise StorageFailed("The database is too large to overwrite deleted text in it.")
     wiped = 0
     number = first
     while number < first + pages:

@@ -123,7 +123,7 @@ class Writer:
             Exception: whatever the function raised.
         """
         if self._closed:
-            raise StorageClosed("the database is closed for writing")
+            raise StorageClosed("The database is closed for writing.")
         self._refuse_while_faulty()
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiter(Write(fn, uses_reserve), answer, time.monotonic()))
@@ -173,10 +173,10 @@ class Writer:
         self._refuse_while_faulty()
         async with self._in_use:
             if self._closed:
-                raise StorageClosed("the database is closed")
+                raise StorageClosed("The database is closed.")
             self._refuse_while_faulty()
             if self._copy is not None:
-                raise StorageFailed("the database is being copied already")
+                raise StorageFailed("The database is already being copied.")
             connection = self._connection.thread.connection
             self._copy = RunningCopy(copy, connection, stop, gives_way=gives_way)
         try:
@@ -201,12 +201,12 @@ class Writer:
         )
         async with self._in_use:
             if self._closed:
-                raise StorageClosed("the database is closed for writing")
+                raise StorageClosed("The database is closed for writing.")
             if self._copy is not None:
                 await self._copy.give_way()
             async with others:
                 if not await self.checkpoint(patience_ms=patience_ms):
-                    raise StorageFailed("the database is being read by another program")
+                    raise StorageFailed("The database is being read by another program.")
                 # To its end even if the caller goes away: half of it would leave no connection to write with.
                 return await finish(asyncio.ensure_future(self._closed_for(work)))
 
@@ -292,7 +292,7 @@ class Writer:
         finally:
             self._closed = True
             for waiter in self._waiting:
-                _answer(waiter.answer, FailedWrite(StorageClosed("the database was closed for writing")))
+                _answer(waiter.answer, FailedWrite(StorageClosed("The database was closed for writing.")))
             self._waiting.clear()
 
     async def _group_is_ready(self) -> bool:
@@ -324,7 +324,7 @@ class Writer:
 
     async def _commit(self, group: Sequence[_Waiter]) -> None:
         writes = [waiter.write for waiter in group]
-        outcomes: list[Outcome] = [FailedWrite(StorageFailed("the writer was stopped; this may be on disk"))]
+        outcomes: list[Outcome] = [FailedWrite(StorageFailed("The writer was stopped; this may be on disk."))]
         outcomes *= len(group)
         began, commits, wal = time.monotonic(), 0, None
         try:
@@ -399,7 +399,7 @@ class Writer:
         found = next(filter(is_disk_fault, errors), None)
         if found is None or self.fault is not None:
             return
-        fault = found if isinstance(found, StorageFailed) else StorageFailed("the disk has failed")
+        fault = found if isinstance(found, StorageFailed) else StorageFailed("The disk has failed.")
         _say(log.error, "database_failed", problem=fault.message, hint=fault.hint)
         self._refuse_from_now_on(fault)
         self._wake.set()
@@ -451,8 +451,8 @@ def _refusal(fault: StorageFailed) -> StorageFailed:
     """A new error for each caller: a raised one collects tracebacks."""
     kind = StorageFull if isinstance(fault, StorageFull) else StorageFailed
     return kind(
-        f"nothing is saved until the database is reopened and verified: {fault.message}",
-        hint=fault.hint or "Check the disk; saving resumes by itself.",
+        f"Saving is stopped until the database is reopened and verified: {fault.message}",
+        hint=fault.hint or "Check the disk; saving resumes automatically.",
     )
 
 

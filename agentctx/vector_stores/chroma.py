@@ -109,7 +109,7 @@ class ChromaVectorStore:
             StorageFailed: the server does not answer, or the folder cannot be used.
         """
         if sum(place is not None for place in (path, url, host, client)) != 1:
-            raise InvalidInput("a Chroma store is opened with exactly one of path, url, host and client")
+            raise InvalidInput("Open a Chroma store with exactly one of path, url, host and client.")
         if client is not None:
             chroma_client.require_blocking_client(client)
         connect: Callable[[], ClientAPI]
@@ -203,7 +203,7 @@ class ChromaVectorStore:
         stored = len(found[0])
         if self.dimension not in {None, stored}:
             raise InvalidInput(
-                f"this Chroma collection holds vectors of length {stored}, not {self.dimension}",
+                f"This Chroma collection has vectors of length {stored}, not {self.dimension}.",
                 hint="Use the model it was filled with, or another Chroma collection.",
             )
         self.dimension = stored
@@ -269,7 +269,7 @@ class ChromaVectorStore:
 
     def _translated(self, action: Callable[[], T]) -> T:
         if self._is_closed:
-            raise StorageClosed("the Chroma store is closed")
+            raise StorageClosed("The Chroma store is closed.")
         with chroma_client.translated_errors(self._chromadb):
             return action()
 

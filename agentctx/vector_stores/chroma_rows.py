@@ -122,7 +122,7 @@ def hit_of(
         )
     except (KeyError, TypeError, ValueError) as error:
         raise StorageFailed(
-            "the Chroma collection holds records that were not written by agentctx",
+            "The Chroma collection contains records not written by agentctx.",
             hint="Give agentctx a Chroma collection of its own.",
         ) from error
 
@@ -161,14 +161,16 @@ def require_unicode(*texts: str) -> None:
         for text in texts:
             text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidInput("a text has a lone surrogate, which is no character") from error
+        raise InvalidInput("A text contains a lone surrogate, which is not a character.") from error
 
 
 def _as_json(metadata: Mapping[str, Any]) -> str:
     try:
         return json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise InvalidInput("metadata holds JSON values only: text, finite numbers, lists, objects") from error
+        raise InvalidInput(
+            "Metadata must be JSON values: strings, finite numbers, lists, objects."
+        ) from error
 
 
 def _terms_of(metadata: Mapping[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ STRANGER = SpaceVectors(9, None, enabled=False, fingerprint={}, vectors=1)
 
 def test_every_vector_of_its_own_model() -> None:
     finding = judge_fingerprints([FORMER, ACTIVE], {2: ONE})
-    assert (finding.status, finding.message) == ("pass", "7 vectors in 1 space, each of its own model")
+    assert (finding.status, finding.message) == ("pass", "7 vectors in 1 space, each from its own model")
     assert judge_fingerprints([], {}).status == "pass"
 
 

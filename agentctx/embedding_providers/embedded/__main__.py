@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         path = ensure_built(cache)
     except AgentctxError as error:
-        return _fail(f"{error.message}. {error.hint}")
+        return _fail(f"{error.message} {error.hint}")
     except OSError as error:
         return _fail(f"the cache cannot be written: {error}")
     sys.stdout.write(f"The embedded model is ready: {path}\n")

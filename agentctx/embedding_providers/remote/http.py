@@ -72,7 +72,7 @@ class HttpClient:
     def require_open(self) -> None:
         """Raises `ProviderFailed` after `aclose`."""
         if self._is_closed:
-            raise ProviderFailed("the embedding provider is closed", hint="Make a new provider.")
+            raise ProviderFailed("The embedding provider is closed.", hint="Create a new provider.")
 
     async def post(
         self,
@@ -144,7 +144,7 @@ class HttpClient:
         return [*texts, key.get_secret_value()] if key else list(texts)
 
 
-_UNANSWERED_HINT = "Check embedding.base_url and the network; it is tried again by itself."
+_UNANSWERED_HINT = "Check embedding.base_url and the network; agentctx retries automatically."
 
 
 def _key_header(address: Address) -> dict[str, str]:

@@ -46,8 +46,8 @@ class WireFormat(Protocol):
 def garbled(what: str) -> ProviderFailed:
     """A reply that is not what the provider documents. It is tried again: proxies and restarts do this."""
     return ProviderFailed(
-        f"the provider's reply cannot be used: {what}",
-        hint="If this goes on, check that embedding.base_url and embedding.provider belong together.",
+        f"The provider's reply cannot be used: {what}",
+        hint="If this keeps happening, check that embedding.base_url and embedding.provider match.",
     )
 
 
@@ -99,7 +99,7 @@ def matrix(rows: Sequence[Any]) -> Vectors:
     lengths = {len(vector) for vector in vectors}
     if len(lengths) > 1 or 0 in lengths:
         raise ProviderFailed(
-            f"vectors of unequal length or of none came back: {sorted(lengths)}",
+            f"The provider returned vectors of different lengths, or empty ones: {sorted(lengths)}.",
             disposition=Disposition.SPLIT,
         )
     return np.stack(vectors)

@@ -74,7 +74,7 @@ def _compound_file(data: bytes, kind: str) -> NotIngestible:
     if _ENCRYPTED_PACKAGE in data:
         return NotIngestible(ExtractRefusal.ENCRYPTED, "encrypted with a password")
     return NotIngestible(
-        ExtractRefusal.UNSUPPORTED, f"the {kind} format of before 2007", hint="Save it in the present format."
+        ExtractRefusal.UNSUPPORTED, f"the {kind} format of before 2007", hint="Save it in the current format."
     )
 
 

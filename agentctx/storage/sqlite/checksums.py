@@ -114,4 +114,4 @@ def is_chunk(content: object, start: int, end: int, *, header: str, digest: obje
 
 
 def _corrupt(entry_id: object) -> StorageCorrupt:
-    return StorageCorrupt(f"the entry {str(entry_id)[:64]!r} is damaged on the disk")
+    return StorageCorrupt(f"The entry {str(entry_id)[:64]!r} is damaged on the disk.")

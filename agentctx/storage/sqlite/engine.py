@@ -177,7 +177,7 @@ async def _mend_bookkeeping(writer: Writer, clock: Clock, *, is_ledger_mended: b
         _log_damage(await writer.run(mend, uses_reserve=True))
     except StorageCorrupt as error:
         log.error(  # noqa: TRY400 - what is wrong is said, and the start goes through
-            "bookkeeping_not_mended", reason=error.message, hint="Run `agentctx doctor --fix`."
+            "bookkeeping_not_repaired", reason=error.message, hint="Run `agentctx doctor --fix`."
         )
 
 

@@ -164,8 +164,8 @@ def _require_absent(conn: Connection, entry_id: str, *, now: int, version: int |
 
 def _index_damaged(entry_id: str) -> StorageCorrupt:
     return StorageCorrupt(
-        f"the index of ids is damaged where it should hold {entry_id!r}",
-        hint="Run `agentctx doctor --fix`, which makes the index again.",
+        f"The id index is damaged at {entry_id!r}.",
+        hint="Run `agentctx doctor --fix`, which rebuilds the index.",
     )
 
 
@@ -393,12 +393,12 @@ def _json(attributes: Mapping[str, Any]) -> str:
 def _check_version(live: int, if_version: int | None) -> None:
     """Raise VersionConflict unless the live version is the one expected; 0 stands for no entry."""
     if if_version is not None and if_version != live:
-        what = f"is at version {live}" if live else "does not exist"
+        what = f"is at version {live}." if live else "does not exist."
         raise VersionConflict(f"if_version is {if_version}, but the entry {what}")
 
 
 def _unknown(entry_id: str) -> NotFound:
-    return NotFound(f"no entry has the id {entry_id!r}", hint="`agentctx list` shows the ids.")
+    return NotFound(f"Entry {entry_id!r} does not exist.", hint="`agentctx list` shows the ids.")
 
 
 def _earlier_answer(conn: Connection, key: IdempotencyKey) -> Saved | None:

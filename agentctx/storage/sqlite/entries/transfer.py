@@ -175,7 +175,7 @@ def _refuse_forgotten(conn: Connection, entry_id: str, found: tuple[int, Entry] 
     """An id that is live although it was forgotten was brought back on purpose, and may be followed."""
     is_live = found is not None and found[1].id == entry_id
     if not is_live and audit.was_forgotten(conn, entry_id):
-        raise Forgotten(f"{entry_id!r} was forgotten here")
+        raise Forgotten(f"{entry_id!r} was forgotten here.")
 
 
 def _present(conn: Connection, draft: Draft, entry_id: str, now: int) -> tuple[int, Entry] | None:
@@ -184,7 +184,7 @@ def _present(conn: Connection, draft: Draft, entry_id: str, now: int) -> tuple[i
         entry = found[1]
         if (entry.namespace, entry.collection, entry.key) != (draft.namespace, draft.collection, draft.key):
             raise InvalidInput(
-                f"the id {entry_id!r} is that of another entry here", hint="Leave the line out."
+                f"The id {entry_id!r} already belongs to another entry.", hint="Remove the line."
             )
         return found
     if draft.key is None:

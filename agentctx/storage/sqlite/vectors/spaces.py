@@ -48,7 +48,7 @@ def get(conn: Connection, space_id: int) -> Space:
     """The space. Raises `NotFound`."""
     row = conn.execute(f"{_SELECT} WHERE id = ?", (space_id,)).fetchone()
     if row is None:
-        raise NotFound(f"no space has the id {space_id}")
+        raise NotFound(f"Space {space_id} does not exist.")
     return _space_of(row)
 
 
@@ -219,7 +219,7 @@ def _require_whole(conn: Connection, space: Space, most_owed: int) -> None:
     ).fetchone()[0]
     if not space.enabled or owed > most_owed or _missing(conn, space.id):
         raise Conflict(
-            f"space {space.id} is not whole: {owed} chunks are still to be embedded",
+            f"Space {space.id} is incomplete: {owed} chunks are still to be embedded.",
             hint="`agentctx reembed` shows how far it is.",
         )
 
@@ -243,4 +243,4 @@ def _space_of(row: Any) -> Space:
             comparison=None if row[8] is None else json.loads(row[8]),
         )
     except (ValueError, TypeError) as error:
-        raise StorageCorrupt("the row of a space is damaged", hint="Run `agentctx doctor --fix`.") from error
+        raise StorageCorrupt("The row of a space is damaged.", hint="Run `agentctx doctor --fix`.") from error

@@ -35,7 +35,7 @@ READ_AT_START = (
     "revocations",
     "jobs",
 )
-SOME = ("bytes", "no UTF-8", "huge number")
+SOME = ("bytes", "Not valid UTF-8", "huge number")
 LOST_VALUES = ("secret", "audit_head", "audit_config")
 
 
@@ -139,7 +139,10 @@ UNREADABLE = [
         ("spaces", column, "bytes")
         for column in ("fingerprint", "state", "dimension", "comparison", "enabled")
     ),
-    *(("spaces", column, "no UTF-8") for column in ("fingerprint", "canary", "comparison", "approved")),
+    *(
+        ("spaces", column, "Not valid UTF-8")
+        for column in ("fingerprint", "canary", "comparison", "approved")
+    ),
     *(("jobs", column, "text") for column in ("chunk", "hash", "state", "not_before", "leased_until")),
     *(("quarantine", column, "bytes") for column in ("screened", "state", "since", "revocation")),
     *(("revocations", column, "text") for column in ("at", "principal", "criteria", "entries")),
