@@ -112,7 +112,7 @@ class AgentctxError(Exception):
 
 
 class InvalidInput(AgentctxError):
-    """The request cannot mean anything as it is; nothing was stored.
+    """The request is not valid; nothing was stored.
 
     Not a `ValueError`: pydantic turns one that a validator raises into an error of its own, without the code.
     """
@@ -187,7 +187,7 @@ class VersionConflict(Conflict):
 
 
 class Forgotten(Conflict):
-    """An import would bring back what somebody had forgotten."""
+    """An import would bring back what was deliberately forgotten."""
 
     code = "forgotten"
     default_hint = "To bring it back, import it with --include-forgotten."
@@ -242,7 +242,7 @@ class StorageCorrupt(StorageFailed):
 
 
 class StorageFull(StorageFailed):
-    """No space left on the device. Reads go on; writes fail until there is space again."""
+    """No space left on the device. Reads continue; writes fail until there is space again."""
 
     code = "storage_full"
     default_hint = "Free disk space; saving resumes automatically."
@@ -297,7 +297,7 @@ class Disposition(StrEnum):
 class ProviderFailed(AgentctxError):
     """An embedding provider call failed.
 
-    `disposition` tells the queue what to do; `retry_after_s` is the provider's own hint in seconds.
+    `disposition` determines what the queue does; `retry_after_s` is the provider's own hint in seconds.
     """
 
     code = "provider_failed"
@@ -329,7 +329,7 @@ class SpendCapReached(ProviderFailed):
 
 
 class UpstreamFailed(AgentctxError):
-    """A vendor behind the proxy does not answer, or broke off its answer."""
+    """A vendor behind the proxy does not answer, or its answer was cut short."""
 
     code = "upstream_failed"
 

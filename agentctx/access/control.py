@@ -1,4 +1,4 @@
-"""The rights of whoever connects: principals and grants together."""
+"""The rights of a connecting user: principals and grants together."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class AccessControl:
         self._listeners: list[Callable[[frozenset[int]], None]] = []
 
     def reconfigure(self, settings: AccessSettings) -> None:
-        """Go by these grants from now on, and tell who asked for it when they are others."""
+        """Use these grants from now on, and notify subscribers when they differ."""
         is_other = settings != self._settings
         self._settings = settings
         self._grants = _grants(settings, self._owners)
@@ -85,12 +85,12 @@ class AccessControl:
 
 
 def default_owners() -> frozenset[int]:
-    """The daemon's own user and root, unless the kernel cannot tell them from strangers."""
+    """The daemon's own user and root, unless the kernel cannot distinguish them from strangers."""
     return frozenset({ROOT, os.geteuid()}) - {overflow_id("uid")}
 
 
 def denied(right: Right, namespace: str) -> AccessDenied:
-    """The error for a namespace that was named and is not granted, whether there is such a one or not."""
+    """The error for a namespace that was named and is not granted, whether it exists or not."""
     return AccessDenied(
         f"Permission denied: you may not {right.name.lower()} in the namespace {namespace[:128]!r}.",
         hint=HINT,

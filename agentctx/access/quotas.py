@@ -46,7 +46,7 @@ class TokenBucket:
         return (1.0 - self._tokens) / rate
 
 
-def _nobody_counts(_: Quota) -> None:
+def _ignore_refusal(_: Quota) -> None:
     """Refusals are not counted."""
 
 
@@ -57,7 +57,7 @@ class Quotas:
         settings: the quotas, the same for everybody.
         unlimited: uids that have none.
         capacity: texts that the embedding queue holds.
-        refused: told of each refusal, by the quota that was over.
+        refused: called at each refusal with the exceeded quota.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Quotas:
         *,
         unlimited: Iterable[int],
         capacity: int,
-        refused: Callable[[Quota], None] = _nobody_counts,
+        refused: Callable[[Quota], None] = _ignore_refusal,
     ) -> None:
         self._settings = settings
         self._unlimited = frozenset(unlimited)

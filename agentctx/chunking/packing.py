@@ -164,7 +164,7 @@ class _Cutter:
     def _filled(self, start: int, fresh: int, share: int, window: _Window) -> int:
         size, overlap = self.limits.chunk_size, self.limits.chunk_overlap
         filled = self.ruler.reach(start, size // share)
-        # A large overlap fills half a chunk by itself; steps forward must not become tiny.
+        # A large overlap alone fills half a chunk; steps forward must not become tiny.
         stepped = self.ruler.reach(fresh, (size - overlap) // share)
         return min(max(window.low, filled, stepped), window.high)
 

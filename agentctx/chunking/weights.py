@@ -66,7 +66,7 @@ class WeightedRuler:
 class WeightTable(dict[str, int]):
     """Remembers what `weight` says of a character.
 
-    Raises `InvalidInput` when it says less than 1: the cutter could not tell how far it may go.
+    Raises `InvalidInput` when it is less than 1: the cutter could not bound a chunk.
     """
 
     def __init__(self, weight: Weight) -> None:

@@ -141,17 +141,17 @@ def search_by_word(client: Client, questions: Sequence[DemoQuestion], saved: Sav
 
 
 def drain(client: Client, *, clock: Callable[[], float] = time.monotonic) -> None:
-    """Wait until no embedding is owed, telling each new count."""
+    """Wait until no embedding is pending, printing each new count."""
     started = clock()
-    told: int | None = None
+    shown: int | None = None
     while (queue := client.queue()).pending:
         if clock() - started > EMBED_TIMEOUT_S:
             raise DeadlineExceeded(
                 f"{queue.pending} embeddings are still pending after {EMBED_TIMEOUT_S:g} s."
             )
-        if queue.pending != told:
-            told = queue.pending
-            _say(f"{told:3} pending  {_provider_state(client)}")
+        if queue.pending != shown:
+            shown = queue.pending
+            _say(f"{shown:3} pending  {_provider_state(client)}")
         time.sleep(_POLL_S)
     _check(queue.buried == 0, f"{queue.buried} embeddings were given up; `agentctx queue status` says why.")
     _say(f"  0 pending  after {clock() - started:.2f} s")

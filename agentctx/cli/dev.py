@@ -71,7 +71,7 @@ def announce(server: FakeProviderServer) -> None:
     """The base URLs, an example config for each provider, and how the server is steered."""
     for line in announcement(server):
         put(line)
-    sys.stdout.flush()  # whoever started it waits for these lines
+    sys.stdout.flush()  # the parent process waits for these lines
 
 
 def announcement(server: FakeProviderServer) -> list[str]:

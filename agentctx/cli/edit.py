@@ -67,7 +67,7 @@ def edit(
 
 
 def _named(**changes: str | list[str] | None) -> EditFields:
-    return {name: value for name, value in changes.items() if value is not None}  # type: ignore[return-value]  # the names are those of EditFields
+    return {name: value for name, value in changes.items() if value is not None}  # type: ignore[return-value]  # the names match EditFields
 
 
 def _change(ctx: typer.Context, entry_id: str, changes: EditFields) -> SaveResult:

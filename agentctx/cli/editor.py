@@ -20,7 +20,7 @@ _FALLBACK = "vi"
 @contextmanager
 def draft(text: str) -> Iterator[Path]:
     """A private file with the text. It is removed at the end, unless the block fails with the text changed:
-    then the file stays and its path is told, so that no work is lost.
+    then the file stays and its path is printed, so that no work is lost.
     """
     descriptor, name = tempfile.mkstemp(prefix="agentctx-edit-", suffix=".md")
     path, original = Path(name), text.encode()
@@ -41,7 +41,7 @@ def edit_file(path: Path, env: Mapping[str, str] = os.environ) -> None:
     """Run $VISUAL, else $EDITOR, else vi on the file and wait until it ends.
 
     Raises:
-        InvalidInput: the variable is no command line.
+        InvalidInput: the variable is not a valid command.
         AgentctxError: it cannot be started, or it failed.
     """
     command = _editor_command(env)

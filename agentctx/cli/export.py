@@ -81,7 +81,8 @@ def _known_total(client: Client) -> int:
 def _opened(file: str) -> Iterator[TextIO]:
     """The stream to write to. A file (mode 0600) appears, or is replaced, when everything is in it.
 
-    What is there and is no regular file (a device, a FIFO) is written to as it is; a link stays a link.
+    An existing path that is not a regular file (a device, a FIFO) is written to as it is; a link stays a
+    link.
 
     Raises:
         InvalidInput: it cannot be opened.

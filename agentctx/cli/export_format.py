@@ -16,7 +16,7 @@ _FORMAT_NAME: Final = "agentctx_export"
 _TEXTS: Final = ("id", "namespace", "collection", "content", "created", "updated")
 _OPTIONAL: Final = ("key", "session", "agent", "expires")
 _UNREADABLE: Final = re.compile("[\ud800-\udfff]")
-"""What `surrogateescape` makes of bytes that are no UTF-8."""
+"""What `surrogateescape` makes of bytes that are not UTF-8."""
 _LEFT_OUT: Final = ("live", "principal", "embedding")
 """What says nothing elsewhere."""
 
@@ -43,7 +43,7 @@ def _plain(entry: EntryView) -> dict[str, Any]:
 
 
 def read_header(line: str) -> None:
-    """Raises `InvalidInput` when this is no export, or one of a format that is not known here."""
+    """Raises `InvalidInput` when this is not an export, or its format is unknown."""
     value = _object(line)
     if _FORMAT_NAME not in value:
         raise InvalidInput("Not an agentctx export file.", hint="Give a file written by `agentctx export`.")

@@ -36,7 +36,7 @@ _MOST_COMPLAINTS = 20
 class ImportReport:
     """Lines read, entries that changed something, that were there already, and lines that failed.
 
-    `forgotten` are entries that were left out because somebody had them forgotten here, `expired` because
+    `forgotten` are entries that were left out because they were forgotten here, `expired` because
     their time is over.
     """
 

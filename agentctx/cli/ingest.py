@@ -217,7 +217,7 @@ class _Command:
         report = Report()
 
         def consent(size: int) -> None:
-            # Later passes follow single files, while nobody looks: the cap of a day is what bounds them.
+            # Later passes follow single files, unattended: the daily cap bounds them.
             if is_first:
                 self._gate.pass_with(size, report)
 

@@ -52,7 +52,7 @@ def migrate(
 
 
 def look(database: Path) -> MigrateReport:
-    """Which migrations are missing; a running daemon is no obstacle.
+    """Which migrations are missing; a running daemon does not matter.
 
     Raises:
         SchemaTooNew: a newer agentctx wrote the database.

@@ -63,12 +63,12 @@ def reembed_line(reply: ReembedReply) -> str:
     beside = reply.beside
     if beside is None:
         return f"{reply.stage}; {reply.advice}" if reply.advice else reply.stage
-    told = [f"{_name(beside)}: {reply.stage}"]
+    parts = [f"{_name(beside)}: {reply.stage}"]
     if reply.stage in {"building", "held"} or beside.pending:
-        told.append(_progress(beside))
+        parts.append(_progress(beside))
     if beside.reason:
-        told.append(beside.reason)
-    return ", ".join(told)
+        parts.append(beside.reason)
+    return ", ".join(parts)
 
 
 def reembed_lines(reply: ReembedReply) -> list[str]:
@@ -110,12 +110,12 @@ def _followed(client: Client, reply: ReembedReply, *, is_approved: bool) -> Reem
             "No other model is configured.",
             hint="Set it in [embedding.next] of the config and restart the daemon.",
         )
-    with _teller() as tell:
+    with _progress_display() as show:
         while reply.stage in {"held", "building", "comparing"}:
             if reply.stage == "held":
                 _agree(reply, is_approved=is_approved)
                 client.reembed("approve")
-            tell(reply)
+            show(reply)
             time.sleep(_LOOK_S if sys.stderr.isatty() else _LOOK_PLAIN_S)
             reply = client.reembed_status()
     return reply
@@ -162,7 +162,7 @@ def _overlap(share: float | None) -> str:
 
 
 @contextmanager
-def _teller() -> Iterator[Callable[[ReembedReply], None]]:
+def _progress_display() -> Iterator[Callable[[ReembedReply], None]]:
     """A bar on a terminal, else one line for each look; on stderr."""
     if not sys.stderr.isatty():
         yield lambda reply: note(reembed_line(reply))
@@ -173,7 +173,7 @@ def _teller() -> Iterator[Callable[[ReembedReply], None]]:
     with Progress(console=Console(stderr=True)) as bars:
         bar = bars.add_task("embedding", total=None)
 
-        def tell(reply: ReembedReply) -> None:
+        def show(reply: ReembedReply) -> None:
             if (space := reply.beside) is not None:
                 bars.update(
                     bar,
@@ -182,4 +182,4 @@ def _teller() -> Iterator[Callable[[ReembedReply], None]]:
                     description=f"{_name(space)} ({space.reason or reply.stage})",
                 )
 
-        yield tell
+        yield show

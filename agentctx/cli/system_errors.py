@@ -29,7 +29,7 @@ _OTHERWISE = "Run the command again; `agentctx doctor` checks the daemon's files
 
 
 def error_of_system(error: OSError, name: str | None = None) -> AgentctxError:
-    """What a user is told. `name` is what was used, where the error does not name a file itself."""
+    """The error for a user. `name` is what was used, where the error does not name a file itself."""
     paths = [os.fsdecode(path) for path in (error.filename, error.filename2) if isinstance(path, str | bytes)]
     what = " to ".join(paths) or name or "The operating system reports"
     return AgentctxError(f"{what}: {error.strerror or error}.", hint=hint_of(error))

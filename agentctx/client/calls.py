@@ -48,7 +48,7 @@ class ApiCall(NamedTuple, Generic[T]):
     """One request, and how its reply is read.
 
     `repeatable`: doing it twice is doing it once, so it may be sent again when its reply was lost.
-    `is_probe`: it asks how the daemon is right now, so it is not held back until the daemon is well.
+    `is_probe`: it asks how the daemon is right now, so it does not wait until the daemon is well.
     `takes_s`: the seconds the daemon was asked to wait before it answers.
     """
 

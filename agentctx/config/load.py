@@ -108,7 +108,7 @@ def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
     except OSError as error:
-        # It may be there: to go on without it would be to run with other settings than were meant.
+        # It may be there: continuing without it would run with unintended settings.
         raise ConfigInvalid(
             f"Cannot check for the config file {path}: {(error.strerror or str(error)).lower()}.",
             hint=f"Give this user access to {path.parent}, or pass another file with --config.",

@@ -175,7 +175,7 @@ class StorageSettings(Section):
 
 
 class BackupSettings(Section):
-    """Backups that the daemon makes by itself, each verified after it was written."""
+    """Backups that the daemon makes automatically, each verified after it was written."""
 
     interval_h: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
         0.0, description="hours from one backup to the next; 0 makes none"
@@ -203,7 +203,7 @@ class RedactionSettings(Section):
         description="redact (cut them out and say so), reject (save nothing that holds one) or off",
     )
     rules_file: Path | None = Field(
-        None, description="rules of your own, beside those of agentctx; see docs/how-to/secrets.md"
+        None, description="additional rules of your own; see docs/how-to/secrets.md"
     )
     disabled: tuple[str, ...] = Field((), description="ids of rules that are not used")
 
@@ -230,7 +230,7 @@ class LogSettings(Section):
 
 
 class TelemetrySettings(Section):
-    """What is told to tools that watch. Metrics are always there, at GET /metrics."""
+    """What is exported to monitoring tools. Metrics are always available at GET /metrics."""
 
     traces: Literal["off", "otlp"] = Field(
         "off", description="otlp sends spans over HTTP; it needs the extra agentctx-daemon[otel]"

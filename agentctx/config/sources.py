@@ -109,7 +109,7 @@ def _environment(env: Mapping[str, str]) -> Read:
 
 
 def _unreadable(path: KeyPath, name: str, env: Mapping[str, str]) -> Problem | None:
-    """A list or a table that is no JSON. pydantic-settings would stop, and name the section only."""
+    """A list or a table that is not valid JSON. pydantic-settings would stop, and name the section only."""
     if takes_json(path):
         try:
             json.loads(env[name])

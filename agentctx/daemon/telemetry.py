@@ -22,7 +22,7 @@ INSTALL_HINT = 'pip install "agentctx-daemon[otel]", or set telemetry.traces to 
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """`telemetry` is told everything; `recorder`, which hears it, can be asked."""
+    """Everything is reported to `telemetry`; `recorder` listens to it and can be queried."""
 
     telemetry: Telemetry
     recorder: Recorder

@@ -11,7 +11,7 @@ from agentctx.times import Clock
 from agentctx.wording import age, counted, size
 
 LATE = 2.0
-"""Intervals after which a backup that does not come is told of."""
+"""Intervals after which a missing backup is reported."""
 MS_PER_HOUR = 3_600_000
 _NOW = "Make one now with `agentctx backup`; the daemon's log says why it made none."
 

@@ -12,7 +12,7 @@ from agentctx.times import Clock, format_time
 from agentctx.wording import counted, listed
 
 RECENT_MS = 7 * 86_400_000
-"""What a start mended is shown for so long."""
+"""How long repairs of a start are shown."""
 _DISK = "What was saved is not affected. Check the disk and the memory of the machine, and make a backup."
 _SECURITY = (
     "Check whether another program wrote to the database: the earlier audit trail cannot be verified. "
@@ -25,9 +25,9 @@ def bookkeeping_check(storage: Storage, look_again: LookAgain, clock: Clock) -> 
         return judge_bookkeeping(await storage.upkeep.check_bookkeeping(), now=clock())
 
     async def fix() -> str:
-        mended = await storage.upkeep.mend_bookkeeping()
+        repaired = await storage.upkeep.repair_bookkeeping()
         look_again()
-        return f"repaired or removed {counted(mended, 'row')}"
+        return f"repaired or removed {counted(repaired, 'row')}"
 
     return Check(id="database.bookkeeping", run=run, fix=fix, timeout_s=SCAN_S)
 
@@ -48,7 +48,7 @@ def judge_bookkeeping(found: Bookkeeping, *, now: int) -> Finding:
             hint=_SECURITY,
             fixable=True,
         )
-    recent = [each for each in found.mended if now - each.at < RECENT_MS]
+    recent = [each for each in found.repaired if now - each.at < RECENT_MS]
     if recent:
         return warned(
             f"bookkeeping rows were repaired at startup, last on {format_time(recent[0].at)}",

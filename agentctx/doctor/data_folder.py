@@ -1,4 +1,4 @@
-"""Do folder and files belong to the right user, and to nobody else."""
+"""Do folder and files belong to the right user only."""
 
 from __future__ import annotations
 

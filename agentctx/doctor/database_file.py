@@ -23,7 +23,7 @@ class DatabasePlace:
     was_served: bool = False
     """Whether a daemon was ready on this folder before."""
     moved_to: str = ""
-    """Where a running daemon has last seen its files, when somebody moved them away."""
+    """Where a running daemon has last seen its files, when they were moved."""
     rescued: tuple[Path, ...] = ()
     """Copies that a daemon wrote of a database that was removed or replaced."""
 

@@ -68,7 +68,7 @@ def _trouble(queue: EmbeddingQueue | None) -> str | None:
 
 
 def _nothing_to_tell() -> None:
-    """Without a queue nobody waits for new jobs."""
+    """Without a queue no worker waits for new jobs."""
 
 
 async def examine_alone(

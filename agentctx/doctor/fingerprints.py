@@ -1,4 +1,4 @@
-"""Is every vector of a model that is in force, and is every save owed to these models alone."""
+"""Is every vector from a model in use, and does every save make jobs for these models only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queue: how much is owed, for how long, what was given up, and whether jobs are held back."""
+"""The queue: how much is pending, for how long, what was buried, and whether jobs are delayed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CHECKS = ("queue.backlog", "queue.buried", "queue.leases")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """What is owed at `now`, milliseconds since the epoch. `reason`: why nothing is embedded at present."""
+    """Jobs pending at `now`, milliseconds since the epoch. `reason`: why nothing is embedded at present."""
 
     depth: QueueDepth
     now: int

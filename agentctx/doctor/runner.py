@@ -75,7 +75,7 @@ async def _repair(check: Check, finding: Finding, fix: Callable[[], Awaitable[st
     try:
         async with deadline:
             done = await fix()
-    except Exception as error:  # noqa: BLE001 - a repair that fails is told, and the others are tried
+    except Exception as error:  # noqa: BLE001 - a failed repair is reported, and the others are tried
         reason = _broken(error, FIX_S if deadline.expired() else None)
         return _Looked(finding=finding, failure=f"the repair failed: {reason.message}")
     return _Looked(finding=await _examine(check), fixed=done)

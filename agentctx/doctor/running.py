@@ -1,4 +1,4 @@
-"""What only a running daemon can tell of itself: does its event loop keep up, can it write."""
+"""What only a running daemon knows: does its event loop keep up, can it write."""
 
 from __future__ import annotations
 

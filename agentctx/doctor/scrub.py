@@ -17,13 +17,13 @@ LookAgain = Callable[[], None]
 
 
 def scrub_check(storage: Storage, look_again: LookAgain) -> Check:
-    """Compares everything with its checksums; the repair owes damaged vectors again and names the rest."""
+    """Compares everything with its checksums; the repair re-embeds damaged vectors and names the rest."""
 
     async def run() -> Finding:
         return judge_damage(await storage.scrub.check_all(), await storage.scrub.state())
 
     async def fix() -> str:
-        lost = await storage.scrub.mend()
+        lost = await storage.scrub.repair()
         look_again()
         if not lost:
             return "damaged vectors are embedded again"

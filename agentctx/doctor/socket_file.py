@@ -1,4 +1,4 @@
-"""The file of the daemon's socket and its folder: who may connect, and is anybody there."""
+"""The file of the daemon's socket and its folder: who may connect, and does a process listen."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONNECT_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class SocketFacts:
-    """The file at the path. `answer` is what came of connecting; None when it is no socket."""
+    """The file at the path. `answer` is what came of connecting; None when it is not a socket."""
 
     mode: int
     uid: int
@@ -28,7 +28,7 @@ class SocketFacts:
 
 def socket_checks(path: Path, *, wanted_mode: int | None, remove_stale: Callable[[], str]) -> list[Check]:
     """`wanted_mode` is `server.socket_mode`; None for a socket that systemd made. `remove_stale` removes the
-    file if nobody listens on it, under the lock of the socket, and says what it did.
+    file if no process listens on it, under the lock of the socket, and says what it did.
     """
     folder = path.absolute().parent
 
@@ -133,5 +133,5 @@ def _answer(path: Path) -> Answer:
 def _meaning(error: OSError) -> Answer:
     if error.errno in {errno.ECONNREFUSED, errno.ENOENT}:
         return "gone"
-    # A full queue or a slow answer: somebody is there.
+    # A full queue or a slow answer: a process listens.
     return "denied" if error.errno in {errno.EACCES, errno.EPERM} else "listening"

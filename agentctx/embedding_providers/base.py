@@ -38,7 +38,7 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProviderLimits:
-    """What one request may hold; the provider splits a longer list by itself."""
+    """What one request may hold; the provider splits longer lists."""
 
     max_inputs: int
     max_tokens: int | None = None

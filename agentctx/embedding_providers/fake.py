@@ -1,4 +1,4 @@
-"""A provider for tests: deterministic, without network, failing as it is told.
+"""A provider for tests: deterministic, without network, failing on request.
 
     fake = FakeProvider(faults=[Fault.fails(Disposition.LATER, retry_after_s=2, call=1)])
 
@@ -145,14 +145,14 @@ class FakeProvider:
         return {"provider": self.id, "model": self._model, "dimension": self._dimension}
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Vectors `(len(texts), dimension)`; no texts are no call. Raises `ProviderFailed` as told."""
+        """Vectors `(len(texts), dimension)`; no texts are no call. Raises `ProviderFailed` on request."""
         if not texts:
             self._require_open()
             return np.empty((0, self._dimension), np.float32)
         return await self._answer(FakeCall(tuple(texts), query=False))
 
     async def embed_query(self, text: str) -> Vectors:
-        """One vector `(dimension,)`. Raises `ProviderFailed` as told."""
+        """One vector `(dimension,)`. Raises `ProviderFailed` on request."""
         row: Vectors = (await self._answer(FakeCall((text,), query=True)))[0]
         return row
 
@@ -164,7 +164,7 @@ class FakeProvider:
                 self._gates[query].clear()
 
     def release(self) -> None:
-        """Let every held call go on, and later ones pass."""
+        """Release every waiting call, and let later ones pass."""
         for gate in self._gates.values():
             gate.set()
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
-from agentctx.access.turns import aside
+from agentctx.access.turns import yield_turn
 from agentctx.embedding_providers.base import ProviderLimits, Vectors, check_reply
 from agentctx.embedding_providers.remote.retry_after import retry_after_s
 from agentctx.embedding_providers.texts import require_unicode
@@ -112,7 +112,7 @@ class OpenAIEmbedder:
         if self._asked_dimensions is not None:
             options["dimensions"] = self._asked_dimensions
         try:
-            async with aside():
+            async with yield_turn():
                 reply = await self._client.embeddings.create(
                     model=self._model, input=[text or _BLANK for text in texts], **options
                 )

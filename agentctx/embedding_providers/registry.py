@@ -49,7 +49,7 @@ def open_spending(
 def create_provider(
     settings: EmbeddingSettings, spending: Spending | None = None
 ) -> EmbeddingProvider | None:
-    """The provider of the config, or `None` for `none`: then answers are found by words alone.
+    """The provider of the config, or `None` for `none`: then search uses keywords only.
 
     `spending` counts what it costs, and keeps the cap; None counts in memory.
 

@@ -32,7 +32,7 @@ Stage: TypeAlias = Literal["off", "held", "building", "comparing", "ready", "kep
 """Of the model beside the one that answers; `off` when there is none."""
 
 _LAG_SHARE: Final = 100
-"""A space may be switched to while a hundredth of it is still owed: what is late is found by words."""
+"""A space may be switched to while a hundredth of it is still pending: late chunks are found by keyword."""
 _BACKOFF: Final = Backoff(base_s=1.0, max_s=60.0)
 
 
@@ -119,7 +119,7 @@ class Lanes:
         await asyncio.gather(*(lane.queue.stop(timeout if self.leads(lane) else 0) for lane in self))
 
     async def permit(self, space: Space) -> None:
-        """Hold the space back while it would cost more than may be spent unasked, until somebody approves."""
+        """Pause the space while it would cost more than the limit, until the cost is approved."""
         lane = next(each for each in self if each.space == space.id)
         if self.leads(lane) or space.approved:
             return
@@ -132,13 +132,13 @@ class Lanes:
             self._is_held = False
 
     async def approve(self) -> None:
-        """Somebody agreed to what the space beside costs."""
+        """The cost of the next space was approved."""
         lane = self._beside()
         await self._storage.spaces.approve(lane.space)
         self._approved.set()
 
     async def estimate(self, lane: Lane) -> CostEstimate:
-        """What embedding all that the lane owes costs."""
+        """What embedding all pending jobs of the lane costs."""
         owed = await self.owed(lane)
         if lane.spending is None:
             return CostEstimate(0, 0.0)
@@ -146,7 +146,7 @@ class Lanes:
         return estimate_cost(owed.bytes, price.usd_per_million_tokens if price else None)
 
     async def owed(self, lane: Lane) -> Owed:
-        """What the space of the lane is owed."""
+        """The pending jobs of the lane's space."""
         return await self._storage.spaces.owed_in_all(lane.space)
 
     def stage(self, beside: Space | None) -> Stage:
@@ -303,7 +303,7 @@ class Lanes:
 def to_open(fingerprints: Sequence[Fingerprint], spaces: Sequence[Space]) -> list[int]:
     """Which of the models of `[embedding]` and `[embedding.next]` get a lane; `spaces` are newest first.
 
-    A former model that was retired for the next one is not built anew because the config still names it.
+    A former model that was retired for the next one is not rebuilt because the config still names it.
     """
     if len(fingerprints) < 2:
         return [0]

@@ -116,7 +116,7 @@ class FakeProviderServer:
         self._gate.release()
 
     def release(self) -> int:
-        """Let the slow replies go on that wait now; how many these were."""
+        """Release the slow replies that wait now; returns how many."""
         return self._gate.release()
 
     async def wait_until_held(self, count: int = 1) -> None:

@@ -22,9 +22,9 @@ def bind_socket(path: Path, mode: int = 0o600, group: str = "") -> socket.socket
     """A listening, non-blocking Unix socket at `path`.
 
     The folder is made with mode 0700 if missing; one that everyone may write to is refused unless it is
-    sticky, as /tmp is. A socket file that nobody listens on is replaced. The file has mode 0600 until its
-    group is set, and nobody can connect before it has `mode`. Hold the lock of `lock.socket_lock_path(path)`
-    around this: without it two daemons could replace each other's file.
+    sticky, as /tmp is. A stale socket file is replaced. The file has mode 0600 until its
+    group is set, and no client can connect before it has `mode`. Hold the lock of
+    `lock.socket_lock_path(path)` around this: without it two daemons could replace each other's file.
 
     Raises `AlreadyRunning` if someone listens there, `ConfigInvalid` if there can be no such socket: path
     too long, something else at the path, unknown group, no permission.

@@ -1,4 +1,4 @@
-"""The data folder belongs to the daemon's user alone, and so does every file in it: held at every start."""
+"""The data folder and every file in it belong to the daemon's user alone: enforced at every start."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def recorded_start(
 
     `is_activated`: systemd made the socket.
 
-    A record that cannot be written is logged and keeps nobody from starting.
+    A record that cannot be written is logged and does not prevent a start.
     """
     recorder = StartRecorder(data_dir / RECORD_NAME, socket, clock, is_activated=is_activated)
     try:

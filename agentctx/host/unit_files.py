@@ -1,6 +1,7 @@
 """The unit files of systemd: which belong where, and whether what is installed is still what we wrote.
 
-An installed file begins with a line that holds the sha256 of the rest. By it an update is told from an edit.
+An installed file begins with a line that holds the sha256 of the rest. It distinguishes an update from an
+edit.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ def _running(template: str, program: Program) -> str:
     if template.count(_EXEC_START) != 1:
         raise ConfigInvalid(f"The unit has no line {_EXEC_START}.", hint="Install agentctx again.")
     unit = template.replace(_EXEC_START, f"ExecStart={_quoted(str(program.command))} serve")
-    # Another version is another file: so `status` tells an update, and `install` starts what was installed.
+    # Another version is another file: so `status` shows an update, and `install` starts what was installed.
     return f"# agentctx {__version__}\n{unit}"
 
 

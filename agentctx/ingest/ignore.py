@@ -4,7 +4,7 @@ That is how git does it: the last rule that matches a path decides, deeper files
 what is below an ignored folder is never looked at.
 
 The files may be a stranger's: they are read up to a limit, and a folder with more is not ingested at all,
-since nobody can say what they would have left out.
+since what they would have left out is unknown.
 """
 
 from __future__ import annotations

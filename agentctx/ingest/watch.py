@@ -109,7 +109,7 @@ def file_events(roots: Sequence[str], stop: Event) -> Iterator[set[str]]:
     """The events of the file system, in bursts. The first set, empty, comes when they have begun to flow.
 
     Raises:
-        InvalidInput: watchfiles is not installed, or the system watches no more folders.
+        InvalidInput: watchfiles is not installed, or the system cannot watch more folders.
     """
     try:
         from watchfiles import watch

@@ -31,7 +31,7 @@ class ContextAwareModelAdapter:
     """A `ModelAdapter` around another: before each call, the section "Semantic Context (RAG)" is injected.
 
     A call never fails and never waits longer than `deadline_s` because of it: when no context comes, the call
-    goes out unchanged, the reason is logged, told to `telemetry` and counted in `outcomes`.
+    goes out unchanged, the reason is logged, reported to `telemetry` and counted in `outcomes`.
 
     Args:
         model: what is called.
@@ -44,7 +44,7 @@ class ContextAwareModelAdapter:
         enabled: False (`embedding.rag.enabled` of a config) passes every request on as it is; the source is
             never asked.
         conversations: where the blocks given are kept, to be given again; by default in this process.
-        telemetry: is told how each call ended.
+        telemetry: gets the outcome of each call.
 
     Raises:
         InvalidInput: the dialect is unknown, or neither the caller nor the model names one.

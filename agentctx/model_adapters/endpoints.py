@@ -58,7 +58,7 @@ def _with_stream(request: Body, is_streamed: bool) -> Mapping[str, Any]:
 
 
 def _ollama_target(request: Body, is_streamed: bool) -> Target:
-    # Ollama streams unless it is told not to.
+    # Ollama streams by default.
     return Target(path="/api/chat", body={**request, "stream": is_streamed})
 
 

@@ -25,7 +25,7 @@ _MOST_REFUSAL_BYTES = 65_536
 
 
 class Secret(Protocol):
-    """A text that shows itself to nobody who does not ask, like pydantic's `SecretStr`."""
+    """A text that is shown only on explicit request, like pydantic's `SecretStr`."""
 
     def get_secret_value(self) -> str: ...
 
@@ -45,7 +45,8 @@ class HttpModelAdapter:
 
     Raises:
         InvalidInput: key or base URL cannot be used.
-        ModelFailed: by every call, as `refusal` says; or when the API cannot be reached or breaks off.
+        ModelFailed: by every call, as `refusal` says; or when the API cannot be reached or the connection
+        is lost.
     """
 
     endpoint: ClassVar[Endpoint]

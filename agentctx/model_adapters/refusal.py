@@ -1,4 +1,4 @@
-"""What a refused or broken call of a model is told as. Pure."""
+"""How a refused or broken call of a model is reported. Pure."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class NamespaceAccess:
 
 
 class TokenAccess:
-    """ASGI middleware: lets requests with the token through, as those of one peer.
+    """ASGI middleware: lets requests with the token through, as one peer.
 
     Everything else is refused: another Host than ours (a name that was made to resolve to us), and any
     request that a web page makes, which carries an Origin or a Sec-Fetch-Site. The token is taken from
@@ -80,7 +80,7 @@ class TokenAccess:
         try:
             await self._app(inner, receive, send)
         finally:
-            # Whoever counts requests looks at the scope that came in.
+            # Middleware that counts requests looks at the incoming scope.
             scope.update({"route": inner["route"]} if "route" in inner else {})
 
 

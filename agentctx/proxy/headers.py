@@ -27,7 +27,7 @@ _HOP_BY_HOP: Final = frozenset(
     }
 )
 _OF_THE_REQUEST: Final = frozenset({b"host", b"content-length", b"expect"})
-"""Said anew for the vendor."""
+"""Set again for the vendor."""
 _FIRST_STATUS: Final = 200
 _LAST_STATUS: Final = 599
 _WITHOUT_BODY: Final = frozenset({204, 304})

@@ -77,7 +77,7 @@ class Upstreams:
 
         Raises:
             InvalidInput: the vendor is switched off, or the path leaves its place.
-            UpstreamFailed: nobody answers there, or not in HTTP.
+            UpstreamFailed: no answer, or not valid HTTP.
         """
         client = await self._opened()
         import httpx
@@ -105,7 +105,7 @@ class Upstreams:
         """The body of a reply, as it came.
 
         Raises:
-            UpstreamFailed: it breaks off.
+            UpstreamFailed: it is cut short.
         """
         import httpx
 

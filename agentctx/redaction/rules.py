@@ -78,7 +78,7 @@ class SecretRule:
     ) -> Iterator[SecretSpan]:
         """Where the text holds such secrets, in order; they do not overlap.
 
-        `keywords`: those of the rule's that the text has, if that is known.
+        `keywords`: the rule's keywords that the text has, if known.
         `limit`: what remains of the time for the text; by default all of it.
 
         Raises:
@@ -166,7 +166,7 @@ class _Possible(NamedTuple):
 
 
 class SecretRules:
-    """Rules in their order, with the keywords that tell which of them a text needs."""
+    """Rules in their order, with the keywords that select the ones a text needs."""
 
     def __init__(self, rules: Iterable[SecretRule]) -> None:
         self._rules = tuple(rules)

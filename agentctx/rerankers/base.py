@@ -22,7 +22,7 @@ class Reranker(Protocol):
         """At most `top_k` of the given chunks, the most relevant first. Default: all of them.
 
         Chunks of equal relevance keep the order they came in. No chunk is made up, none comes back more often
-        than it was given. Without chunks, or with a `top_k` of 0, nobody is asked.
+        than it was given. Without chunks, or with a `top_k` of 0, no call is made.
 
         Raises:
             InvalidInput: `top_k` is negative.

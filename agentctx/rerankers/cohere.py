@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import httpx
 
-from agentctx.access.turns import aside
+from agentctx.access.turns import yield_turn
 from agentctx.chunking.base import PositionAwareChunk
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
 from agentctx.rerankers.base import best_first, places_wanted
@@ -125,7 +125,7 @@ class CohereReranker:
     async def _scores(self, query: str, documents: list[str]) -> list[float]:
         # All scores are asked for, no `top_n`: which of two equal ones is cut must not be Cohere's choice.
         try:
-            async with aside():
+            async with yield_turn():
                 reply = await self._call(model=self.model, query=query, documents=documents)
             results = [(item.index, item.relevance_score) for item in reply.results]
         except Exception as error:  # a passed client may raise anything

@@ -26,7 +26,7 @@ class CrossEncoderReranker:
     """Orders chunks by the scores of a cross-encoder. Nothing leaves this process.
 
     Making one touches nothing heavy; the first call loads the model. One thread of its own does all calls in
-    turn, one pair a run: padded batches are no faster on a CPU. A cancelled call stops after the pair that
+    turn, one pair a run: padded batches are not faster on a CPU. A cancelled call stops after the pair that
     it is at.
 
     Args:
@@ -59,7 +59,7 @@ class CrossEncoderReranker:
 
         Raises:
             InvalidInput: `top_k` is negative.
-            ProviderFailed: the files are no cross-encoder (stop), or the model failed on a pair.
+            ProviderFailed: the files are not a cross-encoder (stop), or the model failed on a pair.
         """
         wanted = places_wanted(len(chunks), top_k)
         if not wanted:

@@ -49,7 +49,7 @@ class PairTokenizer:
 
     @classmethod
     def load(cls, path: Path, window: int | None = None) -> PairTokenizer:
-        """Read a tokenizer.json. Raises `ConfigInvalid` when it is none."""
+        """Read a tokenizer.json. Raises `ConfigInvalid` when it is not valid."""
         from tokenizers import Tokenizer
 
         try:

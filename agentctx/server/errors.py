@@ -66,7 +66,7 @@ STATUS: Mapping[str, int] = {
 }
 
 _MEANINGS = {
-    400: "The request cannot mean anything as it is (`invalid_input`, `unknown_collection`, …).",
+    400: "The request is not valid (`invalid_input`, `unknown_collection`, …).",
     403: "Who asks has no right to do that (`access_denied`).",
     404: "There is no such entry (`not_found`).",
     408: "The request did not arrive in time (`request_timeout`).",
@@ -80,7 +80,7 @@ _MEANINGS = {
 }
 
 _FAULTS = ("storage_failed",)
-"""Logged like those with status 500: asking again can help, and somebody has to look at the disk."""
+"""Logged like those with status 500: a retry can help, and an operator has to check the disk."""
 
 INTERNAL = AgentctxError(
     "Internal error in the daemon.",
@@ -165,7 +165,7 @@ def _allowed_methods(request: Request) -> list[str]:
 
 
 async def _on_disconnect(_: Request, __: ClientDisconnect) -> Response:
-    # Nobody is there to read it; the status only ends the request in order.
+    # No client reads it; the status only ends the request cleanly.
     return error_response(RequestFailed("The connection closed before the request was complete."))
 
 

@@ -1,4 +1,4 @@
-"""Who gets in at all: strangers are told whether the daemon is up, and nothing else."""
+"""Who gets in at all: strangers learn only whether the daemon is up."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _QUIET: Final[Mapping[bool, bytes]] = {True: b'{"status":"ok"}', False: b'{"stat
 
 
 class RouteWithoutPolicy(AgentctxError):
-    """A route was added and nobody said who may use it."""
+    """A route has no access policy."""
 
 
 class AccessGate:

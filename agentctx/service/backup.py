@@ -1,4 +1,4 @@
-"""Backups of the running daemon: on request, and by themselves every so many hours."""
+"""Backups of the running daemon: on request, and automatically every so many hours."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Backups(PartsHolder):
         try:
             made = await self._make(None)
         except AgentctxError as error:
-            log.error("backup_failed", code=error.code, problem=error.message, hint=error.hint)  # noqa: TRY400 - told what to do, nobody needs the traceback
+            log.error("backup_failed", code=error.code, problem=error.message, hint=error.hint)  # noqa: TRY400 - the hint says what to do
             return False
         log.info("backed_up", file=made.backup.path, bytes=made.backup.bytes, removed=len(made.removed))
         return True
@@ -110,7 +110,7 @@ class Backups(PartsHolder):
 
 
 def next_due(known: BackupRecord, *, is_there: bool, interval_ms: int, now: int) -> int:
-    """When the next backup is to be made: at once if there is none, or the last one `is_there` no more."""
+    """When the next backup is to be made: at once if there is none, or the last one is gone (`is_there`)."""
     due = now
     if known.last is not None and is_there:
         # A clock that was set back must not put it off for longer than the interval.
@@ -121,7 +121,7 @@ def next_due(known: BackupRecord, *, is_there: bool, interval_ms: int, now: int)
 
 
 def folder_of(settings: BackupSettings, data_dir: Path) -> Path:
-    """Where backups go that nobody named."""
+    """Where backups without a given name go."""
     return (settings.folder or data_dir / FOLDER_NAME).absolute()
 
 

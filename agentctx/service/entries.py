@@ -8,7 +8,7 @@ from dataclasses import asdict, fields, replace
 from hashlib import sha256
 from typing import Any
 
-from agentctx.access.turns import aside
+from agentctx.access.turns import yield_turn
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.service.base import Listing, Peer
 from agentctx.service.parts import PartsHolder
@@ -136,7 +136,7 @@ class Entries(PartsHolder):
         if not (wait and self._parts.queue is not None and reply.embedding == "pending"):
             return reply
         if saved.jobs:
-            async with aside():
+            async with yield_turn():
                 await self._parts.queue.wait_settled(self._awaited(saved.jobs), WAIT_TIMEOUT_S)
         entry = await self._parts.stores.get(reply.id)
         return replace(reply, embedding=entry_view(entry).embedding)
@@ -146,7 +146,7 @@ class Entries(PartsHolder):
         return [entry_view(entry, known.get(entry.id, NOTHING_KNOWN)) for entry in entries]
 
     def _awaited(self, jobs: Iterable[Job]) -> list[int]:
-        """Those of the model that answers: nobody waits for one that is being built."""
+        """Those of the model that answers: no caller waits for one that is being built."""
         lanes = self._parts.lanes
         return [job.id for job in jobs if lanes is not None and job.space == lanes.leading.space]
 

@@ -93,7 +93,7 @@ def exported_entry(exported: transfer.ExportRow, known: Provenance = NOTHING_KNO
 def imported_entry(given: ImportEntry, last: ImportEntry, *, now: int) -> Entry:
     """The entry that a foreign line describes; what cannot be is an error, what is not believed is missing.
 
-    Its times may lie in the future: the clock of one of the two machines was wrong, and nobody knows which.
+    Its times may lie in the future: the clock of one of the two machines was wrong, and it is unknown which.
     `last` is the last version of the same entry: that one says when all of them expire.
 
     Raises:

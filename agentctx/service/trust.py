@@ -22,7 +22,7 @@ log = structlog.get_logger("agentctx.trust")
 ENTRIES_A_STEP: Final = 50
 """So many are taken out of the indexes, or put back, in one transaction, for which saves wait."""
 LINGER_S: Final = 0.2
-"""Whoever asked for it is answered first."""
+"""Lets the caller's reply go out first."""
 
 
 class Settler:
@@ -47,7 +47,7 @@ class Settler:
         self._asked.set()
 
     async def run(self) -> None:
-        """Do what there is, first what is left of before the start, until it is cancelled."""
+        """Do pending work, first what an earlier run left, until cancelled."""
         self.ask()
         while True:
             await self._asked.wait()
@@ -56,7 +56,7 @@ class Settler:
             try:
                 await self.settle()
             except StorageFailed as error:
-                # The rows say what is left; the next request or start goes on.
+                # The rows say what is left; the next request or start continues.
                 log.warning("quarantine_not_settled", error=error.code, reason=error.message)
 
     async def settle(self) -> None:

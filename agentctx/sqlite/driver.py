@@ -35,7 +35,7 @@ LAST_ID: Final = 2**63 - 1
 _CORRUPT: Final = "SQLITE_CORRUPT"
 _FULL: Final = "SQLITE_FULL"
 _NAMES: Final = {"database or disk is full": _FULL, "disk I/O error": "SQLITE_IOERR"}
-"""By SQLite's own text, which is all that the driver tells of a failed `Connection.backup`."""
+"""By SQLite's own text, which is all that the driver reports of a failed `Connection.backup`."""
 
 _COMMON_PRAGMAS: Final = (
     f"busy_timeout={BUSY_TIMEOUT_MS}",
@@ -46,14 +46,14 @@ _COMMON_PRAGMAS: Final = (
 _READER_PRAGMAS: Final = (
     # A search by vectors reads megabytes: a third less time than through the page cache.
     f"mmap_size={256 * 1024 * 1024}",
-    # A mapped page is looked at anew each time it is used: checking its cells doubles a search by words.
+    # A mapped page is checked each time it is used: checking its cells doubles a keyword search.
     # What is read has checksums of its own, and the integrity check looks at every cell.
     "cell_size_check=0",
 )
 _NEW_DATABASE_PRAGMA: Final = "auto_vacuum=INCREMENTAL"
 """Only heeded while the database is empty; in any other it would write at every opening."""
 _WRITER_PRAGMAS: Final = (
-    # What is written must be seen by whoever watches the calls, as the power-cut tests do.
+    # Writes must be visible to tools that trace the calls, as the power-cut tests do.
     "mmap_size=0",
     "cell_size_check=1",
     "synchronous=FULL",
@@ -173,7 +173,7 @@ def open_connection(path: str | Path, *, readonly: bool = False) -> Connection:
 
     Raises:
         DriverUnsuitable: no SQLite at hand is new enough and loads extensions.
-        StorageFailed: the file is missing (reader), cannot be made or is no database.
+        StorageFailed: the file is missing (reader), cannot be created or is not a database.
     """
     choose(_candidates(_modules))
     path = Path(path).absolute()
@@ -244,7 +244,7 @@ def _connect(path: Path, *, mode: str) -> Connection:
 
 
 def _text(stored: bytes) -> str:
-    """A text of the database. Bytes that are no UTF-8 become escapes, which no checksum takes for them.
+    """A text of the database. Bytes that are not UTF-8 become escapes, which no checksum takes for them.
 
     The driver's own way fails the whole statement: one damaged text would hide all the rows beside it. This
     costs a search 2 to 6 percent.
@@ -275,7 +275,7 @@ _HINTS: Final = {
     "SQLITE_CANTOPEN": "Check that the file exists and that its folder is writable.",
     "SQLITE_CORRUPT": "Run `agentctx doctor --fix`; it names what only a backup can bring back.",
     "SQLITE_IOERR": "Check the disk.",
-    "SQLITE_NOTADB": "This file is no SQLite database; name another one or restore a backup.",
+    "SQLITE_NOTADB": "This file is not a SQLite database; choose another one or restore a backup.",
     "SQLITE_PERM": "Check the owner and the mode of the file.",
     "SQLITE_READONLY": "Check the owner and the mode of the file and of its folder.",
 }

@@ -107,7 +107,7 @@ def schema_version(path: str | Path) -> int:
     """The version of the newest migration in a database; 0 when there is none, or no file. Writes nothing.
 
     Raises:
-        StorageFailed: the file is no database or cannot be read.
+        StorageFailed: the file is not a database or cannot be read.
     """
     return max(_applied(path), default=0)
 
@@ -116,7 +116,7 @@ def check_schema(path: str | Path, migrations: Sequence[Migration] | None = None
     """Compare a database with the migrations, by default the program's own. Writes nothing. Blocks.
 
     Raises:
-        StorageFailed: the file is no database or cannot be read, or the program's migrations are missing.
+        StorageFailed: the file is not a database or cannot be read, or the program's migrations are missing.
     """
     migrations = load_migrations() if migrations is None else migrations
     known = tuple(migration.version for migration in migrations)
@@ -139,7 +139,7 @@ def _applied(path: str | Path) -> dict[int, str]:
         return _sound_ledger(connection)
 
 
-def mend_ledger(
+def repair_ledger(
     path: str | Path, migrations: Sequence[Migration] | None = None, *, clock: Clock = wall_clock_ms
 ) -> bool:
     """Write the record of migrations again where it is damaged and the schema is one of theirs. Blocks.
@@ -224,7 +224,7 @@ def backups_before_migration(path: Path) -> list[Path]:
 
 
 def _back_up(connection: Connection, path: Path, version: int) -> None:
-    """Copy the database as it is; of earlier such copies none is kept."""
+    """Copy the database as it is; earlier copies are removed."""
     target = backup_before_migration(path, version)
     copy_database(connection, target)
     for other in backups_before_migration(path):

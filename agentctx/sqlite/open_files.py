@@ -42,7 +42,7 @@ class Remedy(Enum):
     WRITE_OUT = auto()
     """Write a copy of the open database to the path, which is free."""
     WRITE_BESIDE = auto()
-    """Write a copy of the open database beside the path, which somebody else's file has taken."""
+    """Write a copy of the open database beside the path, which another file has taken."""
     AWAIT_RETURN = auto()
     """Nothing is lost, and a second copy would only diverge: wait until it is moved back."""
 
@@ -68,7 +68,7 @@ def choose_remedy(facts: FilesAtPath) -> Remedy:
 
 
 def loss(facts: FilesAtPath, path: Path) -> StorageFailed | None:
-    """What to tell whoever wants to save; None while the files are in their place."""
+    """The error for saves; None while the files are in their place."""
     match choose_remedy(facts):
         case Remedy.NONE:
             return None
@@ -93,7 +93,7 @@ def loss(facts: FilesAtPath, path: Path) -> StorageFailed | None:
 
 
 def moved_away(facts: FilesAtPath, path: Path) -> StorageFailed:
-    """What to tell when the open database is at `facts.moved_to`."""
+    """The error when the open database is at `facts.moved_to`."""
     place = facts.moved_to
     blocked = " and another file put in its place" if facts.database is Standing.OTHER else ""
     elsewhere = ""
@@ -192,7 +192,7 @@ class OpenFiles:
 
 
 def _identity(path: Path) -> Identity | None:
-    """None when nothing is there. Raises OSError when that cannot be told."""
+    """None when nothing is there. Raises OSError when that is unknown."""
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):

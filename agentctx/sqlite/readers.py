@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 PAUSE_PATIENCE_S: Final = 3.0
 END_PATIENCE_S: Final = 1.0
-"""For reads that were told to end."""
+"""For reads that were asked to end."""
 READ_TIMEOUT_S: Final = 2.0
 """An open reader keeps the WAL from being emptied, and with it deleted text on the disk."""
 WAIT_TIMEOUT_S: Final = 20.0
@@ -127,7 +127,7 @@ class Readers:
         try:
             if not await self._take_all(turns, patience_s):
                 if insists:
-                    reason = "the disk has failed, and the database is opened anew"
+                    reason = "the disk has failed, and the database is being reopened"
                     await self._end_reads(list(self._reads), reason)
                 if not (insists and await self._take_all(turns, END_PATIENCE_S)):
                     raise StorageFailed("The database is being read and cannot be closed.")

@@ -1,9 +1,9 @@
 """After the disk failed: reopens the database and verifies it, before anything more is acknowledged.
 
 Once a sync has failed, the kernel may have dropped what was to be written and report the next sync as a
-success, and SQLite goes on as if nothing had happened. So nothing in memory is believed: every connection is
-closed, a new one reads the WAL from its start, checksum by checksum, what was acknowledged must all be there,
-and all of it is written and synced anew.
+success, and SQLite continues as if nothing had happened. So nothing in memory is believed: every connection
+is closed, a new one reads the WAL from its start, checksum by checksum, what was acknowledged must all be
+there, and all of it is written and synced again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Pausable(Protocol):
         ...
 
     async def end_long(self) -> None:
-        """End what lasts longer than answering a question may, since it keeps the WAL from beginning anew."""
+        """End what lasts longer than answering a question may, since it keeps the WAL from restarting."""
         ...
 
 
@@ -152,7 +152,7 @@ def _touch(connection: Connection) -> None:
 
 
 def _cut(wal: Path, size: int) -> None:
-    """Cut off what no caller was told to be saved: reading the WAL would bring it back.
+    """Cut off what was not acknowledged to any caller: reading the WAL would bring it back.
 
     By its name, since closing a descriptor of a database's file can drop the locks of others.
     """

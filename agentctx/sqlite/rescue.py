@@ -55,7 +55,7 @@ class Rescue:
 
         Raises:
             StorageFull: no space for the copy.
-            StorageFailed: it failed, or somebody else has to act first; the message and hint say what.
+            StorageFailed: it failed, or the operator has to act first; the message and hint say what.
         """
         with _disk_errors(self._path):
             await self._apply(facts, writing, others, reopen)
@@ -144,7 +144,7 @@ class Rescue:
         except FileExistsError:
             raise self._is_in_the_way(saved) from None
         except OSError as error:
-            self._saved = None  # somebody may have removed it: it is made again
+            self._saved = None  # it may have been removed: it is made again
             raise StorageFailed(f"Cannot move {saved} into place: {error.strerror}.") from error
 
     def _link(self, saved: Path) -> None:

@@ -63,7 +63,7 @@ class RunningCopy:
         await finish(asyncio.ensure_future(asyncio.wait([self._work])))
 
     async def give_way(self) -> None:
-        """End it. Raises `StorageFailed` if it does not give way."""
+        """End it. Raises `StorageFailed` if it does not end."""
         if not self._gives_way:
             raise StorageFailed("The database is being copied and cannot be closed.")
         self._gave_way = True

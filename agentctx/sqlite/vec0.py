@@ -88,7 +88,8 @@ def nearest(
     """Ids and cosine distances of the `k` nearest (at most 4096), ascending, equal distances by id.
 
     Every filter narrows the search itself, so `k` are found if there are as many. `namespace` None is every
-    namespace, `collections` None every collection; `session` asks for its rows and those of no session.
+    namespace, `collections` None every collection; `session` asks for its rows and for rows without a
+    session.
     """
     if k < 1 or collections == [] or ids == []:
         return []

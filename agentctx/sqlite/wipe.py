@@ -1,9 +1,9 @@
 """Wiping what SQLite leaves of deleted rows on pages that are still used.
 
 `secure_delete` overwrites a row where it is deleted. But when rows move to another page, to make room, SQLite
-leaves the bytes of their old place between a page's cells and their directory; those of a row that is deleted
-later stay readable. They mean nothing to SQLite, so they can be overwritten without it, while nobody has the
-database open.
+leaves the bytes of their old place between a page's cells and their directory; the bytes of a row that is
+deleted later stay readable. They mean nothing to SQLite, so they can be overwritten without it, while no
+process has the database open.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class Wiped:
 
 
 def wipe_gaps(path: Path, *, first: int = 1, pages: int = PAGES_A_TURN) -> Wiped:
-    """Overwrite with zeros what is left of rows in unused parts of `pages` pages from page `first` on.
+    """Overwrite with zeros the remains of rows in unused parts of `pages` pages from page `first` on.
 
     Blocks for as long as it takes to read them. Turns may have work of others between them: what was deleted
     before the first turn leaves no new copies. A crash on the way loses nothing: no byte that SQLite looks
     at is written.
 
     Raises:
-        StorageFailed: somebody has the database open, or the disk fails.
+        StorageFailed: another process has the database open, or the disk fails.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -59,8 +59,8 @@ class Writer:
     failed commit), each of its functions is run again, alone.
 
     When the disk fails, or the files of the database are no longer at their path, the writer refuses
-    everything until it has brought them back, reopened and verified the database, which it tries by itself,
-    less and less often.
+    everything until it has brought them back, reopened and verified the database, which it does
+    automatically, less and less often.
     """
 
     def __init__(
@@ -106,18 +106,18 @@ class Writer:
         return cls(await WritingConnection.open(path), telemetry, reserve_bytes)
 
     def recover_with(self, others: Pausable) -> None:
-        """Name the other connections of this process: all must be closed to read the disk anew."""
+        """Name the other connections of this process: all must be closed to reread the disk."""
         self._connection.others = others
 
     async def run(self, fn: WriteFunction[T], *, uses_reserve: bool = False) -> T:
         """Run one function in a transaction and return its result once that is committed.
 
         The function opens and ends no transaction itself. When it raises, its own changes are undone and
-        those of its neighbours stay. A cancelled caller does not stop it: it may still be committed. With
+        its neighbours' changes stay. A cancelled caller does not stop it: it may still be committed. With
         `uses_reserve` it gets the space that is kept for removing things when the disk is full.
 
         Raises:
-            StorageFull: no space left, or only some that is kept for removing things; reads go on.
+            StorageFull: no space left, or only the reserve for removing things; reads continue.
             StorageFailed: SQLite refused it, or the disk has failed and the database is not verified yet.
             StorageClosed: after `close`.
             Exception: whatever the function raised.
@@ -161,9 +161,10 @@ class Writer:
     ) -> bool:
         """Run a function beside the connection's thread that copies the database through the connection.
 
-        Writes go on, and what they commit is in the copy (`copy.copy_pages`). `stop` is set when the caller
-        is cancelled and when the connection has to be closed; the function must end then. With `gives_way`,
-        `while_closed` is such a reason, and is refused otherwise: returns False if the copy was ended for it.
+        Writes continue, and what they commit is in the copy (`copy.copy_pages`). `stop` is set when the
+        caller is cancelled and when the connection has to be closed; the function must end then. With
+        `gives_way`, `while_closed` is such a reason, and is refused otherwise: returns False if the copy
+        was ended for it.
 
         Raises:
             StorageFailed: the disk has failed, or another copy is being made.
@@ -190,8 +191,8 @@ class Writer:
         Everything committed is in the database file then, and there is no WAL.
 
         Raises:
-            StorageFailed: somebody reads for longer than `patience_ms`, a copy is made that does not give
-                way, or SQLite or `work` failed.
+            StorageFailed: another connection reads for longer than `patience_ms`, a copy is made that does
+                not give way, or SQLite or `work` failed.
         """
         self._refuse_while_faulty()
         others = (
@@ -236,7 +237,7 @@ class Writer:
         self._wake.set()
 
     async def _closed_for(self, work: Callable[[Path], T]) -> T:
-        # Whoever closes a file without a name has lost it.
+        # Closing a file without a name loses it.
         if (fault := await asyncio.to_thread(self._connection.loss)) is not None:
             self._note_loss(fault)
             raise _refusal(fault)
@@ -296,7 +297,7 @@ class Writer:
             self._waiting.clear()
 
     async def _group_is_ready(self) -> bool:
-        """Wait until there is something to do; False when closed and nobody waits any more."""
+        """Wait until there is something to do; False when closed and no caller waits any more."""
         while True:
             self._wake.clear()
             if self._closed:
@@ -405,7 +406,7 @@ class Writer:
         self._wake.set()
 
     def _refuse_from_now_on(self, fault: StorageFailed) -> None:
-        """Also what waits: nobody knows for how long."""
+        """Also what waits: for an unknown time."""
         self.fault = fault
         self._is_sound.clear()
         while self._waiting:

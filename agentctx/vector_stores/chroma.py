@@ -1,4 +1,4 @@
-"""A vector store in Chroma: its server over HTTP, its embedded client, or a client made by somebody else."""
+"""A vector store in Chroma: its server over HTTP, its embedded client, or a client made by the caller."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ _FIRST_PAUSE_S: Final = 0.005
 class ChromaVectorStore:
     """Vectors of one length in one Chroma collection. Make it with `open` and close it with `aclose`.
 
-    All collections of this store share one Chroma collection and are told apart by a metadata field: a search
-    over all is one query, `clear` is one call, and names may be any text, which Chroma's may not.
+    All collections of this store share one Chroma collection and are distinguished by a metadata field: a
+    search over all is one query, `clear` is one call, and names may be any text, which Chroma's may not.
 
     Chroma's index is approximate: in a large store a search may miss a record for one a little farther. Equal
     distances are in order of collection, chunk id and place. Calls run in threads, may run at once and never

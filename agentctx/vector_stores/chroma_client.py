@@ -69,7 +69,7 @@ def open_http(host: str, port: int, *, ssl: bool, headers: Mapping[str, str] | N
 
 
 def _require_answer(address: str, headers: Mapping[str, str] | None) -> None:
-    """Chroma's client waits without end for the first answer, and for every other until told otherwise."""
+    """Chroma's client waits without end for the first answer, and for every other by default."""
     import httpx
 
     path = "/api/v2/heartbeat"

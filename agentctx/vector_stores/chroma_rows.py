@@ -1,9 +1,9 @@
 """How a record looks in Chroma, and how it is read back. No I/O, no Chroma.
 
-Chroma's metadata is flat. Of each record it has `collection`, `doc_id`, `start` and `end` by themselves, the
+Chroma's metadata is flat. Of each record it has `collection`, `doc_id`, `start` and `end` as fields, the
 whole metadata as JSON under `metadata`, which is what is read back, and under `terms` a list with one text
 for each scalar in it, which is what `where` looks for. A list, because Chroma merges the keys of a replaced
-record with the old ones and would go on finding it by values it no longer has; texts, because Chroma knows
+record with the old ones and would keep finding it by values it no longer has; texts, because Chroma knows
 no null.
 
 Chroma keeps one record for each of its own ids. That of an upserted record is its collection and chunk id; an

@@ -75,7 +75,7 @@ class SqliteVecStore:
     """Vectors of one length, with content, positions and metadata. One store a database file.
 
     Make it with `await SqliteVecStore.open(path, dimension=…)` and close it, or with `attach` on a writer and
-    readers that somebody else closes.
+    readers that the caller closes.
     """
 
     name = "sqlite-vec"
@@ -106,7 +106,7 @@ class SqliteVecStore:
 
     @classmethod
     async def attach(cls, writer: Writer, readers: Readers, *, dimension: int) -> Self:
-        """Use the connections of a database that somebody else opened and closes.
+        """Use the connections of a database that the caller opened and closes.
 
         Raises:
             InvalidInput: the database holds vectors of another length.

@@ -32,8 +32,7 @@ def test_a_space_under_another_models_name_is_told() -> None:
 def test_a_space_that_nobody_fills_and_one_to_which_nothing_is_owed_are_told() -> None:
     finding = judge_fingerprints([FORMER, ACTIVE], {1: ONE})
     assert finding.detail == (
-        "space 2 is owed saves, but no model fills it; "
-        "space 1 is filled by a model, but no save is owed to it"
+        "space 2 gets jobs, but no model fills it; space 1 is filled by a model, but gets no jobs"
     )
 
 

@@ -35,7 +35,7 @@ def _fail(message: str) -> int:
 
 
 if __name__ == "__main__":
-    # The quantizer advises its developers through the root logger; nobody else can act on that.
+    # The quantizer advises its developers through the root logger; users cannot act on that.
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
     sys.exit(main())

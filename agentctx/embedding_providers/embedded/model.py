@@ -61,7 +61,7 @@ def load_model(model: Path, tokenizer: Path, *, threads: int) -> SentenceModel:
     """Read both files; takes a tenth of a second for the default model.
 
     Raises:
-        ConfigInvalid: a file is not what it should be, or the graph is no sentence embedding model.
+        ConfigInvalid: a file is not what it should be, or the graph is not a sentence embedding model.
     """
     runtime = onnxruntime()
     tokens = TokenWindows.load(tokenizer)
@@ -105,7 +105,7 @@ def input_types(declared: dict[str, str]) -> dict[str, type[np.int64 | np.int32]
 
 
 def output_name(declared: list[str]) -> str:
-    """The output to use: a known name, else the first. (`pooler_output` is no sentence embedding.)"""
+    """The output to use: a known name, else the first. (`pooler_output` is not a sentence embedding.)"""
     return next((name for name in OUTPUTS if name in declared), declared[0])
 
 

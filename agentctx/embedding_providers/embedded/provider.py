@@ -144,7 +144,7 @@ class EmbeddedProvider:
         self._require_open()
         if self._loading is None or _has_failed(self._loading):
             self._loading = asyncio.create_task(self._load(), name="load embedded model")
-            # A failure is told to whoever asks; that everybody was cancelled meanwhile is no fault.
+            # A failure is reported to every caller; if all were cancelled meanwhile, it is not a fault.
             self._loading.add_done_callback(_has_failed)
         loading = self._loading
         # Unlike an await of the task, this neither cancels it with one caller nor a caller with it.

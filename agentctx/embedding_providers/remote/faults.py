@@ -1,6 +1,6 @@
 """What a refusal over HTTP means for the queue. No I/O.
 
-300-399                        stop   (following would hand key and texts to somebody else)
+300-399                        stop   (following would send key and texts to another host)
 400, 413, 422                  split  (stop where the body says that key or project is at fault)
 408, 409, 425, 429, 500-       retry  (later where the provider says when)
 every other                    stop

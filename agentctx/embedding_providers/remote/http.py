@@ -51,7 +51,7 @@ class _NoConnection(ProviderFailed):
 _NOT_CONNECTED: Final = (httpx.ConnectTimeout, httpx.ConnectError, httpx.ProxyError, httpx.PoolTimeout)
 
 
-def _nobody_cares() -> None:
+def _ignore_unbilled() -> None:
     """What a request costs is not counted."""
 
 
@@ -81,7 +81,7 @@ class HttpClient:
         *,
         texts: Sequence[str],
         max_bytes: int,
-        when_unbilled: Callable[[], None] = _nobody_cares,
+        when_unbilled: Callable[[], None] = _ignore_unbilled,
     ) -> Any:
         """The JSON of the answer.
 
@@ -177,7 +177,7 @@ def _unanswered(error: Exception, timeout_s: float) -> str:
         case httpx.ProxyError():
             return "the provider cannot be reached: the proxy refused"
         case httpx.NetworkError() | httpx.RemoteProtocolError():
-            return "the connection to the provider broke off"
+            return "the connection to the provider was lost"
         case _:
             return f"the provider cannot be asked: {type(error).__name__}"
 

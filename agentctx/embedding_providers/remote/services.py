@@ -65,7 +65,7 @@ SERVICES: dict[str, RemoteService] = {
         base_url="http://127.0.0.1:11434",
         model="nomic-embed-text",
     ),
-    # 32 inputs is what text-embeddings-inference takes unless told otherwise.
+    # 32 inputs is what text-embeddings-inference takes by default.
     "openai-compatible": RemoteService(wire_format=OpenAIFormat, limits=ProviderLimits(max_inputs=32)),
     "cohere": RemoteService(
         wire_format=CohereFormat,
@@ -74,7 +74,7 @@ SERVICES: dict[str, RemoteService] = {
         model="embed-v4.0",
         typed_format=partial(CohereFormat, input_types=True),
     ),
-    # The tokens are those of the models with the narrowest limit. 1,000 inputs are allowed; the answer
+    # The token limit is that of the most restrictive model. 1,000 inputs are allowed; the answer
     # to so many would take long to parse.
     "voyage": RemoteService(
         wire_format=VoyageFormat,

@@ -26,7 +26,7 @@ class WireFormat(Protocol):
         ...
 
     def body(self, texts: Sequence[str], *, is_question: bool = False) -> dict[str, Any]:
-        """The JSON of a request. No text is empty. Questions are told apart only where that is configured."""
+        """The JSON of a request. No text is empty. Questions are marked only where that is configured."""
         ...
 
     def tokens(self, reply: Any) -> int | None:
@@ -90,7 +90,7 @@ def matrix(rows: Sequence[Any]) -> Vectors:
     """Rows of numbers, each a list or base64 of little-endian float32, as float32 `(rows, dimension)`.
 
     Raises:
-        ProviderFailed: a row is no vector (retry); a row is empty or of another length (split, which finds
+        ProviderFailed: a row is not a vector (retry); a row is empty or of another length (split, which finds
             the text that causes it).
     """
     if not rows:

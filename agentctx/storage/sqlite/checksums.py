@@ -89,7 +89,7 @@ def _place(*names: str) -> bytes:
 
 
 def seal(conn: Connection, seq: int) -> None:
-    """Give a row the checksum of what it holds now. For whoever changed it in this transaction."""
+    """Give a row the checksum of what it holds now. For code that changed it in this transaction."""
     head = conn.execute(_SELECT_HEAD, (seq,)).fetchone()
     conn.execute("UPDATE entries SET checksum = ? WHERE seq = ?", (of_head(head), seq))
 

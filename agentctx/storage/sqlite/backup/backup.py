@@ -1,4 +1,4 @@
-"""Backups of the database: written while it is used, read back before anybody relies on them."""
+"""Backups of the database: written while it is used, read back before use."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _ENTRIES = "SELECT COALESCE(SUM(live), 0), COUNT(*) FROM entries"
 
 
 def write_backup(conn: Connection, target: Path, *, database: Path, now: int) -> Backup:
-    """Write and verify a backup of a database that nobody writes to. Blocks.
+    """Write and verify a backup of a database that no process writes to. Blocks.
 
     Raises:
-        InvalidInput: the target is the database itself, or a file that is no backup.
+        InvalidInput: the target is the database itself, or a file that is not a backup.
         StorageFull, StorageFailed: as `copy.copy_pages` and `keep_copy`; what was there stays.
     """
     check_target(target, database)

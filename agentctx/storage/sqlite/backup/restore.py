@@ -28,7 +28,7 @@ def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = 
 
     Raises:
         InvalidInput: the source is the database itself.
-        SchemaTooNew, StorageFailed: the source is no sound backup; nothing was changed.
+        SchemaTooNew, StorageFailed: the source is not a sound backup; nothing was changed.
         StorageFull, StorageFailed: another program has the database open, or the disk fails; it stays.
     """
     if database.exists() and source.exists() and source.samefile(database):
@@ -78,7 +78,7 @@ def _kept_name(database: Path, now: int) -> Path:
 
 
 def is_replaced_database(path: Path) -> bool:
-    """Whether it is a database that a restore has put aside."""
+    """Whether it is a database that a restore has renamed."""
     return _BEFORE in path.name and not path.name.endswith(_SIDE_FILES)
 
 

@@ -78,7 +78,7 @@ def save(
     _check_version(found[1].version if found else 0, if_version)
     if found is None:
         entry_id = uuid7(now)
-        draft = provenance.judged(conn, draft, entry_id, now=now)
+        draft = provenance.apply_provenance(conn, draft, entry_id, now=now)
         saved = insert_version(conn, draft, entry_id, times=Times(now, now, now), owed=owed, deed=deed)
     else:
         seq, entry = found
@@ -270,7 +270,7 @@ def follow(
     `updated` must be later than that of `entry`; it defaults to `entry.next_update(now)`.
     """
     times = Times(entry.created, entry.next_update(now) if updated is None else updated, now)
-    draft = provenance.judged(conn, draft, entry.id, now=now)
+    draft = provenance.apply_provenance(conn, draft, entry.id, now=now)
     trust = provenance.least_trust(entry.trust, draft.trust)
     if (draft.content, draft.session) != (entry.content, entry.session):
         chunks.remove(conn, seq)
@@ -301,7 +301,7 @@ def insert_version(
     owed: bool,
     deed: audit.Deed | None = None,
 ) -> Saved:
-    """Write a live version of a draft as `provenance.judged` returns it."""
+    """Write a live version of a draft as `provenance.apply_provenance` returns it."""
     scope = _scope(draft)
     head = (
         entry_id,

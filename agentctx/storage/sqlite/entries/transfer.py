@@ -124,7 +124,7 @@ def import_entry(
     if found:
         return entries.follow(conn, *found, draft, updated=updated, now=now, owed=owed, deed=deed)
     erased = _expire(conn, draft, entry_id, now)
-    draft = provenance.judged(conn, draft, entry_id, now=now)
+    draft = provenance.apply_provenance(conn, draft, entry_id, now=now)
     times = entries.Times(created, updated, now)
     saved = entries.insert_version(conn, draft, entry_id, times=times, owed=owed, deed=deed)
     return replace(saved, erased=erased)
