@@ -112,7 +112,7 @@ class AgentctxError(Exception):
 
 
 class InvalidInput(AgentctxError):
-    """The request cannot mean anything as it is; nothing was stored.
+    """The request is not valid; nothing was stored.
 
     Not a `ValueError`: pydantic turns one that a validator raises into an error of its own, without the code.
     """
@@ -134,7 +134,7 @@ class SecretRefused(InvalidInput):
     """
 
     code = "secret_refused"
-    default_hint = 'Take them out and save again, or set redaction.mode = "redact" to have them cut out.'
+    default_hint = 'Remove them and save again, or set redaction.mode = "redact" to have them cut out.'
 
 
 class RedactionTimedOut(InvalidInput):
@@ -142,7 +142,7 @@ class RedactionTimedOut(InvalidInput):
 
     code = "redaction_timed_out"
     default_hint = (
-        "Have an operator give the repeats in the rule an upper bound or disable it (redaction.disabled), "
+        "Ask an operator to bound the repetitions in the rule or to disable it (redaction.disabled), "
         "or split the text."
     )
 
@@ -187,17 +187,17 @@ class VersionConflict(Conflict):
 
 
 class Forgotten(Conflict):
-    """An import would bring back what somebody had forgotten."""
+    """An import would bring back what was deliberately forgotten."""
 
     code = "forgotten"
-    default_hint = "If it is meant to come back, import it with --include-forgotten."
+    default_hint = "To bring it back, import it with --include-forgotten."
 
 
 class Expired(Conflict):
     """An import would bring back what has expired."""
 
     code = "expired"
-    default_hint = "Nothing is lost: no answer would contain it any more."
+    default_hint = "Nothing is lost: expired entries are never returned."
 
 
 class IdempotencyKeyReused(Conflict):
@@ -236,14 +236,16 @@ class StorageCorrupt(StorageFailed):
     """What is stored is not what was saved: its bytes were changed on the disk. It is never shown."""
 
     code = "storage_corrupt"
-    default_hint = "Restore a backup, or forget it and save it anew; `agentctx doctor` lists what is damaged."
+    default_hint = (
+        "Restore a backup, or forget the entry and save it again; `agentctx doctor` lists what is damaged."
+    )
 
 
 class StorageFull(StorageFailed):
-    """No space left on the device. Reads go on; writes fail until there is space again."""
+    """No space left on the device. Reads continue; writes fail until there is space again."""
 
     code = "storage_full"
-    default_hint = "Free disk space; saving resumes by itself."
+    default_hint = "Free disk space; saving resumes automatically."
 
 
 class StorageClosed(StorageFailed):
@@ -295,7 +297,7 @@ class Disposition(StrEnum):
 class ProviderFailed(AgentctxError):
     """An embedding provider call failed.
 
-    `disposition` tells the queue what to do; `retry_after_s` is the provider's own hint in seconds.
+    `disposition` determines what the queue does; `retry_after_s` is the provider's own hint in seconds.
     """
 
     code = "provider_failed"
@@ -320,14 +322,14 @@ class SpendCapReached(ProviderFailed):
     """
 
     code = "spend_cap_reached"
-    default_hint = "Raise embedding.limits.usd_per_day and restart, or wait; nothing that is owed is lost."
+    default_hint = "Raise embedding.limits.usd_per_day and restart, or wait; no pending job is lost."
 
     def __init__(self, message: str, *, retry_after_s: float | None = None, hint: str | None = None) -> None:
         super().__init__(message, disposition=Disposition.LATER, retry_after_s=retry_after_s, hint=hint)
 
 
 class UpstreamFailed(AgentctxError):
-    """A vendor behind the proxy does not answer, or broke off its answer."""
+    """A vendor behind the proxy does not answer, or its answer was cut short."""
 
     code = "upstream_failed"
 
@@ -343,7 +345,7 @@ class RateLimited(AgentctxError):
     """Who asks takes more than their share at the moment; `retry_after_s` says when to try again."""
 
     code = "rate_limited"
-    default_hint = "Wait as long as Retry-After says; the limits are [quotas] in the daemon's config."
+    default_hint = "Wait as long as Retry-After says. The limits are in [quotas] of the daemon's config."
 
     def __init__(self, message: str, *, retry_after_s: float = 1.0, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -354,7 +356,7 @@ class QuotaExceeded(AgentctxError):
     """Who saves has stored as much as they may."""
 
     code = "quota_exceeded"
-    default_hint = "Forget what is not needed, or have an operator raise quotas.stored_mb."
+    default_hint = "Forget what you do not need, or ask an operator to raise quotas.stored_mb."
 
 
 class ModelFailed(AgentctxError):
@@ -398,6 +400,6 @@ class DaemonUnreachable(AgentctxError):
 
     code = "daemon_unreachable"
     default_hint = (
-        "Start it with `agentctx serve`, or name its socket with --socket or AGENTCTX_SOCKET. "
-        "`agentctx doctor` finds out what is wrong."
+        "Start it with `agentctx serve`, or give its socket with --socket or AGENTCTX_SOCKET. "
+        "`agentctx doctor` shows what is wrong."
     )

@@ -33,7 +33,7 @@ def parse_duration(text: str) -> int:
     match = _DURATION.fullmatch(text)
     if match is None or int(match[1]) == 0:
         hint = "Write a number and s, m, h, d or w, like 30d."
-        raise InvalidInput(f"{text[:40]!r} is no duration", hint=hint)
+        raise InvalidInput(f"Invalid duration {text[:40]!r}.", hint=hint)
     return int(match[1]) * _UNITS_MS[match[2]]
 
 
@@ -45,7 +45,7 @@ def parse_time(text: str, *, now: int) -> int:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise InvalidInput(
-            f"{text[:40]!r} is no time", hint="Write 2026-11-21, 2026-11-21T08:00:00Z or an age like 7d."
+            f"Invalid time {text[:40]!r}.", hint="Use 2026-11-21, 2026-11-21T08:00:00Z or an age like 7d."
         ) from None
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return (aware - _EPOCH) // _MILLISECOND  # in integers: seconds as a float lose a millisecond

@@ -1,4 +1,4 @@
-"""The rights of whoever connects: principals and grants together."""
+"""The rights of a connecting user: principals and grants together."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class AccessControl:
         self._listeners: list[Callable[[frozenset[int]], None]] = []
 
     def reconfigure(self, settings: AccessSettings) -> None:
-        """Go by these grants from now on, and tell who asked for it when they are others."""
+        """Use these grants from now on, and notify subscribers when they differ."""
         is_other = settings != self._settings
         self._settings = settings
         self._grants = _grants(settings, self._owners)
@@ -81,17 +81,20 @@ class AccessControl:
         """Raises `AccessDenied` for a peer that is not admin of everything."""
         rights = await self.rights_of(peer)
         if not rights.is_admin:
-            raise AccessDenied("only admins of the daemon may do that", hint=HINT)
+            raise AccessDenied("Permission denied: only admins of the daemon may do that.", hint=HINT)
 
 
 def default_owners() -> frozenset[int]:
-    """The daemon's own user and root, unless the kernel cannot tell them from strangers."""
+    """The daemon's own user and root, unless the kernel cannot distinguish them from strangers."""
     return frozenset({ROOT, os.geteuid()}) - {overflow_id("uid")}
 
 
 def denied(right: Right, namespace: str) -> AccessDenied:
-    """The error for a namespace that was named and is not granted, whether there is such a one or not."""
-    return AccessDenied(f"no right to {right.name.lower()} in the namespace {namespace[:128]!r}", hint=HINT)
+    """The error for a namespace that was named and is not granted, whether it exists or not."""
+    return AccessDenied(
+        f"Permission denied: you may not {right.name.lower()} in the namespace {namespace[:128]!r}.",
+        hint=HINT,
+    )
 
 
 def _grants(settings: AccessSettings, owners: frozenset[int]) -> Grants:

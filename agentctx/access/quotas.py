@@ -46,7 +46,7 @@ class TokenBucket:
         return (1.0 - self._tokens) / rate
 
 
-def _nobody_counts(_: Quota) -> None:
+def _ignore_refusal(_: Quota) -> None:
     """Refusals are not counted."""
 
 
@@ -57,7 +57,7 @@ class Quotas:
         settings: the quotas, the same for everybody.
         unlimited: uids that have none.
         capacity: texts that the embedding queue holds.
-        refused: told of each refusal, by the quota that was over.
+        refused: called at each refusal with the exceeded quota.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Quotas:
         *,
         unlimited: Iterable[int],
         capacity: int,
-        refused: Callable[[Quota], None] = _nobody_counts,
+        refused: Callable[[Quota], None] = _ignore_refusal,
     ) -> None:
         self._settings = settings
         self._unlimited = frozenset(unlimited)
@@ -125,8 +125,8 @@ class Quotas:
         if most and usage.stored_bytes + adding > most:
             self._refused("stored")
             raise QuotaExceeded(
-                f"you may keep {self._settings.stored_mb} MiB of content, and have "
-                f"{usage.stored_bytes / _MEBIBYTE:.1f}"
+                f"Storage quota exceeded: you may store {self._settings.stored_mb} MiB of content and have "
+                f"{usage.stored_bytes / _MEBIBYTE:.1f} MiB."
             )
 
     def _is_shared(self, uid: int, now: float) -> bool:

@@ -19,7 +19,7 @@ W = TypeVar("W")
 
 AT_ONCE: Final = 12
 """Requests at work. Fewer leave the disk and the readers idle; more have those who come wait for those who
-came before them, whoever that is.
+came before them, regardless of user.
 """
 
 
@@ -122,7 +122,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, uid: int, pid: int) -> AsyncIterator[None]:
-        """Wait for a turn, and keep it for the block, but for what is done `aside`."""
+        """Wait for a turn, and keep it for the block, but for what is done in `yield_turn`."""
         turn = _Turn(self, uid, pid)
         await turn.take()
         token = _current.set(turn)
@@ -161,7 +161,7 @@ class Turns:
 
 
 class _Turn:
-    """That of one request. Its tasks may step aside at the same time and come back in any order."""
+    """That of one request. Its tasks may yield their turn at the same time and come back in any order."""
 
     def __init__(self, turns: Turns, uid: int, pid: int) -> None:
         self._turns = turns
@@ -205,7 +205,7 @@ class _Turn:
 
     @property
     def _is_missing(self) -> bool:
-        """Whether the request goes on and has no turn, nor waits for it in another task."""
+        """Whether the request continues and has no turn, nor waits for it in another task."""
         return not (self._aside or self._is_held or self._is_awaited or self._is_over)
 
     def _take_at_once(self) -> None:
@@ -223,7 +223,7 @@ _current: ContextVar[_Turn | None] = ContextVar("turn", default=None)
 
 
 @asynccontextmanager
-async def aside() -> AsyncIterator[None]:
+async def yield_turn() -> AsyncIterator[None]:
     """Around waiting for another machine, or for a background task: others have the turn meanwhile.
 
     Afterwards it is waited for again, but not when the block is cancelled, as it is at a deadline.

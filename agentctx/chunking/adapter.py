@@ -59,7 +59,7 @@ def locate(content: str, pieces: Sequence[str]) -> Placement:
 
     Each is looked for from the end of the one before. If that misses any, the pieces may overlap: then each
     may also begin inside the one before, as near to its end as `_beside` finds it. The second placement
-    counts only if it finds more text, whitespace aside.
+    counts only if it finds more text, ignoring whitespace.
     """
     sequential = _placed(content, pieces, _after)
     if None not in sequential:

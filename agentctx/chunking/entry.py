@@ -23,8 +23,8 @@ MARKDOWN_SUFFIXES = (
 )
 """Sources whose text is Markdown; that of the second line is made so when it is taken from the file."""
 
-_SENTENCES = (". ", "! ", "? ", "。", "！", "？", "।", "؟ ", "۔ ")  # noqa: RUF001 - those of other scripts
-_CLAUSES = ("; ", ", ", "；", "，", "、", "، ")  # noqa: RUF001 - those of other scripts
+_SENTENCES = (". ", "! ", "? ", "。", "！", "？", "।", "؟ ", "۔ ")  # noqa: RUF001 - of other scripts
+_CLAUSES = ("; ", ", ", "；", "，", "、", "، ")  # noqa: RUF001 - of other scripts
 _WORDS = (" ", "\u3000", "\t")
 _LEVELS = (("\n\n", "\n\r\n"), ("\n",), _SENTENCES, _CLAUSES, _WORDS)
 

@@ -28,11 +28,11 @@ class PackLimits:
 
     def __post_init__(self) -> None:
         if self.chunk_size < 1:
-            raise InvalidInput(f"chunk_size must be at least 1, got {self.chunk_size}")
+            raise InvalidInput(f"chunk_size must be at least 1, got {self.chunk_size}.")
         if self.chunk_overlap < 0:
-            raise InvalidInput(f"chunk_overlap must not be negative, got {self.chunk_overlap}")
+            raise InvalidInput(f"chunk_overlap must not be negative, got {self.chunk_overlap}.")
         if self.chunk_overlap >= self.chunk_size:
-            raise InvalidInput("chunk_overlap must be less than chunk_size")
+            raise InvalidInput("chunk_overlap must be less than chunk_size.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class _Cutter:
     def _filled(self, start: int, fresh: int, share: int, window: _Window) -> int:
         size, overlap = self.limits.chunk_size, self.limits.chunk_overlap
         filled = self.ruler.reach(start, size // share)
-        # A large overlap fills half a chunk by itself; steps forward must not become tiny.
+        # A large overlap alone fills half a chunk; steps forward must not become tiny.
         stepped = self.ruler.reach(fresh, (size - overlap) // share)
         return min(max(window.low, filled, stepped), window.high)
 

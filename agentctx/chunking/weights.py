@@ -66,7 +66,7 @@ class WeightedRuler:
 class WeightTable(dict[str, int]):
     """Remembers what `weight` says of a character.
 
-    Raises `InvalidInput` when it says less than 1: the cutter could not tell how far it may go.
+    Raises `InvalidInput` when it is less than 1: the cutter could not bound a chunk.
     """
 
     def __init__(self, weight: Weight) -> None:
@@ -76,7 +76,9 @@ class WeightTable(dict[str, int]):
     def __missing__(self, character: str) -> int:
         value = self._weight(character)
         if value < 1:
-            raise InvalidInput(f"the weight of a character is at least 1, got {value} for {character!r}")
+            raise InvalidInput(
+                f"The weight of a character must be at least 1, got {value} for {character!r}."
+            )
         self[character] = value
         return value
 

@@ -50,7 +50,7 @@ def search(
     max_distance: MaxDistance = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find the closest passages, by words and by meaning."""
+    """Find the closest passages by keyword and by meaning."""
     with connect(ctx) as client:
         reply = client.search(
             query,
@@ -159,4 +159,4 @@ def _tell_degraded(reason: str | None) -> None:
     if reason and reason.startswith(_WORDS_MISSING):
         note(f"may be incomplete: {reason.removeprefix(_WORDS_MISSING)}")
     elif reason:
-        note(f"answered by words alone: {reason}")
+        note(f"keyword search only: {reason}")

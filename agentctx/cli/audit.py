@@ -48,7 +48,7 @@ def verify(
         typer.Option(help="A database or a backup, which is only read; the daemon need not run."),
     ] = None,
     head: Annotated[
-        str | None, typer.Option(help="The head an earlier verify told; the chain must go through it.")
+        str | None, typer.Option(help="The head reported by an earlier verify; the chain must contain it.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -74,7 +74,7 @@ def event_lines(events: list[AuditEvent], limit: int | None) -> list[str]:
             "daemon" if each.principal is None else str(each.principal),
             one_line(each.namespace or "-", None),
             one_line(each.subject or "-", None),
-            one_line(_told(each.detail), None),
+            one_line(_summary(each.detail), None),
         )
         for each in events
     ]
@@ -113,7 +113,7 @@ def _of_file(database: Path, head: str | None) -> AuditVerdict:
     return audit_verdict(offline_storage().verify_audit(database, noted_head(head)))
 
 
-def _told(detail: dict[str, Any]) -> str:
+def _summary(detail: dict[str, Any]) -> str:
     return " ".join(
         f"{name}={value if isinstance(value, str) else json.dumps(value, separators=(',', ':'))}"
         for name, value in detail.items()

@@ -28,7 +28,7 @@ def backup(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a backup and read it back to the last byte; saves go on meanwhile.
+    """Write a backup and verify every byte of it; saving continues meanwhile.
 
     The daemon does it. Where none runs, this command does, on the data folder of the config.
     """
@@ -69,8 +69,8 @@ def _offline(target: Path | None, config: Path | None, data_dir: Path | None) ->
     places = DaemonPaths.of(settings)
     if not places.database.is_file():
         raise NotFound(
-            f"There is no database {places.database}.",
-            hint="Name its folder with --data-dir, or the socket of its daemon with --socket.",
+            f"Database {places.database} does not exist.",
+            hint="Give its folder with --data-dir, or its daemon's socket with --socket.",
         )
     with acquire_lock(data_lock_path(places.data_dir)):
         return _written(settings, places.database, target)

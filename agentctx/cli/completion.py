@@ -42,7 +42,7 @@ def _beginning(words: tuple[str, ...] | list[str], incomplete: str) -> list[str]
 def _own_collections() -> list[str]:
     from agentctx.config.paths import config_candidates
 
-    # A config that cannot be read is told by the commands that need it, not in the middle of typing.
+    # An unreadable config is reported by the commands that need it, not in the middle of typing.
     with suppress(OSError, ValueError):
         file = next((path for path in config_candidates() if path.is_file()), None)
         if file is not None:

@@ -73,7 +73,7 @@ def check(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check a config file and the environment; tell every problem with its place and what to do."""
+    """Check a config file and the environment; report each problem, its location and the remedy."""
     from agentctx.config.load import read_settings
 
     reading = read_settings(file)

@@ -79,7 +79,7 @@ def tour(daemon: DemoDaemon, folder: Path) -> None:
         start(daemon, client, folder)
         _head(2, f"Save {len(MEMORIES)} memories of a small team; each is on disk when it is acknowledged")
         saved = save_all(client, MEMORIES)
-        _head(3, "Find them by word, at once: nothing waits for the model")
+        _head(3, "Find them by keyword at once: no need to wait for the model")
         search_by_word(client, BY_WORD, saved)
         _head(4, "Let the background queue embed them")
         drain(client)
@@ -141,18 +141,20 @@ def search_by_word(client: Client, questions: Sequence[DemoQuestion], saved: Sav
 
 
 def drain(client: Client, *, clock: Callable[[], float] = time.monotonic) -> None:
-    """Wait until no embedding is owed, telling each new count."""
+    """Wait until no embedding is pending, printing each new count."""
     started = clock()
-    told: int | None = None
+    shown: int | None = None
     while (queue := client.queue()).pending:
         if clock() - started > EMBED_TIMEOUT_S:
-            raise DeadlineExceeded(f"{queue.pending} embeddings are still owed after {EMBED_TIMEOUT_S:g} s.")
-        if queue.pending != told:
-            told = queue.pending
-            _say(f"{told:3} owed  {_provider_state(client)}")
+            raise DeadlineExceeded(
+                f"{queue.pending} embeddings are still pending after {EMBED_TIMEOUT_S:g} s."
+            )
+        if queue.pending != shown:
+            shown = queue.pending
+            _say(f"{shown:3} pending  {_provider_state(client)}")
         time.sleep(_POLL_S)
     _check(queue.buried == 0, f"{queue.buried} embeddings were given up; `agentctx queue status` says why.")
-    _say(f"  0 owed  after {clock() - started:.2f} s")
+    _say(f"  0 pending  after {clock() - started:.2f} s")
 
 
 def search_by_meaning(client: Client, questions: Sequence[DemoQuestion], saved: Saved) -> None:

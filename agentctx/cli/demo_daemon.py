@@ -93,7 +93,7 @@ class DemoDaemon:
         deadline = clock() + timeout_s
         while not _is_ready(client):
             if (code := self._process.poll()) is not None:
-                raise AgentctxError(f"The daemon ended with exit code {code} instead of getting ready.")
+                raise AgentctxError(f"The daemon ended with exit code {code} before it was ready.")
             if clock() >= deadline:
                 raise DeadlineExceeded(f"The daemon was not ready after {timeout_s:g} s.")
             time.sleep(_POLL_S)

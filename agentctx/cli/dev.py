@@ -44,7 +44,7 @@ def fake_provider(
     """Run a server that speaks the formats of embedding, rerank and chat providers, until Ctrl-C.
 
     Its vectors need no model: texts that share words are near each other. Chats are answered with an echo,
-    or with what they are told to say. Any key is accepted.
+    or with configured answers. Any key is accepted.
     """
     from agentctx.fake_provider.faults import HttpFault
     from agentctx.fake_provider.serving import FakeProviderServer
@@ -71,7 +71,7 @@ def announce(server: FakeProviderServer) -> None:
     """The base URLs, an example config for each provider, and how the server is steered."""
     for line in announcement(server):
         put(line)
-    sys.stdout.flush()  # whoever started it waits for these lines
+    sys.stdout.flush()  # the parent process waits for these lines
 
 
 def announcement(server: FakeProviderServer) -> list[str]:

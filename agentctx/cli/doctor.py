@@ -56,7 +56,7 @@ def doctor(
     try:
         wanted = select(only or (), skip or ())
     except InvalidInput as error:
-        raise typer.BadParameter(f"{error.message}. {error.hint}") from None
+        raise typer.BadParameter(f"{error.message} {error.hint}") from None
     from agentctx.doctor.checkup import Checkup, examine
 
     checkup = Checkup(

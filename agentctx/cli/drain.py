@@ -1,4 +1,4 @@
-"""`agentctx queue drain`: wait until nothing is owed, and tell how it goes."""
+"""`agentctx queue drain`: wait until nothing is pending, and show progress."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _EARLY_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class DrainProgress:
-    """How far the queue is: jobs owed at the beginning and now, and the seconds between."""
+    """How far the queue is: jobs pending at the beginning and now, and the seconds between."""
 
     first: int
     left: int
@@ -43,10 +43,10 @@ class DrainProgress:
         return max(0, self.first - self.left) / self.seconds if self.seconds >= _EARLY_S else 0.0
 
     def __str__(self) -> str:
-        told = [f"{self.left} left"]
+        parts = [f"{self.left} left"]
         if self.rate:
-            told += [f"{self.rate:.1f}/s", f"about {duration(self.left / self.rate)} to go"]
-        return ", ".join(told)
+            parts += [f"{self.rate:.1f}/s", f"about {duration(self.left / self.rate)} to go"]
+        return ", ".join(parts)
 
 
 def drain(
@@ -57,8 +57,8 @@ def drain(
     as_json: AsJson = False,
 ) -> None:
     """Wait until everything saved can be found by meaning. Exit 1 if it is not, or something was buried."""
-    with connect(ctx, timeout_s=TIMEOUT_S + _LOOK_PLAIN_S) as client, _teller() as tell:
-        reply = drained(client, timeout, tell)
+    with connect(ctx, timeout_s=TIMEOUT_S + _LOOK_PLAIN_S) as client, _progress_display() as show:
+        reply = drained(client, timeout, show)
         status = client.status() if reply.pending else None
     if as_json:
         put_json(reply)
@@ -75,7 +75,7 @@ def drain(
 def drained(
     client: Client,
     timeout_s: float,
-    tell: Callable[[DrainProgress], None],
+    show: Callable[[DrainProgress], None],
     clock: Callable[[], float] = time.monotonic,
 ) -> QueueReply:
     """Ask again and again until nothing is pending, the time is over, or nothing embeds at all."""
@@ -86,7 +86,7 @@ def drained(
     if not first or client.status().provider.state == "off":
         return reply
     while reply.pending and (left_s := timeout_s - (clock() - started)) > 0:
-        tell(DrainProgress(first, reply.pending, clock() - started))
+        show(DrainProgress(first, reply.pending, clock() - started))
         reply = client.drain(min(look_s, left_s))
         first = max(first, reply.pending)
     return reply
@@ -96,19 +96,20 @@ def _not_drained(reply: QueueReply, status: StatusReply, timeout_s: float) -> Un
     provider = status.provider
     if provider.state == "off":
         return Unavailable(
-            f"Nothing embeds the {reply.pending} that wait: embedding.provider is none.",
+            f"{reply.pending} embeddings are pending, but embedding.provider is none.",
             hint="Choose a provider in the config and restart the daemon.",
         )
-    why = f"; the provider is {provider.state}" + (f": {provider.reason}" if provider.reason else "")
+    reason = f": {provider.reason.removesuffix('.')}" if provider.reason else ""
+    why = "" if provider.state == "ok" else f"; the provider is {provider.state}{reason}"
     return DeadlineExceeded(
-        f"{reply.pending} still wait after {timeout_s:g} s{'' if provider.state == 'ok' else why}.",
-        hint="Nothing is lost. Give it more time with --timeout, or look at `agentctx status`.",
+        f"{reply.pending} embeddings are still pending after {timeout_s:g} s{why}.",
+        hint="Nothing is lost. Allow more time with --timeout, or check `agentctx status`.",
     )
 
 
 @contextmanager
-def _teller() -> Iterator[Callable[[DrainProgress], None]]:
-    """Tells progress on stderr: in place on a terminal, else one line for each look."""
+def _progress_display() -> Iterator[Callable[[DrainProgress], None]]:
+    """Reports progress on stderr: in place on a terminal, else one line for each look."""
     if not sys.stderr.isatty():
         yield lambda progress: note(str(progress))
         return

@@ -61,13 +61,13 @@ def edit(
     elif sys.stdin.isatty() and sys.stdout.isatty():
         result = _change_in_editor(ctx, entry_id, guards)
     else:
-        raise typer.BadParameter("say what to change, for example --content; an editor needs a terminal")
+        raise typer.BadParameter("nothing to change: pass for example --content (an editor needs a terminal)")
     with connect(ctx) as client:
         acknowledge(client, result, is_awaited=wait, as_json=as_json)
 
 
 def _named(**changes: str | list[str] | None) -> EditFields:
-    return {name: value for name, value in changes.items() if value is not None}  # type: ignore[return-value]  # the names are those of EditFields
+    return {name: value for name, value in changes.items() if value is not None}  # type: ignore[return-value]  # the names match EditFields
 
 
 def _change(ctx: typer.Context, entry_id: str, changes: EditFields) -> SaveResult:
@@ -82,7 +82,7 @@ def _change_in_editor(ctx: typer.Context, entry_id: str, guards: EditFields) -> 
         entry = client.get(entry_id)
     if entry.collection == "learning":
         raise InvalidInput(
-            "The text of a learning is made of its fields.",
+            "The text of a learning is generated from its fields.",
             hint="Change them with --trigger, --error-pattern, --diagnosis and --fix.",
         )
     if guards.get("if_version") not in {None, entry.version}:

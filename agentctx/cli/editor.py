@@ -20,7 +20,7 @@ _FALLBACK = "vi"
 @contextmanager
 def draft(text: str) -> Iterator[Path]:
     """A private file with the text. It is removed at the end, unless the block fails with the text changed:
-    then the file stays and its path is told, so that no work is lost.
+    then the file stays and its path is printed, so that no work is lost.
     """
     descriptor, name = tempfile.mkstemp(prefix="agentctx-edit-", suffix=".md")
     path, original = Path(name), text.encode()
@@ -41,7 +41,7 @@ def edit_file(path: Path, env: Mapping[str, str] = os.environ) -> None:
     """Run $VISUAL, else $EDITOR, else vi on the file and wait until it ends.
 
     Raises:
-        InvalidInput: the variable is no command line.
+        InvalidInput: the variable is not a valid command.
         AgentctxError: it cannot be started, or it failed.
     """
     command = _editor_command(env)
@@ -51,12 +51,12 @@ def edit_file(path: Path, env: Mapping[str, str] = os.environ) -> None:
     except OSError as error:
         raise AgentctxError(
             f"The editor {command[0]!r} cannot be started: {error.strerror}.",
-            hint="Name another one in $VISUAL or $EDITOR, or use --content.",
+            hint="Set another one in $VISUAL or $EDITOR, or use --content.",
         ) from error
     if code != 0:
         raise AgentctxError(
-            f"The editor {command[0]!r} ended with {code}; nothing was saved.",
-            hint="Call `agentctx edit` again.",
+            f"The editor {command[0]!r} exited with code {code}; nothing was saved.",
+            hint="Run `agentctx edit` again.",
         )
 
 
@@ -67,7 +67,7 @@ def _editor_command(env: Mapping[str, str]) -> list[str]:
             words = shlex.split(env.get(name, ""))
         except ValueError as error:
             raise InvalidInput(
-                f"${name} is no command line: {str(error).lower()}.", hint=f"Close the quotes of ${name}."
+                f"${name} is not a valid command: {str(error).lower()}.", hint=f"Close the quotes of ${name}."
             ) from error
         if words:
             return words

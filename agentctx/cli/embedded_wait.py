@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agentctx.wire import SaveResult
 
 EMBEDDED_TIMEOUT_S = 300.0
-"""How long `--wait` goes on asking after the daemon has answered a save: the first start builds the model."""
+"""How long `--wait` keeps asking after the daemon has answered a save: the first start builds the model."""
 _PAUSE_S = 1.0
 
 
@@ -26,10 +26,10 @@ def until_embedded(
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> SaveResult:
-    """The result, as soon as nothing of the entry is owed; the daemon itself gives up waiting far earlier.
+    """The result, as soon as nothing of the entry is pending; the daemon itself gives up waiting far earlier.
 
     Raises:
-        DeadlineExceeded: it is still owed after `limit_s` seconds.
+        DeadlineExceeded: it is still pending after `limit_s` seconds.
         NotFound: the entry was forgotten meanwhile.
     """
     deadline = clock() + limit_s
@@ -38,8 +38,8 @@ def until_embedded(
         if result.embedding == "pending":
             if clock() >= deadline:
                 raise DeadlineExceeded(
-                    f"It is saved, but cannot be found by meaning yet, after {limit_s:g} s.",
-                    hint="Nothing is lost. `agentctx queue status` says what is waiting or was given up.",
+                    f"Saved, but still not searchable by meaning after {limit_s:g} s.",
+                    hint="Nothing is lost. `agentctx queue status` shows pending and failed jobs.",
                 )
             pause(_PAUSE_S)
     return result

@@ -57,7 +57,7 @@ def list_entries(
     for line in page_lines(page, line_width()):
         put(line)
     if not page.entries:
-        note("there are no entries here")
+        note("no entries found")
     if page.next:
         note(f"there are more: --cursor {page.next}")
 
@@ -71,9 +71,9 @@ def forget(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask on a terminal.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove an entry with all its versions, for good."""
+    """Delete an entry and all its versions permanently."""
     if sys.stdin.isatty() and not yes:
-        typer.confirm(f"Remove {entry_id} with all its versions, for good?", abort=True, err=True)
+        typer.confirm(f"Delete {entry_id} and all its versions permanently?", abort=True, err=True)
     with connect(ctx) as client:
         reply = client.forget(entry_id, with_copies=with_copies)
     if as_json:
@@ -94,7 +94,7 @@ def _what_remains(reply: ForgetReply) -> list[str]:
             f"captured replies repeat it: {', '.join(reply.copies)}; forget them too, or use --with-copies"
         )
     if reply.backups:
-        until = f"until about {reply.backups_until}" if reply.backups_until else "until somebody removes them"
+        until = f"until about {reply.backups_until}" if reply.backups_until else "until they are deleted"
         remarks.append(f"backups may hold it {until}: {reply.backups}, the oldest of {reply.backups_oldest}")
     return remarks
 

@@ -81,7 +81,8 @@ def _known_total(client: Client) -> int:
 def _opened(file: str) -> Iterator[TextIO]:
     """The stream to write to. A file (mode 0600) appears, or is replaced, when everything is in it.
 
-    What is there and is no regular file (a device, a FIFO) is written to as it is; a link stays a link.
+    An existing path that is not a regular file (a device, a FIFO) is written to as it is; a link stays a
+    link.
 
     Raises:
         InvalidInput: it cannot be opened.
@@ -95,7 +96,7 @@ def _opened(file: str) -> Iterator[TextIO]:
     if present is None or stat.S_ISREG(present.st_mode):
         opened = _opened_beside(Path(os.path.realpath(file)))
     elif stat.S_ISDIR(present.st_mode):
-        raise InvalidInput(f"{file} is a folder.", hint="Name a file in it.")
+        raise InvalidInput(f"{file} is a folder.", hint="Give a file in it.")
     else:
         opened = _opened_as_it_is(file)
     with writing_to(file), opened as lines:

@@ -16,7 +16,7 @@ _FORMAT_NAME: Final = "agentctx_export"
 _TEXTS: Final = ("id", "namespace", "collection", "content", "created", "updated")
 _OPTIONAL: Final = ("key", "session", "agent", "expires")
 _UNREADABLE: Final = re.compile("[\ud800-\udfff]")
-"""What `surrogateescape` makes of bytes that are no UTF-8."""
+"""What `surrogateescape` makes of bytes that are not UTF-8."""
 _LEFT_OUT: Final = ("live", "principal", "embedding")
 """What says nothing elsewhere."""
 
@@ -43,13 +43,14 @@ def _plain(entry: EntryView) -> dict[str, Any]:
 
 
 def read_header(line: str) -> None:
-    """Raises `InvalidInput` when this is no export, or one of a format that is not known here."""
+    """Raises `InvalidInput` when this is not an export, or its format is unknown."""
     value = _object(line)
     if _FORMAT_NAME not in value:
-        raise InvalidInput("this is no export of agentctx", hint="Name a file that `agentctx export` wrote.")
+        raise InvalidInput("Not an agentctx export file.", hint="Give a file written by `agentctx export`.")
     if value[_FORMAT_NAME] != FORMAT:
         raise InvalidInput(
-            f"this export has format {value[_FORMAT_NAME]!r}, known is {FORMAT}", hint="Use a newer agentctx."
+            f"Unsupported export format {value[_FORMAT_NAME]!r}; this version reads {FORMAT}.",
+            hint="Use a newer agentctx.",
         )
 
 
@@ -58,35 +59,35 @@ def read_entry(line: str) -> list[ImportEntry]:
     value = _object(line)
     older = value.get("versions", [])
     if not isinstance(older, list):
-        raise InvalidInput("versions is no list")
+        raise InvalidInput("`versions` is not a list.")
     return [*map(_version, older), _version(value)]
 
 
 def _version(value: Any) -> ImportEntry:
     if not isinstance(value, dict):
-        raise InvalidInput("a version is no object")
+        raise InvalidInput("A version is not an object.")
     for name in _TEXTS:
         if not isinstance(value.get(name), str):
-            raise InvalidInput(f"{name} is missing, or no text")
+            raise InvalidInput(f"`{name}` is missing or not a string.")
     for name in _OPTIONAL:
         if not isinstance(value.get(name), str | None):
-            raise InvalidInput(f"{name} is no text")
+            raise InvalidInput(f"`{name}` is not a string.")
     if not isinstance(value.get("attributes"), dict):
-        raise InvalidInput("attributes is missing, or no object")
+        raise InvalidInput("`attributes` is missing or not an object.")
     derived_from = value.get("derived_from") or []
     if not isinstance(derived_from, list) or not all(isinstance(each, str) for each in derived_from):
-        raise InvalidInput("derived_from is no list of ids")
+        raise InvalidInput("`derived_from` is not a list of ids.")
     given: dict[str, Any] = {name: value.get(name) for name in (*_TEXTS, *_OPTIONAL)}
     return ImportEntry(**given, attributes=value["attributes"], derived_from=derived_from or None)
 
 
 def _object(line: str) -> dict[str, Any]:
     if not line.isascii() and _UNREADABLE.search(line):
-        raise InvalidInput("it is no UTF-8")
+        raise InvalidInput("Not valid UTF-8.")
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
-        raise InvalidInput("it is no JSON") from None
+        raise InvalidInput("Not valid JSON.") from None
     if not isinstance(value, dict):
-        raise InvalidInput("it is no JSON object")
+        raise InvalidInput("Not a JSON object.")
     return value

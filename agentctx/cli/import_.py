@@ -36,7 +36,7 @@ _MOST_COMPLAINTS = 20
 class ImportReport:
     """Lines read, entries that changed something, that were there already, and lines that failed.
 
-    `forgotten` are entries that were left out because somebody had them forgotten here, `expired` because
+    `forgotten` are entries that were left out because they were forgotten here, `expired` because
     their time is over.
     """
 
@@ -69,7 +69,7 @@ def import_entries(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Import what `agentctx export` wrote; twice is once, and a broken-off import goes on when run again.
+    """Import a file written by `agentctx export`. Idempotent: rerun to resume an interrupted import.
 
     Entries keep their ids and times. What is here and newer stays, and what was forgotten here or has expired
     is left out. All of it gets trust `external`.
@@ -193,7 +193,7 @@ def _note(report: ImportReport, line: _Line, outcomes: list[object]) -> None:
 def _fail(report: ImportReport, number: int, error: AgentctxError) -> None:
     report.failed += 1
     if report.failed <= _MOST_COMPLAINTS:
-        complain(InvalidInput(f"line {number}: {error.message}", hint=error.hint))
+        complain(InvalidInput(f"Line {number}: {error.message}", hint=error.hint))
     elif report.failed == _MOST_COMPLAINTS + 1:
         note("more lines failed; they are only counted")
 
@@ -202,7 +202,7 @@ def _first(lines: Iterator[str]) -> str:
     """The first line, without the byte order mark that some editors put before it."""
     line = next(lines, None)
     if line is None:
-        raise InvalidInput("The export is empty.", hint="Name a file that `agentctx export` wrote.")
+        raise InvalidInput("The export is empty.", hint="Give a file written by `agentctx export`.")
     return line.removeprefix(BYTE_ORDER_MARK)
 
 

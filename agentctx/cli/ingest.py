@@ -34,7 +34,7 @@ EXIT_INTERRUPTED = 130
 TIMEOUT_S = 120.0
 """A batch of large texts takes a busy daemon longer than a question."""
 _MOST_COMPLAINTS = 20
-_GO_ON = "the same command goes on from there"
+_GO_ON = "run the same command to resume"
 
 
 class Removal(StrEnum):
@@ -48,7 +48,7 @@ class Removal(StrEnum):
 def _named_path(text: str) -> Path:
     """An empty path would mean the working folder; it is what a script gives whose variable is not set."""
     if not text:
-        raise typer.BadParameter("it is empty; name a file or folder, . for the present one")
+        raise typer.BadParameter("the path is empty; give a file or folder, or . for the current one")
     return Path(text)
 
 
@@ -109,7 +109,7 @@ def ingest(
 ) -> None:
     """Take files and folders into the memory; only what changed since the last time is read.
 
-    A hit names file and lines. Ctrl-C ends after the running batch; the same command goes on from there.
+    A hit names file and lines. Ctrl-C stops after the current batch; run the same command to resume.
     """
     from agentctx.ingest.delivery import IngestTarget
     from agentctx.ingest.known import Labels
@@ -134,7 +134,7 @@ def ingest(
     check(task)
     removal = _removal(remove_missing, keep_missing, watch)
     if watch and (dry_run or wait):
-        raise typer.BadParameter("goes neither with --dry-run nor with --wait", param_hint="--watch")
+        raise typer.BadParameter("cannot be combined with --dry-run or --wait", param_hint="--watch")
     with connect(ctx, timeout_s=TIMEOUT_S) as client:
         gate = CostGate(
             client,
@@ -217,7 +217,7 @@ class _Command:
         report = Report()
 
         def consent(size: int) -> None:
-            # Later passes follow single files, while nobody looks: the cap of a day is what bounds them.
+            # Later passes follow single files, unattended: the daily cap bounds them.
             if is_first:
                 self._gate.pass_with(size, report)
 
@@ -310,7 +310,7 @@ def change_lines(report: Report, *, with_skipped: bool = True) -> list[str]:
 
 def _removal(remove_missing: bool, keep_missing: bool, watch: bool) -> Removal:
     if remove_missing and keep_missing:
-        raise typer.BadParameter("goes not with --keep-missing", param_hint="--remove-missing")
+        raise typer.BadParameter("cannot be combined with --keep-missing", param_hint="--remove-missing")
     if keep_missing:
         return Removal.KEEP
     return Removal.REMOVE if remove_missing or watch else Removal.ASK
@@ -322,7 +322,7 @@ def _bytes(size: str) -> int:
     try:
         return parse_size(size)
     except InvalidInput as error:
-        raise typer.BadParameter(f"{error.message}. {error.hint}", param_hint="--max-size") from None
+        raise typer.BadParameter(f"{error.message} {error.hint}", param_hint="--max-size") from None
 
 
 def _ask(report: Report) -> bool:

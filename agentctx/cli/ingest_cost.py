@@ -1,4 +1,4 @@
-"""What an ingest is going to cost, said before anything is sent, and whether it may go on."""
+"""What an ingest is going to cost, said before anything is sent, and whether it may proceed."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class CostGate:
     """Says what a pass will cost, and lets it through.
 
     Args:
-        is_rehearsal: nothing will be sent, so nobody is asked.
+        is_rehearsal: nothing will be sent, so no question is asked.
         is_approved: `--yes`.
-        may_ask: whether stdin and stderr belong to somebody who can answer.
+        may_ask: whether stdin and stderr belong to a user who can answer.
         quiet: say it only when it matters.
     """
 
@@ -43,7 +43,7 @@ class CostGate:
         """Return if files of so many bytes may be sent; nothing is asked where embedding costs nothing.
 
         Raises:
-            typer.Exit: 2 when it costs more than may be spent without asking and nobody can be asked, 1 when
+            typer.Exit: 2 when it costs more than may be spent without asking and no user can be asked, 1 when
                 the answer was no, 130 on Ctrl-C.
         """
         from agentctx.ingest.report import Cost
@@ -95,5 +95,5 @@ def _refusal(estimate: CostEstimate, confirm_usd: float) -> InvalidInput:
     return InvalidInput(
         f"Embedding this costs about {shown_usd(estimate.usd or 0.0)}, more than {shown_usd(confirm_usd)}; "
         "nothing was sent.",
-        hint="Say --yes to go on, or raise embedding.limits.confirm_usd in the daemon's config.",
+        hint="Pass --yes to continue, or raise embedding.limits.confirm_usd in the daemon's config.",
     )

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 def pressed_keys() -> Iterator[Callable[[float], str]]:
     """A function that waits at most so many seconds and gives the key pressed, or "". Ctrl-C stays Ctrl-C.
 
-    Where stdin is no terminal it only waits.
+    Where stdin is not a terminal it only waits.
     """
     if not sys.stdin.isatty():
         yield _no_key

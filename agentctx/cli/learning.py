@@ -29,7 +29,7 @@ def outcome(
 ) -> None:
     """Tell whether applying a learning worked; its confidence follows."""
     if success == failure:
-        raise typer.BadParameter("exactly one of --success and --failure is needed")
+        raise typer.BadParameter("give exactly one of --success and --failure")
     with connect(ctx) as client:
         result = client.outcome(entry_id, success)
     if as_json:

@@ -41,8 +41,8 @@ def migrate(
     places = DaemonPaths.of(load_settings(config, {"data_dir": data_dir}))
     if not places.database.is_file():
         raise NotFound(
-            f"There is no database {places.database}.",
-            hint="Name its folder with --data-dir; `agentctx serve` makes a new one.",
+            f"Database {places.database} does not exist.",
+            hint="Give its folder with --data-dir; `agentctx serve` creates a new one.",
         )
     report = look(places.database) if dry_run else apply(places.data_dir, places.database)
     if as_json:
@@ -52,7 +52,7 @@ def migrate(
 
 
 def look(database: Path) -> MigrateReport:
-    """Which migrations are missing; a running daemon is no obstacle.
+    """Which migrations are missing; a running daemon does not matter.
 
     Raises:
         SchemaTooNew: a newer agentctx wrote the database.
@@ -63,7 +63,9 @@ def look(database: Path) -> MigrateReport:
     schema = offline_storage().schema(database)
     version, newest = max(schema.applied, default=0), max(schema.known, default=0)
     if version > newest:
-        raise SchemaTooNew(f"the database has schema version {version}, this agentctx knows up to {newest}")
+        raise SchemaTooNew(
+            f"The database has schema version {version}; this agentctx supports up to {newest}."
+        )
     pending = [each for each in schema.known if each > version]
     return MigrateReport(str(database), version, newest, [], pending)
 

@@ -46,7 +46,7 @@ DerivedFrom: TypeAlias = Annotated[
     typer.Option(
         "--derived-from",
         metavar="ID",
-        help="An entry it was made of: it gets no more trust than that one; repeat for more.",
+        help="Id of an entry it was derived from, which limits its trust. Repeatable.",
     ),
 ]
 Source: TypeAlias = Annotated[str | None, typer.Option(help="Where it is from: a file, an address.")]

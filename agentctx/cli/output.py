@@ -23,7 +23,7 @@ _CODES: dict[Style, int] = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow
 
 
 def put(text: str = "") -> None:
-    """A line of data. Ends the command quietly, as a success, when nobody reads any more (`| head`)."""
+    """A line of data. Ends the command quietly, as a success, when the reader has gone (`| head`)."""
     with reader_may_leave(), writing_to("stdout"):
         print(text)
 
@@ -67,7 +67,7 @@ def writes_unicode() -> bool:
 
 @contextmanager
 def reader_may_leave() -> Iterator[None]:
-    """Turn a broken pipe into the end of the command: whoever read it had enough."""
+    """Turn a broken pipe into the end of the command: the reader had enough."""
     try:
         yield
     except BrokenPipeError:

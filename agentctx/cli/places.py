@@ -24,9 +24,9 @@ def file_record(record: Mapping[str, Any]) -> str:
     """The `file` attribute of an entry in one line, without its long list of places."""
     digest = str(record.get("digest", ""))
     parts = record.get("parts", 1)
-    told = [
+    parts = [
         f"part {record.get('part', 1)} of {parts}" if parts != 1 else "",
         file_size(record.get("size", 0)),
         f"sha256 {digest[:_SHOWN_DIGITS]}" if digest else "",
     ]
-    return ", ".join(each for each in told if each)
+    return ", ".join(each for each in parts if each)

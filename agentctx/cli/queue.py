@@ -1,4 +1,4 @@
-"""`agentctx queue …`: the embeddings still owed."""
+"""`agentctx queue …`: the pending embeddings."""
 
 from __future__ import annotations
 

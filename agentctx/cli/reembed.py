@@ -42,7 +42,7 @@ def reembed(
 ) -> None:
     """Embed everything with the model of [embedding.next], beside the one that answers, and compare the two.
 
-    The daemon does it by itself; this shows how far it is, until it is done. Ctrl-C stops the showing only.
+    The daemon works on its own; this shows the progress until it is done. Ctrl-C stops only the display.
     """
     action = _action({"switch": switch, "rollback": rollback, "retire": retire}, status=status)
     with connect(ctx) as client:
@@ -63,12 +63,12 @@ def reembed_line(reply: ReembedReply) -> str:
     beside = reply.beside
     if beside is None:
         return f"{reply.stage}; {reply.advice}" if reply.advice else reply.stage
-    told = [f"{_name(beside)}: {reply.stage}"]
+    parts = [f"{_name(beside)}: {reply.stage}"]
     if reply.stage in {"building", "held"} or beside.pending:
-        told.append(_progress(beside))
+        parts.append(_progress(beside))
     if beside.reason:
-        told.append(beside.reason)
-    return ", ".join(told)
+        parts.append(beside.reason)
+    return ", ".join(parts)
 
 
 def reembed_lines(reply: ReembedReply) -> list[str]:
@@ -98,7 +98,7 @@ def cost_line(cost: ReembedCost) -> str:
 def _action(chosen: dict[ReembedAction, bool], *, status: bool) -> ReembedAction | None:
     wanted = [action for action, is_chosen in chosen.items() if is_chosen]
     if len(wanted) + status > 1:
-        complain(InvalidInput("Choose one of --status, --switch, --rollback and --retire."))
+        complain(InvalidInput("Use only one of --status, --switch, --rollback and --retire."))
         raise typer.Exit(EXIT_REFUSED)
     return wanted[0] if wanted else None
 
@@ -107,15 +107,15 @@ def _followed(client: Client, reply: ReembedReply, *, is_approved: bool) -> Reem
     """Look on until the other model is ready, after its cost has been agreed to."""
     if reply.stage == "off":
         raise NotFound(
-            "There is no other model.",
-            hint="Name it in [embedding.next] of the config and restart the daemon.",
+            "No other model is configured.",
+            hint="Set it in [embedding.next] of the config and restart the daemon.",
         )
-    with _teller() as tell:
+    with _progress_display() as show:
         while reply.stage in {"held", "building", "comparing"}:
             if reply.stage == "held":
                 _agree(reply, is_approved=is_approved)
                 client.reembed("approve")
-            tell(reply)
+            show(reply)
             time.sleep(_LOOK_S if sys.stderr.isatty() else _LOOK_PLAIN_S)
             reply = client.reembed_status()
     return reply
@@ -130,7 +130,7 @@ def _agree(reply: ReembedReply, *, is_approved: bool) -> None:
         complain(
             InvalidInput(
                 f"Embedding this costs more than {shown_usd(cost.confirm_usd)}; nothing was sent.",
-                hint="Say --yes to go on, or raise embedding.next.limits.confirm_usd in the daemon's config.",
+                hint="Pass --yes, or raise embedding.next.limits.confirm_usd in the config.",
             )
         )
         raise typer.Exit(EXIT_REFUSED)
@@ -158,11 +158,11 @@ def _progress(space: ModelSpace) -> str:
 def _overlap(share: float | None) -> str:
     if share is None:
         return "not known: there was nothing to compare with"
-    return f"{share:.0%} of the ten nearest are those of the present model"
+    return f"{share:.0%} of the ten nearest match the current model"
 
 
 @contextmanager
-def _teller() -> Iterator[Callable[[ReembedReply], None]]:
+def _progress_display() -> Iterator[Callable[[ReembedReply], None]]:
     """A bar on a terminal, else one line for each look; on stderr."""
     if not sys.stderr.isatty():
         yield lambda reply: note(reembed_line(reply))
@@ -173,7 +173,7 @@ def _teller() -> Iterator[Callable[[ReembedReply], None]]:
     with Progress(console=Console(stderr=True)) as bars:
         bar = bars.add_task("embedding", total=None)
 
-        def tell(reply: ReembedReply) -> None:
+        def show(reply: ReembedReply) -> None:
             if (space := reply.beside) is not None:
                 bars.update(
                     bar,
@@ -182,4 +182,4 @@ def _teller() -> Iterator[Callable[[ReembedReply], None]]:
                     description=f"{_name(space)} ({space.reason or reply.stage})",
                 )
 
-        yield tell
+        yield show

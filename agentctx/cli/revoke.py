@@ -34,7 +34,10 @@ def revoke(
     ] = None,
     until: Annotated[str | None, typer.Option(help="Only what changed before.")] = None,
     forget: Annotated[
-        bool, typer.Option("--forget", help="Erase it for good. Without, it is hidden and can come back.")
+        bool,
+        typer.Option(
+            "--forget", help="Erase the entries permanently. Without it, they are hidden and can be restored."
+        ),
     ] = False,
     undo: Annotated[
         int | None, typer.Option(metavar="NUMBER", help="Take this revocation back instead.")
@@ -44,7 +47,7 @@ def revoke(
 ) -> None:
     """Take a source out of every answer, at once, with all that was made of what it said.
 
-    An entry must meet all that is named. What comes from the source later is not held back.
+    An entry must match all criteria. Later saves from the same source are not affected.
     """
     source_named: RevokeOptions = {
         "agent": agent,
@@ -60,11 +63,15 @@ def revoke(
     names_a_source = any(value is not None for value in source_named.values())
     if undo is not None:
         if names_a_source or forget:
-            raise typer.BadParameter("takes back a whole revocation: no other option", param_hint="--undo")
+            raise typer.BadParameter(
+                "undoes a whole revocation and takes no other option", param_hint="--undo"
+            )
         _undo(ctx, undo, as_json=as_json)
         return
     if not names_a_source:
-        raise typer.BadParameter("this would revoke everything: name an agent, a session or the like")
+        raise typer.BadParameter(
+            "this would revoke everything: give an agent, a session or another criterion"
+        )
     options: RevokeOptions = {**source_named, "forget": forget, "dry_run": not yes}
     with connect(ctx, timeout_s=TIMEOUT_S) as client:
         reply = client.revoke(**options)
@@ -92,7 +99,7 @@ def outcome(reply: RevokeReply) -> str:
     """One line about a revocation."""
     verb = "forgotten" if reply.forget else "revoked"
     counts = f"{reply.entries:,} of the source  {reply.derived:,} made of them"
-    before = f"  {reply.held_before:,} of these held before" if reply.held_before else ""
+    before = f"  {reply.held_before:,} of them already hidden" if reply.held_before else ""
     return f"{'would be ' if reply.dry_run else ''}{verb}  {counts}{before}"
 
 

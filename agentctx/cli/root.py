@@ -73,7 +73,7 @@ def run_app(app: typer.Typer, args: Sequence[str] | None = None) -> int:
 
 
 def _failed(error: AgentctxError | OSError) -> int:
-    """Say it; the exit code. There may be nobody to say it to: a terminal that was closed fails too."""
+    """Say it; the exit code. There may be no reader: a closed terminal fails too."""
     with suppress(OSError):
         complain(error_of_system(error) if isinstance(error, OSError) else error)
     return EXIT_UNREACHABLE if isinstance(error, DaemonUnreachable) else EXIT_FAILED
@@ -101,7 +101,7 @@ def _tolerate_narrow_encodings() -> None:
 
 
 def _flushed(code: int) -> int:
-    """Flush before the interpreter does: a reader that went away (`| head`) is no error to report."""
+    """Flush before the interpreter does: a reader that went away (`| head`) is not an error."""
     try:
         with suppress(SystemExit), reader_may_leave(), writing_to("stdout"):
             sys.stdout.flush()

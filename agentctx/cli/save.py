@@ -193,7 +193,7 @@ def read_content(text: str) -> str:
     except OSError as error:
         raise InvalidInput(
             f"The text cannot be read from stdin: {error.strerror}.",
-            hint="Give the text on stdin, or as the argument.",
+            hint="Pass the text on stdin or as the argument.",
         ) from error
     except UnicodeDecodeError as error:
         raise InvalidInput(

@@ -74,7 +74,7 @@ def install(
         bool | None,
         typer.Option(
             "--network/--no-network",
-            help="Whether it may reach the network. Default: as it is, at first yes.",
+            help="Whether it may reach the network. Default: unchanged; yes on first install.",
         ),
     ] = None,
     force: Annotated[
@@ -94,7 +94,7 @@ def install(
     edited = [str(file.path) for file in files if states[file.path] == "edited"]
     if edited and not (force or dry_run):
         raise Conflict(
-            f"Somebody edited {', '.join(edited)}; nothing was changed.",
+            f"{', '.join(edited)} was edited by hand; nothing was changed.",
             hint="Keep changes in a drop-in (`systemctl edit agentctx.service`), or replace with --force.",
         )
     drop_in = no_network_path(root or Path("/"))
@@ -176,9 +176,7 @@ def _files(*, user: bool, network: bool | None, root: Path | None) -> list[UnitF
 
     if user:
         if root is not None or network is not None:
-            raise InvalidInput(
-                "--root and --network are for the service of the whole machine, without --user"
-            )
+            raise InvalidInput("--root and --network apply to the system-wide service only; drop --user.")
         return user_files(Program.this())
     base = root or Path("/")
     closed = no_network_path(base).exists() if network is None else not network
@@ -258,7 +256,7 @@ def _run(command: Command) -> None:
     if done.returncode:
         raise AgentctxError(
             f"`{shlex.join(command)}` failed with exit code {done.returncode}.",
-            hint="`journalctl -u agentctx.service` may say why.",
+            hint="`journalctl -u agentctx.service` may show why.",
         )
 
 

@@ -9,29 +9,29 @@ from contextlib import contextmanager
 
 from agentctx.errors import AgentctxError
 
-_NO_PERMISSION = "Change the permissions of it and of the folders above it, or run this as a user who may."
-_NO_SPACE = "Free space there, or choose another place; then run the command again."
+_NO_PERMISSION = "Change its permissions and those of its parent folders, or run this as another user."
+_NO_SPACE = "Free disk space or choose another location, then run the command again."
 _HINTS = {
     errno.EACCES: _NO_PERMISSION,
     errno.EPERM: _NO_PERMISSION,
-    errno.EROFS: "It is read-only; choose another place.",
+    errno.EROFS: "It is read-only; choose another location.",
     errno.ENOSPC: _NO_SPACE,
     errno.EDQUOT: _NO_SPACE,
-    errno.EFBIG: "A limit on the size of files was reached; `ulimit -f` shows it.",
+    errno.EFBIG: "The file size limit was reached; `ulimit -f` shows it.",
     errno.ENOENT: "Check the name.",
-    errno.ENOTDIR: "Check the name: something in the path is no folder.",
+    errno.ENOTDIR: "Check the path: part of it is not a folder.",
     errno.EISDIR: "Name a file.",
-    errno.ELOOP: "The symbolic links of the path lead in a circle; name the file itself.",
+    errno.ELOOP: "The symbolic links in the path form a loop; give the file itself.",
     errno.EMFILE: "Too many files are open; `ulimit -n` shows the limit.",
-    errno.EBADF: "It is closed; run the command without closing it (`<&-`, `>&-`).",
+    errno.EBADF: "It is closed; do not close it with `<&-` or `>&-`.",
 }
-_OTHERWISE = "Run the command again; `agentctx doctor` looks at the files of the daemon."
+_OTHERWISE = "Run the command again; `agentctx doctor` checks the daemon's files."
 
 
 def error_of_system(error: OSError, name: str | None = None) -> AgentctxError:
-    """What a user is told. `name` is what was used, where the error does not name a file itself."""
+    """The error for a user. `name` is what was used, where the error does not name a file itself."""
     paths = [os.fsdecode(path) for path in (error.filename, error.filename2) if isinstance(path, str | bytes)]
-    what = " to ".join(paths) or name or "The operating system refuses"
+    what = " to ".join(paths) or name or "The operating system reports"
     return AgentctxError(f"{what}: {error.strerror or error}.", hint=hint_of(error))
 
 

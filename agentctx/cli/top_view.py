@@ -72,7 +72,7 @@ def _events(now: StatusReply, rates: Rates | None, history: Sequence[Rates]) -> 
     table.add_column(no_wrap=True)
     for _ in range(3):
         table.add_column(no_wrap=True, justify="right", min_width=9)
-    # Wrapping columns give way first when there is little room.
+    # Wrapping columns shrink first when there is little room.
     table.add_column(no_wrap=False, style="cyan")
     table.add_row("", *(Text(head, "dim") for head in ("per second", "p50", "p95")))
     for name, rate_of, latency in (
@@ -109,37 +109,37 @@ def _facts(now: StatusReply, rates: Rates | None, history: Sequence[Rates]) -> T
 
 def _queue(now: StatusReply, left: float | None) -> Text:
     queue = now.queue
-    told = Text(f"{queue.pending} pending")
+    line = Text(f"{queue.pending} pending")
     if queue.pending:
-        told.append(f", oldest {duration(queue.oldest_seconds)}")
-        told.append(f", about {duration(left)} left" if left is not None else ", standing still")
-    told.append(f", {queue.buried} buried", style="bold red" if queue.buried else "")
-    return told
+        line.append(f", oldest {duration(queue.oldest_seconds)}")
+        line.append(f", about {duration(left)} left" if left is not None else ", standing still")
+    line.append(f", {queue.buried} buried", style="bold red" if queue.buried else "")
+    return line
 
 
 def _provider(now: StatusReply, rates: Rates | None) -> Text:
     provider = now.provider
-    told = Text(" ".join(one_line(each, None) for each in (provider.id, provider.model) if each))
-    told.append(", ").append(one_line(provider.state, None), style=_PROVIDER_STYLES.get(provider.state, ""))
+    line = Text(" ".join(one_line(each, None) for each in (provider.id, provider.model) if each))
+    line.append(", ").append(one_line(provider.state, None), style=_PROVIDER_STYLES.get(provider.state, ""))
     if provider.reason:
-        told.append(f": {one_line(provider.reason, None)}")
+        line.append(f": {one_line(provider.reason, None)}")
     if call := now.activity.embed:
-        told.append(f", a call takes {_ms(call.p50_ms)} (p95 {_ms(call.p95_ms)})")
+        line.append(f", a call takes {_ms(call.p50_ms)} (p95 {_ms(call.p95_ms)})")
     if now.activity.provider_failures:
-        told.append(f", {now.activity.provider_failures} failed calls")
+        line.append(f", {now.activity.provider_failures} failed calls")
     if rates and rates.provider_failures:
-        told.append(f" ({_rate(rates.provider_failures)}/s now)", style="red")
-    return told
+        line.append(f" ({_rate(rates.provider_failures)}/s now)", style="red")
+    return line
 
 
 def _degraded(now: StatusReply, rates: Rates | None) -> Text:
     asked, degraded = now.activity.asked, now.activity.degraded
     if not asked:
         return Text("no questions yet", style="dim")
-    told = Text(f"{degraded} of {asked} questions")
+    line = Text(f"{degraded} of {asked} questions")
     if rates and rates.degraded is not None:
-        told.append(f", {rates.degraded:.0%} now", style="yellow" if rates.degraded else "")
-    return told
+        line.append(f", {rates.degraded:.0%} now", style="yellow" if rates.degraded else "")
+    return line
 
 
 def _cpu(looks: Sequence[Rates]) -> str:

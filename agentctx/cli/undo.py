@@ -171,8 +171,8 @@ def _show(report: UndoReport, *, as_json: bool) -> None:
         return
     for line in columns(list(_rows(report))):
         put(line)
-    told = "" if report.done else "would be "
-    put(f"{told}forgotten {report.forgotten}  {told}reverted {report.reverted}  left {report.left}")
+    prefix = "" if report.done else "would be "
+    put(f"{prefix}forgotten {report.forgotten}  {prefix}reverted {report.reverted}  left {report.left}")
     if report.conflicts:
         note(f"{report.conflicts} changed meanwhile and were left alone; run it again")
     if not report.done and report.steps:

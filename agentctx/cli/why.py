@@ -31,7 +31,7 @@ def why(
 ) -> None:
     """Show what was put into an LLM call, what was left out, and why."""
     if last and injection_id is not None:
-        raise typer.BadParameter("an ID and --last are two injections")
+        raise typer.BadParameter("give either an ID or --last, not both")
     with connect(ctx) as client:
         if injection_id is None:
             listed = client.injections(1 if last else limit)

@@ -69,7 +69,7 @@ def why_not(
     for line in explanation_lines(reply, line_width()):
         put(line)
     if reply.degraded:
-        note(f"answered by words alone: {reply.degraded}")
+        note(f"keyword search only: {reply.degraded}")
 
 
 def explanation_lines(reply: ExplainReply, limit: int | None) -> list[str]:
@@ -78,7 +78,7 @@ def explanation_lines(reply: ExplainReply, limit: int | None) -> list[str]:
     words = None if reply.words_matched is None else f"{reply.words_matched} of {reply.words_wanted}"
     facts = [
         (reply.verdict, one_line(reply.message, None)),
-        ("by words", _place(reply.word_rank)),
+        ("by keyword", _place(reply.word_rank)),
         ("by distance", _place(reply.distance_rank)),
         ("both", _place(reply.fused_rank)),
         ("words", words),

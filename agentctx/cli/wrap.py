@@ -35,8 +35,8 @@ def wrap(
         proxy = client.status().proxy
     if proxy is None:
         raise ConfigInvalid(
-            "the daemon has no port for programs that cannot use its socket",
-            hint="Set proxy.tcp_port in its config, 18181 for example, and start it again.",
+            "The daemon has no TCP port for programs that cannot use its socket.",
+            hint="Set proxy.tcp_port in its config, for example to 18181, and restart it.",
         )
     added = variables(proxy, _token(proxy), session=session, agent=agent, present=os.environ)
     raise typer.Exit(_run(command, {**os.environ, **added}))
@@ -77,8 +77,8 @@ def _token(proxy: ProxyStatus) -> str:
         return Path(proxy.token_file).read_text(encoding="ascii").strip()
     except OSError as error:
         raise ConfigInvalid(
-            f"the token of the proxy's port cannot be read ({error.strerror})",
-            hint=f"It is in {proxy.token_file}, for the daemon's user alone.",
+            f"The token of the proxy's port cannot be read ({error.strerror}).",
+            hint=f"It is in {proxy.token_file}, which only the daemon's user can read.",
         ) from error
 
 
@@ -87,7 +87,7 @@ def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
     try:
         os.execvpe(command[0], list(command), dict(environment))  # noqa: S606 - running it is what was asked for
     except FileNotFoundError:
-        typer.echo(f"agentctx: there is no program {command[0]!r}", err=True)
+        typer.echo(f"agentctx: program {command[0]!r} not found", err=True)
         return _NOT_FOUND
     except OSError as error:
         typer.echo(f"agentctx: {command[0]} cannot be run ({error.strerror})", err=True)

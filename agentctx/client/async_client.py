@@ -47,7 +47,7 @@ class AsyncClient(Session):
     stopping; 0 fails at once. `namespace` is used where a call names none. `transport` replaces the
     connections over the socket. One client may serve many tasks of one loop.
 
-    Every method raises DaemonUnreachable when nobody listens, DeadlineExceeded when no answer came in
+    Every method raises DaemonUnreachable when no daemon listens, DeadlineExceeded when no answer came in
     time, and the error the daemon answered with. Saves and reads are sent again when the connection drops
     before the answer; a save carries an `Idempotency-Key`, so that it happens once.
     """
@@ -180,7 +180,7 @@ class AsyncClient(Session):
     async def forget(
         self, entry_id: str, if_version: int | None = None, *, with_copies: bool = False
     ) -> wire.ForgetReply:
-        """Remove an entry with all its versions, for good. Raises NotFound or VersionConflict.
+        """Delete an entry and all its versions permanently. Raises NotFound or VersionConflict.
 
         `with_copies` removes captured replies that repeat it as well; without it they are listed.
         """
@@ -191,7 +191,7 @@ class AsyncClient(Session):
         return await self._send(calls.outcome(entry_id, wire.OutcomeRequest(success=success)))
 
     async def search(self, query: str, **options: Unpack[SearchOptions]) -> wire.SearchReply:
-        """The passages closest to a question, by words and by meaning."""
+        """The passages closest to a question, by keyword and by meaning."""
         options.setdefault("namespace", self.namespace)
         return await self._send(calls.search(wire.SearchRequest(query=query, **options)))
 
@@ -220,7 +220,7 @@ class AsyncClient(Session):
         return await self._send(calls.status())
 
     async def queue(self) -> wire.QueueReply:
-        """The embeddings still owed, and those given up."""
+        """The pending embeddings, and the buried ones."""
         return await self._send(calls.queue())
 
     async def retry_buried(self) -> wire.RetryReply:
@@ -228,7 +228,7 @@ class AsyncClient(Session):
         return await self._send(calls.retry_buried())
 
     async def drain(self, timeout_s: float = 10.0) -> wire.QueueReply:
-        """Wait until everything that is due is embedded, at most `timeout_s` seconds; what is owed then."""
+        """Wait until everything due is embedded, at most `timeout_s` s; returns what is pending then."""
         return await self._send(calls.drain(wire.DrainRequest(timeout_s=timeout_s)))
 
     async def reembed_status(self) -> wire.ReembedReply:
@@ -275,7 +275,7 @@ class AsyncClient(Session):
     async def revoke(self, **source: Unpack[RevokeOptions]) -> wire.RevokeReply:
         """Take a source out of every answer, at once, with all that was made of its entries.
 
-        `dry_run=True` only counts, `forget=True` erases them for good soon after.
+        `dry_run=True` only counts, `forget=True` erases them permanently soon after.
 
         Raises:
             InvalidInput: nothing names the source.
@@ -291,12 +291,12 @@ class AsyncClient(Session):
         return await self._send(calls.release(entry_id))
 
     async def backup(self, file: str | None = None) -> wire.BackupReply:
-        """Write a backup and read it back, while the daemon goes on; returns when it is verified.
+        """Write a backup and read it back, while the daemon keeps serving; returns when it is verified.
 
         `file` is an absolute path on the daemon's machine; None: a new file in its folder of backups.
 
         Raises:
-            InvalidInput: the file is there and is no backup.
+            InvalidInput: the file exists and is not a backup.
             AccessDenied: `file` was given by another user than the daemon's.
         """
         return await self._send(calls.backup(wire.BackupRequest(file=file)))
@@ -314,7 +314,7 @@ class AsyncClient(Session):
         return await self._send(calls.audit(options))
 
     async def verify_audit(self, head: str | None = None) -> wire.AuditVerdict:
-        """Whether each row of the audit trail is as it was written; `head` is one that was told earlier."""
+        """Whether each row of the audit trail is as it was written; `head` is one reported earlier."""
         return await self._send(calls.verify_audit(wire.AuditVerifyRequest(head=head)))
 
     async def metrics(self) -> str:

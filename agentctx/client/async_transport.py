@@ -78,8 +78,8 @@ class AsyncUnixTransport:
 
 
 class _Connection(asyncio.BufferedProtocol):
-    """One request at a time. What comes is read into a buffer that is kept: asyncio would take 256 KiB anew
-    for each read.
+    """One request at a time. What comes is read into a buffer that is kept: asyncio would allocate 256 KiB
+    again for each read.
     """
 
     def __init__(self, path: Path, watch: IdleWatch) -> None:

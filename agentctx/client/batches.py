@@ -31,7 +31,7 @@ class SaveBatcher:
 
     def __init__(self, most_entries: int = BATCH_ENTRIES, most_bytes: int = BATCH_BYTES) -> None:
         if most_entries < 1 or most_bytes < 1:
-            raise InvalidInput("A batch holds at least one entry and one byte.")
+            raise InvalidInput("A batch needs room for at least one entry and one byte.")
         self._most_entries = most_entries
         self._most_bytes = most_bytes
         self._batch: Batch = []

@@ -48,7 +48,7 @@ class ApiCall(NamedTuple, Generic[T]):
     """One request, and how its reply is read.
 
     `repeatable`: doing it twice is doing it once, so it may be sent again when its reply was lost.
-    `is_probe`: it asks how the daemon is right now, so it is not held back until the daemon is well.
+    `is_probe`: it asks how the daemon is right now, so it does not wait until the daemon is well.
     `takes_s`: the seconds the daemon was asked to wait before it answers.
     """
 
@@ -308,7 +308,7 @@ def _entry(entry_id: str) -> str:
 def _segment(entry_id: str) -> str:
     # "", "." and ".." would make the path of another route.
     if not entry_id.strip("."):
-        raise InvalidInput(f"{entry_id!r} is no entry id.", hint="`agentctx list` shows the ids.")
+        raise InvalidInput(f"Invalid entry id {entry_id!r}.", hint="`agentctx list` shows the ids.")
     from urllib.parse import quote
 
     return quote(_utf8(entry_id), safe="")
@@ -342,7 +342,7 @@ def _encode(value: Any) -> bytes:
     try:
         return _utf8(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"This cannot be sent as JSON: {error}.") from error
+        raise InvalidInput(f"The request cannot be encoded as JSON: {error}.") from error
 
 
 def _utf8(text: str) -> bytes:

@@ -74,7 +74,7 @@ def _decode_union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:
 
 
 def _decode_literal(choices: tuple[Any, ...], value: Any, where: str) -> Any:
-    # A newer daemon may know more choices: only the type is held.
+    # A newer daemon may know more choices: only the type is checked.
     _expect(isinstance(value, type(choices[0])), f"a {type(choices[0]).__name__}", value, where)
     return value
 

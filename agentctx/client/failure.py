@@ -33,8 +33,8 @@ def failure_of(reply: HttpReply) -> AgentctxError:
         return error_of(decode(ErrorReply, parse(reply)).error)
     except UnreadableReply:
         return AgentctxError(
-            f"The daemon answered HTTP {reply.status} without saying why.",
-            hint="See the daemon's log; is it agentctx that listens on this socket?",
+            f"The daemon answered HTTP {reply.status} without an error body.",
+            hint="See the daemon's log, and check that agentctx listens on this socket.",
         )
 
 

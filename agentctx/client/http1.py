@@ -31,7 +31,7 @@ def encode_request(method: str, target: str, body: bytes | None, headers: Mappin
     head = "\r\n".join(lines)
     breaks = len(lines) - 1
     if head.count("\r") != breaks or head.count("\n") != breaks:
-        raise InvalidInput("A header or an address has a line break.")
+        raise InvalidInput("A header or URL contains a line break.")
     return b"%b\r\n\r\n%b" % (head.encode("latin-1", "replace"), body or b"")
 
 

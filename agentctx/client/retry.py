@@ -2,7 +2,8 @@
 
 | what failed                                   | which calls    | how long                                |
 |-----------------------------------------------|----------------|-----------------------------------------|
-| nobody listens, or no room: nothing was sent  | all            | `start_timeout_s` from the first failure |
+|| no listener, or no room: nothing was sent     || all            | `start_timeout_s` from the first
+failure |
 | the daemon says it is starting or stopping    | repeatable     | the same                                |
 | the connection dropped without a reply        | repeatable     | `MAX_REPEATS` times                     |
 
@@ -15,7 +16,7 @@ from agentctx.client.transport import BacklogFull, ConnectionDropped, NotListeni
 from agentctx.errors import AgentctxError, StorageClosed, Unavailable
 
 START_TIMEOUT_S = 5.0
-"""How long a client waits for a daemon to start when it is not told otherwise."""
+"""How long a client waits for a daemon to start by default."""
 MAX_REPEATS = 3
 _REPEAT_PAUSES_S = (0.0, 0.05, 0.2)
 """Before each repeat: the first finds a daemon that had only closed this connection."""

@@ -1,6 +1,6 @@
 """The vendors' own SDKs, bound to the daemon's proxy: their calls carry what agentctx knows.
 
-The SDKs are not dependencies: whoever asks for a client has one installed.
+The SDKs are optional: callers that ask for a client have one installed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 OPENAI_URL: Final = "http://agentctx/proxy/openai/v1"
 ANTHROPIC_URL: Final = "http://agentctx/proxy/anthropic"
 _CONNECTIONS: Final = 1_000
-"""As many as the SDKs allow by themselves."""
+"""The SDKs' own default."""
 
 
 def openai(
@@ -83,7 +83,7 @@ def _imported(package: str) -> tuple[ModuleType, ModuleType]:
         return import_module(package), import_module("httpx2")
     except ImportError as error:
         raise ConfigInvalid(
-            f"the package {package} is not installed",
+            f"The package {package} is not installed.",
             hint=f'Install it with: pip install "agentctx-daemon[{package}]"',
         ) from error
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 from agentctx.errors import AgentctxError, DaemonUnreachable, DeadlineExceeded, Unavailable
 
 TIMEOUT_S = 30.0
-"""How long a transport waits for a reply when it is not told otherwise."""
+"""How long a transport waits for a reply by default."""
 MAX_IDLE = 16
 """Connections kept for later requests; what is over that was a burst."""
 
@@ -28,11 +28,11 @@ class HttpReply(NamedTuple):
 
 
 class NotListening(DaemonUnreachable):
-    """There is no socket, or nobody behind it: nothing was sent, and a daemon may be about to start."""
+    """There is no socket, or no listener: nothing was sent, and a daemon may be about to start."""
 
 
 class BacklogFull(Unavailable):
-    """The daemon takes no more connections at the moment: nothing was sent."""
+    """The daemon accepts no further connections at the moment: nothing was sent."""
 
 
 class ConnectionDropped(DaemonUnreachable):
@@ -47,8 +47,8 @@ class Transport(Protocol):
     A connection that was closed while it was idle is replaced before anything is sent on it.
 
     Raises:
-        NotListening: nobody listens on the socket.
-        BacklogFull: the daemon takes no more connections at the moment.
+        NotListening: no process listens on the socket.
+        BacklogFull: the daemon accepts no further connections at the moment.
         DaemonUnreachable: the socket cannot be connected to.
         ConnectionDropped: the connection ended without a whole reply.
         DeadlineExceeded: no whole reply within `timeout_s` of the call; None is the transport's own.
@@ -89,14 +89,14 @@ def dropped(path: Path) -> ConnectionDropped:
 
 def closed() -> DaemonUnreachable:
     """The error for a request after `close`."""
-    return DaemonUnreachable("The client is closed.", hint="Make a new one.")
+    return DaemonUnreachable("The client is closed.", hint="Create a new one.")
 
 
 def too_slow(path: Path, timeout_s: float) -> DeadlineExceeded:
     """The error for a reply that did not come in time."""
     return DeadlineExceeded(
         f"The daemon on {path} did not answer within {timeout_s:g} s.",
-        hint="Give it more time (timeout_s), or see with `agentctx status` what keeps it busy.",
+        hint="Allow more time (timeout_s), or check with `agentctx status` what keeps it busy.",
     )
 
 
@@ -105,15 +105,15 @@ def refusal(path: Path, error: OSError) -> AgentctxError:
     number = error.errno
     if number == errno.EAGAIN:
         return BacklogFull(
-            f"The daemon on {path} takes no more connections at the moment.", hint="Try again in a second."
+            f"The daemon on {path} is not accepting connections at the moment.", hint="Try again in a second."
         )
     if number in {errno.EACCES, errno.EPERM}:
         return DaemonUnreachable(
-            f"This user may not connect to {path}: permission denied.",
-            hint="Run as the daemon's user, or let it share the socket: server.socket_mode and socket_group.",
+            f"Permission denied: this user may not connect to {path}.",
+            hint="Run as the daemon's user, or share the socket with server.socket_mode and socket_group.",
         )
     if number == errno.ENOENT:
-        return NotListening(f"No daemon answers on {path}: there is no such socket.")
+        return NotListening(f"No daemon answers on {path}: the socket does not exist.")
     if number == errno.ECONNREFUSED:
         return NotListening(f"No daemon answers on {path}: the socket is there, but its daemon is gone.")
     return DaemonUnreachable(f"No daemon answers on {path}: {str(error) or 'the connection failed'}.")

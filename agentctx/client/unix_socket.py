@@ -30,7 +30,7 @@ def connected(path: Path) -> socket.socket:
 class IdleWatch:
     """Tells, without reading, whether an idle connection is still good for a request.
 
-    A quiet one is. Anything to be read from it is its end, or bytes nobody asked for.
+    A quiet one is. Anything to be read from it is its end, or unsolicited bytes.
     """
 
     def __init__(self, sock: socket.socket) -> None:

@@ -77,7 +77,7 @@ class UnixTransport:
             return self._idle.pop() if self._idle else None
 
     def _disown(self) -> None:
-        # The parent's conversations go on over the same sockets: closing our copies does not end them.
+        # The parent's conversations continue over the same sockets: closing our copies does not end them.
         for connection in self._idle:
             connection.close()
         self._idle = []

@@ -29,10 +29,10 @@ class GrantSettings(Section):
     @model_validator(mode="after")
     def _is_for_someone(self) -> Self:
         if (self.uid is None) == (self.gid is None):
-            raise ValueError("a grant is for a uid or for a gid, and not for both")
+            raise ValueError("a grant needs either a uid or a gid, not both")
         for pattern in self.namespaces:
             if not pattern or "*" in pattern[:-1]:
-                raise ValueError(f"{pattern!r}: a * may only stand at the end of a namespace")
+                raise ValueError(f"{pattern!r}: a * is allowed only at the end of a namespace")
         return self
 
 

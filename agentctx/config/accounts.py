@@ -23,7 +23,7 @@ def user_id(value: object) -> int | None:
     try:
         uid = pwd.getpwnam(value).pw_uid if isinstance(value, str) else _number(value)
     except KeyError:
-        raise ValueError(f"there is no user {value!r}") from None
+        raise ValueError(f"unknown user {value!r}") from None
     return _somebody(uid, "uid")
 
 
@@ -32,7 +32,7 @@ def group_id(value: object) -> int | None:
     try:
         gid = grp.getgrnam(value).gr_gid if isinstance(value, str) else _number(value)
     except KeyError:
-        raise ValueError(f"there is no group {value!r}") from None
+        raise ValueError(f"unknown group {value!r}") from None
     return _somebody(gid, "gid")
 
 
@@ -48,11 +48,11 @@ def _number(value: object) -> int | None:
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _LARGEST_ID:
-        raise ValueError("a user or a group is a name, or a number from 0 on")
+        raise ValueError("a user or group must be a name, or a number of 0 or more")
     return value
 
 
 def _somebody(number: int | None, kind: Literal["uid", "gid"]) -> int | None:
     if number is not None and number == overflow_id(kind):
-        raise ValueError(f"{number} is what the kernel calls everybody it does not know: it may be anyone")
+        raise ValueError(f"{number} is the kernel's id for unknown users: it could be anyone")
     return number

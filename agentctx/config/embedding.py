@@ -23,7 +23,7 @@ class RagSettings(Section):
     )
     max_per_entry: PositiveInt = Field(2, description="most passages of one entry in an answer")
     budget_tokens: PositiveInt = Field(1_500, description="most tokens of a context block")
-    deadline_s: PositiveFloat = Field(2.0, description="after that a question is answered by words alone")
+    deadline_s: PositiveFloat = Field(2.0, description="after that, search uses keywords only")
     dense_weight: Annotated[float, Field(ge=0, le=1)] = Field(
         0.5, description="share of meaning in the fused score"
     )
@@ -35,7 +35,7 @@ class QueueSettings(Section):
 
     batch_size: PositiveInt = Field(32, description="texts of one provider call")
     batch_wait_ms: PositiveInt = Field(50, description="a batch is sent this long after its first text")
-    capacity: PositiveInt = Field(1_024, description="jobs held in memory; the others wait in the table")
+    capacity: PositiveInt = Field(1_024, description="jobs kept in memory; the others wait in the table")
     call_timeout_s: PositiveFloat = Field(60.0, description="a provider call that takes longer has failed")
     backoff_base_s: PositiveFloat = Field(1.0, description="first wait after a failed call")
     backoff_max_s: PositiveFloat = Field(300.0, description="longest wait between tries")
@@ -47,13 +47,13 @@ class EmbeddingLimitSettings(Section):
     """What a provider over HTTP may be asked and may cost."""
 
     requests_per_minute: Annotated[int, Field(ge=0)] = Field(
-        0, description="most requests a minute, a fifth of them for questions; 0 is no limit"
+        0, description="most requests a minute, a fifth of them for questions; 0: no limit"
     )
     tokens_per_minute: Annotated[int, Field(ge=0)] = Field(
-        0, description="most tokens a minute, a fifth of them for questions; 0 is no limit"
+        0, description="most tokens a minute, a fifth of them for questions; 0: no limit"
     )
     usd_per_day: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
-        0.0, description="embedding pauses until 00:00 UTC when a day has cost that much; 0 is no cap"
+        0.0, description="embedding pauses until 00:00 UTC when a day has cost that much; 0: no cap"
     )
     usd_per_million_tokens: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
         0.0, description="what the model costs; 0 is its published price, if that is known"
@@ -83,7 +83,7 @@ class ModelSettings(Section):
     document_prefix: str = Field("", description="put before every saved text; providers over HTTP only")
     input_types: bool = Field(
         False,
-        description="tell cohere, voyage or google what is a question and what is a saved text, as they "
+        description="mark questions and saved texts as such for cohere, voyage or google, as they "
         "advise; changes every vector",
     )
     use_environment_proxies: bool = Field(
@@ -97,7 +97,7 @@ class NextModelSettings(ModelSettings):
     """The model to move to. It is filled beside the one that answers: see agentctx reembed."""
 
     provider: str = Field(
-        "none", description="as embedding.provider, and so are the keys below; none is no other model"
+        "none", description="as embedding.provider, and so are the keys below; none: no other model"
     )
     share: Annotated[float, Field(gt=0, le=1)] = Field(
         0.5, description="most of the time that embedding with it may take while another model answers"
@@ -126,7 +126,9 @@ class EmbeddingSettings(ModelSettings):
     @model_validator(mode="after")
     def _moves_from_a_model(self) -> Self:
         if self.provider == "none" and self.next.provider != "none":
-            raise ValueError("embedding.next.provider is set, but embedding.provider is none: set that one")
+            raise ValueError(
+                "embedding.next.provider is set, but embedding.provider is none: set embedding.provider first"
+            )
         return self
 
 

@@ -100,7 +100,7 @@ def _config_file(named: Path | None) -> Path | None:
 
 def _existing(file: Path, hint: str) -> Path:
     if not _is_file(file):
-        raise ConfigInvalid(f"there is no config file {file}", hint=hint)
+        raise ConfigInvalid(f"Config file {file} does not exist.", hint=hint)
     return file
 
 
@@ -108,10 +108,10 @@ def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
     except OSError as error:
-        # It may be there: to go on without it would be to run with other settings than were meant.
+        # It may be there: continuing without it would run with unintended settings.
         raise ConfigInvalid(
-            f"whether there is a config file {path} cannot be told: {(error.strerror or str(error)).lower()}",
-            hint=f"Let this user look into {path.parent}, or name another file with --config.",
+            f"Cannot check for the config file {path}: {(error.strerror or str(error)).lower()}.",
+            hint=f"Give this user access to {path.parent}, or pass another file with --config.",
         ) from error
 
 

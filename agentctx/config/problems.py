@@ -32,22 +32,25 @@ class Problem:
 
 def config_invalid(problems: Sequence[Problem]) -> ConfigInvalid:
     """The error that stops a start: the first problems, each with its place."""
-    told = [_told(problem) for problem in problems[:_SHOWN_PROBLEMS]]
-    more = len(problems) - len(told)
-    message = "; ".join([*told, f"and {more} more" if more else ""]).removesuffix("; ")
+    summaries = [_summary(problem) for problem in problems[:_SHOWN_PROBLEMS]]
+    more = len(problems) - len(summaries)
+    message = "; ".join([*summaries, f"and {more} more" if more else ""]).removesuffix("; ") + "."
     hint = (
-        problems[0].hint if len(problems) == 1 and problems[0].hint else "`agentctx config check` says more."
+        problems[0].hint
+        if len(problems) == 1 and problems[0].hint
+        else "`agentctx config check` lists all problems."
     )
     return ConfigInvalid(message, hint=hint)
 
 
-def _told(problem: Problem) -> str:
+def _summary(problem: Problem) -> str:
+    message = problem.message.removesuffix(".")
     if not problem.key:
-        return f"{problem.place} {problem.message}"
-    if problem.place.startswith("env ") and problem.message == "is no setting":
+        return f"{problem.place} {message}"
+    if problem.place.startswith("env ") and problem.message == "unknown setting":
         name = problem.place.removeprefix("env ")
-        return f"the environment variable {name} sets nothing: {problem.key} is no setting"
-    return f"{problem.key}: {problem.message} ({problem.place})"
+        return f"Unknown setting {problem.key} in the environment variable {name}"
+    return f"{problem.key}: {message} ({problem.place})"
 
 
 def refused(error: Any, given: Sequence[Given], file: Path | None, text: str) -> Problem:
@@ -59,7 +62,7 @@ def refused(error: Any, given: Sequence[Given], file: Path | None, text: str) ->
         key, _, message = message.partition(": ")
         path = tuple(key.split("."))
     if error["type"] == "extra_forbidden":
-        message = "is no setting"
+        message = "unknown setting"
     origin = origin_of(path, given)
     return Problem(_place(origin, path, file, text), ".".join(path), message, _advice(path, error["type"]))
 

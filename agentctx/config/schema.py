@@ -138,7 +138,7 @@ class ProxySettings(Section):
     @classmethod
     def _is_an_address(cls, url: str) -> str:
         if url and not url.startswith(("http://", "https://")):
-            raise ValueError("an address begins with http:// or https://")
+            raise ValueError("a URL must begin with http:// or https://")
         return url.rstrip("/")
 
     def token_path(self, data_dir: Path) -> Path:
@@ -175,7 +175,7 @@ class StorageSettings(Section):
 
 
 class BackupSettings(Section):
-    """Backups that the daemon makes by itself, each verified after it was written."""
+    """Backups that the daemon makes automatically, each verified after it was written."""
 
     interval_h: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
         0.0, description="hours from one backup to the next; 0 makes none"
@@ -203,7 +203,7 @@ class RedactionSettings(Section):
         description="redact (cut them out and say so), reject (save nothing that holds one) or off",
     )
     rules_file: Path | None = Field(
-        None, description="rules of your own, beside those of agentctx; see docs/how-to/secrets.md"
+        None, description="additional rules of your own; see docs/how-to/secrets.md"
     )
     disabled: tuple[str, ...] = Field((), description="ids of rules that are not used")
 
@@ -230,7 +230,7 @@ class LogSettings(Section):
 
 
 class TelemetrySettings(Section):
-    """What is told to tools that watch. Metrics are always there, at GET /metrics."""
+    """What is exported to monitoring tools. Metrics are always available at GET /metrics."""
 
     traces: Literal["off", "otlp"] = Field(
         "off", description="otlp sends spans over HTTP; it needs the extra agentctx-daemon[otel]"
@@ -244,7 +244,7 @@ class TelemetrySettings(Section):
     @classmethod
     def _is_an_address(cls, endpoint: str) -> str:
         if endpoint and not endpoint.startswith(("http://", "https://")):
-            raise ValueError("an endpoint begins with http:// or https://")
+            raise ValueError("an endpoint must begin with http:// or https://")
         return endpoint
 
 
@@ -275,7 +275,9 @@ class Settings(Section):
     def _searched_collections_exist(self) -> Settings:
         for name in self.embedding.rag.collections:
             if name not in (*COLLECTIONS, *self.collections):
-                raise ValueError(f"embedding.rag.collections: {name!r} is neither built in nor declared")
+                raise ValueError(
+                    f"embedding.rag.collections: unknown collection {name!r}; declare it in [collections]"
+                )
         return self
 
     @field_validator("collections")
@@ -283,7 +285,7 @@ class Settings(Section):
     def _names_are_free(cls, collections: dict[str, CollectionSettings]) -> dict[str, CollectionSettings]:
         for name in collections:
             if name in COLLECTIONS:
-                raise ValueError(f"{name!r} is built in")
+                raise ValueError(f"{name!r} is a built-in collection")
             if not (
                 name.isascii() and name.replace("_", "").isalnum() and name.islower() and len(name) <= 32
             ):

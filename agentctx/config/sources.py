@@ -58,11 +58,13 @@ def _file(path: Path) -> Read:
     try:
         values = TomlConfigSettingsSource(_Sources, toml_file=path)()
     except tomllib.TOMLDecodeError as error:
-        return [], [Problem(str(path), "", f"is no TOML: {error}", "See config/agentctx.toml for how.")]
+        return [], [
+            Problem(str(path), "", f"is not valid TOML: {error}", "See config/agentctx.toml for an example.")
+        ]
     except OSError as error:
-        return [], [Problem(str(path), "", f"cannot be read: {error.strerror}", "Look at its permissions.")]
+        return [], [Problem(str(path), "", f"cannot be read: {error.strerror}", "Check its permissions.")]
     except UnicodeDecodeError as error:
-        return [], [Problem(str(path), "", f"is not UTF-8 (byte {error.start})", "Convert it.")]
+        return [], [Problem(str(path), "", f"is not UTF-8 (byte {error.start})", "Convert it to UTF-8.")]
     return given_by_table(values, Origin("file", str(path))), []
 
 
@@ -79,7 +81,7 @@ def _credentials(folder: Path) -> Read:
         )()
     except (SettingsError, OSError, UnicodeDecodeError) as error:
         place = f"credentials in {folder}"
-        return [], [Problem(place, "", f"cannot be read: {error}", "Look at LoadCredential in the unit.")]
+        return [], [Problem(place, "", f"cannot be read: {error}", "Check LoadCredential in the unit.")]
     given = given_by_table(values, Origin("credential"))
     return [Given(each.path, each.value, _credential(each.path)) for each in given], []
 
@@ -107,12 +109,12 @@ def _environment(env: Mapping[str, str]) -> Read:
 
 
 def _unreadable(path: KeyPath, name: str, env: Mapping[str, str]) -> Problem | None:
-    """A list or a table that is no JSON. pydantic-settings would stop, and name the section only."""
+    """A list or a table that is not valid JSON. pydantic-settings would stop, and name the section only."""
     if takes_json(path):
         try:
             json.loads(env[name])
         except ValueError as error:
-            message, hint = f"is no JSON: {error}", 'Write lists as ["a", "b"].'
+            message, hint = f"not valid JSON: {error}", 'Write lists as ["a", "b"].'
             return Problem(f"env {name}", ".".join(path), message, hint)
     return None
 

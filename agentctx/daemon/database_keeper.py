@@ -53,7 +53,7 @@ class DatabaseKeeper:
                 self._noted = place
 
     def _write(self, place: Path | None) -> None:
-        """The next start may be after a kill: it could not tell a moved folder from one that never was."""
+        """After a kill, the next start could not distinguish a moved folder from one that never existed."""
         try:
             self._note.unlink(missing_ok=True)
             if place is not None:

@@ -1,8 +1,8 @@
-"""What the watchdog wants to know: does the daemon still do what it is there for.
+"""What the watchdog wants to know: is the daemon still doing its job.
 
 A restart is what follows when it does not, so only what a restart can help counts: a database that does not
 answer, a loop that is stalled, and an invariant that broke while this daemon ran. What was broken when it
-started is for `doctor`, or the daemon would be restarted for ever.
+started is for `doctor`, or the daemon would be restarted forever.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LOOKS: Final = 3
 
 
 class HealthVerdict:
-    """Whether an invariant is broken for good, by looks one after the other. No I/O."""
+    """Whether an invariant is permanently broken, by consecutive checks. No I/O."""
 
     def __init__(self) -> None:
         self._was_sound = False
@@ -61,5 +61,5 @@ class Health:
         self._verdict.note("; ".join(part for part in (broken, *mixed) if part))
 
     def trouble(self) -> str:
-        """Why the watchdog is not to be told that all is well; empty when it is."""
+        """Why the watchdog must not be fed; empty when it may be."""
         return "the event loop is stalled" if self._loop_lag.is_stalled else self._verdict.trouble

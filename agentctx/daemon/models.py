@@ -66,7 +66,7 @@ async def open_lanes(
     clock: Clock,
     telemetry: Telemetry,
 ) -> Lanes | None:
-    """Open the spaces of the models; without one, nothing is owed any more."""
+    """Open the spaces of the models; without one, no jobs are made any more."""
     if not models:
         await storage.spaces.disable_all()
         return None

@@ -1,4 +1,4 @@
-"""Reading the configuration again while the daemon runs: what can change at once does, the rest is told."""
+"""Reloading the configuration while the daemon runs: what can change at once does, the rest is reported."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Reloader:
         self._asked.set()
 
     async def asked(self) -> None:
-        """Wait until somebody asks."""
+        """Wait until a reload is requested."""
         await self._asked.wait()
         self._asked.clear()
 

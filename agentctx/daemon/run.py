@@ -76,7 +76,7 @@ def serve(config: Path | None = None, data_dir: Path | None = None, socket: Path
         configure_logging(settings.log)
         _run_loop(settings, systemd, read)
     except AgentctxError as error:
-        # Told what to do, nobody needs the traceback.
+        # The hint says what to do; the traceback would add nothing.
         log.error("cannot_start", code=error.code, problem=error.message, hint=error.hint)  # noqa: TRY400
         needs_change = isinstance(error, ConfigInvalid | SchemaTooNew | UnknownProvider | DatabaseMissing)
         return EXIT_CONFIG if needs_change else EXIT_FAILED
@@ -95,7 +95,7 @@ async def run(
     systemd: Systemd | None = None,
     reloader: Reloader | None = None,
 ) -> None:
-    """Serve until `stop` is set. `reloader` is asked for new settings, `systemd` is told how things stand.
+    """Serve until `stop` is set. `reloader` is asked for new settings, `systemd` is notified of the state.
 
     Raises:
         AlreadyRunning: another daemon has the data or the socket; names its pid.
@@ -142,7 +142,7 @@ async def run(
             refused=core.telemetry.refused,
         )
         quota_gate = partial(QuotaGate, quotas=quotas, access=access, usage=core.storage.usage.of)
-        with hidden("pydantic.v1"):  # FastAPI imports it to tell that it does not support its models
+        with hidden("pydantic.v1"):  # FastAPI imports it only to reject its models
             app = create_app(service, settings, core.telemetry, proxy, access, quota_gate)
         servers = [HttpServer(app, [listening], settings.server, quotas)]
         if settings.proxy.tcp_port:
@@ -229,7 +229,7 @@ async def _serve(
         stop_by = asyncio.get_running_loop().time() + settings.server.shutdown_timeout_s
         await asyncio.gather(*(server.stop() for server in servers))
         await asyncio.gather(*serving)
-        # One deadline for all: what requests have taken of it, the queue has no more.
+        # One deadline for all: what requests have used of it is lost to the queue.
         timeout_s = max(0.0, stop_by - asyncio.get_running_loop().time())
         receipts_written = tasks.create_task(core.receipts.stop(timeout_s), name="last receipts")
         audit_written = tasks.create_task(core.audit.stop(timeout_s), name="last audit rows")
@@ -287,7 +287,7 @@ async def _until_signalled(settings: Settings, systemd: Systemd, read: Callable[
 def _signals(stop: asyncio.Event, reloader: Reloader) -> Iterator[None]:
     """The first SIGTERM or SIGINT drains, the second ends at once: what was acknowledged is on disk.
 
-    SIGHUP reloads, unless it says that the terminal we write to was closed: nobody could stop us any more.
+    SIGHUP reloads, unless it says that the terminal we write to was closed: nothing could stop us any more.
     """
     loop = asyncio.get_running_loop()
     main = asyncio.current_task()

@@ -22,7 +22,7 @@ INSTALL_HINT = 'pip install "agentctx-daemon[otel]", or set telemetry.traces to 
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """`telemetry` is told everything; `recorder`, which hears it, can be asked."""
+    """Everything is reported to `telemetry`; `recorder` listens to it and can be queried."""
 
     telemetry: Telemetry
     recorder: Recorder
@@ -53,6 +53,6 @@ def _tracing(settings: TelemetrySettings, recorder: Recorder, provider: Embeddin
         from agentctx.telemetry.tracing import Tracing
     except ModuleNotFoundError as error:
         raise ConfigInvalid(
-            f"telemetry.traces is {settings.traces!r}, but OpenTelemetry is not installed", hint=INSTALL_HINT
+            f"telemetry.traces is {settings.traces!r}, but OpenTelemetry is not installed.", hint=INSTALL_HINT
         ) from error
     return Tracing(recorder, endpoint=settings.endpoint, model=provider, version=__version__)

@@ -21,11 +21,11 @@ def audit_check(storage: Storage) -> Check:
 
 def judge_audit(verdict: ChainVerdict) -> Finding:
     if verdict.is_sound:
-        return passed(f"the audit trail is whole, {counted(verdict.rows, 'row')}")
+        return passed(f"the audit trail is intact, {counted(verdict.rows, 'row')}")
     return failed(
-        f"the audit trail was changed, or is damaged: {counted(verdict.faults, 'fault')}",
+        f"the audit trail was changed or is damaged: {counted(verdict.faults, 'fault')}",
         detail=listed(map(_said, verdict.listed), most=_SHOWN, separator="; "),
-        hint="Find out who can write the database file, and keep the file; a backup has the trail as it was.",
+        hint="Find out who can write the database file, and keep the file; a backup has the original trail.",
     )
 
 

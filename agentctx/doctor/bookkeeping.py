@@ -12,10 +12,10 @@ from agentctx.times import Clock, format_time
 from agentctx.wording import counted, listed
 
 RECENT_MS = 7 * 86_400_000
-"""What a start mended is shown for so long."""
+"""How long repairs of a start are shown."""
 _DISK = "What was saved is not affected. Check the disk and the memory of the machine, and make a backup."
 _SECURITY = (
-    "Find out whether somebody wrote to the database file: the audit trail of before cannot be verified. "
+    "Check whether another program wrote to the database: the earlier audit trail cannot be verified. "
     "Keep a copy of the file, then run `agentctx doctor --fix`, which removes the damaged values."
 )
 
@@ -25,9 +25,9 @@ def bookkeeping_check(storage: Storage, look_again: LookAgain, clock: Clock) -> 
         return judge_bookkeeping(await storage.upkeep.check_bookkeeping(), now=clock())
 
     async def fix() -> str:
-        mended = await storage.upkeep.mend_bookkeeping()
+        repaired = await storage.upkeep.repair_bookkeeping()
         look_again()
-        return f"mended or removed {counted(mended, 'row')}"
+        return f"repaired or removed {counted(repaired, 'row')}"
 
     return Check(id="database.bookkeeping", run=run, fix=fix, timeout_s=SCAN_S)
 
@@ -38,24 +38,24 @@ def judge_bookkeeping(found: Bookkeeping, *, now: int) -> Finding:
         return failed(
             f"{counted(rows, 'bookkeeping row')} cannot be read",
             detail=_named(f"{each.table}: {each.loss}" for each in found.damaged),
-            hint=f"Run `agentctx doctor --fix`, which mends or removes them. {_DISK}",
+            hint=f"Run `agentctx doctor --fix`, which repairs or removes them. {_DISK}",
             fixable=True,
         )
     if found.set_aside:
         return warned(
-            "the secret of the installation, or the end of the audit trail, was damaged and set aside",
+            "the installation's secret or the end of the audit trail was damaged and set apart",
             detail=_named(found.set_aside),
             hint=_SECURITY,
             fixable=True,
         )
-    recent = [each for each in found.mended if now - each.at < RECENT_MS]
+    recent = [each for each in found.repaired if now - each.at < RECENT_MS]
     if recent:
         return warned(
-            f"a start had to mend bookkeeping rows, last on {format_time(recent[0].at)}",
+            f"bookkeeping rows were repaired at startup, last on {format_time(recent[0].at)}",
             detail=_named(f"{each.table}: {counted(each.rows, 'row')}" for each in recent),
             hint=_DISK,
         )
-    return passed("every bookkeeping row can be read")
+    return passed("every bookkeeping row is readable")
 
 
 def _named(parts: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Every check there is, in the order of reports; and which of them somebody wants."""
+"""Every check there is, in the order of reports; and which of them are selected."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MACHINE_GROUPS: tuple[Group, ...] = (
     Group("socket", "Socket", ("socket.folder", "socket.file")),
     Group("daemon", "Daemon", ("daemon.answers", "daemon.version", "daemon.last_start")),
 )
-"""Examined from outside, by whoever runs the command."""
+"""Examined from outside, by the command."""
 
 INNER_GROUPS: tuple[Group, ...] = (
     Group(
@@ -76,7 +76,7 @@ INNER_GROUPS: tuple[Group, ...] = (
         ),
     ),
 )
-"""Examined by whoever has the database and the model: the daemon while it runs."""
+"""Examined by the process that has the database and the model: the daemon while it runs."""
 
 GROUPS = MACHINE_GROUPS + INNER_GROUPS
 CHECK_IDS = tuple(check for group in GROUPS for check in group.checks)
@@ -117,6 +117,6 @@ def _checks_of(name: str) -> tuple[str, ...]:
             return group.checks
     groups = ", ".join(group.name for group in GROUPS)
     raise InvalidInput(
-        f"there is no check {name[:60]!r}",
-        hint=f"Groups are {groups}. Checks are {', '.join(CHECK_IDS)}.",
+        f"Unknown check {name[:60]!r}.",
+        hint=f"Groups: {groups}. Checks: {', '.join(CHECK_IDS)}.",
     )

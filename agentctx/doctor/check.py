@@ -28,7 +28,7 @@ class Finding:
     message: str
     """One phrase, also when all is well."""
     detail: str = ""
-    """More for whoever wants to understand it, like the files concerned."""
+    """More detail, such as the files concerned."""
     hint: str = ""
     """What to do next, when it is not a pass."""
     fixable: bool = False
@@ -72,7 +72,7 @@ class Check:
 def blocking(look: Callable[[], T]) -> Callable[[], Awaitable[T]]:
     """A function that blocks, as one that is awaited.
 
-    It gets a thread that nobody waits for: a file system that hangs must not keep the program from ending,
+    It gets a thread that is never joined: a file system that hangs must not keep the program from ending,
     as a thread of the loop's executor would.
     """
 
@@ -85,7 +85,7 @@ def blocking(look: Callable[[], T]) -> Callable[[], Awaitable[T]]:
                 settle = partial(_give, answer, look())
             except Exception as error:  # noqa: BLE001 - it is raised where the call is awaited
                 settle = partial(_refuse, answer, error)
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # the loop is closed: no caller waits any more
                 loop.call_soon_threadsafe(settle)
 
         threading.Thread(target=work, daemon=True).start()

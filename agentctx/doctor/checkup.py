@@ -67,7 +67,7 @@ class _Loaded:
     problem: AgentctxError | None
     settings: Settings | None
     data_dir: Path | None
-    """None when not even that can be told."""
+    """None when not even that is known."""
     socket: Path
 
     @property
@@ -118,12 +118,12 @@ def _read(config: Path | None, flags: dict[str, Any]) -> tuple[SettingsReading |
 
 
 def _given(reading: SettingsReading | None) -> dict[str, Any]:
-    """Top-level values that somebody gave, whether or not the rest makes sense; the strongest source wins."""
+    """Top-level values that were set, whether or not the rest makes sense; the strongest source wins."""
     return {each.path[0]: each.value for each in reading.given if len(each.path) == 1} if reading else {}
 
 
 def _is_whole(reading: SettingsReading | None) -> bool:
-    """Whether all sources could be read, so that a setting nobody gave is at its default."""
+    """Whether all sources could be read, so that an unset setting is at its default."""
     if reading is None:
         return False
     return (
@@ -293,10 +293,10 @@ async def _by_daemon(client: AsyncClient, wanted: Sequence[str], checkup: Checku
 
 
 def _unexamined(wanted: Sequence[str], error: AgentctxError) -> list[Check]:
-    """The first check tells what went wrong, the others only that they were not made."""
+    """The first check reports what went wrong, the others only that they were skipped."""
 
-    async def told() -> Finding:
+    async def failure() -> Finding:
         raise error
 
     rest = [skipping(check, "the daemon did not examine it") for check in wanted[1:]]
-    return [Check(id=wanted[0], run=told), *rest]
+    return [Check(id=wanted[0], run=failure), *rest]

@@ -60,19 +60,19 @@ def judge_loading(facts: ConfigFacts) -> Finding:
     if facts.problem is not None:
         return failed(
             facts.problem.message,
-            hint=facts.problem.hint or "Correct it; docs/configuration.md has every key.",
+            hint=facts.problem.hint or "Correct it; docs/configuration.md lists every key.",
         )
     if facts.file is not None:
         return passed(f"{facts.file} loads")
     return passed(
-        "defaults and environment; there is no config file",
+        "defaults and environment; no config file",
         detail=f"looked for {', '.join(map(str, facts.looked_at))}",
     )
 
 
 def _look_at_secrets(file: Path | None) -> Finding:
     if file is None:
-        return skipped("there is no config file")
+        return skipped("no config file")
     try:
         values = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
@@ -101,10 +101,10 @@ def _value_at(values: object, path: KeyPath) -> object:
 
 def judge_secrets(file: Path, facts: SecretFacts) -> Finding:
     if not facts.has_key:
-        return passed("no key is written in the config file")
+        return passed("the config file contains no key")
     if not facts.mode & 0o077:
-        return passed("the key in the config file is readable by its owner alone")
+        return passed("the key in the config file is readable only by its owner")
     return warned(
-        f"{file} holds a key and has mode {facts.mode:04o}: others may read it",
+        f"{file} contains a key and has mode {facts.mode:04o}: other users can read it",
         hint=f"Run `chmod 600 {file}`, or pass the key as a systemd credential or in the environment.",
     )

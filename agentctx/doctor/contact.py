@@ -69,7 +69,7 @@ def judge_answer(contact: Contact) -> Finding:
     if contact.has_answered and contact.refusal is not None:
         return failed(
             f"a daemon answers on {contact.socket}, but not with its status: {contact.refusal.message}",
-            hint="The checks of the database say what is wrong.",
+            hint="See the database checks.",
         )
     refusal = contact.refusal or DaemonUnreachable(f"No daemon answers on {contact.socket}.")
     if isinstance(contact.lock_refusal, AlreadyRunning):
@@ -94,12 +94,12 @@ def _silent(contact: Contact, owner: AlreadyRunning, refusal: AgentctxError) -> 
         return failed(
             f"the daemon listens elsewhere, on {contact.other_socket}",
             detail=owner.message,
-            hint=f"Name it: --socket {contact.other_socket}, or AGENTCTX_SOCKET.",
+            hint=f"Pass --socket {contact.other_socket}, or set AGENTCTX_SOCKET.",
         )
     return failed(
         "a daemon has the data but does not answer: it is starting, stopping, or hangs",
         detail=f"{owner.message} {refusal.message}",
-        hint="Ask again in a moment. If it stays like this, stop that process and run `agentctx serve`.",
+        hint="Try again in a moment. If this persists, stop that process and run `agentctx serve`.",
     )
 
 
@@ -109,6 +109,6 @@ def judge_version(status: StatusReply | None, version: str) -> Finding:
     if status.version == version:
         return passed(f"both are {version}")
     return warned(
-        f"the daemon is version {status.version}, this command {version}",
-        hint="Restart the daemon, so that both are the same.",
+        f"the daemon is version {status.version}, this command is version {version}",
+        hint="Restart the daemon to use the same version.",
     )

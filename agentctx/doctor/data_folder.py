@@ -1,4 +1,4 @@
-"""Do folder and files belong to the right user, and to nobody else."""
+"""Do folder and files belong to the right user only."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ def _look_at_folder(folder: Path, owner: int) -> Finding:
     if not folder.exists():
         return nothing_there(folder)
     if not folder.is_dir():
-        return failed(f"{folder} is not a folder", hint="Name another one with --data-dir.")
+        return failed(f"{folder} is not a folder", hint="Choose another one with --data-dir.")
     return judge_folder(_facts(folder), owner=owner, me=os.geteuid())
 
 
 def nothing_there(folder: Path) -> Finding:
-    return skipped(f"nothing is saved yet: there is no {folder}")
+    return skipped(f"nothing is saved yet: {folder} does not exist")
 
 
 def judge_folder(folder: FileFacts, *, owner: int, me: int) -> Finding:
     """`owner` is the user of the daemon, `me` the user of this command; 0 may do everything."""
     if folder.uid != owner and me != 0:
         return failed(
-            f"{folder.name} belongs to {user_name(folder.uid)}, the daemon would run as {user_name(owner)}",
-            hint=f"Run this as {user_name(folder.uid)}, or name another folder with --data-dir.",
+            f"{folder.name} belongs to {user_name(folder.uid)}; the daemon would run as {user_name(owner)}",
+            hint=f"Run this as {user_name(folder.uid)}, or choose another folder with --data-dir.",
         )
     if folder.mode != FOLDER_MODE:
         verdict = failed if folder.mode & 0o007 or folder.mode & 0o700 != 0o700 else warned
@@ -68,7 +68,7 @@ def judge_folder(folder: FileFacts, *, owner: int, me: int) -> Finding:
             hint=f"Run `chmod {FOLDER_MODE:o} {folder.name}`.",
             fixable=me in {0, folder.uid},
         )
-    return passed(f"{folder.name} is its owner's alone")
+    return passed(f"{folder.name} is accessible only to its owner")
 
 
 def _look_at_files(folder: Path) -> Finding:
@@ -76,8 +76,8 @@ def _look_at_files(folder: Path) -> Finding:
         return nothing_there(folder)
     if not os.access(folder, os.R_OK | os.X_OK):
         return skipped(
-            f"{folder} is closed to {user_name(os.geteuid())}",
-            hint=f"Run this as {user_name(folder.stat().st_uid)} to have its files looked at.",
+            f"{folder} is not accessible to {user_name(os.geteuid())}",
+            hint=f"Run this as {user_name(folder.stat().st_uid)} to check its files.",
         )
     return judge_files(_files(folder), owner=folder.stat().st_uid, me=os.geteuid())
 
@@ -87,19 +87,19 @@ def judge_files(files: Sequence[FileFacts], *, owner: int, me: int) -> Finding:
     foreign = [file for file in files if file.uid != owner]
     if foreign:
         return failed(
-            f"{counted(len(foreign), 'file')} of another user than the folder",
+            f"{counted(len(foreign), 'file')} owned by another user than the folder",
             detail=listed(f"{file.name} of {user_name(file.uid)}" for file in foreign),
             hint=f"As root, `chown` them to {user_name(owner)}; the daemon must always run as the same user.",
         )
     open_files = [file for file in files if file.mode != FILE_MODE]
     if open_files:
         return failed(
-            f"{counted(len(open_files), 'file')} should have mode {FILE_MODE:04o}: they hold what was saved",
+            f"{counted(len(open_files), 'file')} should have mode {FILE_MODE:04o}: they contain saved data",
             detail=listed(f"{file.name} has {file.mode:04o}" for file in open_files),
             hint=f"Run `agentctx doctor --fix`, or `chmod {FILE_MODE:o}` on them.",
             fixable=me in {0, owner},
         )
-    return passed(f"{counted(len(files), 'file')}, readable by the owner alone")
+    return passed(f"{counted(len(files), 'file')}, readable only by the owner")
 
 
 def _open_files(folder: Path) -> list[FileFacts]:

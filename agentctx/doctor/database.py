@@ -131,8 +131,8 @@ def judge_schema(schema: SchemaVersions) -> Finding:
         )
     if schema.is_misrecorded:
         return warned(
-            "the record of the migrations is damaged; the schema itself is as it should be",
-            hint="Start the daemon, which writes the record again. Check the disk.",
+            "the migration record is damaged; the schema itself is correct",
+            hint="Start the daemon, which rewrites the record. Check the disk.",
         )
     if schema.changed:
         return failed(
@@ -149,7 +149,7 @@ def judge_schema(schema: SchemaVersions) -> Finding:
 
 def judge_integrity(problems: Sequence[str]) -> Finding:
     if not problems:
-        return passed("the file is sound")
+        return passed("the file is intact")
     return failed(
         f"the file is damaged: {counted(len(problems), 'problem')}",
         detail=listed(problems, most=_SHOWN, separator="; "),
@@ -160,22 +160,22 @@ def judge_integrity(problems: Sequence[str]) -> Finding:
 
 def judge_words(problem: str | None) -> Finding:
     if problem is None:
-        return passed("the index of words agrees with the entries")
+        return passed("the keyword index matches the entries")
     return failed(
-        "the index of words is damaged: searches miss entries or fail",
+        "the keyword index is damaged: searches miss entries or fail",
         detail=problem,
-        hint="Run `agentctx doctor --fix`, which builds it again from the entries.",
+        hint="Run `agentctx doctor --fix`, which rebuilds it from the entries.",
         fixable=True,
     )
 
 
 def judge_vectors(faults: Sequence[SpaceFault]) -> Finding:
     if not faults:
-        return passed("the tables of vectors are whole")
+        return passed("the vector tables are intact")
     return failed(
-        "stored vectors are damaged: searches by meaning miss entries or fail",
+        "stored vectors are damaged: semantic search misses entries or fails",
         detail=listed((f"space {fault.space}: {fault.problem}" for fault in faults), separator="; "),
-        hint="Run `agentctx doctor --fix`, which makes them anew; everything is then embedded again.",
+        hint="Run `agentctx doctor --fix`, which recreates them; everything is then embedded again.",
         fixable=True,
     )
 
@@ -184,10 +184,10 @@ def judge_census(census: Census) -> Finding:
     if not census.violations:
         return passed(
             f"{counted(census.entries, 'entry', 'entries')}, {counted(census.chunks, 'chunk')}, "
-            f"{counted(census.vectors, 'vector')}: each chunk has its vector or a job that owes it"
+            f"{counted(census.vectors, 'vector')}: each chunk has its vector or a pending job"
         )
     return failed(
-        "some of what was saved cannot be found, or something is left of what was forgotten",
+        "some saved data cannot be found, or some forgotten data is left",
         detail=", ".join(f"{count} {name}" for count, name in _violations(census) if count),
         hint="Run `agentctx doctor --fix`, and please report this: it must never happen.",
         fixable=True,
@@ -209,8 +209,8 @@ def judge_wal(octets: int) -> Finding:
     if octets <= MUCH_WAL:
         return passed(f"{size(octets)} of WAL")
     return warned(
-        f"{size(octets)} of WAL: it is not being emptied",
-        hint="Another program keeps a read transaction open on the database; end it, or restart the daemon.",
+        f"{size(octets)} of WAL: it is not being checkpointed",
+        hint="Another program keeps a read transaction open on the database; stop it, or restart the daemon.",
     )
 
 
@@ -254,7 +254,7 @@ def _rebuild_vectors(storage: Storage, look_again: LookAgain) -> Callable[[], Aw
         spaces = {fault.space for fault in await storage.upkeep.check_vectors()}
         owed = sum([await storage.upkeep.rebuild_vectors(space) for space in sorted(spaces)])
         look_again()
-        made = f"made {counted(len(spaces), 'table')} of vectors anew"
+        made = f"recreated {counted(len(spaces), 'vector table')}"
         return f"{made}; {counted(owed, 'chunk')} to embed again"
 
     return fix

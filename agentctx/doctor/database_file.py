@@ -23,7 +23,7 @@ class DatabasePlace:
     was_served: bool = False
     """Whether a daemon was ready on this folder before."""
     moved_to: str = ""
-    """Where a running daemon has last seen its files, when somebody moved them away."""
+    """Where a running daemon has last seen its files, when they were moved."""
     rescued: tuple[Path, ...] = ()
     """Copies that a daemon wrote of a database that was removed or replaced."""
 
@@ -67,19 +67,19 @@ def missing(place: DatabasePlace) -> DatabaseMissing | None:
         return None
     if place.moved_to:
         return DatabaseMissing(
-            f"{place.database} is missing: a running daemon saw it moved to {place.moved_to}.",
-            hint=f"Move it back, or start with --data-dir where it is now. To begin with an empty memory, "
+            f"{place.database} is missing: a running daemon saw it move to {place.moved_to}.",
+            hint=f"Move it back, or start with --data-dir where it is now. To start with an empty memory, "
             f"remove {moved_note(folder)}.",
         )
     if place.rescued:
         return DatabaseMissing(
-            f"{place.database} is missing: a daemon saved what it had open as {place.rescued[-1].name}.",
+            f"{place.database} is missing: a daemon saved its open copy as {place.rescued[-1].name}.",
             hint=f"Run `agentctx restore {place.rescued[-1]}`.",
         )
     if place.was_served:
         return DatabaseMissing(
             f"{place.database} is missing, and a daemon has served from it.",
-            hint=f"Move it back, or run `agentctx restore BACKUP`. To begin with an empty memory, remove "
+            hint=f"Move it back, or run `agentctx restore BACKUP`. To start with an empty memory, remove "
             f"{folder / RECORD_NAME}.",
         )
     return None
@@ -98,7 +98,7 @@ def judge_place(place: DatabasePlace) -> Finding:
         return warned(
             f"{counted(len(place.rescued), 'copy', 'copies')} of a database that was removed or replaced",
             detail=listed(path.name for path in place.rescued),
-            hint="If the present database lacks entries, stop the daemon and `agentctx restore` the copy; "
+            hint="If the current database lacks entries, stop the daemon and `agentctx restore` the copy; "
             "else remove it.",
         )
-    return passed(f"{place.database} is in its place")
+    return passed(f"{place.database} is in place")

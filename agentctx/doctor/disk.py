@@ -47,7 +47,7 @@ def disk_checks(folder: Path, *, reserve_bytes: int) -> list[Check]:
 def judge_space(space: SpaceFacts) -> Finding:
     free = f"{size(space.free)} free"
     if space.free < LEAST_FREE:
-        return failed(f"{free}: saving will fail soon", hint="Free disk space; saving resumes by itself.")
+        return failed(f"{free}: saving will fail soon", hint="Free disk space; saving resumes automatically.")
     if space.free < max(LITTLE_FREE, space.used):
         return warned(
             f"{free}, {size(space.used)} used by agentctx",
@@ -64,17 +64,17 @@ def _look_at_reserve(folder: Path, wanted: int) -> Finding:
 
 def judge_reserve(state: ReserveLevel) -> Finding:
     if not state.wanted:
-        return skipped("storage.reserve_mb is 0: on a full disk nothing can be forgotten")
+        return skipped("storage.reserve_mb is 0: nothing can be forgotten on a full disk")
     if state.is_whole:
-        return passed(f"{size(state.wanted)} are kept for forgetting when the disk is full")
+        return passed(f"{size(state.wanted)} are reserved for forgetting when the disk is full")
     if state.kept is None:
         return warned(
-            "no space is kept for forgetting when the disk is full",
-            hint="A running daemon keeps it as soon as there is room: free disk space.",
+            "no disk space is reserved for forgetting when the disk is full",
+            hint="Free disk space; a running daemon then reserves it.",
         )
     return failed(
-        f"{size(state.kept)} of {size(state.wanted)} are left for forgetting, and nothing is saved",
-        hint="Free disk space; the reserve is filled and saving resumes by itself.",
+        f"{size(state.kept)} of {size(state.wanted)} are left for forgetting, and saving is stopped",
+        hint="Free disk space; the reserve is filled and saving resumes automatically.",
     )
 
 
@@ -86,7 +86,7 @@ def _space(folder: Path) -> SpaceFacts:
 
 def _look_at_filesystem(folder: Path) -> Finding:
     if not MOUNTS.exists():
-        return skipped(f"{sys.platform} does not tell what kind of disk this is")
+        return skipped(f"{sys.platform} does not report the type of this disk")
     mounts = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
     return judge_filesystem(filesystem_of(_nearest(folder).resolve(), mounts))
 
@@ -94,7 +94,7 @@ def _look_at_filesystem(folder: Path) -> Finding:
 def judge_filesystem(kind: str | None) -> Finding:
     """`kind` is the kernel's name of the file system: `ext4`, `nfs4` …"""
     if kind is None:
-        return skipped("the file system is not known")
+        return skipped("unknown file system")
     if kind in NETWORK:
         return failed(
             f"the data folder is on {kind}, a network file system: SQLite can lose data there",
@@ -102,8 +102,8 @@ def judge_filesystem(kind: str | None) -> Finding:
         )
     if kind in SHARED_WITH_HOST:
         return warned(
-            f"the data folder is on {kind}, shared with another system: its locks may not hold",
-            hint="Let one system alone use the folder, or move it to a local disk.",
+            f"the data folder is on {kind}, shared with another system: its locks may not work",
+            hint="Let only one system use the folder, or move it to a local disk.",
         )
     if kind in IN_MEMORY:
         return warned(

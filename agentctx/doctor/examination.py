@@ -68,7 +68,7 @@ def _trouble(queue: EmbeddingQueue | None) -> str | None:
 
 
 def _nothing_to_tell() -> None:
-    """Without a queue nobody waits for new jobs."""
+    """Without a queue no worker waits for new jobs."""
 
 
 async def examine_alone(
@@ -127,9 +127,9 @@ async def _open_or_repair(
             raise
     repaired = await asyncio.to_thread(offline_storage().remake, path, now=clock())
     opening = warned(
-        f"{path} did not open and was made again from what could be read",
+        f"{path} did not open and was rebuilt from what could be read",
         detail=told_repair(repaired),
-        hint="Look whether anything is missing; if so, restore a backup.",
+        hint="Check whether anything is missing; if so, restore a backup.",
     )
     return await open_storage(settings, path, clock=clock), opening
 

@@ -12,7 +12,7 @@ from agentctx.wire import DoctorReply
 class Examiner(PartsHolder):
     """The part of the service that examines the daemon's own database and model.
 
-    One examination runs at a time. Whoever asks for one while another runs waits, and shares the next.
+    One examination runs at a time. A caller that asks while another runs waits, and shares the next.
     """
 
     def __init__(self, parts: Parts) -> None:

@@ -1,4 +1,4 @@
-"""Is every vector of a model that is in force, and is every save owed to these models alone."""
+"""Is every vector from a model in use, and does every save make jobs for these models only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from agentctx.storage.base import Storage
 from agentctx.storage.proofs import SpaceVectors
 from agentctx.wording import counted, listed
 
-_AGAIN: Final = "Restart the daemon: it compares again, and embeds anew what is not of the configured model."
+_AGAIN: Final = (
+    "Restart the daemon: it compares again, and embeds again what is not from the configured model."
+)
 
 
 def fingerprint_check(storage: Storage, in_force: InForce | None) -> Check:
@@ -22,7 +24,7 @@ def fingerprint_check(storage: Storage, in_force: InForce | None) -> Check:
 
     async def fix() -> str:
         removed = await storage.proofs.remove_left_vectors()
-        return f"removed {counted(removed, 'vector')} of models that are no longer in force"
+        return f"removed {counted(removed, 'vector')} from models no longer in use"
 
     return Check(id="embedding.fingerprints", run=run, fix=fix, timeout_s=SCAN_S)
 
@@ -35,17 +37,19 @@ def judge_fingerprints(found: Sequence[SpaceVectors], in_force: InForce | None) 
         vectors = sum(each.vectors for each in kept)
         if not vectors:
             return passed("there are no vectors")
-        return passed(f"{counted(vectors, 'vector')} in {counted(len(kept), 'space')}, each of its own model")
+        return passed(
+            f"{counted(vectors, 'vector')} in {counted(len(kept), 'space')}, each from its own model"
+        )
     if mixed:
         return failed(
-            "what is stored and the running models do not fit together: searches may compare unlike vectors",
+            "stored vectors and the running models do not match: searches may compare incompatible vectors",
             detail=listed([*mixed, *left], separator="; "),
             hint=_AGAIN,
             fixable=bool(left),
         )
     return failed(
-        "vectors are left of models that are no longer in force",
+        "vectors are left from models no longer in use",
         detail=listed(left, separator="; "),
-        hint="Run `agentctx doctor --fix`, which removes them; nothing searches them.",
+        hint="Run `agentctx doctor --fix`, which removes them; they are never searched.",
         fixable=True,
     )

@@ -1,4 +1,4 @@
-"""The checks of whoever has the database and the model: the daemon, or the command when no daemon runs."""
+"""The checks that need the database and the model, run by the daemon, or the command when no daemon runs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from agentctx.doctor.spending import spending_check
 from agentctx.times import Clock
 
 
-def _nobody() -> None:
-    """No queue runs that could be told."""
+def _no_queue() -> None:
+    """There is no queue to notify."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Inside:
     clock: Clock
     queue_trouble: str | None = None
     """Why the running queue embeds nothing at present."""
-    look_again: LookAgain = _nobody
+    look_again: LookAgain = _no_queue
     running: Running | None = None
     """None where no daemon runs."""
 

@@ -19,8 +19,8 @@ def last_start_check(folder: Path, *, is_running: bool, now: int) -> Check:
             record = read_record(folder)
         except ValueError:
             return warned(
-                f"{folder / RECORD_NAME} cannot be understood",
-                hint="It says nothing about the data; the next start of the daemon replaces it.",
+                f"{folder / RECORD_NAME} is not readable",
+                hint="The data is not affected; the next start of the daemon replaces it.",
             )
         return judge_start(record, is_running=is_running, now=now)
 
@@ -54,10 +54,10 @@ def _failed(record: StartRecord, logged: str) -> Finding:
 def _cut_off(record: StartRecord, logged: str) -> Finding:
     if record.state == "ready":
         return warned(
-            f"the daemon ready since {record.ready} (pid {record.pid}) ended without a stop",
+            f"the daemon ready since {record.ready} (pid {record.pid}) ended without stopping cleanly",
             detail=logged,
-            hint="It was killed, or the power went; nothing that was acknowledged is lost. Start it again "
-            "with `agentctx serve`. If this happens often, look into `journalctl -k`: is memory short?",
+            hint="It was killed or lost power; nothing acknowledged is lost. Start it again "
+            "with `agentctx serve`. If this happens often, check `journalctl -k` for out-of-memory kills.",
         )
     return warned(
         f"the last start, {record.started}, never became ready",
@@ -72,5 +72,5 @@ def _under_way(record: StartRecord, logged: str, *, waited_ms: int) -> Finding:
     return warned(
         f"starting since {record.started}, and still not ready",
         detail=logged,
-        hint=f"Look at its log; if it hangs, stop it with `kill {record.pid}` and start it again.",
+        hint=f"Check its log; if it hangs, stop it with `kill {record.pid}` and start it again.",
     )

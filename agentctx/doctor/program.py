@@ -24,7 +24,7 @@ def judge_python(version: tuple[int, ...], executable: str) -> Finding:
     if PYTHON_FROM <= version[:2] < PYTHON_BELOW:
         return passed(name, detail=executable)
     return warned(
-        f"{name} is not one agentctx is tested with",
+        f"{name} is not a Python version agentctx is tested with",
         detail=executable,
         hint=f"Use Python {_dotted(PYTHON_FROM)} or newer, below {_dotted(PYTHON_BELOW)}.",
     )

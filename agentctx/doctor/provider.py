@@ -55,7 +55,7 @@ class Embedding:
         if self.settings.provider == NONE:
             return OFF
         if self.provider is None:
-            return "there is no provider to ask"
+            return "no provider is configured"
         if self.offline and describe_provider(self.settings.provider).is_remote:
             return "not asked: --offline"
         return None
@@ -134,7 +134,7 @@ def judge_provider(embedding: Embedding) -> Finding:
     if embedding.problem is not None:
         return failed(embedding.problem.message, hint=embedding.problem.hint)
     if embedding.provider is None:
-        return passed("off: answers are found by words alone")
+        return passed("off: keyword search only")
     return passed(f"{embedding.provider.id}, {embedding.provider.model}")
 
 
@@ -143,7 +143,7 @@ def _look_at_key(embedding: Embedding) -> Finding:
     if settings.provider == NONE:
         return skipped(OFF)
     if isinstance(embedding.problem, UnknownProvider):
-        return skipped("it is not known what this provider needs")
+        return skipped("unknown whether this provider needs a key")
     found = provider_key(settings)
     key = found.get_secret_value() if found else ""
     return judge_key(settings.provider, describe_provider(settings.provider), key)
@@ -154,16 +154,16 @@ def judge_key(provider_id: str, kind: ProviderKind, key: str) -> Finding:
     if not kind.needs_key:
         return passed(f"{provider_id} needs no key")
     if not key.strip():
-        return failed(f"{provider_id} needs a key, and embedding.api_key is not set", hint=KEY_HINT)
+        return failed(f"{provider_id} needs a key, but embedding.api_key is not set", hint=KEY_HINT)
     if key.startswith("$"):
         return failed(
-            "embedding.api_key is the name of a variable, not its value: nothing is put in for it",
+            "embedding.api_key is the name of a variable, not its value; variables are not expanded",
             hint=KEY_HINT,
         )
     if key != key.strip():
         return warned(
-            "embedding.api_key has a blank or a line break at its end or beginning",
-            hint="Write it without, as `printf %s` does; providers refuse such a key.",
+            "embedding.api_key begins or ends with whitespace or a line break",
+            hint="Remove it, for example with `printf %s`; providers refuse such a key.",
         )
     return passed(f"{provider_id} has its key")
 
@@ -171,5 +171,5 @@ def judge_key(provider_id: str, kind: ProviderKind, key: str) -> Finding:
 def _silent(timeout_s: float) -> Finding:
     return failed(
         f"the provider did not answer within {timeout_s:g} s",
-        hint="Check embedding.base_url and the network; answers are found by words meanwhile.",
+        hint="Check embedding.base_url and the network; search uses keywords meanwhile.",
     )

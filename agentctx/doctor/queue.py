@@ -1,4 +1,4 @@
-"""The queue: how much is owed, for how long, what was given up, and whether jobs are held back."""
+"""The queue: how much is pending, for how long, what was buried, and whether jobs are delayed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CHECKS = ("queue.backlog", "queue.buried", "queue.leases")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """What is owed at `now`, milliseconds since the epoch. `reason`: why nothing is embedded at present."""
+    """Jobs pending at `now`, milliseconds since the epoch. `reason`: why nothing is embedded at present."""
 
     depth: QueueDepth
     now: int
@@ -79,26 +79,26 @@ def judge_backlog(backlog: Backlog) -> Finding:
     waiting = f"{counted(pending, 'job')} pending, the oldest for {age(age_ms)}"
     if backlog.reason is not None:
         return warned(
-            f"{waiting}; nothing is embedded at present",
+            f"{waiting}; embedding is paused",
             detail=backlog.reason,
-            hint="See the findings on Embedding/RAG. Nothing is lost: it is embedded as soon as that works.",
+            hint="See the findings on Embedding/RAG. Nothing is lost: embedding resumes once they are fixed.",
         )
     if age_ms > OLD_MS:
         return warned(
             waiting,
-            hint="`agentctx queue status` shows whether it shrinks. If not, look at the daemon's log.",
+            hint="`agentctx queue status` shows whether it shrinks. If not, check the daemon's log.",
         )
     return passed(waiting)
 
 
 def judge_buried(count: int, rows: Sequence[BuriedRow]) -> Finding:
     if not count:
-        return passed("nothing was given up")
+        return passed("no job has failed permanently")
     reasons = Counter(" ".join(row.reason.split())[:_REASON_CHARS] for row in rows)
     return warned(
-        f"{counted(count, 'job')} given up: these passages are found by words alone",
+        f"{counted(count, 'job')} failed permanently: these passages are found by keyword only",
         detail="; ".join(f"{number} x {reason}" for reason, number in reasons.most_common(_SHOWN)),
-        hint="Run `agentctx queue retry` once the reason is gone; `agentctx queue status` lists them.",
+        hint="Run `agentctx queue retry` once the cause is fixed; `agentctx queue status` lists them.",
         fixable=True,
     )
 
@@ -107,8 +107,8 @@ def judge_leases(*, now: int, next_due: int | None, settings: QueueSettings) -> 
     """No lease and no pause reaches further than the settings allow, unless the clock was set back since."""
     furthest_ms = 1_000 * max(settings.lease_s, LONGEST_PAUSE_S + settings.backoff_max_s)
     if next_due is None or next_due - now <= furthest_ms:
-        return passed("no job is held back for longer than it should be")
+        return passed("no job is delayed longer than expected")
     return warned(
-        f"jobs are held back for {age(next_due - now)}: was the clock of the machine set back?",
+        f"jobs are delayed by {age(next_due - now)}: was the machine's clock set back?",
         hint="Check the clock and restart the daemon, which frees the jobs it had leased.",
     )

@@ -22,15 +22,15 @@ def judge_rag(settings: Settings) -> Finding:
     if rag.max_results > settings.limits.max_results:
         return failed(
             f"embedding.rag.max_results is {rag.max_results}, limits.max_results is "
-            f"{settings.limits.max_results}: every question that names no limit is refused",
-            hint="Lower the one or raise the other.",
+            f"{settings.limits.max_results}: every question without a limit is refused",
+            hint="Lower the former or raise the latter.",
         )
     if not rag.enabled:
         return passed("off: LLM calls get no context; embedding.rag.enabled is false")
     doubts = _doubts(settings)
     if doubts:
         return warned(
-            "some settings of answers make little sense",
+            "some search settings make little sense",
             detail="; ".join(doubts),
             hint="See `agentctx config show` for where each value comes from.",
         )

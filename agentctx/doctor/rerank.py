@@ -28,13 +28,13 @@ def rerank_check(settings: RerankSettings, *, offline: bool) -> Check:
 
 async def _probe(settings: RerankSettings, *, offline: bool) -> Finding:
     if settings.provider == NONE:
-        return skipped("rerank.provider is none: answers keep their order")
+        return skipped("rerank.provider is none: results keep their order")
     if offline and is_remote(settings.provider):
         return skipped(f"{settings.provider} was not asked: --offline")
     try:
         reranker = await create_reranker(settings)
         if reranker is None:
-            return skipped("there is no reranker")
+            return skipped("no reranker")
         try:
             ordered = await reranker.rerank(_QUESTION, _PASSAGES)
         finally:

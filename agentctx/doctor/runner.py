@@ -75,7 +75,7 @@ async def _repair(check: Check, finding: Finding, fix: Callable[[], Awaitable[st
     try:
         async with deadline:
             done = await fix()
-    except Exception as error:  # noqa: BLE001 - a repair that fails is told, and the others are tried
+    except Exception as error:  # noqa: BLE001 - a failed repair is reported, and the others are tried
         reason = _broken(error, FIX_S if deadline.expired() else None)
         return _Looked(finding=finding, failure=f"the repair failed: {reason.message}")
     return _Looked(finding=await _examine(check), fixed=done)
@@ -86,12 +86,12 @@ def _broken(error: Exception, timeout_s: float | None) -> Finding:
     if timeout_s is not None:
         return failed(
             f"not done within {timeout_s:g} s",
-            hint="Something is very slow or hangs; try this check alone with --only.",
+            hint="Something is very slow or hangs; run this check alone with --only.",
         )
     if isinstance(error, DeadlineExceeded):
         return warned(
-            "not examined: that takes longer than a minute here",
-            hint="The database is large or the disk is busy; try again when there is less to do.",
+            "not checked: it would take longer than a minute",
+            hint="The database is large or the disk is busy; try again when there is less load.",
         )
     if isinstance(error, AgentctxError):
         return failed(error.message, hint=error.hint)
@@ -99,9 +99,9 @@ def _broken(error: Exception, timeout_s: float | None) -> Finding:
         where = f": {error.filename}" if error.filename else ""
         return failed(f"{error.strerror}{where}", hint="Check the permissions, or run as the daemon's user.")
     return failed(
-        f"the check itself broke: {type(error).__name__}",
+        f"the check itself failed: {type(error).__name__}",
         detail=_place(error),
-        hint="This is a bug of agentctx; please report it with this line.",
+        hint="This is a bug in agentctx; please report it with this line.",
     )
 
 

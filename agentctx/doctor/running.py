@@ -1,4 +1,4 @@
-"""What only a running daemon can tell of itself: does its event loop keep up, can it write."""
+"""What only a running daemon knows: does its event loop keep up, can it write."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ def running_checks(running: Running | None) -> list[Check]:
 def judge_loop(lag: LoopLag) -> Finding:
     """Late is what every request waits at least: more than `LATE_S` in a hundredth of the alarms is much."""
     if not lag.readings:
-        return passed("the event loop was not measured yet")
+        return passed("the event loop has not been measured yet")
     worst = f"at most {lag.worst_s * 1_000:.0f} ms late in the last {lag.readings} alarms"
     late = lag.later_than(LATE_S)
     if late <= max(1, MOST_LATE * lag.readings) and lag.worst_s < STALL_S:
         return passed(f"the event loop keeps up: {worst}")
     return warned(
-        f"the event loop was late by more than {LATE_S * 1_000:.0f} ms for {late} of {lag.readings} alarms",
+        f"the event loop was more than {LATE_S * 1_000:.0f} ms late in {late} of {lag.readings} samples",
         detail=worst,
-        hint="Look whether the machine is short of CPU or memory. If not, please report it with the log.",
+        hint="Check whether the machine is short of CPU or memory. If not, please report it with the log.",
     )
 
 
 def judge_writes(fault: StorageFailed | None) -> Finding:
     if fault is None:
-        return passed("saves are taken")
+        return passed("saves are accepted")
     return failed(
-        f"nothing is saved at present: {fault.message}",
-        hint=fault.hint or "Check the disk; saving resumes by itself once the database was verified.",
+        f"saving is stopped: {fault.message}",
+        hint=fault.hint or "Check the disk; saving resumes automatically once the database is verified.",
     )

@@ -17,17 +17,17 @@ LookAgain = Callable[[], None]
 
 
 def scrub_check(storage: Storage, look_again: LookAgain) -> Check:
-    """Compares everything with its checksums; the repair owes damaged vectors again and names the rest."""
+    """Compares everything with its checksums; the repair re-embeds damaged vectors and names the rest."""
 
     async def run() -> Finding:
         return judge_damage(await storage.scrub.check_all(), await storage.scrub.state())
 
     async def fix() -> str:
-        lost = await storage.scrub.mend()
+        lost = await storage.scrub.repair()
         look_again()
         if not lost:
             return "damaged vectors are embedded again"
-        return f"damaged vectors are embedded again; what cannot be made anew: {_named(lost)}"
+        return f"damaged vectors are embedded again; cannot be recreated: {_named(lost)}"
 
     return Check(id="database.scrub", run=run, fix=fix, timeout_s=SCAN_S)
 
@@ -43,13 +43,13 @@ def judge_damage(damage: Sequence[Damage], state: ScrubState) -> Finding:
         return failed(
             f"{counted(vectors, 'vector')} damaged",
             detail=last,
-            hint="Run `agentctx doctor --fix`, which has them embedded again.",
+            hint="Run `agentctx doctor --fix`, which embeds them again.",
             fixable=True,
         )
     return failed(
-        f"{counted(len({each.entry for each in lost}), 'entry', 'entries')} damaged: no answer shows them",
+        f"{counted(len({each.entry for each in lost}), 'entry', 'entries')} damaged and never returned",
         detail=f"{_named(lost)}; {last}",
-        hint="Restore a backup, or save these entries again, or forget them.",
+        hint="Restore a backup, save these entries again, or forget them.",
         fixable=bool(vectors),
     )
 

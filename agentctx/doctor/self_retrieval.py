@@ -19,12 +19,12 @@ def self_retrieval_check(storage: Storage) -> Check:
 
 def judge_self_retrieval(seen: SelfRetrieval) -> Finding:
     if not seen.words and not seen.vectors:
-        return skipped("nothing is stored yet that could be asked for")
-    told = f"{counted(seen.words, 'chunk')} asked for by words, {seen.vectors} by vectors"
+        return skipped("nothing is stored yet")
+    summary = f"{counted(seen.words, 'chunk')} searched by keyword, {seen.vectors} by vector"
     if not seen.lost:
-        return passed(f"all found: {told}")
+        return passed(f"all found: {summary}")
     return failed(
-        f"stored, but not found: {len(seen.lost_words)} by words, {len(seen.lost_vectors)} by vectors",
-        detail=f"{told}; entries {listed(dict.fromkeys([*seen.lost_words, *seen.lost_vectors]))}",
+        f"stored, but not found: {len(seen.lost_words)} by keyword, {len(seen.lost_vectors)} by vector",
+        detail=f"{summary}; entries {listed(dict.fromkeys([*seen.lost_words, *seen.lost_vectors]))}",
         hint="Run `agentctx doctor --fix`: the checks of the database repair the indexes.",
     )

@@ -14,7 +14,7 @@ MANY_DEAD: Final = 0.3
 
 
 def slots_check(storage: Storage) -> Check:
-    """Counts the slots; the repair packs all vectors, while searches and saves go on."""
+    """Counts the slots; the repair packs all vectors, while searches and saves continue."""
 
     async def run() -> Finding:
         return judge_slots(await storage.slots.count())
@@ -29,12 +29,12 @@ def slots_check(storage: Storage) -> Check:
 def judge_slots(count: SlotCount) -> Finding:
     if not count.used and not count.dead:
         return passed("there are no vectors")
-    told = f"{counted(count.used, 'slot')} used, {count.dead} dead, {count.spare} spare"
+    summary = f"{counted(count.used, 'slot')} used, {count.dead} dead, {count.spare} spare"
     if count.dead_share <= MANY_DEAD:
-        return passed(told)
+        return passed(summary)
     return warned(
-        f"{count.dead_share:.0%} of the slots for vectors are dead: the file is larger than it need be",
-        detail=told,
-        hint="The daemon packs them by itself, little by little; `agentctx doctor --fix` does it now.",
+        f"{count.dead_share:.0%} of the vector slots are dead: the file is larger than necessary",
+        detail=summary,
+        hint="The daemon packs them gradually; `agentctx doctor --fix` does it now.",
         fixable=True,
     )

@@ -1,4 +1,4 @@
-"""The file of the daemon's socket and its folder: who may connect, and is anybody there."""
+"""The file of the daemon's socket and its folder: who may connect, and does a process listen."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONNECT_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class SocketFacts:
-    """The file at the path. `answer` is what came of connecting; None when it is no socket."""
+    """The file at the path. `answer` is what came of connecting; None when it is not a socket."""
 
     mode: int
     uid: int
@@ -28,7 +28,7 @@ class SocketFacts:
 
 def socket_checks(path: Path, *, wanted_mode: int | None, remove_stale: Callable[[], str]) -> list[Check]:
     """`wanted_mode` is `server.socket_mode`; None for a socket that systemd made. `remove_stale` removes the
-    file if nobody listens on it, under the lock of the socket, and says what it did.
+    file if no process listens on it, under the lock of the socket, and says what it did.
     """
     folder = path.absolute().parent
 
@@ -55,7 +55,7 @@ def socket_checks(path: Path, *, wanted_mode: int | None, remove_stale: Callable
 
 def _look_at_folder(folder: Path) -> Finding:
     if not folder.exists():
-        return skipped(f"there is no {folder} yet; the daemon makes it")
+        return skipped(f"{folder} does not exist yet; the daemon creates it")
     return judge_folder(folder, folder.stat().st_mode)
 
 
@@ -64,10 +64,10 @@ def judge_folder(folder: Path, mode: int) -> Finding:
         return failed(f"{folder} is not a folder", hint="Choose another path with --socket.")
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
         return failed(
-            f"everyone may write to {folder}, so anyone could put another socket there",
+            f"every user can write to {folder}, so anyone could put another socket there",
             hint=f"Run `chmod o-w {folder}`, or choose another path with --socket.",
         )
-    return passed(f"nobody else can replace a socket in {folder}")
+    return passed(f"no other user can replace a socket in {folder}")
 
 
 def look_at_socket(path: Path) -> SocketFacts | None:
@@ -82,13 +82,13 @@ def look_at_socket(path: Path) -> SocketFacts | None:
 
 def judge_socket(path: Path, facts: SocketFacts | None, *, wanted_mode: int | None, me: int) -> Finding:
     if facts is None:
-        return skipped(f"there is no {path}")
+        return skipped(f"{path} does not exist")
     if facts.answer is None:
-        return failed(f"{path} is not a socket", hint="Move it away, or choose another path with --socket.")
+        return failed(f"{path} is not a socket", hint="Move it, or choose another path with --socket.")
     is_ours = me in {0, facts.uid}
     if facts.answer == "gone":
         return warned(
-            f"{path} is left over: nobody listens on it",
+            f"{path} is stale: no process listens on it",
             hint=f"Start the daemon, which replaces it, or run `rm {path}`.",
             fixable=is_ours,
         )
@@ -133,5 +133,5 @@ def _answer(path: Path) -> Answer:
 def _meaning(error: OSError) -> Answer:
     if error.errno in {errno.ECONNREFUSED, errno.ENOENT}:
         return "gone"
-    # A full queue or a slow answer: somebody is there.
+    # A full queue or a slow answer: a process listens.
     return "denied" if error.errno in {errno.EACCES, errno.EPERM} else "listening"

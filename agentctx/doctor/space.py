@@ -15,13 +15,13 @@ from agentctx.service.fingerprints import InForce
 from agentctx.storage.records import Space, SpaceState
 
 _RENEW = (
-    "Restart the daemon: it notices, and embeds everything again, while answers are found by words. "
+    "Restart the daemon: it notices, and embeds everything again, while search uses keywords. "
     "Or bring the former model back."
 )
 _MOVED = warned(
-    "the model of [embedding.next] answers, the config still names the former one in [embedding]",
+    "the model of [embedding.next] is in use, but [embedding] still names the previous one",
     hint="Move the keys of [embedding.next] into [embedding]. Nothing is embedded again. "
-    "`agentctx reembed --rollback` goes back instead.",
+    "Or run `agentctx reembed --rollback` to go back.",
 )
 _VALUE_CHARS = 24
 _PROOFS = ("embedding.fingerprints", "embedding.self_retrieval")
@@ -52,7 +52,7 @@ def space_checks(
         if opened.storage is None:
             return skipped(opened.reason)
         if embedding.provider is None:
-            return skipped(OFF if embedding.problem is None else "there is no provider to compare with")
+            return skipped(OFF if embedding.problem is None else "no provider to compare with")
         fingerprint = space_fingerprint(embedding.provider)
         finding = judge_space(fingerprint, await stored())
         return _MOVED if embedding.is_next and not finding.is_trouble else finding
@@ -107,19 +107,19 @@ def judge_space(fingerprint: Mapping[str, str | int], spaces: Sequence[Space]) -
     if own is None:
         other = max(living, key=lambda space: (space.state is SpaceState.ACTIVE, space.id))
         return warned(
-            "the vectors are of another model than the configured one",
+            "the vectors are from another model than the configured one",
             detail=differences(other.fingerprint, fingerprint),
-            hint="At its next start the daemon embeds everything again, while answers are found by words. "
-            "If that is not wanted, set the former model again.",
+            hint="At its next start the daemon embeds everything again, while search uses keywords. "
+            "To avoid that, set the previous model again.",
         )
     if own.state is SpaceState.KEPT:
         return _MOVED
     if own.state is SpaceState.BUILDING:
         return warned(
-            "the model was changed: everything is being embedded again, answers are found by words",
+            "the model was changed: everything is being embedded again, search uses keywords meanwhile",
             hint="Wait; `agentctx queue status` shows how much is left.",
         )
-    return passed(f"space {own.id} is of the configured model")
+    return passed(f"space {own.id} is from the configured model")
 
 
 def differences(stored: Mapping[str, str | int], configured: Mapping[str, str | int]) -> str:
@@ -140,11 +140,11 @@ def _short(value: str | int | None) -> str:
 def judge_canary(own: Space | None, seen: Vectors) -> Finding:
     """`seen` is the canary's vector of now, of unit length."""
     if own is None or own.canary is None:
-        return skipped("there is no earlier vector to compare with yet")
+        return skipped("no earlier vector to compare with yet")
     cosine = canary_cosine(own.canary, seen)
     if cosine >= CANARY_COSINE:
-        return passed(f"the model gives the vector it gave before (cosine {cosine:.4f})")
+        return passed(f"the model returns the same vector as before (cosine {cosine:.4f})")
     return failed(
-        f"the model was changed under its name: it gives another vector than before (cosine {cosine:.4f})",
+        f"the model changed under its name: it returns a different vector (cosine {cosine:.4f})",
         hint=_RENEW,
     )

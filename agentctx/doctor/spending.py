@@ -17,7 +17,7 @@ def spending_check(embedding: Embedding) -> Check:
 
 def judge_spending(spending: Spending | None) -> Finding:
     if spending is None:
-        return passed("nothing is asked over HTTP, so nothing is paid")
+        return passed("no HTTP provider, no cost")
     today = spending.today()
     tokens = f"{today.tokens:,} tokens"
     if spending.price is None:
@@ -25,8 +25,8 @@ def judge_spending(spending: Spending | None) -> Finding:
     usd, cap = shown_usd(today.usd), shown_usd(spending.cap_usd)
     if spending.is_cap_reached:
         return warned(
-            f"{usd} of {cap} for today are spent: embedding pauses until 00:00 UTC, answers are by words",
-            hint="Raise embedding.limits.usd_per_day and restart, or wait; nothing that is owed is lost.",
+            f"{usd} of {cap} for today are spent: embedding pauses until 00:00 UTC, search uses keywords",
+            hint="Raise embedding.limits.usd_per_day and restart, or wait; no pending job is lost.",
         )
     of_cap = f" of {cap}" if spending.cap_usd else ""
     return passed(

@@ -38,7 +38,7 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ProviderLimits:
-    """What one request may hold; the provider splits a longer list by itself."""
+    """What one request may hold; the provider splits longer lists."""
 
     max_inputs: int
     max_tokens: int | None = None
@@ -84,7 +84,7 @@ def unit_rows(vectors: Vectors) -> Vectors:
     norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
     if not (np.isfinite(norms).all() and (norms > 0).all()):
         raise ProviderFailed(
-            "the model returned a vector that is not finite or is zero", disposition=Disposition.SPLIT
+            "The model returned a vector that is not finite or is zero.", disposition=Disposition.SPLIT
         )
     return np.ascontiguousarray(vectors / norms[:, None], dtype=np.float32)
 
@@ -96,11 +96,11 @@ def check_reply(vectors: Vectors, *, count: int, dimension: int) -> Vectors:
         ProviderFailed: wrong count (retry), wrong dimension (stop), bad row (split).
     """
     if vectors.ndim != 2 or vectors.shape[0] != count:
-        raise ProviderFailed(f"{count} texts were sent, vectors of shape {vectors.shape} came back")
+        raise ProviderFailed(f"Expected {count} vectors, got an array of shape {vectors.shape}.")
     if dimension and vectors.shape[1] != dimension:
         raise ProviderFailed(
-            f"vectors of length {vectors.shape[1]} came back, {dimension} was expected",
+            f"Expected vectors of length {dimension}, got {vectors.shape[1]}.",
             disposition=Disposition.STOP,
-            hint="Set embedding.dimensions to what the model gives.",
+            hint="Set embedding.dimensions to the model's dimension.",
         )
     return unit_rows(vectors)

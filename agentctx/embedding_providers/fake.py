@@ -1,4 +1,4 @@
-"""A provider for tests: deterministic, without network, failing as it is told.
+"""A provider for tests: deterministic, without network, failing on request.
 
     fake = FakeProvider(faults=[Fault.fails(Disposition.LATER, retry_after_s=2, call=1)])
 
@@ -56,7 +56,7 @@ class FakeFault:
 
         def spoil(_: Vectors) -> Vectors:
             raise ProviderFailed(
-                "the fake provider was told to fail", disposition=disposition, retry_after_s=retry_after_s
+                "The fake provider failed on request.", disposition=disposition, retry_after_s=retry_after_s
             )
 
         return cls(spoil, call, when)
@@ -145,14 +145,14 @@ class FakeProvider:
         return {"provider": self.id, "model": self._model, "dimension": self._dimension}
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Vectors `(len(texts), dimension)`; no texts are no call. Raises `ProviderFailed` as told."""
+        """Vectors `(len(texts), dimension)`; no texts are no call. Raises `ProviderFailed` on request."""
         if not texts:
             self._require_open()
             return np.empty((0, self._dimension), np.float32)
         return await self._answer(FakeCall(tuple(texts), query=False))
 
     async def embed_query(self, text: str) -> Vectors:
-        """One vector `(dimension,)`. Raises `ProviderFailed` as told."""
+        """One vector `(dimension,)`. Raises `ProviderFailed` on request."""
         row: Vectors = (await self._answer(FakeCall((text,), query=True)))[0]
         return row
 
@@ -164,7 +164,7 @@ class FakeProvider:
                 self._gates[query].clear()
 
     def release(self) -> None:
-        """Let every held call go on, and later ones pass."""
+        """Release every waiting call, and let later ones pass."""
         for gate in self._gates.values():
             gate.set()
 
@@ -209,7 +209,7 @@ class FakeProvider:
 
     def _require_open(self) -> None:
         if self.closed:
-            raise ProviderFailed("the fake provider is closed", hint="Make a new provider.")
+            raise ProviderFailed("The fake provider is closed.", hint="Create a new provider.")
 
 
 def _open_gate() -> asyncio.Event:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
-from agentctx.access.turns import aside
+from agentctx.access.turns import yield_turn
 from agentctx.embedding_providers.base import ProviderLimits, Vectors, check_reply
 from agentctx.embedding_providers.remote.retry_after import retry_after_s
 from agentctx.embedding_providers.texts import require_unicode
@@ -56,7 +56,7 @@ class OpenAIEmbedder:
         dimensions: int | None = None,
     ) -> None:
         if dimensions is not None and dimensions < 1:
-            raise InvalidInput(f"dimensions is a positive number, not {dimensions}")
+            raise InvalidInput(f"Invalid dimensions {dimensions}. Use a positive number.")
         self._openai = _import_openai()
         self._owns_client = client is None
         self._client = self._from_environment() if client is None else client
@@ -112,7 +112,7 @@ class OpenAIEmbedder:
         if self._asked_dimensions is not None:
             options["dimensions"] = self._asked_dimensions
         try:
-            async with aside():
+            async with yield_turn():
                 reply = await self._client.embeddings.create(
                     model=self._model, input=[text or _BLANK for text in texts], **options
                 )
@@ -120,7 +120,7 @@ class OpenAIEmbedder:
             # Neither the message nor the cause is kept: both can hold the key or a text.
             raise _failure(error, self._openai, len(texts)) from None
         except (ValueError, TypeError, AttributeError):
-            raise ProviderFailed("OpenAI's reply is not a list of embeddings") from None
+            raise ProviderFailed("OpenAI's reply is not a list of embeddings.") from None
         vectors = check_reply(_rows(reply, len(texts)), count=len(texts), dimension=self._dimension)
         self._dimension = vectors.shape[1]
         return vectors
@@ -131,19 +131,19 @@ class OpenAIEmbedder:
             http = self._openai.DefaultAsyncHttpxClient(follow_redirects=False)
             client: AsyncOpenAI = self._openai.AsyncOpenAI(http_client=http)
         except self._openai.OpenAIError as error:
-            raise ConfigInvalid("OpenAI's client has no credentials", hint="Set OPENAI_API_KEY.") from error
+            raise ConfigInvalid("OpenAI's client has no credentials.", hint="Set OPENAI_API_KEY.") from error
         return client
 
     def _require_open(self) -> None:
         if self._is_closed:
-            raise ProviderFailed("the OpenAI embedder is closed", hint="Make a new embedder.")
+            raise ProviderFailed("The OpenAI embedder is closed.", hint="Create a new embedder.")
 
 
 def _import_openai() -> ModuleType:
     try:
         return import_module("openai")
     except ImportError as error:
-        raise ConfigInvalid("OpenAIEmbedder needs the package openai", hint=INSTALL_HINT) from error
+        raise ConfigInvalid("OpenAIEmbedder needs the package openai.", hint=INSTALL_HINT) from error
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
@@ -166,27 +166,29 @@ def _rows(reply: Any, count: int) -> Vectors:
     try:
         items = sorted(reply.data, key=lambda item: item.index)
         if [item.index for item in items] != list(range(count)):
-            raise ProviderFailed(f"{count} texts were sent, and the reply does not have each of them once")
+            raise ProviderFailed(
+                f"The reply does not have exactly one embedding for each of the {count} texts."
+            )
         rows = np.asarray([item.embedding for item in items], dtype=np.float32)
     except (AttributeError, TypeError, ValueError):
-        raise ProviderFailed("OpenAI's reply is not a list of embeddings") from None
+        raise ProviderFailed("OpenAI's reply is not a list of embeddings.") from None
     if rows.ndim != 2 or not rows.size:
-        raise ProviderFailed("OpenAI's reply has embeddings without numbers")
+        raise ProviderFailed("OpenAI's reply has embeddings that are not numbers.")
     return rows
 
 
 def _failure(error: Any, openai: ModuleType, count: int) -> ProviderFailed:
     if isinstance(error, openai.APITimeoutError):
-        return ProviderFailed("OpenAI did not answer in time")
+        return ProviderFailed("OpenAI did not answer in time.")
     if isinstance(error, openai.APIStatusError):
         return _refusal(error.status_code, error.code, error.response.headers, count)
     if isinstance(error, openai.APIConnectionError):
-        return ProviderFailed("OpenAI cannot be reached")
-    return ProviderFailed(f"OpenAI's client failed with {type(error).__name__}")
+        return ProviderFailed("OpenAI cannot be reached.")
+    return ProviderFailed(f"OpenAI's client failed with {type(error).__name__}.")
 
 
 def _refusal(status: int, code: str | None, headers: Any, count: int) -> ProviderFailed:
-    message = f"OpenAI answered with status {status}"
+    message = f"OpenAI answered with status {status}."
     if status in {401, 403, 404} or code == "insufficient_quota":
         return ProviderFailed(
             message,

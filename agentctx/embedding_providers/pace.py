@@ -16,8 +16,8 @@ _LARGEST_TEXT_TOKENS: Final = 2_000
 class RequestPace:
     """Lets calls through at a rate. 0 is no limit.
 
-    A limit is a bucket, as providers count too: after a pause a minute's worth may go at once. Whoever is
-    cancelled while waiting leaves nothing behind.
+    A limit is a bucket, as providers count too: after a pause a minute's worth may go at once. A caller
+    that is cancelled while waiting leaves nothing behind.
     """
 
     def __init__(self, requests_per_minute: int = 0, tokens_per_minute: int = 0) -> None:

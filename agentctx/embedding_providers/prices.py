@@ -70,7 +70,7 @@ def estimate_cost(size: int, usd_per_million_tokens: float | None) -> CostEstima
 
 
 def needs_consent(estimate: CostEstimate, confirm_usd: float) -> bool:
-    """Whether somebody has to agree to that. What has no known price is never above a threshold."""
+    """Whether that needs approval. Without a known price it is never above a threshold."""
     return bool(confirm_usd) and estimate.usd is not None and estimate.usd > confirm_usd
 
 

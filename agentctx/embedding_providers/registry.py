@@ -49,7 +49,7 @@ def open_spending(
 def create_provider(
     settings: EmbeddingSettings, spending: Spending | None = None
 ) -> EmbeddingProvider | None:
-    """The provider of the config, or `None` for `none`: then answers are found by words alone.
+    """The provider of the config, or `None` for `none`: then search uses keywords only.
 
     `spending` counts what it costs, and keeps the cap; None counts in memory.
 
@@ -62,12 +62,12 @@ def create_provider(
     kind = describe_provider(settings.provider)
     if not kind.is_remote and (settings.query_prefix or settings.document_prefix):
         raise ConfigInvalid(
-            f"embedding.query_prefix and document_prefix are set, {settings.provider} knows no prefixes",
-            hint="Remove them, or choose a provider that is asked over HTTP.",
+            f"embedding.query_prefix and document_prefix are not supported by {settings.provider}.",
+            hint="Remove them, or choose an HTTP provider.",
         )
     if not kind.is_remote and settings.input_types:
         raise ConfigInvalid(
-            f"embedding.input_types is set, {settings.provider} knows no types of input",
+            f"embedding.input_types is set, but {settings.provider} does not support input types.",
             hint="Remove it, or choose cohere, voyage or google.",
         )
     return kind.create(settings, spending or open_spending(settings, None, wall_clock) or _free())
@@ -82,7 +82,7 @@ def describe_provider(provider_id: str) -> ProviderKind:
     kind = _KINDS.get(_ALIASES.get(provider_id, provider_id))
     if kind is None:
         raise UnknownProvider(
-            f"there is no embedding provider {provider_id!r}, only {', '.join(known_providers())}",
+            f"Unknown embedding provider {provider_id!r}. Available: {', '.join(known_providers())}.",
             hint="Set embedding.provider to one of these.",
         )
     return kind
@@ -127,7 +127,7 @@ def _embedded(settings: EmbeddingSettings, _: Spending) -> EmbeddingProvider:
     own = None if settings.model in {"", DEFAULT_MODEL} else Path(settings.model).expanduser()
     if own is None and settings.dimensions not in {0, DEFAULT_DIMENSION}:
         raise ConfigInvalid(
-            f"embedding.dimensions is {settings.dimensions}, {DEFAULT_MODEL} gives {DEFAULT_DIMENSION}",
+            f"embedding.dimensions is {settings.dimensions}, but {DEFAULT_MODEL} has {DEFAULT_DIMENSION}.",
             hint="Set embedding.dimensions to 0.",
         )
     return EmbeddedProvider(own, settings.threads, dimension=settings.dimensions)
@@ -147,7 +147,7 @@ def _remote(settings: EmbeddingSettings, spending: Spending) -> EmbeddingProvide
     kind, key = _KINDS[service_id], provider_key(settings)
     if kind.needs_key and key is None:
         raise ConfigInvalid(
-            f"{service_id} needs a key, and embedding.api_key is not set",
+            f"{service_id} needs a key, but embedding.api_key is not set.",
             hint="Set AGENTCTX_EMBEDDING__API_KEY, a systemd credential named agentctx_embedding__api_key, "
             f"or {' or '.join(kind.key_variables)}.",
         )

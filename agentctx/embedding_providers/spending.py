@@ -2,7 +2,7 @@
 
 A file beside the database, not a table of it: what was spent stays spent when an older copy of the database
 is put back, and providers know nothing of storage. It is replaced after every call that was paid, so a kill
-loses the calls in flight and no more. It is not synced: a power cut may lose the last seconds.
+loses only the calls in flight. It is not synced: a power cut may lose the last seconds.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Charge:
     tokens: int
 
     def void(self) -> None:
-        """Nobody bills this call: it was refused, or never arrived."""
+        """The call is not billed: it was refused, or never arrived."""
         self.tokens = 0
 
 
@@ -128,8 +128,8 @@ class Spending:
     def _refusal(self) -> SpendCapReached:
         self._refused_on = self._day()
         return SpendCapReached(
-            f"the next call would exceed the cap of a day, {shown_usd(self.today().usd)} of "
-            f"{shown_usd(self.cap_usd)} are spent; embedding goes on at 00:00 UTC",
+            f"The next call would exceed the daily spending cap: {shown_usd(self.today().usd)} of "
+            f"{shown_usd(self.cap_usd)} are spent. Embedding resumes at 00:00 UTC.",
             retry_after_s=(_DAY_MS - self._clock() % _DAY_MS) / 1_000,
         )
 
@@ -161,7 +161,7 @@ def _spent(row: Mapping[str, Any]) -> Spent:
 
 
 def _write(path: Path, days: Mapping[str, Spent]) -> None:
-    """Replace the file at once. One that cannot be written is logged; the count goes on in memory."""
+    """Replace the file at once. A failed write is logged; counting continues in memory."""
     rows = {day: {"tokens": spent.tokens, "usd": round(spent.usd, 9)} for day, spent in days.items()}
     new = path.with_name(f"{path.name}.new")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC

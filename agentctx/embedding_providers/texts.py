@@ -16,7 +16,7 @@ def require_unicode(texts: Sequence[str]) -> None:
     if all(_is_unicode(text) for text in texts):
         return
     raise ProviderFailed(
-        "a text holds half of a surrogate pair and is not valid Unicode",
+        "A text contains a lone surrogate and is not valid Unicode.",
         disposition=Disposition.BURY if len(texts) == 1 else Disposition.SPLIT,
         hint="Save the text again, decoded with errors='replace'.",
     )

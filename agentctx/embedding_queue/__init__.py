@@ -1,6 +1,6 @@
 """The background queue that turns jobs into vectors.
 
-A job is owed by the table of jobs, never by memory: what is here can be lost at any instant without loss.
+The job table is the source of truth, never memory: what is here can be lost at any instant without loss.
 `batch`, `retry`, `breaker` and `intake` decide and do no I/O; `worker` acts.
 """
 

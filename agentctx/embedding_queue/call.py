@@ -53,7 +53,7 @@ class InFlight:
         return None if running.cancelled() else running.result()
 
     def drop(self, entries: Collection[str]) -> None:
-        """These entries were erased: a call that holds one may not go on for long."""
+        """These entries were erased: a call that contains one may not continue for long."""
         erased = {job.entry for job in jobs_of(entries, self.jobs)}
         self._erased |= erased
         if erased and self._call is not None and self._alarm is None:

@@ -13,7 +13,7 @@ from agentctx.storage.records import Filter, NearestChunk, SampledChunk
 SAMPLE: Final = 50
 NEAREST: Final = 10
 LEAST_SELF_RETRIEVAL: Final = 0.8
-"""Below it a model does not tell texts apart: nothing is switched to it unasked."""
+"""Below it a model does not distinguish texts: there is no automatic switch to it."""
 _TIE: Final = 1e-6
 """Equal texts are equally near."""
 
@@ -59,7 +59,7 @@ async def compare(storage: Storage, new: Searched, present: Searched | None) -> 
     for chunk in await storage.search.sample_chunks(SAMPLE):
         near, own = await _ask(storage, new, chunk)
         if own is None:
-            continue  # owed still, or buried
+            continue  # still pending, or buried
         self_found.append(finds_itself(chunk, own, near))
         if present is not None:
             share = overlap(chunk, near, (await _ask(storage, present, chunk))[0])

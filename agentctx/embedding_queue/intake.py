@@ -1,4 +1,4 @@
-"""Decides which jobs are held in memory and when the table is to be asked for more. No I/O.
+"""Decides which jobs are kept in memory and when to ask the table for more. No I/O.
 
 Jobs leave in the order they were made: while older ones wait in the table, newer ones wait there too.
 """

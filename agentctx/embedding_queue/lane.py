@@ -1,4 +1,4 @@
-"""One model's way from owed jobs to vectors: its provider, its queue and the keeper of its space.
+"""One model's way from pending jobs to vectors: its provider, its queue and the keeper of its space.
 
 Each space has a lane of its own, so that a provider that is down, slow or throttled holds up no other model.
 """

@@ -32,7 +32,7 @@ Stage: TypeAlias = Literal["off", "held", "building", "comparing", "ready", "kep
 """Of the model beside the one that answers; `off` when there is none."""
 
 _LAG_SHARE: Final = 100
-"""A space may be switched to while a hundredth of it is still owed: what is late is found by words."""
+"""A space may be switched to while a hundredth of it is still pending: late chunks are found by keyword."""
 _BACKOFF: Final = Backoff(base_s=1.0, max_s=60.0)
 
 
@@ -119,7 +119,7 @@ class Lanes:
         await asyncio.gather(*(lane.queue.stop(timeout if self.leads(lane) else 0) for lane in self))
 
     async def permit(self, space: Space) -> None:
-        """Hold the space back while it would cost more than may be spent unasked, until somebody approves."""
+        """Pause the space while it would cost more than the limit, until the cost is approved."""
         lane = next(each for each in self if each.space == space.id)
         if self.leads(lane) or space.approved:
             return
@@ -132,13 +132,13 @@ class Lanes:
             self._is_held = False
 
     async def approve(self) -> None:
-        """Somebody agreed to what the space beside costs."""
+        """The cost of the next space was approved."""
         lane = self._beside()
         await self._storage.spaces.approve(lane.space)
         self._approved.set()
 
     async def estimate(self, lane: Lane) -> CostEstimate:
-        """What embedding all that the lane owes costs."""
+        """What embedding all pending jobs of the lane costs."""
         owed = await self.owed(lane)
         if lane.spending is None:
             return CostEstimate(0, 0.0)
@@ -146,7 +146,7 @@ class Lanes:
         return estimate_cost(owed.bytes, price.usd_per_million_tokens if price else None)
 
     async def owed(self, lane: Lane) -> Owed:
-        """What the space of the lane is owed."""
+        """The pending jobs of the lane's space."""
         return await self._storage.spaces.owed_in_all(lane.space)
 
     def stage(self, beside: Space | None) -> Stage:
@@ -178,8 +178,8 @@ class Lanes:
         """
         if self.has_moved:
             raise Conflict(
-                f"{self.leading.provider.model} answers already",
-                hint="`agentctx reembed --rollback` goes back to the former model.",
+                f"{self.leading.provider.model} already answers searches.",
+                hint="Run `agentctx reembed --rollback` to return to the previous model.",
             )
         await self._finish(self._switch_to(self._beside()))
 
@@ -193,8 +193,8 @@ class Lanes:
         lane, space = self._beside(), await self.beside()
         if space is None or space.state is not SpaceState.KEPT:
             raise Conflict(
-                f"{lane.provider.model} has not answered yet: there is nothing to go back to",
-                hint="`agentctx reembed --switch` makes it answer.",
+                f"{lane.provider.model} has not answered searches yet: nothing to roll back.",
+                hint="Run `agentctx reembed --switch` to make it answer.",
             )
         await self._finish(self._switch_to(lane))
 
@@ -209,8 +209,9 @@ class Lanes:
     async def _switch_to(self, lane: Lane) -> None:
         async with self._changing:
             if lane.keeper.searched is None:
+                reason = (lane.keeper.reason or "").removesuffix(".")
                 raise Conflict(
-                    f"{lane.provider.model} cannot answer yet: {lane.keeper.reason}",
+                    f"{lane.provider.model} cannot answer yet: {reason}.",
                     hint="`agentctx reembed` shows how far it is.",
                 )
             most_owed = max(
@@ -229,7 +230,7 @@ class Lanes:
             retired = await self._storage.spaces.retire_former()
             if not retired:
                 raise NotFound(
-                    "no former model is kept", hint="`agentctx reembed --status` shows what there is."
+                    "No previous model is kept.", hint="`agentctx reembed --status` lists the models."
                 )
             for lane in [each for each in self if each.space in retired]:
                 self._lanes.remove(lane)
@@ -293,8 +294,8 @@ class Lanes:
     def _beside(self) -> Lane:
         if self.other is None:
             raise NotFound(
-                "only one model is configured",
-                hint="Name the other one in [embedding.next], and restart the daemon.",
+                "Only one model is configured.",
+                hint="Configure the other one in [embedding.next] and restart the daemon.",
             )
         return self.other
 
@@ -302,7 +303,7 @@ class Lanes:
 def to_open(fingerprints: Sequence[Fingerprint], spaces: Sequence[Space]) -> list[int]:
     """Which of the models of `[embedding]` and `[embedding.next]` get a lane; `spaces` are newest first.
 
-    A former model that was retired for the next one is not built anew because the config still names it.
+    A former model that was retired for the next one is not rebuilt because the config still names it.
     """
     if len(fingerprints) < 2:
         return [0]

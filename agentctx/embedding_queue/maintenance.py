@@ -47,7 +47,7 @@ class Rebuilt(Protocol):
 
 
 async def resume_rebuild(storage: Rebuilt) -> None:
-    """Finish a rebuild of the index of words that a crash has broken off, and log that it was."""
+    """Finish a rebuild of the keyword index that a crash interrupted, and log it."""
     try:
         indexed = await storage.resume_words()
     except StorageFailed as error:
@@ -85,7 +85,7 @@ async def maintain(
 async def keep_tidy(storage: Tidied, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
     """Make what is deleted leave the files soon after, many deletions at once. Ends when it is cancelled.
 
-    Readers in the way are waited for as long as it takes, and told of when that is longer than `PROMISED_S`.
+    Blocking readers are waited for as long as it takes, and logged when that exceeds `PROMISED_S`.
     """
     while True:
         await storage.untidy()

@@ -13,7 +13,7 @@ from agentctx.errors import Disposition, ProviderFailed, SpendCapReached
 from agentctx.storage.records import Job
 
 LONGEST_PAUSE_S = 86_400.0
-"""A longer `Retry-After` counts as this: daily quotas are honoured, nonsense does not stop us for ever."""
+"""A longer `Retry-After` counts as this: daily quotas are honoured, nonsense cannot stop us forever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,9 @@ class RetryVerdict:
     hold_until: int | None = None
     """No call at all before this time (milliseconds)."""
     is_fault: bool = False
-    """Whether the provider, not a text, is to blame as far as can be told: the breaker counts it."""
+    """Whether the provider, not a text, is to blame as far as is known: the breaker counts it."""
     stop: bool = False
-    """Whether no call can succeed until somebody changes something."""
+    """Whether no call can succeed until the configuration changes."""
 
 
 def decide(

@@ -50,7 +50,7 @@ class Settlements:
             self._ended.popitem(last=False)
 
     def reopen(self, jobs: Iterable[int]) -> None:
-        """These are owed (again): what is remembered of the ids is void."""
+        """These are pending (again): what is remembered of the ids is void."""
         for job in jobs:
             self._ended.pop(job, None)
 

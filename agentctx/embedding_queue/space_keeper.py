@@ -4,7 +4,7 @@
                  ▲                                        │
                  └──────────── a later start ◄────────────┘
 
-Saves owe vectors from the moment the space is open, long before the model has answered once. A space that is
+Saves make jobs from the moment the space is open, long before the model has answered once. A space that is
 whole answers where its model leads; beside another one it stands by.
 """
 
@@ -36,7 +36,7 @@ CANARY_COSINE = 0.999
 PROBE_BACKOFF = Backoff(base_s=1.0, max_s=60.0)
 BACKFILL_STEP = 10_000
 FILLING = "model_changed: everything is being embedded with the new model"
-"""The reason that is none to worry about."""
+"""The only harmless reason."""
 
 
 Permit: TypeAlias = Callable[[Space], Awaitable[None]]
@@ -58,7 +58,7 @@ def _always() -> bool:
 
 
 async def _at_once(_: Space) -> None:
-    """Filling costs nothing that anybody has to agree to."""
+    """Filling needs no approval."""
 
 
 class SpaceKeeper:
@@ -130,7 +130,7 @@ class SpaceKeeper:
         return self._reason
 
     async def open(self, space: Space | None = None) -> None:
-        """Open the space, so that saves owe to it, and hold the lane until the model has answered.
+        """Open the space, so that saves make jobs for it, and pause the lane until the model has answered.
 
         `space` is given where several were opened at once.
         """

@@ -26,7 +26,7 @@ _END_OF_TIME = 2**62
 
 
 class GaveUp(Exception):
-    """The storage failed during a stop. Nothing is lost: what is owed is in the table."""
+    """The storage failed during a stop. Nothing is lost: pending jobs are in the table."""
 
 
 class JobTable:
@@ -71,7 +71,7 @@ class JobTable:
         async def claim() -> list[Job]:
             self._claimed_at = now = self._timer.now()
             return await self._storage.claim(
-                # A copy: the worker goes on changing its own while another thread reads this one.
+                # A copy: the worker keeps changing its own while another thread reads this one.
                 limit,
                 now=max(now, self._claim_as_of),
                 lease_until=now + self._lease_ms,

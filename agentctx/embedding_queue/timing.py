@@ -31,7 +31,7 @@ class Timer(Protocol):
 
 
 class LoopTimer:
-    """The wall clock, held up by the monotonic one, with alarms on the running event loop.
+    """The wall clock, corrected by the monotonic one, with alarms on the running event loop.
 
     Leaps forward (suspend, a corrected clock) are followed, so that waits end in time; leaps back are not, so
     that nothing waits for an hour to come round again.

@@ -35,7 +35,7 @@ LONGEST_NAP_MS = 60_000
 
 
 class EmbeddingQueue:
-    """Embeds owed jobs in the background, in batches: those of one space, or of all when `space` gives None.
+    """Embeds pending jobs in the background, in batches: of one space, or of all when `space` gives None.
 
     The table of jobs is the queue; memory holds up to `settings.capacity` of them. All methods belong to one
     event loop. A queue is used once: make a new one to start again.
@@ -112,7 +112,7 @@ class EmbeddingQueue:
         self._wake.set()
 
     def throttle(self, share: float) -> None:
-        """Spend at most this share of the time on batches, and rest in between; 1 is no limit."""
+        """Spend at most this share of the time on batches, and rest in between; 1: no limit."""
         self._share = share
         self._rests_until = 0
         self._wake.set()
@@ -142,7 +142,7 @@ class EmbeddingQueue:
             self._finish()
 
     async def stop(self, timeout: float | None = None) -> None:
-        """Embed what is owed, in normal batches, and end.
+        """Embed all pending jobs, in normal batches, and end.
 
         Without a timeout, nothing is left but buried jobs: it waits until a paused queue is resumed,
         postponed jobs are due and the provider takes calls again, however long that is. It gives up when
@@ -172,7 +172,7 @@ class EmbeddingQueue:
         """How the jobs ended, once all have ended, `timeout` seconds are over or the queue has stopped.
 
         Jobs still open are missing from the answer. Endings are remembered for some thousand jobs; an id
-        that is not owed and not remembered is waited for like any other.
+        that is neither pending nor remembered is waited for like any other.
         """
         return await self._settlements.wait(job_ids, timeout)
 
@@ -352,7 +352,7 @@ class EmbeddingQueue:
         self._tally.embedded += stored
         self._tally.stale += len(batch) - stored
         if stored < len(batch):
-            # What was replaced under way may have a successor that nobody announced.
+            # What was replaced under way may have an unannounced successor.
             self._intake.has_backlog = True
         self._settle(batch, Outcome.DONE)
 
@@ -395,5 +395,5 @@ class EmbeddingQueue:
 
 
 def rest_ms(worked_ms: int, share: float) -> int:
-    """How long to rest after so much work, so that it takes no more than that share of the time."""
+    """How long to rest after so much work, so that it takes at most that share of the time."""
     return round(worked_ms * (1 - share) / share)

@@ -1,4 +1,4 @@
-"""What the model says: the text it was told to say, tool calls, or an echo."""
+"""What the model says: the configured text, tool calls, or an echo."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 POST /__script    {"faults": [{"kind": "status", "status": 429, "request": 1}]}  replace the faults
                   {"answers": [{"text": "…", "calls": [{"name": "f"}], "contains": "…"}]}  and the answers
 GET  /__requests  what came in since the last reset
-POST /__release   let slow replies go on
+POST /__release   release slow replies
 GET  /__held      answered when ?count=1 slow replies wait
 GET  /__aborted   answered when the clients of ?count=1 requests have left
 POST /__reset     no faults, no answers, nothing came in, nothing waits, no stored conversation
@@ -105,7 +105,7 @@ class FakeProviderApp:
         try:
             seen = as_seen(dialect.provider, request, await request.body())
         except ClientDisconnect:
-            return Response()  # nobody reads it
+            return Response()  # no client reads it
         fault = self._script.take(seen)
         deliver = partial(ReplyDelivery, gate=self._gate, on_abort=partial(self._script.abort, seen))
         if fault and fault.kind == "status":

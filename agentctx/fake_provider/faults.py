@@ -39,7 +39,7 @@ class HttpFault(When):
     `contains`, in those to `provider`; without a condition in every one, at most `times` times.
 
     Kinds:
-        status: an error of the provider's own shape, with `status` and what tells when to come again.
+        status: an error of the provider's own shape, with `status` and a hint when to retry.
         redirect: to `location`, by default to a path of this server that records what arrives there.
         refuse: the connection is reset before any reply; reset: in the middle of the body.
         slow_headers, slow_body: nothing, or the first half of the body, until it is released.
@@ -84,7 +84,7 @@ class HttpFault(When):
         """A kind or a status, then its fields: `429,hint=seconds,after_s=2,request=1`.
 
         Raises:
-            InvalidInput: it is none.
+            InvalidInput: it is not valid.
         """
         head, *rest = spec.split(",")
         fields = dict(part.partition("=")[::2] for part in rest)
@@ -92,11 +92,11 @@ class HttpFault(When):
         try:
             return cls.model_validate({**fields, **what})
         except ValidationError as error:
-            wrong = first_problem(error) if head.isdigit() or head in KINDS else f"there is no kind {head!r}"
+            wrong = first_problem(error) if head.isdigit() or head in KINDS else f"unknown kind {head!r}"
             hint = (
                 f"Write a status or one of {', '.join(KINDS)}, then name=value: 429,hint=seconds,request=1."
             )
-            raise InvalidInput(f"{spec!r} is no fault: {wrong}", hint=hint) from None
+            raise InvalidInput(f"Invalid fault {spec!r}: {wrong}", hint=hint) from None
 
 
 def first_problem(error: ValidationError) -> str:

@@ -91,7 +91,9 @@ class FakeProviderServer:
     def base_url(self, provider: str) -> str:
         """What a client of this provider takes as its base URL. Raises `NotFound` for an unknown one."""
         if provider not in ALL_DIALECTS:
-            raise NotFound(f"no fake of {provider!r}", hint=f"There are {', '.join(ALL_DIALECTS)}.")
+            raise NotFound(
+                f"Unknown fake provider {provider!r}.", hint=f"Use one of {', '.join(ALL_DIALECTS)}."
+            )
         return self.url + ALL_DIALECTS[provider].base_path
 
     @property
@@ -114,7 +116,7 @@ class FakeProviderServer:
         self._gate.release()
 
     def release(self) -> int:
-        """Let the slow replies go on that wait now; how many these were."""
+        """Release the slow replies that wait now; returns how many."""
         return self._gate.release()
 
     async def wait_until_held(self, count: int = 1) -> None:

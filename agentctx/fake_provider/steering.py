@@ -105,6 +105,6 @@ class _ScriptBody(BaseModel):
 async def _waited(request: Request, until: Callable[[int], Any]) -> Response:
     count = request.query_params.get("count", "1")
     if not count.isdecimal():
-        return JSONResponse({"error": f"count: {count!r} is no number"}, 400)
+        return JSONResponse({"error": f"count: {count!r} is not a number"}, 400)
     await until(int(count))
     return Response(status_code=204)

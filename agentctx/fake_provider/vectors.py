@@ -13,7 +13,7 @@ from agentctx.fake_provider.rows import Row
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Of a model's vectors: the one it gives by itself, and the largest that may be asked for."""
+    """Of a model's vectors: the default one, and the largest that may be asked for."""
 
     default: int
     largest: int
@@ -33,7 +33,7 @@ _OTHERS = 1_024
 
 
 def lengths(model: str, dimension: int | None = None) -> Lengths:
-    """The lengths of a model, by how its name begins; a model nobody knows gives 1,024.
+    """The lengths of a model, by how its name begins; an unknown model gives 1,024.
     `dimension` is the server's own setting and holds for every model.
     """
     if dimension is not None:
@@ -49,7 +49,7 @@ async def embed(asked: EmbedAsked, dimension: int | None = None) -> list[Row]:
     where the provider does that (`asked.unit_length`), else as it is cut.
 
     Raises:
-        Refused: a length that the model does not give, or a text that is no Unicode.
+        Refused: a length that the model does not give, or a text that is not valid Unicode.
     """
     possible = lengths(asked.model, dimension)
     wanted = possible.default if asked.dimension is None else asked.dimension

@@ -22,9 +22,9 @@ def bind_socket(path: Path, mode: int = 0o600, group: str = "") -> socket.socket
     """A listening, non-blocking Unix socket at `path`.
 
     The folder is made with mode 0700 if missing; one that everyone may write to is refused unless it is
-    sticky, as /tmp is. A socket file that nobody listens on is replaced. The file has mode 0600 until its
-    group is set, and nobody can connect before it has `mode`. Hold the lock of `lock.socket_lock_path(path)`
-    around this: without it two daemons could replace each other's file.
+    sticky, as /tmp is. A stale socket file is replaced. The file has mode 0600 until its
+    group is set, and no client can connect before it has `mode`. Hold the lock of
+    `lock.socket_lock_path(path)` around this: without it two daemons could replace each other's file.
 
     Raises `AlreadyRunning` if someone listens there, `ConfigInvalid` if there can be no such socket: path
     too long, something else at the path, unknown group, no permission.
@@ -36,7 +36,7 @@ def bind_socket(path: Path, mode: int = 0o600, group: str = "") -> socket.socket
         return _bind(path, mode, _group_id(group))
     except OSError as error:
         raise ConfigInvalid(
-            f"There can be no socket at {path}: {error.strerror or error}.",
+            f"Cannot create a socket at {path}: {error.strerror or error}.",
             hint="Choose another path with --socket.",
         ) from error
 
@@ -60,7 +60,7 @@ def _check_length(path: Path) -> None:
     length = len(os.fsencode(path))
     if length > MAX_SOCKET_PATH_BYTES:
         raise ConfigInvalid(
-            f"The socket path {path} has {length} bytes; the system takes {MAX_SOCKET_PATH_BYTES}.",
+            f"The socket path {path} has {length} bytes; the system allows {MAX_SOCKET_PATH_BYTES}.",
             hint="Choose a shorter path with --socket.",
         )
 
@@ -70,7 +70,7 @@ def _prepare_folder(folder: Path) -> None:
     mode = folder.stat().st_mode
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
         raise ConfigInvalid(
-            f"Everyone may write to {folder}, so anyone could put another socket there.",
+            f"Every user can write to {folder}, so anyone could put another socket there.",
             hint=f"Run `chmod o-w {folder}`, or choose another path with --socket.",
         )
 
@@ -82,7 +82,8 @@ def _remove_stale(path: Path) -> None:
         return
     if not stat.S_ISSOCK(mode):
         raise ConfigInvalid(
-            f"{path} is not a socket; it was left as it is.", hint="Move it away, or choose another --socket."
+            f"{path} is not a socket; it was left unchanged.",
+            hint="Move it, or choose another --socket.",
         )
     if _is_live(path):
         raise AlreadyRunning(
@@ -111,7 +112,7 @@ def _group_id(group: str) -> int | None:
         return grp.getgrnam(group).gr_gid
     except KeyError:
         raise ConfigInvalid(
-            f"There is no group {group!r}.", hint="Create it, or set server.socket_group to another."
+            f"Unknown group {group!r}.", hint="Create it, or set server.socket_group to an existing group."
         ) from None
 
 
@@ -146,6 +147,6 @@ def _give_to(path: Path, group_id: int) -> None:
         if error.errno != errno.EPERM:
             raise
         raise ConfigInvalid(
-            f"The daemon's user may not give {path} to the group of server.socket_group.",
+            f"The daemon's user may not change the group of {path} to server.socket_group.",
             hint="Add the user to that group.",
         ) from error

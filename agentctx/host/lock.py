@@ -146,7 +146,7 @@ def _open(path: Path) -> int:
     except OSError as error:
         raise ConfigInvalid(
             f"The lock file {path} cannot be opened: {error.strerror}.",
-            hint="Choose a folder that belongs to the user of the daemon.",
+            hint="Choose a folder owned by the daemon's user.",
         ) from error
 
 
@@ -159,6 +159,6 @@ def _already_running(path: Path, owner: str) -> AlreadyRunning:
     who = f"pid {owner}" if owner else "its pid is not known yet"
     stop = f"stop it with `kill {owner}`" if owner else "stop it"
     return AlreadyRunning(
-        f"Another agentctx daemon ({who}) holds {path}.",
+        f"Another agentctx daemon ({who}) has locked {path}.",
         hint=f"Use that one, {stop}, or choose another --data-dir and --socket.",
     )

@@ -49,9 +49,9 @@ def configure_logging(settings: LogSettings) -> None:
     # At debug, libraries write out what they are given: texts, headers and keys.
     root.setLevel(max(logging.INFO, logging.getLevelNamesMapping()[settings.level.upper()]))
     logging.getLogger("agentctx").setLevel(settings.level.upper())
-    # It tells of its start and end as if it were the daemon.
+    # It logs its start and end as if it were the daemon.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    # It tells of every request to a provider.
+    # It logs every request to a provider.
     logging.getLogger("httpx").setLevel(logging.WARNING)
 
 

@@ -1,4 +1,4 @@
-"""The data folder belongs to the daemon's user alone, and so does every file in it: held at every start."""
+"""The data folder and every file in it belong to the daemon's user alone: enforced at every start."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def close_to_others(data_dir: Path, *folders: Path) -> None:
     owner = data_dir.stat().st_uid
     if owner not in {os.geteuid(), _ROOT}:
         raise ConfigInvalid(
-            f"the data folder {data_dir} belongs to user {owner}, the daemon runs as user {os.geteuid()}",
-            hint="Run the daemon as that user, name another folder with --data-dir, or chown it.",
+            f"The data folder {data_dir} belongs to user {owner}; the daemon runs as {os.geteuid()}.",
+            hint="Run the daemon as that user, choose another folder with --data-dir, or chown it.",
         )
     for path, wanted in ((data_dir, FOLDER_MODE), *((file, FILE_MODE) for file in _files(data_dir, folders))):
         mode = stat.S_IMODE(path.lstat().st_mode)
@@ -47,7 +47,7 @@ def _repair(path: Path, mode: int, wanted: int) -> None:
         path.chmod(wanted)
     except OSError as error:
         raise ConfigInvalid(
-            f"others may read {path} (mode {mode:04o}), and that cannot be changed: {error.strerror}",
+            f"Other users can read {path} (mode {mode:04o}), and chmod fails: {error.strerror}.",
             hint=f"As its owner, run `chmod {wanted:o} {path}`.",
         ) from error
     log.warning("closed_to_others", path=str(path), reason=f"it had mode {mode:04o}", mode=f"{wanted:04o}")

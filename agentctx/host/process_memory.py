@@ -15,7 +15,7 @@ _PR_SET_DUMPABLE: Final = 4
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _GIVEN_BACK_FROM: Final = 128 * 1024
-"""Bytes; glibc begins with it, and raises it up to 32 MiB by itself with the blocks it sees freed."""
+"""Bytes; glibc begins with it, and raises it up to 32 MiB automatically with the blocks it sees freed."""
 
 
 def keep_private() -> None:
@@ -36,7 +36,7 @@ def give_back_what_is_freed() -> None:
     """Let glibc return freed memory to the system (`mallopt(3)`); with another allocator nothing is done.
 
     By itself it takes ever larger blocks from its heaps, one for every few threads, in which what is in use
-    holds on to what is free around it: under mixed load 70 MiB and more that nobody used.
+    holds on to what is free around it: under mixed load 70 MiB and more unused.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

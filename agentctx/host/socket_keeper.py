@@ -48,7 +48,7 @@ class SocketKeeper:
     ) -> None:
         """Have `move` accept on a new socket whenever the file is gone. Ends when it is cancelled.
 
-        Something cleans up temporary and runtime folders now and then, and a daemon that nobody can reach
+        Something cleans up temporary and runtime folders now and then, and an unreachable daemon
         cannot even be asked what is wrong. What stands at the path instead is left alone.
         """
         while True:

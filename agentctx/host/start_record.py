@@ -33,7 +33,7 @@ def recorded_start(
 
     `is_activated`: systemd made the socket.
 
-    A record that cannot be written is logged and keeps nobody from starting.
+    A record that cannot be written is logged and does not prevent a start.
     """
     recorder = StartRecorder(data_dir / RECORD_NAME, socket, clock, is_activated=is_activated)
     try:
@@ -142,12 +142,12 @@ def _known(error: BaseException) -> AgentctxError:
     if isinstance(error, AgentctxError):
         return error
     return AgentctxError(
-        f"the daemon died of {type(error).__name__}", hint="Its log has the traceback; please report it."
+        f"The daemon died of {type(error).__name__}.", hint="Its log has the traceback; please report it."
     )
 
 
 def _write_private(path: Path, text: str) -> None:
-    """Replace a file at once, readable by its owner alone. Not synced: a start must not wait for the disk."""
+    """Replace a file at once, readable only by its owner. Not synced: a start must not wait for the disk."""
     new = path.with_name(f"{path.name}.new")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(new, flags, 0o600), "w", encoding="utf-8") as file:

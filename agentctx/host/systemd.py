@@ -1,6 +1,6 @@
 """What passes between systemd and the daemon: the listening socket, readiness, reloads and the watchdog.
 
-The protocols are those of sd_notify(3) and sd_listen_fds(3). Without systemd nothing is sent or taken.
+Implements sd_notify(3) and sd_listen_fds(3). Without systemd nothing is sent or taken.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ Sleep = Callable[[float], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class Systemd:
-    """What systemd gave this process. Everything is None for a daemon that somebody else started."""
+    """What systemd gave this process. Everything is None for a daemon not started by systemd."""
 
     address: str | None = None
-    """Where it wants to be told; begins with `/`, or with `@` for an abstract address."""
+    """Where it wants notifications; begins with `/`, or with `@` for an abstract address."""
     watchdog_s: float | None = None
     """It kills the daemon when it has heard nothing for this long."""
     listening: socket.socket | None = None
@@ -98,7 +98,7 @@ class GivenSocket:
         return self._listening
 
     def remove(self) -> None:
-        """Leave the file: systemd goes on listening, and starts us again for the next client."""
+        """Leave the file: systemd keeps listening, and starts us again for the next client."""
 
     async def watch(self, move: Callable[[socket.socket], Awaitable[None]]) -> None:
         """Nothing to watch: only systemd can make this socket again."""
@@ -157,21 +157,21 @@ async def keep_alive(
 ) -> None:
     """Tell the watchdog twice in its time that we live, while the database answers. Ends when cancelled.
 
-    A loop that is stuck tells nothing either, and a background task that dies ends the daemon by itself.
-    While there is `trouble`, nothing is told: it may pass before systemd acts. Returns at once when there is
+    A stuck loop sends nothing either, and a background task that dies ends the daemon.
+    While there is `trouble`, nothing is sent: it may pass before systemd acts. Returns at once when there is
     no watchdog.
     """
     if systemd.watchdog_s is None:
         return
     try:
-        told = ""
+        reported = ""
         while database.answers():
             reason = trouble()
             if not reason:
                 systemd.alive()
-            elif reason != told:
+            elif reason != reported:
                 log.critical("watchdog_not_told", reason=reason)
-            told = reason
+            reported = reason
             await sleep(systemd.watchdog_s / 2)
         log.critical("watchdog_not_told", reason="the database does not answer; systemd ends this now")
     finally:
@@ -205,16 +205,16 @@ def _listening(count: str) -> socket.socket | None:
         return None
     if count != "1":
         raise ConfigInvalid(
-            f"systemd passed {count[:20]} sockets, one is needed.",
-            hint="Give agentctx.socket one ListenStream= only.",
+            f"systemd passed {count[:20]} sockets; exactly one is needed.",
+            hint="Set exactly one ListenStream= in agentctx.socket.",
         )
     os.set_inheritable(FIRST_FD, False)
     listening = socket.socket(fileno=FIRST_FD)
     if not _is_unix_listener(listening):
         listening.close()
         raise ConfigInvalid(
-            "systemd passed a socket that is no listening Unix stream socket.",
-            hint="Set ListenStream= in agentctx.socket to a path, like /run/agentctx/agentctx.sock.",
+            "systemd passed a socket that is not a listening Unix stream socket.",
+            hint="Set ListenStream= in agentctx.socket to a path such as /run/agentctx/agentctx.sock.",
         )
     listening.setblocking(False)
     return listening

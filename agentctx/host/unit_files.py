@@ -1,6 +1,7 @@
 """The unit files of systemd: which belong where, and whether what is installed is still what we wrote.
 
-An installed file begins with a line that holds the sha256 of the rest. By it an update is told from an edit.
+An installed file begins with a line that holds the sha256 of the rest. It distinguishes an update from an
+edit.
 """
 
 from __future__ import annotations
@@ -128,16 +129,16 @@ def check_visible(program: Program) -> None:
     for folder in (program.command.parent, *program.needs):
         if hidden := next((each for each in _HIDDEN if folder.is_relative_to(each)), None):
             raise ConfigInvalid(
-                f"The service for the whole machine cannot use {folder}: its unit hides {hidden} from it.",
-                hint="Install agentctx and its Python elsewhere, like /opt/agentctx, or use --user.",
+                f"The system-wide service cannot use {folder}: its unit hides {hidden} from it.",
+                hint="Install agentctx and its Python elsewhere, such as /opt/agentctx, or use --user.",
             )
 
 
 def _running(template: str, program: Program) -> str:
     if template.count(_EXEC_START) != 1:
-        raise ConfigInvalid(f"the unit has no line {_EXEC_START}", hint="Install agentctx again.")
+        raise ConfigInvalid(f"The unit has no line {_EXEC_START}.", hint="Install agentctx again.")
     unit = template.replace(_EXEC_START, f"ExecStart={_quoted(str(program.command))} serve")
-    # Another version is another file: so `status` tells an update, and `install` starts what was installed.
+    # Another version is another file: so `status` shows an update, and `install` starts what was installed.
     return f"# agentctx {__version__}\n{unit}"
 
 
@@ -174,7 +175,7 @@ def _template(name: str) -> str:
     for folder in _FOLDERS:
         if (folder / name).is_file():
             return (folder / name).read_text("utf-8")
-    raise ConfigInvalid(f"the file systemd/{name} is missing", hint="Install agentctx again.")
+    raise ConfigInvalid(f"The file systemd/{name} is missing.", hint="Install agentctx again.")
 
 
 def _digest(text: str) -> str:

@@ -27,9 +27,9 @@ class Queues(Protocol):
 def wait_until_embedded(
     client: Queues, report: Report, progress: IngestProgress, stop: Event, *, look_s: float = LOOK_S
 ) -> None:
-    """Wait for all that the daemon owes, whoever saved it; the figures are in `report`.
+    """Wait for all pending embeddings of the daemon; the figures are in `report`.
 
-    A daemon without an embedding provider is not waited for, nor one that does not tell us what it owes.
+    A daemon without an embedding provider is not waited for, nor one that does not let us see its queue.
     """
     try:
         provider, reply = client.status().provider, client.queue()

@@ -4,7 +4,7 @@ That is how git does it: the last rule that matches a path decides, deeper files
 what is below an ignored folder is never looked at.
 
 The files may be a stranger's: they are read up to a limit, and a folder with more is not ingested at all,
-since nobody can say what they would have left out.
+since what they would have left out is unknown.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _trimmed(line: str) -> str:
 def _layer(folder: str, file: str, room: int, *, is_of_git: bool) -> list[Layer]:
     text = _text_of(file)
     if len(text) > room:
-        raise TooLarge(f"the ignore files have more than {MOST_BYTES:,} bytes")
+        raise TooLarge(f"The ignore files have more than {MOST_BYTES:,} bytes.")
     rules = parse_rules(text)
     return [Layer(folder, rules, len(text), is_of_git)] if rules else []
 

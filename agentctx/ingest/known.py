@@ -85,7 +85,7 @@ def list_known(
     collection: str,
     listed: Callable[[int], None],
 ) -> dict[str, KnownFile]:
-    """The known files at and below each place, by source; `listed` is told how many there are so far."""
+    """The known files at and below each place, by source; `listed` is called with the count so far."""
     known: dict[str, KnownFile] = {}
     for place in places:
         entries = client.iterate(

@@ -19,7 +19,7 @@ Clock = Callable[[], float]
 
 
 class IngestProgress(Protocol):
-    """What a run tells while it works. `begin` may come several times, once for each stage."""
+    """What a run reports while it works. `begin` may come several times, once for each stage."""
 
     def looking(self, stage: str, count: int) -> None:
         """Before the work: so many entries were listed, or files seen, by now."""

@@ -28,7 +28,7 @@ def read(found: Found, max_bytes: int) -> Contents:
     """Read a file that was found. What is surely no text is given up after its first bytes.
 
     Raises:
-        NotIngestible: it is binary, has grown over `max_bytes`, or is no regular file any more.
+        NotIngestible: it is binary, has grown over `max_bytes`, or is no longer a regular file.
         OSError: it is gone, or cannot be read.
     """
     # A pipe that took the place of the file must not be waited for, a link not be followed.

@@ -67,7 +67,7 @@ class Report:
     cost: Cost | None = None
     """None where embedding costs nothing, or where there was nothing to send."""
     pending: int | None = None
-    """Embeddings still owed at the end; None when nobody waited for them."""
+    """Embeddings still pending at the end; None without waiting."""
     buried: int = 0
 
     @property

@@ -62,7 +62,7 @@ def folder_changed(root: str) -> InvalidInput:
     """The error that ends what follows a folder: what is missing there may be on its unmounted disk."""
     return InvalidInput(
         f"{spell(root)} was removed or replaced. Its entries were kept.",
-        hint="Start again when it is as it should be.",
+        hint="Run the command again when the folder is back.",
     )
 
 
@@ -76,13 +76,11 @@ def check(task: Task) -> None:
     target = task.target
     if target.collection in COLLECTIONS and target.collection != FILE_COLLECTION:
         raise InvalidInput(
-            f"The collection {target.collection!r} takes no files.",
+            f"The collection {target.collection!r} does not accept files.",
             hint=f"Use {FILE_COLLECTION}, or a collection declared in the daemon's config.",
         )
     if target.collection != FILE_COLLECTION and target.labels.category is not None:
-        raise InvalidInput(
-            f"Entries of {target.collection!r} have no category.", hint="Use --tag for what sets them apart."
-        )
+        raise InvalidInput(f"Entries of {target.collection!r} have no category.", hint="Use --tag instead.")
 
 
 def run_pass(

@@ -23,5 +23,7 @@ def parse_size(text: str) -> int:
     """Bytes of `500`, `200kB`, `10MB`, `1.5 GiB`. Raises `InvalidInput`."""
     match = _SIZE.fullmatch(text.strip().lower())
     if match is None or match[2] not in _UNITS:
-        raise InvalidInput(f"{text[:40]!r} is no size", hint="Write a number and kB, MB or GB, like 10MB.")
+        raise InvalidInput(
+            f"Invalid size {text[:40]!r}.", hint="Use a number with kB, MB or GB, for example 10MB."
+        )
     return int(float(match[1]) * _UNITS[match[2]])

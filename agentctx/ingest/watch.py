@@ -63,7 +63,7 @@ class Watch:
                 self._follow(scopes)
             except _PASSING as error:
                 if not said:
-                    self._say(f"{error.message} Waiting for it; this goes on by itself.")
+                    self._say(f"{error.message} Waiting for it to come back.")
                 said, scopes = True, None
                 self._stop.wait(RETRY_S)
             else:
@@ -100,7 +100,8 @@ def check_roots(roots: Sequence[str]) -> None:
     for root in roots:
         if not os.path.isdir(root):  # noqa: PTH112 - paths are text here, they may be undecodable
             raise InvalidInput(
-                f"{spell(root)} is no folder.", hint="Name the folder to watch, and its files with --include."
+                f"{spell(root)} is not a folder.",
+                hint="Give the folder to watch, and select files with --include.",
             )
 
 
@@ -108,7 +109,7 @@ def file_events(roots: Sequence[str], stop: Event) -> Iterator[set[str]]:
     """The events of the file system, in bursts. The first set, empty, comes when they have begun to flow.
 
     Raises:
-        InvalidInput: watchfiles is not installed, or the system watches no more folders.
+        InvalidInput: watchfiles is not installed, or the system cannot watch more folders.
     """
     try:
         from watchfiles import watch
@@ -132,7 +133,7 @@ def file_events(roots: Sequence[str], stop: Event) -> Iterator[set[str]]:
             yield {path for _, path in burst}
     except OSError as error:
         raise InvalidInput(
-            f"The system does not watch these folders: {error}",
+            f"Cannot watch these folders: {error}",
             hint="Raise fs.inotify.max_user_watches, or watch fewer folders.",
         ) from error
 

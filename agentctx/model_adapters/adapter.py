@@ -31,7 +31,7 @@ class ContextAwareModelAdapter:
     """A `ModelAdapter` around another: before each call, the section "Semantic Context (RAG)" is injected.
 
     A call never fails and never waits longer than `deadline_s` because of it: when no context comes, the call
-    goes out unchanged, the reason is logged, told to `telemetry` and counted in `outcomes`.
+    goes out unchanged, the reason is logged, reported to `telemetry` and counted in `outcomes`.
 
     Args:
         model: what is called.
@@ -44,7 +44,7 @@ class ContextAwareModelAdapter:
         enabled: False (`embedding.rag.enabled` of a config) passes every request on as it is; the source is
             never asked.
         conversations: where the blocks given are kept, to be given again; by default in this process.
-        telemetry: is told how each call ended.
+        telemetry: gets the outcome of each call.
 
     Raises:
         InvalidInput: the dialect is unknown, or neither the caller nor the model names one.
@@ -63,7 +63,7 @@ class ContextAwareModelAdapter:
         telemetry: Telemetry = NO_TELEMETRY,
     ) -> None:
         if position not in {"system", "tail"}:
-            raise InvalidInput(f"{position!r} is no position", hint="There are system and tail.")
+            raise InvalidInput(f"Invalid position {position!r}.", hint="Use system or tail.")
         self._model = model
         self.dialect = _dialect_of(model, dialect)
         self._is_enabled = enabled
@@ -140,6 +140,6 @@ def _dialect_of(model: ModelAdapter, named: Dialect | str | None) -> Dialect:
     if isinstance(dialect, str):
         return find_dialect(dialect)
     raise InvalidInput(
-        "the model does not say in which format it takes requests",
-        hint='Name it, as in ContextAwareModelAdapter(..., dialect="openai_chat").',
+        "Cannot detect the model's request format.",
+        hint='Pass it: ContextAwareModelAdapter(..., dialect="openai_chat").',
     )

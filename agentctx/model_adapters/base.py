@@ -14,7 +14,7 @@ ModelEvent: TypeAlias = Mapping[str, Any]
 class ModelAdapter(Protocol):
     """A model that can be asked. A request is never changed by it.
 
-    An adapter that speaks one API says so with an attribute `dialect`; others are told theirs by whoever
+    An adapter that speaks one API says so with an attribute `dialect`; others get theirs from the code that
     wraps them.
     """
 

@@ -14,7 +14,7 @@ B_co = TypeVar("B_co", covariant=True)
 
 
 class ModelCall(Protocol[B_co]):
-    """A call whose body is parsed wherever that holds up nobody. `read` comes before `inject`.
+    """A call whose body is parsed where it blocks no other request. `read` comes before `inject`.
 
     Both may raise anything: the call then goes out as it came.
     """

@@ -19,7 +19,7 @@ MOST_PRESENT_BYTES = 256 * 1024
 """Of the texts sent to the daemon with a question: they must fit into its largest request."""
 
 MEANING_SHARE = 0.75
-"""Of the deadline; what is left is for an answer by words alone, when the embedder is slow."""
+"""Of the deadline; the rest is for a keyword search, when the embedder is slow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class ContextQuestion:
     position: InjectionPosition = "system"
     present: Sequence[str] = ()
     deadline_s: float | None = None
-    """After so many seconds nobody waits for the answer any more."""
+    """Seconds after which the caller stops waiting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,7 +57,7 @@ class ConversationMemory(Protocol):
         ...
 
     def link(self, reply_key: str, key: str, turn: str | None) -> None:
-        """A conversation goes on under another key: the one of a reply, whose call answered that turn."""
+        """A conversation continues under another key: the one of a reply, whose call answered that turn."""
         ...
 
 
@@ -73,7 +73,7 @@ def conversation_key(named: str | None, scope: Scope) -> str | None:
 
 
 def reply_key(dialect: Dialect, body: Body, scope: Scope, reply: object) -> str | None:
-    """The key of calls that go on from this reply; None unless only the API's own state names it."""
+    """The key of calls that continue from this reply; None unless only the API's own state names it."""
     if scope.conversation:
         return None
     named = dialect.reply_key(body, reply)

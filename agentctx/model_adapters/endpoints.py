@@ -58,7 +58,7 @@ def _with_stream(request: Body, is_streamed: bool) -> Mapping[str, Any]:
 
 
 def _ollama_target(request: Body, is_streamed: bool) -> Target:
-    # Ollama streams unless it is told not to.
+    # Ollama streams by default.
     return Target(path="/api/chat", body={**request, "stream": is_streamed})
 
 
@@ -66,7 +66,7 @@ def _gemini_target(request: Body, is_streamed: bool) -> Target:
     model = request.get("model")
     if not isinstance(model, str) or not model.strip("./ "):
         raise InvalidInput(
-            "the request names no model", hint='Give it as "model": Gemini has it in the path.'
+            "The request has no model.", hint='Pass it as "model"; Gemini takes it from the path.'
         )
     method = "streamGenerateContent?alt=sse" if is_streamed else "generateContent"
     body = {name: value for name, value in request.items() if name not in {"model", "stream"}}

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from agentctx.errors import ModelFailed
 
 MOST_EVENT_BYTES = 64 * 1024 * 1024
-"""Pictures come as one event; what is larger is no reply."""
+"""Pictures come as one event; anything larger is not a reply."""
 _END = b"[DONE]"
 
 
@@ -23,7 +23,7 @@ class EventDecoder(Protocol):
         """The events that are complete with these bytes.
 
         Raises:
-            ModelFailed: what came is no JSON object, or larger than `MOST_EVENT_BYTES`.
+            ModelFailed: the reply is not a JSON object, or larger than `MOST_EVENT_BYTES`.
         """
         ...
 
@@ -42,7 +42,7 @@ class _Lines:
         self._rest += data
         if b"\n" not in data:
             if len(self._rest) > MOST_EVENT_BYTES:
-                raise ModelFailed(f"the model's reply has an event of more than {MOST_EVENT_BYTES} bytes")
+                raise ModelFailed(f"The model's reply has an event of more than {MOST_EVENT_BYTES} bytes.")
             return []
         *lines, rest = bytes(self._rest).split(b"\n")
         self._rest = bytearray(rest)
@@ -54,7 +54,7 @@ class _Lines:
 
 
 class ServerSentEvents:
-    """The `data` of server-sent events. `[DONE]` is no event; names and comments are passed over."""
+    """The `data` of server-sent events. `[DONE]` is not an event; names and comments are passed over."""
 
     def __init__(self) -> None:
         self._lines = _Lines()
@@ -96,5 +96,5 @@ def _parsed(data: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         event = None
     if not isinstance(event, dict):
-        raise ModelFailed("the model's reply holds something that is no JSON object")
+        raise ModelFailed("The model's reply contains something that is not a JSON object.")
     return event

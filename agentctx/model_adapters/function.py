@@ -38,7 +38,7 @@ class FunctionModelAdapter:
         """Raises InvalidInput if there is no function that streams."""
         if self._stream is None:
             raise InvalidInput(
-                "this model does not stream", hint="Give FunctionModelAdapter a second function that does."
+                "This model does not stream.", hint="Pass FunctionModelAdapter a second function that does."
             )
         messages, parameters = _arguments(request)
         return self._stream(messages, **parameters)
@@ -48,5 +48,5 @@ def _arguments(request: ModelRequest) -> tuple[Any, dict[str, Any]]:
     if not isinstance(request, Mapping):
         return request, {}
     if "messages" not in request:
-        raise InvalidInput("the request has no messages", hint='It is {"messages": [...], ...}.')
+        raise InvalidInput("The request has no messages.", hint='Use {"messages": [...], ...}.')
     return request["messages"], {name: value for name, value in request.items() if name != "messages"}

@@ -25,7 +25,7 @@ _MOST_REFUSAL_BYTES = 65_536
 
 
 class Secret(Protocol):
-    """A text that shows itself to nobody who does not ask, like pydantic's `SecretStr`."""
+    """A text that is shown only on explicit request, like pydantic's `SecretStr`."""
 
     def get_secret_value(self) -> str: ...
 
@@ -45,7 +45,8 @@ class HttpModelAdapter:
 
     Raises:
         InvalidInput: key or base URL cannot be used.
-        ModelFailed: by every call, as `refusal` says; or when the API cannot be reached or breaks off.
+        ModelFailed: by every call, as `refusal` says; or when the API cannot be reached or the connection
+        is lost.
     """
 
     endpoint: ClassVar[Endpoint]
@@ -208,7 +209,7 @@ def _opened(timeout_s: float) -> httpx.AsyncClient:
 
 def _checked_url(url: str) -> str:
     if not url.startswith(("http://", "https://")):
-        raise InvalidInput("the base URL begins with neither http:// nor https://")
+        raise InvalidInput("The base URL must begin with http:// or https://.")
     return url.rstrip("/")
 
 
@@ -219,8 +220,8 @@ def _checked_key(key: str | Secret | None, variable: str) -> str:
         value = key if isinstance(key, str) else key.get_secret_value()
     if not value.isascii() or not (value.isprintable() and value == value.strip()):
         raise InvalidInput(
-            "the key holds characters that no key has",
-            hint=f"Is there a line end in it? It is an argument or {variable}.",
+            "The key contains characters that are not allowed in a key.",
+            hint=f"Check the argument or {variable} for a line break.",
         )
     return value
 
@@ -239,14 +240,14 @@ def _unanswered(error: Exception, timeout_s: float) -> ModelFailed:
     """Why there is no reply. An exception's own text may quote what was sent: only its class counts."""
     match error:
         case httpx.ConnectTimeout() | httpx.ConnectError():
-            said, hint = "the API cannot be reached: no connection", "Check the base URL and the network."
+            said, hint = "The API cannot be reached: no connection.", "Check the base URL and the network."
         case httpx.TimeoutException():
             said, hint = (
-                f"the API was silent for {timeout_s:g} s",
-                "Try again, or give it more time (timeout_s).",
+                f"The API was silent for {timeout_s:g} s.",
+                "Try again, or allow more time (timeout_s).",
             )
         case httpx.NetworkError() | httpx.RemoteProtocolError():
-            said, hint = "the connection to the API broke off", "Try again."
+            said, hint = "The connection to the API was lost.", "Try again."
         case _:
-            said, hint = f"the API cannot be asked: {type(error).__name__}", "Check the base URL."
+            said, hint = f"The request to the API failed: {type(error).__name__}.", "Check the base URL."
     return ModelFailed(said, hint=hint)

@@ -11,7 +11,7 @@ from agentctx.model_adapters.dialects.content import Body
 from agentctx.wire.names import InjectionPosition
 
 MOST_QUESTION_CHARS = 8_000
-"""A pasted log is no better a question for being longer, and embedding it takes the call's time."""
+"""A pasted log is not a better question for being longer, and embedding it takes the call's time."""
 _ELLIPSIS = "\n…\n"
 
 

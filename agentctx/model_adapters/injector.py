@@ -1,4 +1,4 @@
-"""Gives a body its context within a deadline. Never fails: what goes wrong is told, the call goes out."""
+"""Gives a body its context within a deadline. Never fails: errors are reported, the call goes out."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Failures:
     def __init__(self) -> None:
         self._last = ""
 
-    def tell(self, error: Exception) -> None:
+    def report(self, error: Exception) -> None:
         reason = f"{failure_code(error)}: {type(error).__name__}"
         if reason != self._last:
             self._last = reason
@@ -84,8 +84,8 @@ class Injector:
         position: `system`, the end of the system prompt; or `tail`, the end of the last user turn.
         deadline_s: a source that takes longer is not waited for.
         conversations: where the blocks given are kept; by default in this process.
-        telemetry: is told how each call ended.
-        failures: shared by injectors that are to tell the same failure once between them.
+        telemetry: gets the outcome of each call.
+        failures: shared by injectors that report the same failure only once.
     """
 
     def __init__(
@@ -116,13 +116,13 @@ class Injector:
         try:
             prepared = await self._given(call, scope)
         except Exception as error:  # noqa: BLE001 - not even a bug of ours fails an LLM call
-            self._failures.tell(error)
+            self._failures.report(error)
             prepared = Prepared(body=call.body, outcome=failure_code(error))
         self._tell(prepared.outcome)
         return prepared
 
     def replied(self, dialect: Dialect, prepared: Prepared[Body], scope: Scope, reply: Any) -> bool:
-        """Note the reply of a call, or an event of its stream; True as soon as there is no more to note."""
+        """Note the reply of a call, or an event of its stream; True when there is nothing left to note."""
         if prepared.key is None:
             return True
         try:
@@ -130,7 +130,7 @@ class Injector:
             if key is not None:
                 self._conversations.link(key, prepared.key, prepared.turn)
         except Exception as error:  # noqa: BLE001 - the model has answered: nothing of ours may spoil it
-            self._failures.tell(error)
+            self._failures.report(error)
             return True
         return key is not None
 
@@ -169,11 +169,11 @@ class Injector:
             async with asyncio.timeout(self._deadline_s):
                 context = await self._source.context(question)
         except TimeoutError:
-            error = DeadlineExceeded(f"no context came within {self._deadline_s:g} s")
-            self._failures.tell(error)
+            error = DeadlineExceeded(f"No context came within {self._deadline_s:g} s.")
+            self._failures.report(error)
             return None, error.code
         except Exception as error:  # noqa: BLE001 - whatever a source raises, the call goes out
-            self._failures.tell(error)
+            self._failures.report(error)
             return None, failure_code(error)
         self._failures.end()
         return context, None
@@ -206,7 +206,7 @@ def _outcome(asked: str | None, new: str | None, *, is_changed: bool) -> str:
 
 
 def _warn(reason: str, error: Exception) -> None:
-    # Errors of our own hold no texts; of others only the class is told.
+    # Our own errors contain no texts; of others only the class is reported.
     said = error.message if isinstance(error, AgentctxError) else type(error).__name__
     import structlog
 

@@ -1,4 +1,4 @@
-"""What a refused or broken call of a model is told as. Pure."""
+"""How a refused or broken call of a model is reported. Pure."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _HINTS = {
     429: "The API's limit is reached; try again after `retry_after_s` seconds.",
     529: "The API is overloaded; try again later.",
 }
-_BROKEN_HINT = "Try again; if it stays so, check the model's name and the base URL."
+_BROKEN_HINT = "Try again; if the error persists, check the model name and the base URL."
 
 
 def refusal(status: int, headers: Mapping[str, str], body: bytes, *, now: float, key: str) -> ModelFailed:
     """The error that a status other than 2xx is. `now` is in Unix seconds; `key` is shown nowhere."""
     if 300 <= status < 400:
         return ModelFailed(
-            f"the API answered {status} and sends us to another address; nothing was sent there",
+            f"The API answered with a redirect ({status}), which is not followed.",
             status=status,
             hint="Set the base URL to the final address.",
         )
     reply = _json_or_none(body)
     hint = _HINTS.get(status, "The API failed; try again later." if status >= 500 else "")
     return ModelFailed(
-        f"the API answered {status}{_codes_shown(reply, key)}",
+        f"The API answered {status}{_codes_shown(reply, key)}.",
         status=status,
         retry_after_s=_pause_s(status, headers, reply, now),
         reply=reply,
@@ -48,15 +48,15 @@ def broken_off(event: Mapping[str, Any], *, key: str) -> ModelFailed | None:
     if not event.get("error") and event.get("type") != "error":
         return None
     return ModelFailed(
-        f"the API broke its reply off{_codes_shown(event, key)}",
+        f"The API broke off its reply{_codes_shown(event, key)}.",
         reply=dict(event),
-        hint="What came before it is no whole reply; try again.",
+        hint="The part received so far is incomplete; try again.",
     )
 
 
 def unreadable() -> ModelFailed:
     """The error for a success that holds no JSON object."""
-    return ModelFailed("the API answered with something that is no JSON object", hint=_BROKEN_HINT)
+    return ModelFailed("The API's answer is not a JSON object.", hint=_BROKEN_HINT)
 
 
 def _pause_s(status: int, headers: Mapping[str, str], reply: Any, now: float) -> float | None:

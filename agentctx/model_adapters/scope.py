@@ -19,7 +19,7 @@ NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Whose call it is. None: nobody said."""
+    """Whose call it is. None: unknown."""
 
     session: str | None = None
     """Said for agentctx: what is found is of this session and of none."""
@@ -30,7 +30,7 @@ class Scope:
     conversation: str | None = None
     """Names the conversation: the session, or the one a client names for its own purposes.
 
-    Such a client's session is no filter: memories of its earlier sessions would never be found.
+    Such a client's session is not used as a filter: memories of its earlier sessions would never be found.
     """
     is_off: bool = False
     """Whether the call wants no context."""

@@ -50,7 +50,7 @@ class NamespaceAccess:
 
 
 class TokenAccess:
-    """ASGI middleware: lets requests with the token through, as those of one peer.
+    """ASGI middleware: lets requests with the token through, as one peer.
 
     Everything else is refused: another Host than ours (a name that was made to resolve to us), and any
     request that a web page makes, which carries an Origin or a Sec-Fetch-Site. The token is taken from
@@ -80,7 +80,7 @@ class TokenAccess:
         try:
             await self._app(inner, receive, send)
         finally:
-            # Whoever counts requests looks at the scope that came in.
+            # Middleware that counts requests looks at the incoming scope.
             scope.update({"route": inner["route"]} if "route" in inner else {})
 
 
@@ -88,10 +88,10 @@ def require_no_browser(headers: Headers) -> None:
     """Raises `AccessDenied` for a request that a page in a browser can make."""
     found = {name: value.decode("latin-1") for name, value in headers}
     if b"origin" in found or b"sec-fetch-site" in found or b"referer" in found:
-        raise AccessDenied("requests of web pages are not answered", hint="Send no Origin and no Referer.")
+        raise AccessDenied("Requests from web pages are refused.", hint="Send neither Origin nor Referer.")
     host = found.get(b"host", "").rpartition(":")[0] or found.get(b"host", "")
     if host.lower() not in _NAMES:
-        raise AccessDenied("the Host is not this one", hint="Connect to 127.0.0.1 by that name.")
+        raise AccessDenied("The Host header does not name this proxy.", hint="Connect to 127.0.0.1.")
 
 
 def without_token_path(scope: Scope, token: bytes) -> tuple[Scope, bool]:
@@ -101,7 +101,7 @@ def without_token_path(scope: Scope, token: bytes) -> tuple[Scope, bool]:
         return scope, False
     given, slash, rest = raw.removeprefix(TOKEN_PATH).partition(b"/")
     if not hmac.compare_digest(given, token):
-        raise AccessDenied("the token in the path is wrong", hint="Take it from the file again.")
+        raise AccessDenied("The token in the path is invalid.", hint="Copy it from the token file again.")
     path = slash + rest
     return {**scope, "raw_path": path, "path": path.decode("latin-1")}, True
 
@@ -116,8 +116,8 @@ def without_token(headers: Headers, token: bytes) -> list[tuple[bytes, bytes]]:
     kept = [(name, value) for name, value in headers if not _is_token(name, value, ours, token)]
     if len(kept) == len(headers):
         raise AccessDenied(
-            "the token is missing or wrong",
-            hint=f"Send it in {TOKEN_HEADER}; it is in the file that proxy.tcp_token_file names.",
+            "The token is missing or invalid.",
+            hint=f"Send it in {TOKEN_HEADER}; it is in the file named by proxy.tcp_token_file.",
         )
     return kept
 
@@ -130,7 +130,7 @@ def with_namespace(headers: Headers, namespaces: Sequence[str]) -> list[tuple[by
     """
     chosen = chosen_namespaces(headers)
     if any(name not in namespaces for name in chosen):
-        raise AccessDenied("the token is not good for this namespace")
+        raise AccessDenied("The token is not valid for this namespace.")
     return list(headers) if chosen else [*headers, (_NAMESPACE_NAME, namespaces[0].encode())]
 
 
@@ -151,11 +151,11 @@ def read_token(path: Path) -> str:
         mode = path.stat().st_mode
         token = path.read_text(encoding="ascii").strip()
     except (OSError, ValueError) as error:
-        raise ConfigInvalid(f"proxy.tcp_token_file: {path} cannot be used ({error})") from error
+        raise ConfigInvalid(f"proxy.tcp_token_file: {path} cannot be used ({error}).") from error
     if mode & 0o077:
-        raise ConfigInvalid(f"others may read {path}", hint=f"Run: chmod 600 {path}")
+        raise ConfigInvalid(f"Other users can read {path}.", hint=f"Run `chmod 600 {path}`.")
     if len(token) < _TOKEN_BYTES:
-        raise ConfigInvalid(f"{path} holds no token", hint="Remove the file; a new one is made.")
+        raise ConfigInvalid(f"{path} contains no token.", hint="Remove the file; a new one is created.")
     return token
 
 

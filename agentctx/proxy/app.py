@@ -42,7 +42,7 @@ class ReplyListener(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """A call that is being passed on, as a listener is told of it."""
+    """A call that is being passed on, as a listener sees it."""
 
     peer: Any
     scope: CallScope
@@ -56,7 +56,7 @@ class Exchange:
 Listening = Callable[[Exchange], ReplyListener | None]
 
 
-def nobody_listens(exchange: Exchange) -> ReplyListener | None:  # noqa: ARG001 - a `Listening`
+def no_listener(exchange: Exchange) -> ReplyListener | None:  # noqa: ARG001 - a `Listening`
     """For a proxy that captures nothing."""
     return None
 
@@ -94,7 +94,7 @@ class Proxy:
         injector_of: Callable[[Any], Injector] | None,
         *,
         keys: Mapping[str, str] | None = None,
-        listen: Listening = nobody_listens,
+        listen: Listening = no_listener,
     ) -> None:
         self._upstreams = upstreams
         self._bodies = bodies
@@ -120,7 +120,7 @@ class Proxy:
         except UpstreamFailed as error:
             _log.warning("upstream_failed", vendor=vendor.name, reason=error.message)
             if reply.has_started:
-                raise  # the status is out already: a reply that breaks off has to break off here too
+                raise  # the status is out already: a reply that is cut short has to be cut short here too
             await reply.refuse(refusal(vendor.name, error))
 
     def _with_key(self, vendor: Vendor, headers: Headers) -> Headers:
@@ -208,7 +208,7 @@ def _target(scope: Scope) -> tuple[Vendor, bytes]:
     name, slash, path = raw.removeprefix(PREFIX.encode()).partition(b"/")
     vendor = VENDORS.get(name.decode("latin-1"))
     if vendor is None:
-        raise NotFound("there is no such proxy", hint=f"There are {', '.join(PREFIX + v for v in VENDORS)}.")
+        raise NotFound("Unknown proxy path.", hint=f"Use one of {', '.join(PREFIX + v for v in VENDORS)}.")
     query = scope["query_string"]
     return vendor, slash + path + (b"?" + query if query else b"")
 

@@ -1,4 +1,4 @@
-"""Where bodies are read: small ones here, large ones in another process, so that nobody waits for them.
+"""Where bodies are read: small ones here, large ones in another process, so that no request waits for them.
 
 Parsing a large body is one call that keeps every thread of this process waiting until it returns.
 """
@@ -111,12 +111,12 @@ class Bodies:
         try:
             process = _Process(await _started())
         except OSError as error:
-            raise Unavailable(f"No process could be started to read a body ({error.strerror}).") from error
+            raise Unavailable(f"Cannot start a process to read a body ({error.strerror}).") from error
         self._processes.add(process)
         return process
 
     def give_back(self, process: _Process) -> None:
-        """One that has answered waits for the next body; one that has not is of no more use."""
+        """One that has answered waits for the next body; one that has not is discarded."""
         self._free.release()
         if process.has_answered:
             self._idle[process] = asyncio.get_running_loop().call_later(IDLE_S, self._end, process)

@@ -67,7 +67,7 @@ def parsed_body(data: bytes) -> Mapping[str, Any]:
     try:
         text = data.decode()
         if holds_too_many(text, MAX_VALUES):
-            raise TooLarge(f"The request body holds more than {MAX_VALUES} values.")
+            raise TooLarge(f"The request body contains more than {MAX_VALUES} values.")
         body = json.loads(text)
     except (ValueError, RecursionError):
         raise _unreadable() from None
@@ -87,7 +87,7 @@ def written_body(body: Mapping[str, Any]) -> bytes:
     except UnicodeEncodeError:
         return _dumped(body, ensure_ascii=True).encode()
     except ValueError:
-        raise InvalidInput("The request body holds a number that JSON cannot.") from None
+        raise InvalidInput("The request body contains a number that is not valid JSON.") from None
 
 
 def _dumped(body: Mapping[str, Any], *, ensure_ascii: bool) -> str:

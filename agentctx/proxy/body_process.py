@@ -57,7 +57,7 @@ class Answering:
 
     def _with_blocks(self, head: Head) -> tuple[Head, bytes]:
         if self._call is None:
-            raise InvalidInput("There is no body to put blocks into.")
+            raise InvalidInput("The request has no body to add context to.")
         given = Conversation(head["blocks"], head["latest"])
         changed = self._call.with_blocks(head["position"], given, head["new"])
         unchanged = changed is self._body

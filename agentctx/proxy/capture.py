@@ -80,7 +80,7 @@ class Capture:
             session=scope.conversation or UNNAMED_SESSION,
             agent=scope.agent,
             origin="capture",
-            # A model tells what it was given: when that is revoked, so is this.
+            # A model repeats what it was given: when that is revoked, so is this.
             derived_from=list(exchange.prepared.ids[:MOST_SOURCES]) or None,
         )
         assert isinstance(peer, Peer)  # noqa: S101 - it came through our own server; for the type checker

@@ -27,7 +27,7 @@ _HOP_BY_HOP: Final = frozenset(
     }
 )
 _OF_THE_REQUEST: Final = frozenset({b"host", b"content-length", b"expect"})
-"""Said anew for the vendor."""
+"""Set again for the vendor."""
 _FIRST_STATUS: Final = 200
 _LAST_STATUS: Final = 599
 _WITHOUT_BODY: Final = frozenset({204, 304})
@@ -50,7 +50,7 @@ def returned(status: int, headers: Headers) -> list[tuple[bytes, bytes]]:
         UpstreamFailed: HTTP does not allow such a status or such a header.
     """
     if not _FIRST_STATUS <= status <= _LAST_STATUS:
-        raise UpstreamFailed(f"The vendor sent the status {status}, which HTTP does not have.")
+        raise UpstreamFailed(f"The vendor sent the invalid HTTP status {status}.")
     lowered = [(name.lower(), value) for name, value in headers]
     if bad := next((name for name, value in lowered if _CONTROL.search(value)), None):
         raise UpstreamFailed(f"The vendor sent a control character in the header {bad.decode('latin-1')}.")

@@ -14,7 +14,7 @@ from typing import Final
 SAME: Final = 0.7
 """Share of a sentence's pairs of words that stand in the passages, from which on it is a repetition."""
 LEAST_WORDS: Final = 4
-"""Less than that is no observation worth keeping."""
+"""Anything shorter is not worth keeping as an observation."""
 
 _SENTENCE: Final = re.compile(r"(?<=[.!?:;\u3002\uff01\uff1f])\s+|\n+")
 _WORD: Final = re.compile(r"[^\W_]+")

@@ -1,4 +1,4 @@
-"""What a model said, out of the bytes of its reply. Pure, and never raises: the unreadable is no text."""
+"""What a model said, from the bytes of its reply. Pure, never raises: unreadable replies have no text."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from agentctx.model_adapters.context_source import (
 from agentctx.model_adapters.conversation import ConversationMemory, RecentConversations
 from agentctx.model_adapters.injector import Failures, Injector
 from agentctx.proxy.access import NamespaceAccess, TokenAccess, read_token
-from agentctx.proxy.app import PREFIX, Proxy, nobody_listens
+from agentctx.proxy.app import PREFIX, Proxy, no_listener
 from agentctx.proxy.bodies import Bodies
 from agentctx.proxy.capture import Capture
 from agentctx.proxy.upstream import Upstreams
@@ -46,7 +46,7 @@ class PeerContextSource:
     service: Service
     peer: Peer
     most_present: int = MOST_PRESENT_BYTES
-    """Bytes of them; no more than the characters that the daemon compares with."""
+    """Bytes of them; at most the characters that the daemon compares with."""
 
     async def context(self, question: ContextQuestion, /) -> GivenContext:
         reply = await self.service.context(
@@ -100,7 +100,7 @@ class Injectors:
             memory.forget(entry_ids)
 
     def forget_users(self, but: frozenset[int]) -> None:
-        """Give nobody but these users what was given to them before: grants have changed."""
+        """Give only these users what was given to them before: grants have changed."""
         self._memories = {uid: memory for uid, memory in self._memories.items() if uid in but}
 
     def _memory(self, uid: int) -> ConversationMemory:
@@ -150,7 +150,7 @@ async def open_proxy(
         bodies,
         injectors.of if settings.embedding.rag.enabled else None,
         keys=_keys(proxy),
-        listen=capture.listen if proxy.capture else nobody_listens,
+        listen=capture.listen if proxy.capture else no_listener,
     )
     try:
         yield NamespaceAccess(app, require=require, default=DEFAULT_NAMESPACE)
@@ -185,7 +185,7 @@ def bind_loopback(port: int) -> socket.socket:
     except OSError as error:
         listening.close()
         raise ConfigInvalid(
-            f"proxy.tcp_port: {LOOPBACK}:{port} cannot be used ({error.strerror})",
+            f"proxy.tcp_port: {LOOPBACK}:{port} cannot be used ({error.strerror}).",
             hint="Choose another port.",
         ) from error
     listening.setblocking(False)

@@ -22,7 +22,9 @@ _log = structlog.get_logger("agentctx.proxy")
 
 MAX_CONNECTIONS: Final = 512
 _KEEP_ALIVE_S: Final = 30.0
-_AGAIN: Final = "Send the request again; if it goes on, the fault is at the vendor or at a proxy before it."
+_AGAIN: Final = (
+    "Send the request again; if the error persists, the fault is with the vendor or a proxy in front of it."
+)
 _TO_PARSER: Final = ("_stream", "_httpcore_stream", "_stream", "_connection", "_h11_state")
 """From the stream of a reply of httpx to the parser of its connection."""
 
@@ -75,7 +77,7 @@ class Upstreams:
 
         Raises:
             InvalidInput: the vendor is switched off, or the path leaves its place.
-            UpstreamFailed: nobody answers there, or not in HTTP.
+            UpstreamFailed: no answer, or not valid HTTP.
         """
         client = await self._opened()
         import httpx
@@ -103,7 +105,7 @@ class Upstreams:
         """The body of a reply, as it came.
 
         Raises:
-            UpstreamFailed: it breaks off.
+            UpstreamFailed: it is cut short.
         """
         import httpx
 
@@ -120,7 +122,7 @@ class Upstreams:
         base = self._urls.get(request.vendor, "")
         if not base:
             raise InvalidInput(
-                f"the proxy does not pass on to {request.vendor!r}",
+                f"The proxy does not forward to {request.vendor!r}.",
                 hint=f"Set proxy.{request.vendor}_url in the daemon's config.",
             )
         require_inside(request.target)
@@ -164,7 +166,9 @@ def require_inside(target: bytes) -> None:
     """
     path = unquote_to_bytes(target.partition(b"?")[0]).replace(b"\\", b"/")
     if b".." in path.split(b"/"):
-        raise InvalidInput("the path leaves the vendor's address", hint="Send the vendor's own path.")
+        raise InvalidInput(
+            "The path leads outside the vendor's base URL.", hint="Use a path of the vendor's API."
+        )
 
 
 def _has_surplus(reply: httpx.Response) -> bool:
@@ -184,7 +188,7 @@ def _failed(vendor: str, error: Any) -> UpstreamFailed:
     if isinstance(error, httpx.RemoteProtocolError):
         # Behind a colon it quotes the vendor's bytes.
         reason = str(error).partition(":")[0].rstrip(".")
-        return UpstreamFailed(f"{vendor} did not send a whole reply in valid HTTP ({reason}).", hint=_AGAIN)
+        return UpstreamFailed(f"{vendor} did not send a complete, valid HTTP reply ({reason}).", hint=_AGAIN)
     return UpstreamFailed(
         f"{vendor} does not answer ({type(error).__name__}).",
         hint=f"Check proxy.{vendor}_url and the network, then send the request again.",

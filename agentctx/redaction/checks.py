@@ -137,7 +137,7 @@ def _discord_id(secret: str) -> bool:
 
 
 def _password(secret: str) -> bool:
-    """What somebody would have for a password, and no code, type, placeholder or usual word of a form."""
+    """What a person would use as a password, and not code, type, placeholder or usual word of a form."""
     if not _not_a_placeholder(secret) or _REFERENCE.fullmatch(secret) or secret.endswith(":"):
         return False
     if secret.isdigit():

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 Replace: TypeAlias = Callable[[re.Match[str]], str]
 
-# Nobody sees them: soft hyphen, joiners, zero widths, marks of direction, fillers, selectors, tags, colors.
+# Invisible: soft hyphen, joiners, zero widths, marks of direction, fillers, selectors, tags, colors.
 _HIDDEN: Final = (
     "\r(?=\n)|[\x00\x08\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     "\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]|\x1b\\[[0-9;]{0,20}[A-Za-z]"
@@ -41,7 +41,7 @@ _OPERATOR: Final = r"(?:\+|\.{1,2}|&|\|\||<>)"
 _JOINT: Final = (
     rf"[ \t]{{0,8}}{_OPERATOR}?[ \t]{{0,8}}(?:\\?\n[ \t]{{0,80}})?(?:{_OPERATOR}[ \t]{{0,8}})?[fbru]{{0,2}}"
 )
-# A line that goes on, quoted-printable, a text in several pairs of quotes.
+# A continued line, quoted-printable, a text in several pairs of quotes.
 _JOINTS: Final = re.compile(
     rf"""[\\="'`](?:(?<=\\)\r?\n[ \t]{{0,80}}|(?<==)\r?\n|(?<="){_JOINT}"|(?<='){_JOINT}'|(?<=`){_JOINT}`)"""
 )

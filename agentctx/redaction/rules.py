@@ -78,7 +78,7 @@ class SecretRule:
     ) -> Iterator[SecretSpan]:
         """Where the text holds such secrets, in order; they do not overlap.
 
-        `keywords`: those of the rule's that the text has, if that is known.
+        `keywords`: the rule's keywords that the text has, if known.
         `limit`: what remains of the time for the text; by default all of it.
 
         Raises:
@@ -166,7 +166,7 @@ class _Possible(NamedTuple):
 
 
 class SecretRules:
-    """Rules in their order, with the keywords that tell which of them a text needs."""
+    """Rules in their order, with the keywords that select the ones a text needs."""
 
     def __init__(self, rules: Iterable[SecretRule]) -> None:
         self._rules = tuple(rules)
@@ -239,8 +239,8 @@ def load_rules(own: Path | None = None, *, disabled: Collection[str] = ()) -> Se
     rules = {**rules, **{name: rule for name, rule in _read(RULES_FILE).items() if name not in rules}}
     if unknown := sorted(set(disabled) - set(rules)):
         raise ConfigInvalid(
-            f"redaction.disabled names {unknown[0]!r}, and there is no such rule",
-            hint="agentctx/redaction/rules.toml and redaction.rules_file have the rules.",
+            f"redaction.disabled names the unknown rule {unknown[0]!r}.",
+            hint="The rules are in agentctx/redaction/rules.toml and redaction.rules_file.",
         )
     return SecretRules(rule for name, rule in rules.items() if name not in disabled)
 
@@ -281,9 +281,9 @@ def fault(rule: SecretRule) -> str | None:
 def malformed(rule: SecretRule) -> str | None:
     """What is wrong with the form of a rule; None when nothing is."""
     if not _ID.fullmatch(rule.id):
-        return "an id is made of a-z, 0-9 and -, at most 63 of them"
+        return "an id may have at most 63 of a-z, 0-9 and -"
     if unknown := [name for name in rule.fields.checks if name not in CHECKS]:
-        return f"there is no check {unknown[0]!r}; known are {', '.join(CHECKS)}"
+        return f"unknown check {unknown[0]!r}; use {', '.join(CHECKS)}"
     try:
         pattern = rule.pattern
     except (re.error, regex.error) as error:
@@ -300,13 +300,13 @@ def _slowness(rule: SecretRule) -> str | None:
         except RedactionTimedOut:
             return (
                 f"the regex takes longer than {LIMIT_S:g} s on a text of {len(text):,} characters; give its "
-                "repeats an upper bound, and repeat nothing that holds a repeat"
+                "repetitions an upper bound, and do not nest them"
             )
     return None
 
 
 def _unusable(file: Path, problem: str) -> ConfigInvalid:
     return ConfigInvalid(
-        f"the rules of {file} cannot be used: {problem}",
+        f"The rules of {file} cannot be used: {problem}",
         hint="docs/how-to/secrets.md shows how a rule is written.",
     )

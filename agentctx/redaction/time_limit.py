@@ -51,7 +51,7 @@ class TimeLimit:
 
 
 def hostile_texts(regex: str, keywords: Iterable[str]) -> Iterator[str]:
-    """Long runs behind what a match could begin with, each broken off by a character nothing expects.
+    """Long runs behind what a match could begin with, each ended by an unexpected character.
 
     The regex itself ends each text: `regex` gives up early on a text without the literals of the pattern.
     """

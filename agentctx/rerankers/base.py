@@ -22,7 +22,7 @@ class Reranker(Protocol):
         """At most `top_k` of the given chunks, the most relevant first. Default: all of them.
 
         Chunks of equal relevance keep the order they came in. No chunk is made up, none comes back more often
-        than it was given. Without chunks, or with a `top_k` of 0, nobody is asked.
+        than it was given. Without chunks, or with a `top_k` of 0, no call is made.
 
         Raises:
             InvalidInput: `top_k` is negative.
@@ -48,7 +48,7 @@ def places_wanted(count: int, top_k: int | None) -> int:
     if top_k is None:
         return count
     if top_k < 0:
-        raise InvalidInput(f"top_k is {top_k}", hint="Ask for 0 chunks or more, or leave it out for all.")
+        raise InvalidInput(f"Invalid top_k {top_k}.", hint="Use 0 or more, or omit it for all chunks.")
     return min(top_k, count)
 
 
@@ -61,8 +61,8 @@ def best_first(
         ProviderFailed: there is not one finite score for each chunk (a NaN would leave the order to chance).
     """
     if len(scores) != len(chunks):
-        raise ProviderFailed(f"{len(chunks)} chunks were sent to be scored, {len(scores)} scores came back")
+        raise ProviderFailed(f"Expected {len(chunks)} scores, got {len(scores)}.")
     if not all(math.isfinite(score) for score in scores):
-        raise ProviderFailed("the reranker returned a score that is not finite")
+        raise ProviderFailed("The reranker returned a score that is not finite.")
     order = sorted(range(len(chunks)), key=lambda at: -scores[at])
     return [chunks[at] for at in order[:wanted]]

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import httpx
 
-from agentctx.access.turns import aside
+from agentctx.access.turns import yield_turn
 from agentctx.chunking.base import PositionAwareChunk
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
 from agentctx.rerankers.base import best_first, places_wanted
@@ -74,7 +74,8 @@ class CohereReranker:
         package = await asyncio.to_thread(_import_cohere)
         if api_key is None and not any(os.environ.get(name) for name in KEY_VARIABLES):
             raise ConfigInvalid(
-                "Cohere's reranker needs an API key", hint="Set rerank.api_key, or the variable CO_API_KEY."
+                "Cohere's reranker needs an API key.",
+                hint="Set rerank.api_key or the environment variable CO_API_KEY.",
             )
         # The package's own client follows redirects, with the question and the chunks, to wherever they lead.
         http = httpx.AsyncClient(timeout=_TIMEOUT_S, trust_env=False, follow_redirects=False)
@@ -108,7 +109,7 @@ class CohereReranker:
         if not wanted:
             return []
         if self._closed:
-            raise ProviderFailed("the Cohere reranker is closed", hint="Make a new one.")
+            raise ProviderFailed("The Cohere reranker is closed.", hint="Create a new one.")
         scores: list[float] = []
         for start in range(0, len(chunks), MAX_DOCUMENTS):
             scores += await self._scores(query, [chunk.content for chunk in chunks[start:][:MAX_DOCUMENTS]])
@@ -124,7 +125,7 @@ class CohereReranker:
     async def _scores(self, query: str, documents: list[str]) -> list[float]:
         # All scores are asked for, no `top_n`: which of two equal ones is cut must not be Cohere's choice.
         try:
-            async with aside():
+            async with yield_turn():
                 reply = await self._call(model=self.model, query=query, documents=documents)
             results = [(item.index, item.relevance_score) for item in reply.results]
         except Exception as error:  # a passed client may raise anything
@@ -148,7 +149,7 @@ def scores_in_order(results: Iterable[tuple[int, float]], count: int) -> list[fl
     """
     pairs = list(results)
     if sorted(index for index, _ in pairs) != list(range(count)):
-        raise ProviderFailed(f"Cohere's reply does not score each of the {count} chunks exactly once")
+        raise ProviderFailed(f"Cohere's reply does not score each of the {count} chunks exactly once.")
     return [score for _, score in sorted(pairs)]
 
 
@@ -166,11 +167,11 @@ def _failure(error: Exception) -> ProviderFailed:
     """The error of a client as one of ours. Its text stays out: it may quote the question or the headers."""
     status = getattr(error, "status_code", None)
     if not isinstance(status, int):
-        return ProviderFailed(f"Cohere could not be asked: {type(error).__name__}")
+        return ProviderFailed(f"The request to Cohere failed: {type(error).__name__}.")
     return ProviderFailed(
-        f"Cohere answered with HTTP status {status}",
+        f"Cohere answered with HTTP status {status}.",
         disposition=_disposition(status),
-        hint=_REFUSALS.get(status, "Look at the status page of Cohere."),
+        hint=_REFUSALS.get(status, "See Cohere's status page."),
     )
 
 

@@ -26,7 +26,7 @@ class CrossEncoderReranker:
     """Orders chunks by the scores of a cross-encoder. Nothing leaves this process.
 
     Making one touches nothing heavy; the first call loads the model. One thread of its own does all calls in
-    turn, one pair a run: padded batches are no faster on a CPU. A cancelled call stops after the pair that
+    turn, one pair a run: padded batches are not faster on a CPU. A cancelled call stops after the pair that
     it is at.
 
     Args:
@@ -59,13 +59,13 @@ class CrossEncoderReranker:
 
         Raises:
             InvalidInput: `top_k` is negative.
-            ProviderFailed: the files are no cross-encoder (stop), or the model failed on a pair.
+            ProviderFailed: the files are not a cross-encoder (stop), or the model failed on a pair.
         """
         wanted = places_wanted(len(chunks), top_k)
         if not wanted:
             return []
         if self._closed:
-            raise ProviderFailed("the cross-encoder is closed", hint="Make a new one.")
+            raise ProviderFailed("The cross-encoder is closed.", hint="Create a new one.")
         texts = [chunk.content for chunk in chunks]
         scores = await self._lane.run(lambda stopped: self._score(query, texts, stopped))
         return best_first(chunks, scores, wanted)
@@ -84,7 +84,7 @@ class CrossEncoderReranker:
         scores: list[float] = []
         for text in texts:
             if stopped():
-                raise ProviderFailed("the cross-encoder was closed during the call")
+                raise ProviderFailed("The cross-encoder was closed during the call.")
             scores.append(self._model.score(shortened, text))
         return scores
 
@@ -112,7 +112,7 @@ class PairModel:
             [logits] = self._session.run([self._output], self._feed(pair))
         except Exception as error:  # the errors of onnxruntime have no base of their own
             raise ProviderFailed(
-                f"the cross-encoder failed on a pair of {len(pair.ids)} tokens: {type(error).__name__}",
+                f"The cross-encoder failed on a pair of {len(pair.ids)} tokens: {type(error).__name__}.",
                 disposition=Disposition.SPLIT,
             ) from error
         return relevance(logits)
@@ -134,8 +134,8 @@ def find_model(path: Path) -> tuple[Path, Path]:
     for needed in (model, tokenizer):
         if not needed.is_file():
             raise ConfigInvalid(
-                f"the cross-encoder needs {needed}, which does not exist",
-                hint="Name a folder that has model.onnx and tokenizer.json as rerank.model.",
+                f"The cross-encoder needs {needed}, which does not exist.",
+                hint="Set rerank.model to a folder with model.onnx and tokenizer.json.",
             )
     return model, tokenizer
 
@@ -175,7 +175,7 @@ def relevance(logits: np.ndarray[Any, Any]) -> float:
     if logits.shape == (1, 2):
         return float(logits[0, 1]) - float(logits[0, 0])
     raise ProviderFailed(
-        f"the ONNX model answers one pair with an array of shape {logits.shape}",
+        f"The ONNX model returned an array of shape {logits.shape} for one pair.",
         disposition=Disposition.STOP,
-        hint="A cross-encoder answers with one or two logits a pair: (n, 1) or (n, 2).",
+        hint="A cross-encoder returns one or two logits per pair: (n, 1) or (n, 2).",
     )

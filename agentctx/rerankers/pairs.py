@@ -34,7 +34,7 @@ class PairTokenizer:
         self.window = window or _declared_window(tokenizer) or DEFAULT_WINDOW
         if self.window < LEAST_WINDOW:
             raise ConfigInvalid(
-                f"a window of {self.window} tokens holds no pair",
+                f"A window of {self.window} tokens is too small for a pair.",
                 hint=f"Use a window of {LEAST_WINDOW} tokens or more.",
             )
         tokenizer.no_padding()
@@ -49,7 +49,7 @@ class PairTokenizer:
 
     @classmethod
     def load(cls, path: Path, window: int | None = None) -> PairTokenizer:
-        """Read a tokenizer.json. Raises `ConfigInvalid` when it is none."""
+        """Read a tokenizer.json. Raises `ConfigInvalid` when it is not valid."""
         from tokenizers import Tokenizer
 
         try:

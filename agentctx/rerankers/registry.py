@@ -24,7 +24,7 @@ async def create_reranker(settings: RerankSettings) -> ClosableReranker | None:
     create = _RERANKERS.get(settings.provider)
     if create is None:
         raise UnknownProvider(
-            f"there is no reranker {settings.provider!r}, only {', '.join(known_rerankers())}",
+            f"Unknown reranker {settings.provider!r}. Available: {', '.join(known_rerankers())}.",
             hint="Set rerank.provider to one of these.",
         )
     return await create(settings)
@@ -58,8 +58,8 @@ async def _cross_encoder(settings: RerankSettings) -> ClosableReranker:
 
     if not settings.model:
         raise ConfigInvalid(
-            "rerank.model is empty",
-            hint="Set it to the folder that has model.onnx and tokenizer.json of the cross-encoder.",
+            "rerank.model is empty.",
+            hint="Set it to the folder with the cross-encoder's model.onnx and tokenizer.json.",
         )
     return CrossEncoderReranker(Path(settings.model))
 

@@ -42,7 +42,7 @@ def plain(text: str) -> str:
 
 
 def hides_text(text: str) -> bool:
-    """Whether it holds what a person cannot see: tag characters, letters told to stand in another order,
+    """Whether it holds what a person cannot see: tag characters, letters reordered by control characters,
     words split by characters without width.
     """
     if text.isascii():

@@ -42,12 +42,12 @@ def create_app(
 ) -> FastAPI:
     """The application over `service`. It expects the peer in the request's state, as
     `connection.PeerProtocol` puts it there; limits on sizes and times of requests are that class's too.
-    `telemetry` is told of every request. `proxy` serves everything below `/proxy/`. `access` keeps strangers
+    `telemetry` gets every request. `proxy` serves everything below `/proxy/`. `access` keeps strangers
     out, by default by the settings; what a peer may do with entries is for `service` to ask (`guard`).
-    `quota_gate` puts a `QuotaGate` around an application; by default nobody has quotas.
+    `quota_gate` puts a `QuotaGate` around an application; by default there are no quotas.
 
     Raises:
-        RouteWithoutPolicy: nobody said who may use a route.
+        RouteWithoutPolicy: a route has no access policy.
     """
     access = access or AccessControl(settings.access)
     app = FastAPI(

@@ -56,7 +56,7 @@ LINGER_S = 1.0
 """How long a closing connection may take to read what was written to it."""
 
 MAX_WAITING = 8
-"""Requests of one connection that wait while another is served, give or take those of one piece."""
+"""Requests of one connection that wait while another is served, plus or minus those of one read."""
 
 _CHUNKED_PIECE = 4 * 1024
 """Bytes of a chunked body that are parsed at once: requests may follow it in them."""
@@ -74,7 +74,7 @@ class _Phase(Enum):
 
 
 def piece_end(data: bytes, start: int, body_left: int | None) -> int:
-    """Where to stop parsing what begins at `start`, so that no more than two requests end in it.
+    """Where to stop parsing what begins at `start`, so that at most two requests end in it.
 
     `body_left` is how many bytes of a body are to come: 0 before and in a head, None in a chunked body.
     """
@@ -170,7 +170,7 @@ class PeerProtocol(HttpToolsProtocol):
         self._parse()
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn always closes
-        """Whether the connection stays open for replies that are owed."""
+        """Whether the connection stays open for pending replies."""
         if has_hung_up(self.transport.get_extra_info("socket")):
             return False
         self._has_peer_ended = True
@@ -223,7 +223,7 @@ class PeerProtocol(HttpToolsProtocol):
         return None if self._body_length is None else self._body_length - self._body_bytes
 
     def _end_after_replies(self) -> None:
-        """The peer sends no more: the reply to its last whole request is the last one."""
+        """The peer has stopped sending: the reply to its last whole request is the last one."""
         if self._unparsed or self._refusal is not None:
             return
         if self._phase is _Phase.BODY:
@@ -245,7 +245,7 @@ class PeerProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         check_head(self.url, self.headers, self.parser.get_http_version(), self.settings)
         if self.parser.should_upgrade():
-            raise InvalidInput("Only HTTP/1.1 is spoken here.", hint="Send no Upgrade header.")
+            raise InvalidInput("Only HTTP/1.1 is supported.", hint="Do not send an Upgrade header.")
         self._enter(_Phase.BODY)
         self._body_bytes, self._body_length = 0, announced_body(self.headers)
         super().on_headers_complete()
@@ -372,8 +372,8 @@ class PeerProtocol(HttpToolsProtocol):
         self._deadline = self.loop.call_later(LINGER_S, self.abort)
 
     def _disconnect_requests(self) -> None:
-        """For their handlers the peer has gone. uvicorn tells only the newest, and the others then write
-        to a transport that is no more.
+        """Disconnect their handlers too. uvicorn notifies only the newest, and the others then write
+        to a closed transport.
         """
         for cycle in (self._running, *(waiting for waiting, _ in self.pipeline)):
             if cycle is not None and not cycle.response_complete:

@@ -74,7 +74,7 @@ class EntryHandlers:
         most = self._limits.max_entries_per_request
         if count > most:
             raise TooLarge(
-                f"{count} entries are more than one request may hold.", hint=f"Send at most {most} at a time."
+                f"Too many entries in one request: {count}.", hint=f"Send at most {most} at a time."
             )
 
     async def list_entries(

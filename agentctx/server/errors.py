@@ -66,7 +66,7 @@ STATUS: Mapping[str, int] = {
 }
 
 _MEANINGS = {
-    400: "The request cannot mean anything as it is (`invalid_input`, `unknown_collection`, …).",
+    400: "The request is not valid (`invalid_input`, `unknown_collection`, …).",
     403: "Who asks has no right to do that (`access_denied`).",
     404: "There is no such entry (`not_found`).",
     408: "The request did not arrive in time (`request_timeout`).",
@@ -80,13 +80,13 @@ _MEANINGS = {
 }
 
 _FAULTS = ("storage_failed",)
-"""Logged like those with status 500: asking again can help, and somebody has to look at the disk."""
+"""Logged like those with status 500: a retry can help, and an operator has to check the disk."""
 
 INTERNAL = AgentctxError(
-    "Something went wrong in the daemon; nothing is said here of what.",
+    "Internal error in the daemon.",
     hint="The daemon's log has the details under the X-Request-Id of this reply.",
 )
-STOPPING_HINT = "Try again in a moment, a save with the same Idempotency-Key."
+STOPPING_HINT = "Try again in a moment; repeat a save with the same Idempotency-Key."
 
 _log = structlog.get_logger(__name__)
 
@@ -144,7 +144,7 @@ async def _on_http_error(request: Request, error: HTTPException) -> Response:
     if error.status_code == 405:
         allowed = ", ".join(_allowed_methods(request))
         return error_response(
-            MethodNotAllowed(f"{request.method} is not possible here.", hint=f"Possible: {allowed}."),
+            MethodNotAllowed(f"{request.method} is not allowed on this path.", hint=f"Allowed: {allowed}."),
             {"Allow": allowed},
         )
     return error_response(_from_status(error.status_code))
@@ -152,10 +152,10 @@ async def _on_http_error(request: Request, error: HTTPException) -> Response:
 
 def _from_status(status: int) -> AgentctxError:
     if status == 404:
-        return NotFound("There is nothing at this path.", hint="GET /openapi.json lists the paths.")
+        return NotFound("Unknown path.", hint="GET /openapi.json lists all paths.")
     if status == 413:
         return TooLarge("The request body is too large.")
-    return RequestFailed("The request could not be read.")
+    return RequestFailed("The request is not valid HTTP.")
 
 
 def _allowed_methods(request: Request) -> list[str]:
@@ -165,7 +165,7 @@ def _allowed_methods(request: Request) -> list[str]:
 
 
 async def _on_disconnect(_: Request, __: ClientDisconnect) -> Response:
-    # Nobody is there to read it; the status only ends the request in order.
+    # No client reads it; the status only ends the request cleanly.
     return error_response(RequestFailed("The connection closed before the request was complete."))
 
 

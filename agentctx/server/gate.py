@@ -1,4 +1,4 @@
-"""Who gets in at all: strangers are told whether the daemon is up, and nothing else."""
+"""Who gets in at all: strangers learn only whether the daemon is up."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _QUIET: Final[Mapping[bool, bytes]] = {True: b'{"status":"ok"}', False: b'{"stat
 
 
 class RouteWithoutPolicy(AgentctxError):
-    """A route was added and nobody said who may use it."""
+    """A route has no access policy."""
 
 
 class AccessGate:
@@ -66,9 +66,9 @@ async def rights_in(scope: Scope, access: AccessControl) -> Rights:
 def require_entry(rights: Rights, policy: Policy | None) -> None:
     """Raises `AccessDenied` for a stranger, and for who may not use a plain route."""
     if not rights:
-        raise AccessDenied("you may do nothing here", hint=HINT)
+        raise AccessDenied("Permission denied: you have no grant on this daemon.", hint=HINT)
     if policy is not None and policy.scope == "daemon" and not rights.is_admin:
-        raise AccessDenied("only admins of the daemon may do that", hint=HINT)
+        raise AccessDenied("Permission denied: only admins of the daemon may do that.", hint=HINT)
 
 
 def declare_policies(routes: Iterable[BaseRoute]) -> None:

@@ -53,7 +53,9 @@ def request_peer(request: Request) -> Peer:
     """
     peer = request.scope.get("state", {}).get("peer")
     if not isinstance(peer, Peer):
-        raise RequestFailed("The kernel does not say who is asking.", hint="Connect over the Unix socket.")
+        raise RequestFailed(
+            "Cannot determine the user of this connection.", hint="Connect over the Unix socket."
+        )
     return peer
 
 

@@ -32,7 +32,7 @@ class ProbeRoutes:
         embedding provider the daemon saves, and answers by words.
         """
         if reason := self._service.not_ready():
-            return error_response(Unavailable(reason, hint="Ask again in a moment."))
+            return error_response(Unavailable(reason, hint="Try again in a moment."))
         reasons = dict(self._service.degraded())
         body = {"status": "ok", "degraded": list(reasons), "reasons": reasons}
         return Response(json.dumps(body), media_type="application/json")

@@ -26,7 +26,7 @@ _IDEMPOTENCY_NAME = IDEMPOTENCY_HEADER.lower().encode()
 _OUR_HEADERS = b"x-agentctx-"
 
 _UNTOLD = frozenset({"/healthz", "/readyz", "/metrics"})
-"""Requests of machines that watch. They would be most of what is told, and they must cost nothing."""
+"""Requests of machines that watch. They would be most of the log, and they must cost nothing."""
 _NO_ROUTE = "unknown"
 
 _log = structlog.get_logger(__name__)
@@ -40,22 +40,22 @@ def new_request_id() -> str:
     return secrets.token_hex(8)
 
 
-async def tell_nobody(_: Scope) -> bool:
+async def hide_version(_: Scope) -> bool:
     """For where the kernel does not say who asks."""
     return False
 
 
 class RequestContext:
     """ASGI middleware. Binds `request_id` for the log, taken from the request if it is 1 to 64 of
-    `A-Za-z0-9._-`; adds it, and the version for those who may know it, to the reply; turns what nobody caught
-    into the error body; tells how long the request took.
+    `A-Za-z0-9._-`; adds it, and the version for those who may know it, to the reply; turns uncaught errors
+    into the error body; reports how long the request took.
     """
 
     def __init__(
         self,
         app: ASGIApp,
         telemetry: Telemetry = NO_TELEMETRY,
-        tells_version: VersionTelling = tell_nobody,
+        tells_version: VersionTelling = hide_version,
     ) -> None:
         self._app = app
         self._telemetry = telemetry
@@ -72,11 +72,11 @@ class RequestContext:
         if scope["path"] in _UNTOLD:
             await self._answer(scope, receive, reply)
             return
-        with self._telemetry.request(scope["method"], scope["headers"], request_id) as told:
+        with self._telemetry.request(scope["method"], scope["headers"], request_id) as operation:
             try:
                 await self._answer(scope, receive, reply)
             finally:
-                told.ended(route_template(scope), str(reply.status))
+                operation.ended(route_template(scope), str(reply.status))
 
     async def _answer(self, scope: Scope, receive: Receive, reply: _Reply) -> None:
         try:
@@ -97,7 +97,7 @@ class RequestContext:
         except Exception:
             _log.exception("request_crashed", method=scope["method"])
             if reply.started:
-                raise  # the server then cuts the connection, which tells the client that the reply is torn
+                raise  # the server then cuts the connection: the client sees that the reply is incomplete
             await reply.fail(INTERNAL, scope, receive)
 
 
@@ -125,7 +125,7 @@ class _Reply:
 
 
 def _cut(scope: Scope) -> None:
-    """Have the peer see that its reply breaks off."""
+    """Let the peer see that its reply is cut short."""
     cut = scope.get("state", {}).get("cut")
     if cut is not None:
         cut()
@@ -152,7 +152,7 @@ def check_single_headers(scope: MutableMapping[str, Any]) -> None:
         if name.startswith(_OUR_HEADERS) or (is_ours and name == _IDEMPOTENCY_NAME):
             if name in seen:
                 raise InvalidInput(
-                    f"The header {name.decode('latin-1').title()} is given twice.", hint="Send it once."
+                    f"The header {name.decode('latin-1').title()} appears twice.", hint="Send it once."
                 )
             seen.add(name)
 

@@ -28,7 +28,7 @@ def check_head(
     refuse.
     """
     if http_version not in _VERSIONS:  # the parser takes a request line without one for HTTP/0.9
-        raise InvalidInput("Only HTTP/1.1 is spoken here.", hint="Use an HTTP client library, or curl.")
+        raise InvalidInput("Only HTTP/1.1 is supported.", hint="Use an HTTP client library, or curl.")
     if len(url) + sum(len(name) + len(value) + 4 for name, value in headers) > settings.max_header_bytes:
         raise head_too_large(settings)
     hosts = sum(name == b"host" for name, _ in headers)
@@ -74,9 +74,7 @@ def reason(error: httptools.HttpParserError) -> AgentctxError:
 
 
 def cut_off() -> InvalidInput:
-    return InvalidInput(
-        "The request ended before its body did.", hint="Send as many bytes as Content-Length says."
-    )
+    return InvalidInput("The request ended before its body did.", hint="Send exactly Content-Length bytes.")
 
 
 def head_too_large(settings: ServerSettings) -> HeadTooLarge:

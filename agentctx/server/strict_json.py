@@ -70,7 +70,7 @@ def _text(raw: bytes) -> str:
 
 def _check_count(text: str) -> None:
     if holds_too_many(text):
-        raise TooLarge(f"The body holds more than {MAX_VALUES} values.", hint="Send several requests.")
+        raise TooLarge(f"The body contains more than {MAX_VALUES} values.", hint="Send several requests.")
 
 
 def _parse(text: str) -> Any:
@@ -94,12 +94,14 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
         twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
-        raise InvalidInput(f"{quoted(twice)} is given twice in one object.", hint="Send every field once.")
+        raise InvalidInput(
+            f"The field {quoted(twice)} appears twice in one object.", hint="Send each field once."
+        )
     return value
 
 
 def _constant(name: str) -> NoReturn:
-    raise InvalidInput(f"{name} is not JSON.", hint="Leave the field out, or send a finite number.")
+    raise InvalidInput(f"{name} is not valid JSON.", hint="Omit the field, or send a finite number.")
 
 
 def _float(digits: str) -> float:
@@ -138,11 +140,11 @@ def _check_values(root: Any) -> None:
 
 def _check_text(text: str) -> None:
     if "\0" in text:
-        raise InvalidInput("A text holds a NUL character.", hint="Remove \\u0000 from it.")
+        raise InvalidInput("A text contains a NUL character.", hint="Remove \\u0000 from it.")
     try:
         text.encode()
     except UnicodeEncodeError:
         raise InvalidInput(
-            "A text holds half of a surrogate pair.",
+            "A text contains a lone surrogate.",
             hint="Escape it as two \\u escapes, or send UTF-8.",
         ) from None

@@ -67,9 +67,9 @@ def check_query(query: QueryParams, repeatable: Mapping[str, bool]) -> None:
     for name, _ in query.multi_items():
         if name not in repeatable:
             known = ", ".join(repeatable) or "none"
-            raise InvalidInput(f"There is no parameter {quoted(name)}.", hint=f"Possible: {known}.")
+            raise InvalidInput(f"Unknown parameter {quoted(name)}.", hint=f"Known: {known}.")
         if name in seen and not repeatable[name]:
-            raise InvalidInput(f"The parameter {quoted(name)} is given twice.")
+            raise InvalidInput(f"The parameter {quoted(name)} appears twice.")
         seen.add(name)
 
 

@@ -60,7 +60,7 @@ class TransferHandlers:
         most = self._limits.max_entries_per_request
         if len(body.entries) > most:
             raise TooLarge(
-                f"{len(body.entries)} entries are more than one request may hold.",
+                f"Too many entries in one request: {len(body.entries)}.",
                 hint=f"Send at most {most} at a time.",
             )
         outcomes = await self._service.import_entries(body, request_peer(request))

@@ -30,6 +30,6 @@ def noted_head(text: str | None) -> Head | None:
     head = parse_head(text)
     if head is None:
         raise InvalidInput(
-            "Invalid head of an audit trail.", hint="Give the `head` of an earlier `agentctx audit verify`."
+            "Invalid audit head.", hint="Use the `head` of an earlier `agentctx audit verify`."
         )
     return head

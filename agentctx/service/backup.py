@@ -1,4 +1,4 @@
-"""Backups of the running daemon: on request, and by themselves every so many hours."""
+"""Backups of the running daemon: on request, and automatically every so many hours."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class Backups(PartsHolder):
     async def backup(self, request: BackupRequest, peer: Peer) -> BackupReply:
         if request.file is not None and peer.uid not in {0, os.geteuid()}:
             raise AccessDenied(
-                "only the user of the daemon may name the file of a backup",
-                hint="Without a file, the backup goes into the daemon's folder of backups.",
+                "Permission denied: only the daemon's user may choose the backup file.",
+                hint="Omit the file to write into the daemon's backup folder.",
             )
         made = await self._make(Path(request.file) if request.file is not None else None)
         return backup_reply(made)
@@ -76,7 +76,7 @@ class Backups(PartsHolder):
         try:
             made = await self._make(None)
         except AgentctxError as error:
-            log.error("backup_failed", code=error.code, problem=error.message, hint=error.hint)  # noqa: TRY400 - told what to do, nobody needs the traceback
+            log.error("backup_failed", code=error.code, problem=error.message, hint=error.hint)  # noqa: TRY400 - the hint says what to do
             return False
         log.info("backed_up", file=made.backup.path, bytes=made.backup.bytes, removed=len(made.removed))
         return True
@@ -110,7 +110,7 @@ class Backups(PartsHolder):
 
 
 def next_due(known: BackupRecord, *, is_there: bool, interval_ms: int, now: int) -> int:
-    """When the next backup is to be made: at once if there is none, or the last one `is_there` no more."""
+    """When the next backup is to be made: at once if there is none, or the last one is gone (`is_there`)."""
     due = now
     if known.last is not None and is_there:
         # A clock that was set back must not put it off for longer than the interval.
@@ -121,7 +121,7 @@ def next_due(known: BackupRecord, *, is_there: bool, interval_ms: int, now: int)
 
 
 def folder_of(settings: BackupSettings, data_dir: Path) -> Path:
-    """Where backups go that nobody named."""
+    """Where backups without a given name go."""
     return (settings.folder or data_dir / FOLDER_NAME).absolute()
 
 
@@ -182,6 +182,6 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise StorageFailed(
-            f"cannot make the folder of backups {folder}: {error.strerror}",
-            hint="Name another one with backup.folder.",
+            f"Cannot create the backup folder {folder}: {error.strerror}.",
+            hint="Set another one with backup.folder.",
         ) from error

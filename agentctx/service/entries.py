@@ -8,7 +8,7 @@ from dataclasses import asdict, fields, replace
 from hashlib import sha256
 from typing import Any
 
-from agentctx.access.turns import aside
+from agentctx.access.turns import yield_turn
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.service.base import Listing, Peer
 from agentctx.service.parts import PartsHolder
@@ -55,7 +55,7 @@ class Entries(PartsHolder):
         with self._parts.telemetry.editing() as editing:
             changes = _given(request, without=frozenset({"ttl", "if_version", "wait"}))
             if not changes and request.ttl is None:
-                raise InvalidInput("this edit changes nothing", hint="Send at least one field to change.")
+                raise InvalidInput("This edit changes nothing.", hint="Send at least one field to change.")
             saved = await self._parts.stores.edit(
                 entry_id,
                 changes,
@@ -136,7 +136,7 @@ class Entries(PartsHolder):
         if not (wait and self._parts.queue is not None and reply.embedding == "pending"):
             return reply
         if saved.jobs:
-            async with aside():
+            async with yield_turn():
                 await self._parts.queue.wait_settled(self._awaited(saved.jobs), WAIT_TIMEOUT_S)
         entry = await self._parts.stores.get(reply.id)
         return replace(reply, embedding=entry_view(entry).embedding)
@@ -146,7 +146,7 @@ class Entries(PartsHolder):
         return [entry_view(entry, known.get(entry.id, NOTHING_KNOWN)) for entry in entries]
 
     def _awaited(self, jobs: Iterable[Job]) -> list[int]:
-        """Those of the model that answers: nobody waits for one that is being built."""
+        """Those of the model that answers: no caller waits for one that is being built."""
         lanes = self._parts.lanes
         return [job.id for job in jobs if lanes is not None and job.space == lanes.leading.space]
 
@@ -161,7 +161,7 @@ def _given(request: SaveRequest | EditRequest, *, without: frozenset[str]) -> di
 def _check_sources(derived_from: Sequence[str]) -> None:
     if len(derived_from) > MOST_SOURCES or any(not source or len(source) > 64 for source in derived_from):
         raise InvalidInput(
-            f"derived_from names up to {MOST_SOURCES:,} entries by their ids",
+            f"derived_from takes at most {MOST_SOURCES:,} entry ids.",
             hint="`agentctx list` shows the ids.",
         )
 
@@ -181,5 +181,5 @@ def _position(cursor: str | None) -> int | None:
     if cursor is None:
         return None
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 18):
-        raise InvalidInput("this cursor was not made by a list", hint="Send the `next` of the page before.")
+        raise InvalidInput("Invalid list cursor.", hint="Send the `next` of the previous page.")
     return int(cursor)

@@ -30,14 +30,14 @@ def left_behind(found: Sequence[SpaceVectors]) -> list[str]:
 
 
 def wrong_models(found: Sequence[SpaceVectors], in_force: InForce) -> list[str]:
-    """Where the spaces that are owed every save, or their fingerprints, are not those of the models."""
+    """Where the spaces that get jobs, or their fingerprints, do not match the models."""
     known = {each.space: each for each in found}
     enabled = {each.space for each in found if each.enabled}
     unfilled = sorted(enabled - set(in_force))
-    wrong = [f"space {space} is owed saves, but no model fills it" for space in unfilled]
+    wrong = [f"space {space} gets jobs, but no model fills it" for space in unfilled]
     for space, fingerprint in sorted(in_force.items()):
         if space not in enabled:
-            wrong.append(f"space {space} is filled by a model, but no save is owed to it")
+            wrong.append(f"space {space} is filled by a model, but gets no jobs")
         elif dict(known[space].fingerprint) != dict(fingerprint):
             wrong.append(f"space {space} has the fingerprint of another model than the one that fills it")
     return wrong

@@ -35,7 +35,7 @@ class Holding:
     files: int = 0
     oldest: int | None = None
     until: int | None = None
-    """When newer backups will have replaced the last of them; None: never by itself."""
+    """When newer backups will have replaced the last of them; None: never automatically."""
 
 
 class Forgetting(PartsHolder):
@@ -83,12 +83,12 @@ class Forgetting(PartsHolder):
         try:
             await self._parts.stores.delete(entry_id, principal=peer.uid)
         except NotFound:
-            return False  # somebody else was faster
+            return False  # another task was faster
         return True
 
 
 def holding(settings: BackupSettings, data_dir: Path, *, now: int) -> Holding:
-    """The backups in the folder of those that are made by themselves, and the databases that a restore
+    """The backups in the folder of automatic backups, and the databases that a restore
     replaced; copies elsewhere are not known of.
     """
     folder = folder_of(settings, data_dir)

@@ -61,7 +61,7 @@ async def on_entry(grounds: Grounds, right: Right, peer: Peer, arguments: Mappin
     entry_id = arguments["entry_id"]
     namespace = await _readable(grounds, rights, entry_id)
     if namespace is None:
-        raise NotFound(f"no entry has the id {entry_id!r}", hint="`agentctx list` shows the ids.")
+        raise NotFound(f"Entry {entry_id!r} does not exist.", hint="`agentctx list` shows the ids.")
     if rights.on(namespace) < right:
         raise denied(right, namespace)
 
@@ -115,8 +115,8 @@ async def in_selection(grounds: Grounds, right: Right, peer: Peer, arguments: di
     granted = (await grounds.access.rights_of(peer)).named(right)
     if granted is None:
         raise AccessDenied(
-            "Not every namespace may be read.",
-            hint="Name the namespaces to export, like --namespace team.",
+            "Permission denied: you may not read every namespace.",
+            hint="Give the namespaces to export, for example --namespace team.",
         )
     arguments["selection"] = replace(selection, namespaces=granted)
 
@@ -130,8 +130,8 @@ def may_see(namespace: str, principal: int | None, rights: Rights, peer: Peer) -
 def no_receipt(injection_id: str) -> NotFound:
     """The error for an id without a receipt, or with one that may not be seen."""
     return NotFound(
-        f"there is no receipt {injection_id!r}",
-        hint="`agentctx why` lists the last ones; old ones are removed (injection.receipts_days).",
+        f"Receipt {injection_id!r} does not exist.",
+        hint="`agentctx why` lists recent ones; old ones are deleted (injection.receipts_days).",
     )
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Parts:
     """What the service works with. `lanes` is None when nothing is embedded.
 
-    `telemetry` is told what happens; `recorder`, which hears it, says what happened so far.
+    Events go to `telemetry`; `recorder` listens to it and has the totals so far.
     """
 
     settings: Settings

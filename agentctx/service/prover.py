@@ -25,7 +25,7 @@ Found: TypeAlias = tuple[int, int, int, int]
 FIRST_PROOF_S: Final = 30.0
 """After a start there is enough to do."""
 PROOF_EVERY_S: Final = 45.0
-"""So that what is broken is told within a minute, while a proof is quick."""
+"""Reports a fault within a minute, while a proof is quick."""
 LONGEST_REST_S: Final = 3_600.0
 _REST: Final = 100
 """After a proof comes a rest so many times as long: it reads every row's ids."""

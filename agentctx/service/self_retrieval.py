@@ -14,12 +14,12 @@ SAMPLE: Final = 20
 MOST_HITS: Final = 50
 NEAREST: Final = 10
 SAME: Final = 1e-3
-"""A vector is that near to itself, and texts as near as that cannot be told apart."""
+"""A vector is that near to itself, and texts that near cannot be distinguished."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelfRetrieval:
-    """How many chunks were asked for by words and by vectors, and the entries that were not found so."""
+    """How many chunks were searched by keyword and by vector, and the entries that were not found so."""
 
     words: int = 0
     vectors: int = 0

@@ -94,7 +94,9 @@ class Status(PartsHolder):
     async def drain(self, request: DrainRequest, peer: Peer) -> QueueReply:
         if not 0 < request.timeout_s <= LONGEST_DRAIN_S:
             most = f"{LONGEST_DRAIN_S:g}"
-            raise InvalidInput(f"timeout_s may be up to {most}", hint="Ask again when it is over.")
+            raise InvalidInput(
+                f"timeout_s must be at most {most}.", hint="Repeat the request when it expires."
+            )
         with suppress(TimeoutError):
             async with asyncio.timeout(request.timeout_s):
                 await self._drained()

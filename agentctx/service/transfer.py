@@ -32,7 +32,7 @@ class Transfer(PartsHolder):
         for collection in selection.collections:
             self._parts.stores.check_collection(collection)
         if cursor is not None and not _CURSOR.fullmatch(cursor):
-            raise InvalidInput("this cursor was not made by an export", hint="Send the page's `next`.")
+            raise InvalidInput("Invalid export cursor.", hint="Send the `next` of the previous page.")
         page = await self._parts.storage.entries.export_page(selection, after=int(cursor or 0), limit=limit)
         known = await self._parts.storage.trust.provenance([each.entry.id for each in page.entries])
         return ExportReply(
@@ -93,7 +93,7 @@ def exported_entry(exported: transfer.ExportRow, known: Provenance = NOTHING_KNO
 def imported_entry(given: ImportEntry, last: ImportEntry, *, now: int) -> Entry:
     """The entry that a foreign line describes; what cannot be is an error, what is not believed is missing.
 
-    Its times may lie in the future: the clock of one of the two machines was wrong, and nobody knows which.
+    Its times may lie in the future: the clock of one of the two machines was wrong, and it is unknown which.
     `last` is the last version of the same entry: that one says when all of them expire.
 
     Raises:
@@ -101,15 +101,15 @@ def imported_entry(given: ImportEntry, last: ImportEntry, *, now: int) -> Entry:
         Expired: the entry has expired.
     """
     if not _ID.fullmatch(given.id):
-        raise InvalidInput(f"{given.id[:40]!r} is no id of an entry")
+        raise InvalidInput(f"Invalid entry id {given.id[:40]!r}.")
     created, updated = parse_time(given.created, now=now), parse_time(given.updated, now=now)
     if updated < created:
         raise InvalidInput(
-            f"`updated` ({format_time(updated)}) is before `created` ({format_time(created)})",
-            hint="Correct the two times, or leave the line out.",
+            f"`updated` ({format_time(updated)}) is before `created` ({format_time(created)}).",
+            hint="Correct the two times, or remove the line.",
         )
     if _is_over(last, now):
-        raise Expired("it has expired")
+        raise Expired("The entry has expired.")
     expires = None if given.expires is None or _is_over(given, now) else parse_time(given.expires, now=now)
     return Entry(
         id=given.id,

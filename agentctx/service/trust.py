@@ -22,7 +22,7 @@ log = structlog.get_logger("agentctx.trust")
 ENTRIES_A_STEP: Final = 50
 """So many are taken out of the indexes, or put back, in one transaction, for which saves wait."""
 LINGER_S: Final = 0.2
-"""Whoever asked for it is answered first."""
+"""Lets the caller's reply go out first."""
 
 
 class Settler:
@@ -47,7 +47,7 @@ class Settler:
         self._asked.set()
 
     async def run(self) -> None:
-        """Do what there is, first what is left of before the start, until it is cancelled."""
+        """Do pending work, first what an earlier run left, until cancelled."""
         self.ask()
         while True:
             await self._asked.wait()
@@ -56,7 +56,7 @@ class Settler:
             try:
                 await self.settle()
             except StorageFailed as error:
-                # The rows say what is left; the next request or start goes on.
+                # The rows say what is left; the next request or start continues.
                 log.warning("quarantine_not_settled", error=error.code, reason=error.message)
 
     async def settle(self) -> None:
@@ -77,8 +77,8 @@ class Revoking(PartsHolder):
         source = self._source(request)
         if not source.criteria:
             raise InvalidInput(
-                "this would revoke everything",
-                hint="Name an agent, a session, an origin or another criterion.",
+                "This would revoke everything.",
+                hint="Give an agent, a session, an origin or another criterion.",
             )
         trust = self._parts.storage.trust
         revoked = await trust.revoke(source, principal=peer.uid, dry_run=request.dry_run)
@@ -111,7 +111,7 @@ class Revoking(PartsHolder):
     async def release(self, entry_id: str, peer: Peer) -> ReleaseReply:  # noqa: ARG002
         if not await self._parts.storage.trust.release(entry_id):
             raise NotFound(
-                f"no entry {entry_id!r} is in quarantine", hint="`agentctx list` marks those that are."
+                f"Entry {entry_id!r} is not in quarantine.", hint="`agentctx list` marks quarantined entries."
             )
         self._parts.settler.ask()
         return ReleaseReply(released=1)

@@ -33,7 +33,7 @@ from agentctx.wire import (
 
 
 def embedding_state(*, embedded: bool, pending: bool) -> EmbeddingState:
-    """`off` without an embedding provider, else whether anything is still owed."""
+    """`off` without an embedding provider, else whether anything is still pending."""
     if not embedded:
         return "off"
     return "pending" if pending else "done"
@@ -191,7 +191,7 @@ def audit_verdict(outcome: AuditOutcome) -> AuditVerdict:
 
 
 def _detail(text: str) -> dict[str, Any]:
-    """A row that somebody has tampered with can be shown as well."""
+    """A row that was tampered with can be shown as well."""
     try:
         detail = json.loads(text)
     except (ValueError, RecursionError):

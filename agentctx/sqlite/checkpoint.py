@@ -1,6 +1,6 @@
 """Moving committed pages from the WAL into the database.
 
-SQLite would do it by itself inside a commit, and tell nobody when the disk fails meanwhile.
+SQLite would do it inside a commit, and not report when the disk fails meanwhile.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Mode: TypeAlias = Literal["PASSIVE", "FULL", "RESTART", "TRUNCATE"]
 DUE_FRAMES: Final = 1_000
 """Pages that come into the WAL between two checkpoints."""
 MANY_FRAMES: Final = 4 * DUE_FRAMES
-"""Pages with which the WAL is made to begin anew: 16 MiB."""
+"""Pages after which the WAL is restarted: 16 MiB."""
 MOST_FRAMES: Final = 12 * DUE_FRAMES
 """Pages with which reads that last are ended for it, 48 MiB: the WAL stays below 64 MiB."""
 
@@ -33,7 +33,7 @@ class CheckpointSchedule:
 
     A reader keeps pages where they are for as long as it reads; trying after each commit would not hurry it.
     Readers that follow each other without a gap let all pages be moved, and still keep the WAL from beginning
-    anew: a long one is told to, which waits for those that read.
+    again: a long one is restarted, which waits for readers.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class CheckpointSchedule:
 
     def due(self, state: WalState) -> Mode | None:
         """How to move pages now, if at all. That it was tried is remembered."""
-        if state.frames < self._tried_at:  # the WAL has begun anew
+        if state.frames < self._tried_at:  # the WAL has restarted
             self._tried_at = 0
         if state.frames - self._tried_at < DUE_FRAMES:
             return None
@@ -63,7 +63,7 @@ def wal_state(connection: Connection) -> WalState:
 
 
 def checkpoint(connection: Connection, mode: Mode, *, patience_ms: int = BUSY_TIMEOUT_MS) -> bool:
-    """Run a checkpoint; False when somebody was in the way for longer than `patience_ms`.
+    """Run a checkpoint; False when another connection blocked it for longer than `patience_ms`.
 
     Raises:
         Error: SQLite could not read, write or sync.

@@ -78,7 +78,7 @@ def _commit_together(
     try:
         connection.execute("BEGIN IMMEDIATE")
     except Error as error:
-        # Nobody could begin: trying each alone would only wait for the same lock again and again.
+        # None could begin: trying each alone would only wait for the same lock again and again.
         return [FailedWrite(error_for_caller(error))] * len(functions), 0
     try:
         outcomes: list[Outcome] = []
@@ -145,7 +145,7 @@ def error_for_caller(error: Exception) -> Exception:
 
 
 def is_disk_fault(error: BaseException | None) -> bool:
-    """Whether SQLite could not read, write or sync a file, told by the error or by what caused it."""
+    """Whether SQLite could not read, write or sync a file, by the error or by its cause."""
     while error is not None:
         if isinstance(error, Error) and getattr(error, "sqlite_errorname", "").startswith(_DISK_FAULT):
             return True

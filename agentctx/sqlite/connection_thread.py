@@ -71,7 +71,7 @@ class ConnectionThread:
             Exception: what the function raised, driver errors translated.
         """
         if self._closing is not None:
-            raise StorageClosed("the database is closed")
+            raise StorageClosed("The database is closed.")
         # A whole transaction has to be one call in the thread; aiosqlite has no public way to make it.
         execute: Any = self._bridge._execute  # noqa: SLF001 (see above; pinned below 0.23)
         result: T = await execute(_deliverable, fn, self._connection)
@@ -105,9 +105,9 @@ def _deliverable(fn: Callable[[Connection], T], connection: Connection) -> T:
 async def _abandon(bridge: aiosqlite.Connection, opened: Sequence[Connection]) -> None:
     """Wait until a failed or cancelled opening has ended, then close what it opened all the same.
 
-    aiosqlite has told its thread to stop, but not waited: it may still be opening, and needs the loop.
+    aiosqlite has asked its thread to stop, but not waited: it may still be opening, and needs the loop.
     """
-    thread = bridge._thread  # noqa: SLF001 (nothing else tells when it has ended)
+    thread = bridge._thread  # noqa: SLF001 (nothing else shows when it has ended)
     try:
         await finish(asyncio.get_running_loop().run_in_executor(None, thread.join))
     finally:

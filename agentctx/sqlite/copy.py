@@ -42,7 +42,7 @@ REST: Final = 3.0
 
 
 class CopyPace:
-    """How a copy goes on: at full speed, or resting in between, so that others are served meanwhile.
+    """How a copy proceeds: at full speed, or resting in between, so that others are served meanwhile.
 
     `stop`, once set, ends the copy at its next step.
     """
@@ -59,7 +59,7 @@ class CopyPace:
     def step(self) -> None:
         """Between two pieces of work. Raises `StorageClosed` when it was stopped."""
         if self.is_stopped:
-            raise StorageClosed("the copy was stopped")
+            raise StorageClosed("The copy was stopped.")
         if not self._rests:
             return
         worked_s = time.thread_time() - self._resumed
@@ -101,9 +101,9 @@ def copy_database(source: Connection, target: Path, *, pace: CopyPace | None = N
 def copy_pages(source: Connection, target: Path, *, pace: CopyPace | None = None) -> None:
     """Write what `source` has into `TARGET.partial` (mode 0600), for `keep_copy`. Blocks.
 
-    `source` is the one connection that writes, and its own thread may go on using it. SQLite takes what it
+    `source` is the one connection that writes, and its own thread may keep using it. SQLite takes what it
     commits into the copy (https://sqlite.org/backup.html), which is of the moment when it ends; no snapshot
-    is held, so the WAL need not keep what is committed meanwhile. If the copy fails, the file is removed.
+    is open, so the WAL need not keep what is committed meanwhile. If the copy fails, the file is removed.
 
     Raises:
         StorageFull, StorageFailed, StorageClosed: as `copy_database`.
@@ -132,7 +132,7 @@ def keep_copy(target: Path, *, pace: CopyPace | None = None) -> Copied:
 
 
 def copy_file(source: Path, target: Path, *, digest: str) -> Copied:
-    """Copy a database that is one file and that nobody writes to; it must have this digest. Blocks.
+    """Copy a database that is one file and that no process writes to; it must have this digest. Blocks.
 
     Raises:
         StorageFull: no space for it.
@@ -212,7 +212,7 @@ def _wipe(partial: Path, pace: CopyPace) -> None:
 
 
 def file_digest(path: Path, *, pace: CopyPace | None = None) -> str:
-    """SHA-256 over the bytes of a file that nobody writes to, as `sha256sum` gives it. Blocks.
+    """SHA-256 over the bytes of a file that no process writes to, as `sha256sum` gives it. Blocks.
 
     Raises:
         OSError: it cannot be read.
@@ -237,12 +237,12 @@ def _digest_on_disk(path: Path, pace: CopyPace) -> str:
 
 def _different(path: Path) -> StorageFailed:
     return StorageFailed(
-        f"the disk gives back something else than was written to {path}", hint="Check disk and memory."
+        f"The disk returns different data than was written to {path}.", hint="Check the disk and the memory."
     )
 
 
 def check_pages(path: Path, *, pace: CopyPace | None = None) -> None:
-    """Have SQLite check all of a database that nobody writes to. Blocks.
+    """Have SQLite check all of a database that no process writes to. Blocks.
 
     Raises:
         StorageFailed: it is damaged or no database.
@@ -259,7 +259,7 @@ def _check_pages(connection: Connection, path: Path, pace: CopyPace) -> None:
         problems = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)")]
     except Error as error:
         if pace.is_stopped:
-            raise StorageClosed("the copy was stopped") from error
+            raise StorageClosed("The copy was stopped.") from error
         raise translated(error, f"cannot read {path}") from error
     if problems != ["ok"]:
         raise StorageFailed(
@@ -269,7 +269,7 @@ def _check_pages(connection: Connection, path: Path, pace: CopyPace) -> None:
 
 
 def check_copy(path: Path, digest: str | None = None, *, pace: CopyPace | None = None) -> str:
-    """Read all of a database that nobody writes to; returns the digest of its rows. Blocks.
+    """Read all of a database that no process writes to; returns the digest of its rows. Blocks.
 
     Raises:
         StorageFailed: it is damaged or no database, or its rows do not have this digest.
@@ -282,17 +282,18 @@ def check_copy(path: Path, digest: str | None = None, *, pace: CopyPace | None =
             found = digest_rows(connection, pace=pace)
         except Error as error:
             if pace.is_stopped:
-                raise StorageClosed("the copy was stopped") from error
+                raise StorageClosed("The copy was stopped.") from error
             raise translated(error, f"cannot read {path}") from error
     if digest is not None and found != digest:
         raise StorageFailed(
-            f"the copy {path} does not have the rows that were read", hint="Check disk and memory."
+            f"The copy {path} does not contain the rows that were read.",
+            hint="Check the disk and the memory.",
         )
     return found
 
 
 def digest_rows(connection: Connection, *, pace: CopyPace | None = None) -> str:
-    """SHA-256 over the schema and every row of every table, those of words and vectors included. Blocks.
+    """SHA-256 over the schema and every row of every table, including words and vectors. Blocks.
 
     The caller holds the snapshot.
     """
@@ -327,7 +328,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def _sync(path: Path, *, forget: bool = False) -> None:
-    """Have a file that is no live database, or a folder, on the disk. `forget`: and not in memory."""
+    """Have a file that is not a live database, or a folder, on the disk. `forget`: and not in memory."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -343,8 +344,8 @@ def _open_private(path: Path) -> int:
 
 def _disk_error(error: OSError, target: Path) -> AgentctxError:
     if error.errno in _FULL_ERRNOS:
-        return StorageFull(f"no space left for {target}", hint="Free disk space, or copy to another disk.")
+        return StorageFull(f"No space left for {target}.", hint="Free disk space, or copy to another disk.")
     return StorageFailed(
-        f"cannot write {target}: {error.strerror or error}",
-        hint="Check that the folder exists and that the user of the daemon may write there.",
+        f"Cannot write {target}: {error.strerror or error}.",
+        hint="Check that the folder exists and is writable by the daemon's user.",
     )

@@ -35,7 +35,7 @@ LAST_ID: Final = 2**63 - 1
 _CORRUPT: Final = "SQLITE_CORRUPT"
 _FULL: Final = "SQLITE_FULL"
 _NAMES: Final = {"database or disk is full": _FULL, "disk I/O error": "SQLITE_IOERR"}
-"""By SQLite's own text, which is all that the driver tells of a failed `Connection.backup`."""
+"""By SQLite's own text, which is all that the driver reports of a failed `Connection.backup`."""
 
 _COMMON_PRAGMAS: Final = (
     f"busy_timeout={BUSY_TIMEOUT_MS}",
@@ -46,14 +46,14 @@ _COMMON_PRAGMAS: Final = (
 _READER_PRAGMAS: Final = (
     # A search by vectors reads megabytes: a third less time than through the page cache.
     f"mmap_size={256 * 1024 * 1024}",
-    # A mapped page is looked at anew each time it is used: checking its cells doubles a search by words.
+    # A mapped page is checked each time it is used: checking its cells doubles a keyword search.
     # What is read has checksums of its own, and the integrity check looks at every cell.
     "cell_size_check=0",
 )
 _NEW_DATABASE_PRAGMA: Final = "auto_vacuum=INCREMENTAL"
 """Only heeded while the database is empty; in any other it would write at every opening."""
 _WRITER_PRAGMAS: Final = (
-    # What is written must be seen by whoever watches the calls, as the power-cut tests do.
+    # Writes must be visible to tools that trace the calls, as the power-cut tests do.
     "mmap_size=0",
     "cell_size_check=1",
     "synchronous=FULL",
@@ -92,7 +92,7 @@ def choose(candidates: Sequence[DriverCandidate]) -> DriverCandidate:
         if candidate.loads_extensions and is_fixed(candidate.version):
             return candidate
     raise DriverUnsuitable(
-        "no usable SQLite: " + "; ".join(map(_fault, candidates)),
+        "No usable SQLite: " + "; ".join(map(_fault, candidates)),
         hint="Install pysqlite3 (0.6.1 or newer) into this environment, or use a Python whose own sqlite3 "
         f"has SQLite {_dotted(FIXED_SINCE)} or newer and can load extensions.",
     )
@@ -173,7 +173,7 @@ def open_connection(path: str | Path, *, readonly: bool = False) -> Connection:
 
     Raises:
         DriverUnsuitable: no SQLite at hand is new enough and loads extensions.
-        StorageFailed: the file is missing (reader), cannot be made or is no database.
+        StorageFailed: the file is missing (reader), cannot be created or is not a database.
     """
     choose(_candidates(_modules))
     path = Path(path).absolute()
@@ -189,7 +189,7 @@ def open_connection(path: str | Path, *, readonly: bool = False) -> Connection:
     except Error as error:
         raise translated(error, f"cannot open the database {path}") from error
     except UnicodeDecodeError as error:  # what SQLite says of a damaged schema quotes it
-        raise StorageFailed(f"cannot open the database {path}: its schema is damaged") from error
+        raise StorageFailed(f"Cannot open the database {path}: its schema is damaged.") from error
     return connection
 
 
@@ -203,7 +203,7 @@ def open_copy_target(path: Path) -> Connection:
     """
     path = path.absolute()
     if path.exists():
-        raise StorageFailed(f"{path} exists already", hint="Remove it, or name another file.")
+        raise StorageFailed(f"{path} already exists.", hint="Remove it, or choose another file.")
     _create_private(path)
     try:
         connection = _connect(path, mode="rw")
@@ -224,7 +224,7 @@ def _create_private(path: Path) -> None:
         return
     except OSError as error:
         raise StorageFailed(
-            f"cannot create the database {path}: {error.strerror}",
+            f"Cannot create the database {path}: {error.strerror}.",
             hint="Check that the folder exists and is writable.",
         ) from error
 
@@ -244,7 +244,7 @@ def _connect(path: Path, *, mode: str) -> Connection:
 
 
 def _text(stored: bytes) -> str:
-    """A text of the database. Bytes that are no UTF-8 become escapes, which no checksum takes for them.
+    """A text of the database. Bytes that are not UTF-8 become escapes, which no checksum takes for them.
 
     The driver's own way fails the whole statement: one damaged text would hide all the rows beside it. This
     costs a search 2 to 6 percent.
@@ -265,7 +265,7 @@ def _prepare(connection: Connection, *, readonly: bool) -> None:
     (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
     if mode != "wal":
         raise StorageFailed(
-            f"the database stays in journal mode {mode}, WAL is needed",
+            f"The database stays in journal mode {mode}; WAL is required.",
             hint="Put the data folder on a local disk.",
         )
 
@@ -275,7 +275,7 @@ _HINTS: Final = {
     "SQLITE_CANTOPEN": "Check that the file exists and that its folder is writable.",
     "SQLITE_CORRUPT": "Run `agentctx doctor --fix`; it names what only a backup can bring back.",
     "SQLITE_IOERR": "Check the disk.",
-    "SQLITE_NOTADB": "This file is no SQLite database; name another one or restore a backup.",
+    "SQLITE_NOTADB": "This file is not a SQLite database; choose another one or restore a backup.",
     "SQLITE_PERM": "Check the owner and the mode of the file.",
     "SQLITE_READONLY": "Check the owner and the mode of the file and of its folder.",
 }
@@ -288,7 +288,7 @@ def translated(error: Error, what: str = "the database could not do this") -> Ag
     """
     name: str = getattr(error, "sqlite_errorname", "") or _NAMES.get(str(error), type(error).__name__)
     if name == _FULL:
-        return StorageFull("no space left for the database")
+        return StorageFull("No space left for the database.")
     hints = (hint for code, hint in _HINTS.items() if name == code or name.startswith(f"{code}_"))
     kind = StorageCorrupt if name.startswith(_CORRUPT) else StorageFailed
     return kind(f"{what} ({name})", hint=next(hints, None))

@@ -7,9 +7,9 @@ from typing import Final
 MAX_GROUP: Final = 256
 """Most functions of one commit."""
 GROUP_GAP_S: Final = 0.003
-"""A group is closed when nobody came for this long: a server needs about 0.5 ms from one to the next."""
+"""A group is closed when no caller came for this long: a server needs about 0.5 ms from one to the next."""
 GROUP_WAIT_S: Final = 0.012
-"""A group is closed this long after its first caller, whoever may still come."""
+"""A group is closed this long after its first caller, even if more may come."""
 
 
 class GroupWindow:

@@ -73,7 +73,7 @@ class Hardening:
     def defend(self, connection: Any) -> None:
         """Make the schema and the shadow tables of FTS5 and vec0 read-only to statements, and attach nothing.
 
-        The virtual tables themselves go on writing there. VACUUM, which attaches, is refused.
+        The virtual tables themselves keep writing there. VACUUM, which attaches, is refused.
         """
         self._defensive(connection, 1)
         if self._library is not None:

@@ -81,14 +81,14 @@ def load_migrations(folder: Path | None = None) -> list[Migration]:
     folder = folder or next((known for known in _FOLDERS if known.is_dir()), _FOLDERS[0])
     if not folder.is_dir():
         raise StorageFailed(
-            f"the folder of migrations is missing: {folder}",
+            f"The migrations folder {folder} is missing.",
             hint="Install agentctx again; files are missing.",
         )
     migrations = sorted(map(_read, folder.glob("*.sql")), key=lambda migration: migration.version)
     versions = [migration.version for migration in migrations]
     if versions != list(range(1, len(versions) + 1)):
         raise StorageFailed(
-            f"migrations must be numbered 1, 2, 3 … without gaps or duplicates, {folder} has {versions}",
+            f"Migrations must be numbered 1, 2, 3 … without gaps or duplicates, {folder} has {versions}.",
             hint="Give each migration the next free number.",
         )
     return migrations
@@ -98,7 +98,7 @@ def _read(path: Path) -> Migration:
     match = _FILE_NAME.fullmatch(path.name)
     if match is None:
         raise StorageFailed(
-            f"{path.name} is no name of a migration", hint="Call it NNNN_name.sql, with a-z, 0-9 and _."
+            f"Invalid migration name {path.name}.", hint="Use NNNN_name.sql, with a-z, 0-9 and _."
         )
     return Migration(int(match["version"]), match["name"], path.read_text(encoding="utf-8"))
 
@@ -107,7 +107,7 @@ def schema_version(path: str | Path) -> int:
     """The version of the newest migration in a database; 0 when there is none, or no file. Writes nothing.
 
     Raises:
-        StorageFailed: the file is no database or cannot be read.
+        StorageFailed: the file is not a database or cannot be read.
     """
     return max(_applied(path), default=0)
 
@@ -116,7 +116,7 @@ def check_schema(path: str | Path, migrations: Sequence[Migration] | None = None
     """Compare a database with the migrations, by default the program's own. Writes nothing. Blocks.
 
     Raises:
-        StorageFailed: the file is no database or cannot be read, or the program's migrations are missing.
+        StorageFailed: the file is not a database or cannot be read, or the program's migrations are missing.
     """
     migrations = load_migrations() if migrations is None else migrations
     known = tuple(migration.version for migration in migrations)
@@ -139,7 +139,7 @@ def _applied(path: str | Path) -> dict[int, str]:
         return _sound_ledger(connection)
 
 
-def mend_ledger(
+def repair_ledger(
     path: str | Path, migrations: Sequence[Migration] | None = None, *, clock: Clock = wall_clock_ms
 ) -> bool:
     """Write the record of migrations again where it is damaged and the schema is one of theirs. Blocks.
@@ -224,7 +224,7 @@ def backups_before_migration(path: Path) -> list[Path]:
 
 
 def _back_up(connection: Connection, path: Path, version: int) -> None:
-    """Copy the database as it is; of earlier such copies none is kept."""
+    """Copy the database as it is; earlier copies are removed."""
     target = backup_before_migration(path, version)
     copy_database(connection, target)
     for other in backups_before_migration(path):
@@ -258,7 +258,7 @@ def _sound_ledger(connection: Connection) -> dict[int, str]:
     ledger = _read_ledger(connection)
     if any(not 0 < version <= _LAST_VERSION for version in ledger):
         raise StorageCorrupt(
-            "the list of applied migrations is damaged",
+            "The list of applied migrations is damaged.",
             hint="Stop the daemon and run `agentctx doctor --fix`, or restore a backup.",
         )
     return ledger
@@ -278,13 +278,15 @@ def refuse_newer(version: int, migrations: Sequence[Migration]) -> None:
     """Raises `SchemaTooNew` when this program does not know a version of the schema."""
     newest = max((migration.version for migration in migrations), default=0)
     if version > newest:
-        raise SchemaTooNew(f"the database has schema version {version}, this agentctx knows up to {newest}")
+        raise SchemaTooNew(
+            f"The database has schema version {version}; this agentctx supports up to {newest}."
+        )
 
 
 def _refuse_changed(applied: Mapping[int, str], migrations: Sequence[Migration]) -> None:
     for migration in _changed(applied, migrations):
         raise StorageFailed(
-            f"{migration.file_name} is not the one that was applied to this database",
+            f"{migration.file_name} differs from the migration applied to this database.",
             hint="Install a released agentctx again; an applied migration must never change.",
         )
 

@@ -42,7 +42,7 @@ class Remedy(Enum):
     WRITE_OUT = auto()
     """Write a copy of the open database to the path, which is free."""
     WRITE_BESIDE = auto()
-    """Write a copy of the open database beside the path, which somebody else's file has taken."""
+    """Write a copy of the open database beside the path, which another file has taken."""
     AWAIT_RETURN = auto()
     """Nothing is lost, and a second copy would only diverge: wait until it is moved back."""
 
@@ -68,23 +68,23 @@ def choose_remedy(facts: FilesAtPath) -> Remedy:
 
 
 def loss(facts: FilesAtPath, path: Path) -> StorageFailed | None:
-    """What to tell whoever wants to save; None while the files are in their place."""
+    """The error for saves; None while the files are in their place."""
     match choose_remedy(facts):
         case Remedy.NONE:
             return None
         case Remedy.RENEW_WAL:
             return StorageFailed(
-                f"the WAL of {path} was removed or replaced",
+                f"The WAL of {path} was removed or replaced.",
                 hint="Saving resumes within seconds. Stop the daemon before touching its files.",
             )
         case Remedy.WRITE_OUT:
             return StorageFailed(
-                f"{path} was removed while it is open",
-                hint="It is written out again, and saving resumes. Stop the daemon before removing files.",
+                f"{path} was removed while open.",
+                hint="It is being written again; saving resumes then. Stop the daemon before removing files.",
             )
         case Remedy.WRITE_BESIDE:
             return StorageFailed(
-                f"{path} was replaced by another file",
+                f"{path} was replaced by another file.",
                 hint="The replaced database is written to a file beside it. Stop the daemon before "
                 "replacing its files, and use `agentctx restore`.",
             )
@@ -93,14 +93,14 @@ def loss(facts: FilesAtPath, path: Path) -> StorageFailed | None:
 
 
 def moved_away(facts: FilesAtPath, path: Path) -> StorageFailed:
-    """What to tell when the open database is at `facts.moved_to`."""
+    """The error when the open database is at `facts.moved_to`."""
     place = facts.moved_to
     blocked = " and another file put in its place" if facts.database is Standing.OTHER else ""
     elsewhere = ""
     if place is not None and place.name == path.name:
         elsewhere = f", or stop the daemon and start it with --data-dir {place.parent}"
     return StorageFailed(
-        f"{path} was moved to {place}{blocked}",
+        f"{path} was moved to {place}{blocked}.",
         hint=f"Move it back, and saving resumes{elsewhere}. Nothing is lost.",
     )
 
@@ -192,7 +192,7 @@ class OpenFiles:
 
 
 def _identity(path: Path) -> Identity | None:
-    """None when nothing is there. Raises OSError when that cannot be told."""
+    """None when nothing is there. Raises OSError when that is unknown."""
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -210,4 +210,4 @@ def _anchor(path: Path) -> int | None:
     try:
         return os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError as error:
-        raise StorageFailed(f"cannot open the database {path}: {error.strerror}") from error
+        raise StorageFailed(f"Cannot open the database {path}: {error.strerror}.") from error

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 PAUSE_PATIENCE_S: Final = 3.0
 END_PATIENCE_S: Final = 1.0
-"""For reads that were told to end."""
+"""For reads that were asked to end."""
 READ_TIMEOUT_S: Final = 2.0
 """An open reader keeps the WAL from being emptied, and with it deleted text on the disk."""
 WAIT_TIMEOUT_S: Final = 20.0
@@ -109,7 +109,7 @@ class Readers:
             self._reads.discard(read)
             self._free.append(thread)
         if read.ended_for and (error := reading.exception()):
-            raise StorageFailed(f"the read was ended: {read.ended_for}", hint="Ask again.") from error
+            raise StorageFailed(f"The read was interrupted: {read.ended_for}.", hint="Ask again.") from error
         return reading.result()
 
     @contextlib.asynccontextmanager
@@ -127,10 +127,10 @@ class Readers:
         try:
             if not await self._take_all(turns, patience_s):
                 if insists:
-                    reason = "the disk has failed, and the database is opened anew"
+                    reason = "the disk has failed, and the database is being reopened"
                     await self._end_reads(list(self._reads), reason)
                 if not (insists and await self._take_all(turns, END_PATIENCE_S)):
-                    raise StorageFailed("the database is being read and cannot be closed")
+                    raise StorageFailed("The database is being read and cannot be closed.")
             try:
                 await self._close_threads()
                 yield
@@ -184,7 +184,7 @@ class Readers:
 
     async def _opened(self) -> ConnectionThread:
         if self._closed.is_set():
-            raise StorageClosed("the database is closed")
+            raise StorageClosed("The database is closed.")
         thread = await _open(self._path)
         self._threads.add(thread)
         if self._closed.is_set():
@@ -255,7 +255,7 @@ class _Running:
 
 def _too_late(after_s: float) -> DeadlineExceeded:
     return DeadlineExceeded(
-        f"the database did not answer within {after_s:g} s",
+        f"The database did not answer within {after_s:g} s.",
         hint="Ask for less, or narrow the question with filters.",
     )
 
@@ -288,4 +288,4 @@ def _end(connection: Connection) -> None:
             return
         with contextlib.suppress(OperationalError):
             connection.execute("ROLLBACK")
-    raise StorageFailed("a read transaction could not be ended")
+    raise StorageFailed("A read transaction could not be ended.")

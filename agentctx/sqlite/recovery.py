@@ -1,9 +1,9 @@
 """After the disk failed: reopens the database and verifies it, before anything more is acknowledged.
 
 Once a sync has failed, the kernel may have dropped what was to be written and report the next sync as a
-success, and SQLite goes on as if nothing had happened. So nothing in memory is believed: every connection is
-closed, a new one reads the WAL from its start, checksum by checksum, what was acknowledged must all be there,
-and all of it is written and synced anew.
+success, and SQLite continues as if nothing had happened. So nothing in memory is believed: every connection
+is closed, a new one reads the WAL from its start, checksum by checksum, what was acknowledged must all be
+there, and all of it is written and synced again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Pausable(Protocol):
         ...
 
     async def end_long(self) -> None:
-        """End what lasts longer than answering a question may, since it keeps the WAL from beginning anew."""
+        """End what lasts longer than answering a question may, since it keeps the WAL from restarting."""
         ...
 
 
@@ -132,11 +132,11 @@ def probe_disk(folder: Path) -> None:
             os.fsync(file.fileno())
     except OSError as error:
         if error.errno in _NO_SPACE:
-            raise StorageFull("no space left for the database") from error
+            raise StorageFull("No space left for the database.") from error
         reason = error.strerror or type(error).__name__
         raise StorageFailed(
-            f"the disk of the database still fails: {reason}",
-            hint="Check the disk and its cables or mount; saving resumes by itself.",
+            f"The disk of the database still fails: {reason}",
+            hint="Check the disk and its cables or mount; saving resumes automatically.",
         ) from error
 
 
@@ -152,7 +152,7 @@ def _touch(connection: Connection) -> None:
 
 
 def _cut(wal: Path, size: int) -> None:
-    """Cut off what no caller was told to be saved: reading the WAL would bring it back.
+    """Cut off what was not acknowledged to any caller: reading the WAL would bring it back.
 
     By its name, since closing a descriptor of a database's file can drop the locks of others.
     """
@@ -162,14 +162,14 @@ def _cut(wal: Path, size: int) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise StorageFailed(f"the WAL of the database cannot be cut: {error.strerror}") from error
+        raise StorageFailed(f"Cannot truncate the WAL of the database: {error.strerror}.") from error
 
 
 def _verify(connection: Connection, *, acknowledged: _Acknowledged) -> None:
     _touch(connection)
     if wal_state(connection).frames < acknowledged.frames:
         raise StorageFailed(
-            "the disk has lost transactions that were acknowledged; nothing more is saved",
+            "The disk has lost transactions that were acknowledged; nothing more is saved.",
             hint="Stop the daemon, check the disk, run `agentctx doctor` and restore a backup if it says so.",
         )
 
@@ -184,7 +184,7 @@ def _empty_wal(connection: Connection) -> None:
 
 def _expect(has_finished: bool) -> None:
     if not has_finished:
-        raise StorageFailed("another program reads the database, so that it cannot be verified")
+        raise StorageFailed("Another program is reading the database, so it cannot be verified.")
 
 
 async def close_keeping_wal(thread: ConnectionThread, path: Path) -> None:

@@ -55,7 +55,7 @@ class Rescue:
 
         Raises:
             StorageFull: no space for the copy.
-            StorageFailed: it failed, or somebody else has to act first; the message and hint say what.
+            StorageFailed: it failed, or the operator has to act first; the message and hint say what.
         """
         with _disk_errors(self._path):
             await self._apply(facts, writing, others, reopen)
@@ -130,11 +130,11 @@ class Rescue:
         """Copy the file that is left open, with no connection: everything is in it."""
         source = self._files.source
         if source is None:
-            raise StorageFailed(f"{self._path} is gone, and was not open", hint="Restore a backup.")
+            raise StorageFailed(f"{self._path} is gone, and was not open.", hint="Restore a backup.")
         try:
             copied = copy_file(source, target, digest=file_digest(source))
         except OSError as error:
-            raise StorageFailed(f"cannot read what is left of {self._path}: {error.strerror}") from error
+            raise StorageFailed(f"Cannot read the rest of {self._path}: {error.strerror}.") from error
         check_pages(target)
         return copied.bytes
 
@@ -144,8 +144,8 @@ class Rescue:
         except FileExistsError:
             raise self._is_in_the_way(saved) from None
         except OSError as error:
-            self._saved = None  # somebody may have removed it: it is made again
-            raise StorageFailed(f"cannot put {saved} in its place: {error.strerror}") from error
+            self._saved = None  # it may have been removed: it is made again
+            raise StorageFailed(f"Cannot move {saved} into place: {error.strerror}.") from error
 
     def _link(self, saved: Path) -> None:
         """Name it as the database was named, unless something has that name by now."""
@@ -171,7 +171,7 @@ class Rescue:
 
     def _is_in_the_way(self, saved: Path) -> StorageFailed:
         return StorageFailed(
-            f"another file has taken the place of {self._path}; what was open is saved as {saved.name}",
+            f"{self._path} was replaced by another file; the open database is saved as {saved.name}.",
             hint="To use the other file, restart the daemon. To return to the saved one, stop the daemon and "
             f"run `agentctx restore {saved}`.",
         )
@@ -183,8 +183,8 @@ def _disk_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StorageFailed(
-            f"cannot bring {path} back: {error.strerror or error}",
-            hint="Check the owner and the mode of its folder; it is tried again.",
+            f"Cannot restore {path}: {error.strerror or error}.",
+            hint="Check the owner and mode of its folder; agentctx keeps trying.",
         ) from error
 
 
@@ -194,7 +194,7 @@ def _paused(others: Pausable | None) -> contextlib.AbstractAsyncContextManager[N
 
 def _expect_checkpoint(connection: Connection) -> None:
     if not checkpoint(connection, "TRUNCATE", patience_ms=PATIENCE_MS):
-        raise StorageFailed("the database is being read, and its WAL cannot be emptied")
+        raise StorageFailed("The database is being read, and its WAL cannot be emptied.")
 
 
 def _make_folder(folder: Path) -> None:
@@ -202,6 +202,6 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise StorageFailed(
-            f"the folder {folder} is gone and cannot be made: {error.strerror}",
-            hint="Make it, for the daemon's user; what is open is written there, and saving resumes.",
+            f"The folder {folder} is gone and cannot be created: {error.strerror}.",
+            hint="Create it for the daemon's user; the open database is written there, and saving resumes.",
         ) from error

@@ -178,6 +178,6 @@ def _is_full(outcome: Outcome) -> bool:
 
 def _kept_for_removals() -> StorageFull:
     return StorageFull(
-        "no space left for the database; what there is, is kept to forget with",
-        hint="Free disk space; saving resumes by itself. Forgetting goes on.",
+        "No space left for the database; the reserve is kept for forgetting.",
+        hint="Free disk space; saving resumes automatically. Forgetting still works.",
     )

@@ -52,7 +52,8 @@ class RunningCopy:
         if not self._reopens:
             raise error
         raise StorageFailed(
-            "the copy was ended: the disk has failed, and the database is opened anew", hint="Make it again."
+            "The copy was stopped: the disk failed, and the database is being reopened.",
+            hint="Start it again.",
         ) from error
 
     async def end(self, *, reopens: bool = True) -> None:
@@ -62,8 +63,8 @@ class RunningCopy:
         await finish(asyncio.ensure_future(asyncio.wait([self._work])))
 
     async def give_way(self) -> None:
-        """End it. Raises `StorageFailed` if it does not give way."""
+        """End it. Raises `StorageFailed` if it does not end."""
         if not self._gives_way:
-            raise StorageFailed("the database is being copied and cannot be closed")
+            raise StorageFailed("The database is being copied and cannot be closed.")
         self._gave_way = True
         await self.end()

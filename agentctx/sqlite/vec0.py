@@ -54,7 +54,7 @@ def create_space_table(connection: Connection, table: str, dimension: int) -> No
         InvalidInput: no plain table name, or a dimension outside 1 to 8192.
     """
     if not 1 <= dimension <= MAX_DIMENSION:
-        raise InvalidInput(f"vectors have a length from 1 to {MAX_DIMENSION}, not {dimension}")
+        raise InvalidInput(f"Invalid vector length {dimension}. Use 1 to {MAX_DIMENSION}.")
     sql = _CREATE.format(table=quoted(table), dimension=int(dimension), block_size=BLOCK_SIZE)
     connection.execute(sql)
 
@@ -88,7 +88,8 @@ def nearest(
     """Ids and cosine distances of the `k` nearest (at most 4096), ascending, equal distances by id.
 
     Every filter narrows the search itself, so `k` are found if there are as many. `namespace` None is every
-    namespace, `collections` None every collection; `session` asks for its rows and those of no session.
+    namespace, `collections` None every collection; `session` asks for its rows and for rows without a
+    session.
     """
     if k < 1 or collections == [] or ids == []:
         return []
@@ -128,7 +129,7 @@ def quoted(table: str) -> str:
         InvalidInput: it is anything but a lower-case word of a-z, 0-9 and _.
     """
     if _NAME.fullmatch(table) is None:
-        raise InvalidInput("a table of vectors has a name of a-z, 0-9 and _, beginning with a letter")
+        raise InvalidInput("Invalid vector table name. Use a-z, 0-9 and _, starting with a letter.")
     return f'"{table}"'
 
 

@@ -1,9 +1,9 @@
 """Wiping what SQLite leaves of deleted rows on pages that are still used.
 
 `secure_delete` overwrites a row where it is deleted. But when rows move to another page, to make room, SQLite
-leaves the bytes of their old place between a page's cells and their directory; those of a row that is deleted
-later stay readable. They mean nothing to SQLite, so they can be overwritten without it, while nobody has the
-database open.
+leaves the bytes of their old place between a page's cells and their directory; the bytes of a row that is
+deleted later stay readable. They mean nothing to SQLite, so they can be overwritten without it, while no
+process has the database open.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class Wiped:
 
 
 def wipe_gaps(path: Path, *, first: int = 1, pages: int = PAGES_A_TURN) -> Wiped:
-    """Overwrite with zeros what is left of rows in unused parts of `pages` pages from page `first` on.
+    """Overwrite with zeros the remains of rows in unused parts of `pages` pages from page `first` on.
 
     Blocks for as long as it takes to read them. Turns may have work of others between them: what was deleted
     before the first turn leaves no new copies. A crash on the way loses nothing: no byte that SQLite looks
     at is written.
 
     Raises:
-        StorageFailed: somebody has the database open, or the disk fails.
+        StorageFailed: another process has the database open, or the disk fails.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -57,14 +57,14 @@ def wipe_gaps(path: Path, *, first: int = 1, pages: int = PAGES_A_TURN) -> Wiped
         finally:
             os.close(descriptor)
     except OSError as error:
-        raise StorageFailed(f"deleted text could not be overwritten: {error.strerror}") from error
+        raise StorageFailed(f"Deleted text could not be overwritten: {error.strerror}.") from error
 
 
 def _lock(descriptor: int) -> None:
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, _LOCK_BYTES, _LOCK_AT)
     except BlockingIOError as error:
-        raise StorageFailed("another program has the database open") from error
+        raise StorageFailed("Another program has the database open.") from error
 
 
 def _wipe(descriptor: int, first: int, pages: int) -> Wiped:
@@ -74,7 +74,7 @@ def _wipe(descriptor: int, first: int, pages: int) -> Wiped:
     usable = page_bytes - head[20]
     has_map = head[52:56] != bytes(4)
     if os.fstat(descriptor).st_size // page_bytes >= _MOST_PAGES:
-        raise StorageFailed("the database is too large to overwrite deleted text in it")
+        raise StorageFailed("The database is too large to overwrite deleted text in it.")
     wiped = 0
     number = first
     while number < first + pages:

@@ -59,8 +59,8 @@ class Writer:
     failed commit), each of its functions is run again, alone.
 
     When the disk fails, or the files of the database are no longer at their path, the writer refuses
-    everything until it has brought them back, reopened and verified the database, which it tries by itself,
-    less and less often.
+    everything until it has brought them back, reopened and verified the database, which it does
+    automatically, less and less often.
     """
 
     def __init__(
@@ -106,24 +106,24 @@ class Writer:
         return cls(await WritingConnection.open(path), telemetry, reserve_bytes)
 
     def recover_with(self, others: Pausable) -> None:
-        """Name the other connections of this process: all must be closed to read the disk anew."""
+        """Name the other connections of this process: all must be closed to reread the disk."""
         self._connection.others = others
 
     async def run(self, fn: WriteFunction[T], *, uses_reserve: bool = False) -> T:
         """Run one function in a transaction and return its result once that is committed.
 
         The function opens and ends no transaction itself. When it raises, its own changes are undone and
-        those of its neighbours stay. A cancelled caller does not stop it: it may still be committed. With
+        its neighbours' changes stay. A cancelled caller does not stop it: it may still be committed. With
         `uses_reserve` it gets the space that is kept for removing things when the disk is full.
 
         Raises:
-            StorageFull: no space left, or only some that is kept for removing things; reads go on.
+            StorageFull: no space left, or only the reserve for removing things; reads continue.
             StorageFailed: SQLite refused it, or the disk has failed and the database is not verified yet.
             StorageClosed: after `close`.
             Exception: whatever the function raised.
         """
         if self._closed:
-            raise StorageClosed("the database is closed for writing")
+            raise StorageClosed("The database is closed for writing.")
         self._refuse_while_faulty()
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiter(Write(fn, uses_reserve), answer, time.monotonic()))
@@ -161,9 +161,10 @@ class Writer:
     ) -> bool:
         """Run a function beside the connection's thread that copies the database through the connection.
 
-        Writes go on, and what they commit is in the copy (`copy.copy_pages`). `stop` is set when the caller
-        is cancelled and when the connection has to be closed; the function must end then. With `gives_way`,
-        `while_closed` is such a reason, and is refused otherwise: returns False if the copy was ended for it.
+        Writes continue, and what they commit is in the copy (`copy.copy_pages`). `stop` is set when the
+        caller is cancelled and when the connection has to be closed; the function must end then. With
+        `gives_way`, `while_closed` is such a reason, and is refused otherwise: returns False if the copy
+        was ended for it.
 
         Raises:
             StorageFailed: the disk has failed, or another copy is being made.
@@ -173,10 +174,10 @@ class Writer:
         self._refuse_while_faulty()
         async with self._in_use:
             if self._closed:
-                raise StorageClosed("the database is closed")
+                raise StorageClosed("The database is closed.")
             self._refuse_while_faulty()
             if self._copy is not None:
-                raise StorageFailed("the database is being copied already")
+                raise StorageFailed("The database is already being copied.")
             connection = self._connection.thread.connection
             self._copy = RunningCopy(copy, connection, stop, gives_way=gives_way)
         try:
@@ -190,8 +191,8 @@ class Writer:
         Everything committed is in the database file then, and there is no WAL.
 
         Raises:
-            StorageFailed: somebody reads for longer than `patience_ms`, a copy is made that does not give
-                way, or SQLite or `work` failed.
+            StorageFailed: another connection reads for longer than `patience_ms`, a copy is made that does
+                not give way, or SQLite or `work` failed.
         """
         self._refuse_while_faulty()
         others = (
@@ -201,12 +202,12 @@ class Writer:
         )
         async with self._in_use:
             if self._closed:
-                raise StorageClosed("the database is closed for writing")
+                raise StorageClosed("The database is closed for writing.")
             if self._copy is not None:
                 await self._copy.give_way()
             async with others:
                 if not await self.checkpoint(patience_ms=patience_ms):
-                    raise StorageFailed("the database is being read by another program")
+                    raise StorageFailed("The database is being read by another program.")
                 # To its end even if the caller goes away: half of it would leave no connection to write with.
                 return await finish(asyncio.ensure_future(self._closed_for(work)))
 
@@ -236,7 +237,7 @@ class Writer:
         self._wake.set()
 
     async def _closed_for(self, work: Callable[[Path], T]) -> T:
-        # Whoever closes a file without a name has lost it.
+        # Closing a file without a name loses it.
         if (fault := await asyncio.to_thread(self._connection.loss)) is not None:
             self._note_loss(fault)
             raise _refusal(fault)
@@ -292,11 +293,11 @@ class Writer:
         finally:
             self._closed = True
             for waiter in self._waiting:
-                _answer(waiter.answer, FailedWrite(StorageClosed("the database was closed for writing")))
+                _answer(waiter.answer, FailedWrite(StorageClosed("The database was closed for writing.")))
             self._waiting.clear()
 
     async def _group_is_ready(self) -> bool:
-        """Wait until there is something to do; False when closed and nobody waits any more."""
+        """Wait until there is something to do; False when closed and no caller waits any more."""
         while True:
             self._wake.clear()
             if self._closed:
@@ -324,7 +325,7 @@ class Writer:
 
     async def _commit(self, group: Sequence[_Waiter]) -> None:
         writes = [waiter.write for waiter in group]
-        outcomes: list[Outcome] = [FailedWrite(StorageFailed("the writer was stopped; this may be on disk"))]
+        outcomes: list[Outcome] = [FailedWrite(StorageFailed("The writer was stopped; this may be on disk."))]
         outcomes *= len(group)
         began, commits, wal = time.monotonic(), 0, None
         try:
@@ -399,13 +400,13 @@ class Writer:
         found = next(filter(is_disk_fault, errors), None)
         if found is None or self.fault is not None:
             return
-        fault = found if isinstance(found, StorageFailed) else StorageFailed("the disk has failed")
+        fault = found if isinstance(found, StorageFailed) else StorageFailed("The disk has failed.")
         _say(log.error, "database_failed", problem=fault.message, hint=fault.hint)
         self._refuse_from_now_on(fault)
         self._wake.set()
 
     def _refuse_from_now_on(self, fault: StorageFailed) -> None:
-        """Also what waits: nobody knows for how long."""
+        """Also what waits: for an unknown time."""
         self.fault = fault
         self._is_sound.clear()
         while self._waiting:
@@ -451,8 +452,8 @@ def _refusal(fault: StorageFailed) -> StorageFailed:
     """A new error for each caller: a raised one collects tracebacks."""
     kind = StorageFull if isinstance(fault, StorageFull) else StorageFailed
     return kind(
-        f"nothing is saved until the database is reopened and verified: {fault.message}",
-        hint=fault.hint or "Check the disk; saving resumes by itself.",
+        f"Saving is stopped until the database is reopened and verified: {fault.message}",
+        hint=fault.hint or "Check the disk; saving resumes automatically.",
     )
 
 

@@ -28,7 +28,7 @@ class WritingConnection:
         self.thread = thread
         self.path = path = Path(path).absolute()
         self.others: Pausable | None = None
-        """The other connections of this process: all must be closed to read the disk anew."""
+        """The other connections of this process: all must be closed to reread the disk."""
         self._is_open = True
         self._files = OpenFiles(path)
         self._rescue = Rescue(self._files)
@@ -45,7 +45,7 @@ class WritingConnection:
 
     @property
     def moved_to(self) -> Path | None:
-        """Where the open database is, if somebody has moved it away from its path."""
+        """Where the open database is, if it was moved away from its path."""
         return self._files.facts().moved_to
 
     def loss(self) -> StorageFailed | None:

@@ -1,7 +1,7 @@
 """The audit trail: what was done that must stay known, and the chain of hashes that shows changes to it.
 
 Ids, names of namespaces and collections, and figures only: never a key, a question or a text. Each row has a
-keyed hash over itself and the hash of the row before, so nobody without the installation's secret can edit,
+keyed hash over itself and the hash of the row before, so no one without the installation's secret can edit,
 add, remove or reorder rows unseen. Old rows are removed from the front; a row of kind `prune` keeps the hash
 that the first row left follows.
 """
@@ -158,7 +158,7 @@ def encode_detail(detail: Mapping[str, Any]) -> str:
 
 
 def parse_head(text: str) -> Head | None:
-    """A head as `Head.text` gives it; None when it is none."""
+    """A head as `Head.text` gives it; None when it is not valid."""
     number, _, digits = text.partition(":")
     if not (number.isascii() and number.isdigit() and len(number) <= 18 and len(digits) == 2 * HASH_BYTES):
         return None
@@ -252,7 +252,7 @@ class _Walk:
 
 
 def anchor_of(row: AuditRow) -> Head | None:
-    """The last row that was removed, as a row of kind `prune` tells it."""
+    """The last row that was removed, as a row of kind `prune` records it."""
     try:
         detail = json.loads(row.detail)
         return Head(int(detail["through"]), bytes.fromhex(detail["hash"]))

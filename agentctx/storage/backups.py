@@ -55,7 +55,7 @@ def read_record(data_dir: Path) -> BackupRecord:
 
     Raises:
         OSError: it cannot be read.
-        ValueError: it is none.
+        ValueError: it is not valid.
     """
     try:
         value = json.loads((data_dir / RECORD_NAME).read_text(encoding="utf-8"))
@@ -65,7 +65,7 @@ def read_record(data_dir: Path) -> BackupRecord:
         last = value.pop("last")
         return BackupRecord(**value, last=Backup(**last) if last else None)
     except (AttributeError, KeyError, TypeError) as error:
-        raise ValueError(f"{RECORD_NAME} is no record of backups") from error
+        raise ValueError(f"{RECORD_NAME} is not a record of backups") from error
 
 
 def record_success(data_dir: Path, backup: Backup) -> None:
@@ -90,7 +90,7 @@ def _write(path: Path, record: BackupRecord) -> None:
 
 
 def scheduled_name(made: int) -> str:
-    """The file of a backup that nobody named: `agentctx-20261122T053000000Z.db`; names ascend with time."""
+    """The default file of a backup: `agentctx-20261122T053000000Z.db`; names ascend with time."""
     return f"agentctx-{compact_time(made)}.db"
 
 
@@ -98,7 +98,7 @@ def superseded(names: Iterable[str], *, keep: int, verified: str | None) -> list
     """Which files of a folder of backups may go: all but the newest `keep`, and never the last verified one.
 
     So may what was left of backups before that one when they were killed. Files with other names than
-    `scheduled_name` gives are somebody else's and stay.
+    `scheduled_name` gives are not ours and stay.
     """
     names = list(names)
     ours = sorted((name for name in names if _NAME.fullmatch(name)), reverse=True)
@@ -128,7 +128,7 @@ class BackupStorage(Protocol):
         A file that was there is replaced at the end, in one step. One backup or check runs at a time.
 
         Raises:
-            InvalidInput: no absolute path, or a file that is there and is no backup.
+            InvalidInput: not an absolute path, or a file that exists and is not a backup.
             StorageFull, StorageFailed: what was there stays.
         """
         ...

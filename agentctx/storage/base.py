@@ -2,7 +2,7 @@
 
 SQLite is the embedded engine; every method is one transaction, and all times are milliseconds since the
 epoch, UTC. An engine upholds the invariant at every instant, also after a crash: for every enabled space,
-every live chunk has its vector or a job that owes it, and no vector lacks its live chunk.
+every live chunk has its vector or a pending job, and no vector lacks its live chunk.
 """
 
 from __future__ import annotations

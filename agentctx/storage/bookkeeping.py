@@ -16,8 +16,8 @@ class DamagedRows:
 
 
 @dataclass(frozen=True, slots=True)
-class MendedRows:
-    """Damaged rows that a start mended or removed. `at` is in milliseconds since the epoch."""
+class RepairedRows:
+    """Damaged rows that a start repaired or removed. `at` is in milliseconds since the epoch."""
 
     at: int
     table: str
@@ -29,7 +29,7 @@ class Bookkeeping:
     """How the rows are that are not the memory itself."""
 
     damaged: Sequence[DamagedRows]
-    mended: Sequence[MendedRows]
-    """Newest first; those of which the audit trail still knows."""
+    repaired: Sequence[RepairedRows]
+    """Newest first; as far as the audit trail still has them."""
     set_aside: Sequence[str]
     """Names of damaged values of the installation that are kept for an examination."""

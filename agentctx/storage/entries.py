@@ -13,7 +13,7 @@ MOST_PAGE_CHARS: Final = 4_000_000
 SWEEP_STEP: Final = 100
 """Entries removed in one transaction at most: saves wait for it."""
 ErasureListener: TypeAlias = Callable[[Sequence[str]], None]
-"""Is told the ids of entries that were forgotten or whose time is over, once they are gone."""
+"""Gets the ids of entries that were forgotten or whose time is over, once they are gone."""
 
 
 class EntryStorage(Protocol):

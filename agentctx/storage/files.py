@@ -13,12 +13,12 @@ class FileStorage(Protocol):
 
     @property
     def fault(self) -> StorageFailed | None:
-        """Why nothing can be written at present; the engine looks by itself for when it can again."""
+        """Why nothing can be written at present; the engine retries automatically."""
         ...
 
     @property
     def moved_to(self) -> Path | None:
-        """Where the database is, if somebody has moved it away from its path; nothing is saved then."""
+        """Where the database is, if it was moved away from its path; nothing is saved then."""
         ...
 
     async def look(self) -> None:

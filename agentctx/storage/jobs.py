@@ -1,4 +1,4 @@
-"""What an engine does with jobs, which owe vectors."""
+"""What an engine does with embedding jobs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class JobStorage(Protocol):
         ...
 
     async def complete(self, jobs: Sequence[Job], vectors: Vectors) -> int:
-        """Store the vectors `(len(jobs), dimension)` of the jobs that are still owed and remove those jobs.
+        """Store the vectors `(len(jobs), dimension)` of the jobs that are still pending and remove those
+        jobs.
 
         Returns how many were stored; the vectors of the other jobs are dropped (the entry changed or went
         away while its text was at the provider).
@@ -31,7 +32,7 @@ class JobStorage(Protocol):
         ...
 
     async def postpone(self, jobs: Sequence[Job], *, not_before: int, error: str) -> None:
-        """Count a failed attempt; nobody may claim the jobs before `not_before`."""
+        """Count a failed attempt; no worker may claim the jobs before `not_before`."""
         ...
 
     async def bury(self, job: Job, reason: str) -> None:
@@ -63,7 +64,7 @@ class OutboxStorage(JobStorage, Protocol):
         ...
 
     async def depth(self) -> QueueDepth:
-        """What the space that answers is owed; while none does, all that is owed."""
+        """The pending jobs of the space that answers; of all spaces while none does."""
         ...
 
     async def buried(self, limit: int = 100) -> list[BuriedRow]:

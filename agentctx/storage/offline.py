@@ -120,7 +120,7 @@ class OfflineStorage(Protocol):
 
         Raises:
             InvalidInput: the source is the database itself.
-            SchemaTooNew, StorageFailed: the source is no sound backup; nothing was changed.
+            SchemaTooNew, StorageFailed: the source is not a sound backup; nothing was changed.
             StorageFull, StorageFailed: another program has the database open, or the disk fails; it stays.
         """
         ...
@@ -142,7 +142,7 @@ class OfflineStorage(Protocol):
         ...
 
     def is_replaced(self, path: Path, /) -> bool:
-        """Whether it is a database that a restore has put aside."""
+        """Whether it is a database that a restore has renamed."""
         ...
 
     def sizes(self, database: Path) -> FileSizes: ...

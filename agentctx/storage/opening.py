@@ -28,7 +28,7 @@ async def open_storage(
     Raises:
         SchemaTooNew: a newer agentctx wrote it; it was not touched.
         DriverUnsuitable: no usable engine on this machine.
-        StorageFailed: it is no database, or an applied migration was changed.
+        StorageFailed: it is not a database, or an applied migration was changed.
     """
     return await SqliteStorage.open(
         database,

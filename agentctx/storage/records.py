@@ -71,14 +71,14 @@ class Entry:
     updated: int
     expires: int | None
     pending: bool
-    """Whether embeddings of it are still owed."""
+    """Whether embeddings of it are still pending."""
     embedded: bool
     """Whether an enabled space exists at all."""
 
     def next_update(self, now: int) -> int:
         """The time of a change made now: always after the last one, also when the clock went back.
 
-        So the versions of an entry are ordered by time, none precedes its creation, and an import can tell
+        So the versions of an entry are ordered by time, none precedes its creation, and an import can see
         the newer of two states.
         """
         return max(now, self.updated + 1)
@@ -99,7 +99,7 @@ class IdempotencyKey:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One embedding owed: chunk `chunk` in space `space`.
+    """A pending embedding: chunk `chunk` in space `space`.
 
     `(id, hash, space)` is the fencing token: a result is dropped when no such job is left.
     """
@@ -127,14 +127,14 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """The outcome of a save. `jobs` are the embeddings it made owed."""
+    """The outcome of a save. `jobs` are the embedding jobs it made."""
 
     id: str
     version: int
     change: Change
     jobs: tuple[Job, ...] = ()
     pending: bool = False
-    """Whether the entry owes embeddings now, from this save or an earlier one."""
+    """Whether the entry has pending embeddings now, from this save or an earlier one."""
     embedded: bool = False
     """Whether an enabled space exists at all."""
     erased: tuple[str, ...] = ()
@@ -171,7 +171,7 @@ class Space:
     canary: Vectors | None
     """Vector of the canary text, `(dimension,)`."""
     approved: bool = False
-    """Whether somebody agreed to what filling it costs."""
+    """Whether the cost of filling it was approved."""
     comparison: Mapping[str, Any] | None = None
     """How it compared with the active space when it was filled, as `Storage.record_comparison` got it."""
 
@@ -188,7 +188,7 @@ class SampledChunk:
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    """What a space is owed: its pending jobs, those given up, and the size of their texts in UTF-8 bytes."""
+    """The queue of a space: its pending jobs, its buried jobs, and the size of their texts in UTF-8 bytes."""
 
     pending: int
     buried: int
@@ -218,7 +218,7 @@ class Filter:
 
 
 class WordHit(NamedTuple):
-    """A chunk found by words. `score` grows with relevance."""
+    """A chunk found by keyword. `score` grows with relevance."""
 
     chunk: int
     entry: str
@@ -292,13 +292,13 @@ class Census:
     orphan_vectors: int
     """Vectors whose chunk is not live."""
     orphan_jobs: int
-    """Jobs without a chunk, or for a space to which nothing is owed."""
+    """Jobs without a chunk, or for a space that gets no jobs."""
     orphan_chunks: int
     """Chunks of an entry version that is not live."""
     words_without_chunk: int
-    """Chunks that are gone but can still be found by words."""
+    """Chunks that are gone but can still be found by keyword."""
     chunks_without_words: int
-    """Live chunks that cannot be found by words."""
+    """Live chunks that cannot be found by keyword."""
 
     def __add__(self, other: Census) -> Census:
         more = asdict(other)
@@ -318,7 +318,7 @@ class Census:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Something that is not what was saved. Only a vector has `space` and `chunk`: it can be made anew."""
+    """Something that is not what was saved. Only a vector has `space` and `chunk`: it can be rebuilt."""
 
     entry: str
     what: str

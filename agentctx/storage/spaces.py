@@ -10,7 +10,7 @@ from agentctx.storage.records import Owed, Space
 
 
 class SpaceStorage(Protocol):
-    """Spaces and what is owed to them."""
+    """Spaces and their jobs."""
 
     async def all(self) -> list[Space]:
         """Every space, newest first. Retired ones have no vectors any more."""
@@ -23,14 +23,14 @@ class SpaceStorage(Protocol):
     async def open_all(self, fingerprints: Sequence[Mapping[str, str | int]]) -> list[Space]:
         """Find or make the newest space of each fingerprint, enable these and disable every other one.
 
-        Every live chunk without a vector is owed to each of them from then on.
+        Every live chunk without a vector gets a job for each of them from then on.
 
         The first space of a database is active; one beside an active space is building.
         """
         ...
 
     async def renew(self, space_id: int) -> Space:
-        """A fresh generation of a space whose model changed silently; it is building and owes everything."""
+        """A new generation of a space whose model changed silently; it is building, all jobs pending."""
         ...
 
     async def prepare(self, space_id: int, canary: Vectors) -> Space:
@@ -40,7 +40,7 @@ class SpaceStorage(Protocol):
     async def activate(self, space_id: int, *, most_owed: int | None = None) -> Space:
         """Make a space the one that is searched, in one step.
 
-        The one before is kept if it is enabled: it goes on being owed every save, and can be activated
+        The one before is kept if it is enabled: it keeps getting every save, and can be activated
         again. All that are not enabled are retired with their vectors and jobs.
 
         Raises:
@@ -56,7 +56,7 @@ class SpaceStorage(Protocol):
         ...
 
     async def approve(self, space_id: int) -> None:
-        """Remember that somebody agreed to what filling the space costs."""
+        """Remember that the cost of filling the space was approved."""
         ...
 
     async def record_comparison(self, space_id: int, comparison: Mapping[str, Any]) -> None:
@@ -76,5 +76,5 @@ class SpaceStorage(Protocol):
         ...
 
     async def owed_in_all(self, space_id: int) -> Owed:
-        """What the space is owed, with its size."""
+        """The pending jobs of the space, with their size."""
         ...

@@ -21,7 +21,7 @@ class ExportSelection:
 
 @dataclass(frozen=True, slots=True)
 class ExportedVectors:
-    """Vectors of one space, float32 little-endian, one for each chunk; None while it is owed."""
+    """Vectors of one space, float32 little-endian, one for each chunk; None while it is pending."""
 
     fingerprint: Mapping[str, str | int]
     vectors: tuple[bytes | None, ...]

@@ -76,7 +76,7 @@ class Undone:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What a step did: rows looked at, entries erased, and the embeddings that are owed again."""
+    """What a step did: rows looked at, entries erased, and the embeddings that are pending again."""
 
     rows: int
     erased: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ class TrustStorage(Protocol):
         ...
 
     async def release(self, entry: str) -> bool:
-        """Let an entry be found again, whatever held it back; False when nothing did."""
+        """Let an entry be found again, whatever hid it; False when nothing did."""
         ...
 
     async def undo_revocation(self, revocation_id: int) -> Undone:
@@ -118,5 +118,5 @@ class TrustStorage(Protocol):
         ...
 
     async def settle(self, *, owed: bool, limit: int = 50) -> Settled:
-        """Take held entries out of the indexes, put released ones back, erase; up to `limit` of them."""
+        """Remove quarantined entries from the indexes, put released ones back, erase; up to `limit`."""
         ...

@@ -36,8 +36,9 @@ class FileRepair:
 class UpkeepStorage(Protocol):
     """Looking for damage and repairing it; for `doctor` and the background maintenance.
 
-    Checks change nothing, hold nobody up and may take a minute; one runs at a time, so that questions always
-    find a connection. Repairs are idempotent, take nothing from a live entry and let saves go on in between.
+    Checks change nothing, block nothing and may take a minute; one runs at a time, so that questions always
+    find a connection. Repairs are idempotent, take nothing from a live entry and let saves continue in
+    between.
     """
 
     async def check_integrity(self) -> list[str]:
@@ -68,11 +69,11 @@ class UpkeepStorage(Protocol):
         ...
 
     async def check_bookkeeping(self) -> Bookkeeping:
-        """Which rows cannot be read of those that are not the memory itself, and which a start mended."""
+        """Which rows cannot be read of those that are not the memory itself, and which a start repaired."""
         ...
 
-    async def mend_bookkeeping(self) -> int:
-        """Mend or remove such rows, and remove the values that were set aside; returns how many."""
+    async def repair_bookkeeping(self) -> int:
+        """Repair or remove such rows, and remove the values that were set apart; returns how many."""
         ...
 
     async def census(self) -> Census:
@@ -102,13 +103,13 @@ class UpkeepStorage(Protocol):
         ...
 
     async def resume_words(self) -> int | None:
-        """Finish a rebuild that was broken off, as `rebuild_words`; None when there was none."""
+        """Finish an interrupted rebuild, as `rebuild_words`; None when there was none."""
         ...
 
     async def rebuild_vectors(self, space: int) -> int:
-        """Drop the vectors of a prepared space, whatever is left of them, and owe all of its live chunks.
+        """Drop the vectors of a prepared space, if any remain, and make jobs for all of its live chunks.
 
-        Returns the number of jobs made; those that were owed before are not counted.
+        Returns the number of jobs made; jobs that existed before are not counted.
 
         Raises:
             NotFound: no such space.
@@ -136,7 +137,7 @@ class ScrubStorage(Protocol):
         ...
 
     async def step(self) -> bool:
-        """Check a bounded slice, if a pass is under way or due (once a day); False when there is no more."""
+        """Check a bounded slice, if a pass is under way or due (once a day); False when nothing is left."""
         ...
 
     async def state(self) -> ScrubState: ...
@@ -145,6 +146,6 @@ class ScrubStorage(Protocol):
         """Check everything now."""
         ...
 
-    async def mend(self) -> list[Damage]:
-        """Check everything, owe damaged vectors again, and return what cannot be made anew."""
+    async def repair(self) -> list[Damage]:
+        """Check everything, make jobs for damaged vectors, and return what cannot be rebuilt."""
         ...

@@ -1,5 +1,5 @@
-"""Search by words: the terms of a text that FTS5's `porter unicode61` would not make by itself, and the terms
-of a question as an FTS5 expression. No I/O.
+"""Search by words: the terms of a text that FTS5's `porter unicode61` would not make on its own, and the
+terms of a question as an FTS5 expression. No I/O.
 
 `unicode61` folds case and diacritics and cuts at everything that is not a letter or digit, so `snake_case`
 and `config.yaml` need nothing more than a phrase. It does not cut runs of Chinese, Japanese or Korean

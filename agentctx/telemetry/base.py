@@ -1,13 +1,13 @@
-"""What the modules tell of their work. They know this and nothing of metrics or traces.
+"""How modules report their work. They know this interface and nothing of metrics or traces.
 
-An operation is measured once, from enter to exit, whoever listens:
+An operation is measured once, from enter to exit, for all listeners:
 
     with telemetry.saving() as saving:
         saved = await storage.entries.save(draft)
         saving.ended(collection, saved.change)
 
-Nothing told here holds texts, names or ids that a caller chose, except where it says so: what is told ends up
-as labels, and every label costs memory for ever.
+Nothing reported here contains texts, names or ids that a caller chose, except where stated: reports end up
+as labels, and every label costs memory forever.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Literal, Protocol, Self, TypeAlias
 from agentctx.wire.names import InjectionPosition
 
 Stage: TypeAlias = Literal["words", "vectors", "distances", "fuse", "resolve", "rank", "rerank"]
-"""A part of answering a question. Embedding it is told with `Telemetry.embedding`."""
+"""A part of answering a question. Embedding it is reported with `Telemetry.embedding`."""
 EmbedKind: TypeAlias = Literal["batch", "query", "probe"]
 """Why the provider is called: to embed saved texts, to embed a question, to see whether it answers."""
 Headers: TypeAlias = Iterable[tuple[bytes, bytes]]
@@ -40,7 +40,7 @@ class Measurement(Protocol):
 
 
 class Telemetry(Protocol):
-    """Where it is told. Everything belongs to one event loop, costs microseconds and never raises."""
+    """Where reports go. Everything belongs to one event loop, costs microseconds and never raises."""
 
     def request(self, method: str, headers: Headers, request_id: str) -> Measurement:
         """An HTTP request. Ends with the template of its route and its status, as `("/v1/search", "200")`.
@@ -147,4 +147,4 @@ class NoTelemetry:
 
 
 NO_TELEMETRY: Telemetry = NoTelemetry()
-"""The default of every module that tells something."""
+"""The default of every module that reports something."""

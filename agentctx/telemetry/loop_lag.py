@@ -54,7 +54,7 @@ async def watch_loop(
     now: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Set an alarm again and again, and tell by how many seconds each was missed. Runs until cancelled.
+    """Set alarms repeatedly, and report by how many seconds each was missed. Runs until cancelled.
 
     A millisecond is the accuracy of the loop's own timers.
     """

@@ -51,9 +51,11 @@ SAVE_SECONDS = _histogram("agentctx_save_seconds", "From a valid request to the 
 COMMIT_SECONDS = _histogram("agentctx_commit_seconds", "Writing and committing one group of writes")
 COMMIT_MEMBERS = _histogram("agentctx_commit_members", "Writes that shared one commit", buckets=_POWERS)
 
-QUEUE_PENDING = _gauge("agentctx_queue_pending", "Embeddings owed")
+QUEUE_PENDING = _gauge("agentctx_queue_pending", "Pending embeddings")
 QUEUE_BURIED = _gauge("agentctx_queue_buried", "Embeddings given up")
-QUEUE_OLDEST = _gauge("agentctx_queue_oldest_seconds", "Age of the oldest embedding owed; 0 when none is")
+QUEUE_OLDEST = _gauge(
+    "agentctx_queue_oldest_seconds", "Age of the oldest pending embedding; 0 when there is none"
+)
 BATCH_SECONDS = _histogram(
     "agentctx_embed_batch_seconds", "One provider call of the queue, also a failed one", buckets=_SLOW
 )
@@ -87,13 +89,13 @@ SEARCH_SECONDS = _histogram(
 )
 DEGRADED = _counter(
     "agentctx_degraded_answers_total",
-    "Questions answered by words alone, or without some words, by class",
+    "Searches that used keywords only, or lacked some keywords, by class",
     "reason",
 )
 
 INJECTIONS = _counter(
     "agentctx_injections_total",
-    "LLM calls that got context: a new block, or again only those of earlier calls",
+    "LLM calls that got context: a new block, or only the blocks of earlier calls",
     "position",
     "block",
 )

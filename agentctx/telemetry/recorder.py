@@ -1,4 +1,4 @@
-"""Turns what is told into counts, distributions and the latest durations."""
+"""Turns reports into counts, distributions and the latest durations."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class TracedModel(Protocol):
 
 
 class Tracing:
-    """A `Telemetry` that makes spans and tells `inner` the same. `close` it."""
+    """A `Telemetry` that makes spans and forwards to `inner`. `close` it."""
 
     def __init__(self, inner: Telemetry, *, endpoint: str, model: TracedModel | None, version: str) -> None:
         """Args:
@@ -71,7 +71,7 @@ class Tracing:
         version: of the program.
         """
         self._inner = inner
-        # What is no operation of its own has no span; a commit is shared by many requests.
+        # What is not an operation of its own has no span; a commit is shared by many requests.
         self.injected, self.not_injected = inner.injected, inner.not_injected
         self.refused, self.flagged = inner.refused, inner.flagged
         self.committed, self.lagged = inner.committed, inner.lagged
@@ -82,13 +82,13 @@ class Tracing:
         self._tracer = self._provider.get_tracer(names.SERVICE, version, schema_url=names.SCHEMA_URL)
 
     async def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
-        """Send what waits, but give a collector that is away no more than so many seconds."""
+        """Send what waits, but wait at most so many seconds for an absent collector."""
         # A thread that does not outlive the process: the library may hang in it for half a minute.
         closing = threading.Thread(target=self._provider.shutdown, name="close traces", daemon=True)
         closing.start()
         await asyncio.to_thread(closing.join, timeout_s)
         if closing.is_alive():
-            self._exporter.shutdown()  # type: ignore[no-untyped-call]  # it tries no more
+            self._exporter.shutdown()  # type: ignore[no-untyped-call]  # it stops retrying
 
     def request(self, method: str, headers: Headers, request_id: str) -> Measurement:
         def describe(span: Span, labels: tuple[str, ...]) -> None:

@@ -38,7 +38,7 @@ def _checked(embedding: ArrayLike, dimension: int | None) -> Vector:
 def checked_k(k: int) -> int:
     """`k`, if it is from 1 to 4096; else raises InvalidInput."""
     if not _is_whole(k) or not 1 <= k <= MAX_K:
-        raise InvalidInput(f"k is a whole number from 1 to {MAX_K}, not {k!r}")
+        raise InvalidInput(f"Invalid k {k!r}. Use a whole number from 1 to {MAX_K}.")
     return k
 
 
@@ -51,7 +51,7 @@ def checked_where(where: Mapping[str, Any] | None) -> Where:
     for key, value in (where or {}).items():
         if not _is_scalar(value):
             raise InvalidInput(
-                f"where[{key!r}] must be a string, a finite number of at most 64 bits, true, false or null"
+                f"where[{key!r}] must be a string, a finite number of at most 64 bits, true, false or null."
             )
     return where or {}
 
@@ -88,9 +88,9 @@ def records_of(
     try:
         vectors = list(embeddings)  # type: ignore[arg-type]  # a scalar array is caught here
     except TypeError as error:
-        raise InvalidInput("embeddings is a list of vectors") from error
+        raise InvalidInput("embeddings must be a list of vectors.") from error
     if len(vectors) != len(chunks):
-        raise InvalidInput(f"{len(chunks)} chunks came with {len(vectors)} embeddings")
+        raise InvalidInput(f"Got {len(chunks)} chunks but {len(vectors)} embeddings.")
     return [
         VectorRecord(chunk=chunk, embedding=_checked(vector, None), collection=collection)
         for chunk, vector in zip(chunks, vectors, strict=True)

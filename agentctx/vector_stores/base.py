@@ -94,17 +94,15 @@ def checked_vector(embedding: ArrayLike, dimension: int | None) -> Vector:
     try:
         vector = np.ascontiguousarray(embedding, dtype=np.float32)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"a vector is a list of numbers: {error}") from error
+        raise InvalidInput(f"A vector must be a list of numbers: {error}") from error
     if vector.ndim != 1 or vector.size == 0:
-        raise InvalidInput(
-            f"a vector has one dimension and at least one number, this has shape {vector.shape}"
-        )
+        raise InvalidInput(f"A vector must be one-dimensional and not empty; got shape {vector.shape}.")
     if dimension is not None and vector.size != dimension:
-        raise InvalidInput(f"this store holds vectors of length {dimension}, got {vector.size}")
+        raise InvalidInput(f"This store takes vectors of length {dimension}, got {vector.size}.")
     if not np.isfinite(vector).all():
-        raise InvalidInput("a vector has numbers that are not finite")
+        raise InvalidInput("A vector has numbers that are not finite.")
     if not vector.any():
-        raise InvalidInput("a zero vector has no direction")
+        raise InvalidInput("A zero vector has no direction.")
     return vector
 
 

@@ -1,4 +1,4 @@
-"""A vector store in Chroma: its server over HTTP, its embedded client, or a client made by somebody else."""
+"""A vector store in Chroma: its server over HTTP, its embedded client, or a client made by the caller."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ _FIRST_PAUSE_S: Final = 0.005
 class ChromaVectorStore:
     """Vectors of one length in one Chroma collection. Make it with `open` and close it with `aclose`.
 
-    All collections of this store share one Chroma collection and are told apart by a metadata field: a search
-    over all is one query, `clear` is one call, and names may be any text, which Chroma's may not.
+    All collections of this store share one Chroma collection and are distinguished by a metadata field: a
+    search over all is one query, `clear` is one call, and names may be any text, which Chroma's may not.
 
     Chroma's index is approximate: in a large store a search may miss a record for one a little farther. Equal
     distances are in order of collection, chunk id and place. Calls run in threads, may run at once and never
@@ -109,7 +109,7 @@ class ChromaVectorStore:
             StorageFailed: the server does not answer, or the folder cannot be used.
         """
         if sum(place is not None for place in (path, url, host, client)) != 1:
-            raise InvalidInput("a Chroma store is opened with exactly one of path, url, host and client")
+            raise InvalidInput("Open a Chroma store with exactly one of path, url, host and client.")
         if client is not None:
             chroma_client.require_blocking_client(client)
         connect: Callable[[], ClientAPI]
@@ -203,7 +203,7 @@ class ChromaVectorStore:
         stored = len(found[0])
         if self.dimension not in {None, stored}:
             raise InvalidInput(
-                f"this Chroma collection holds vectors of length {stored}, not {self.dimension}",
+                f"This Chroma collection has vectors of length {stored}, not {self.dimension}.",
                 hint="Use the model it was filled with, or another Chroma collection.",
             )
         self.dimension = stored
@@ -269,7 +269,7 @@ class ChromaVectorStore:
 
     def _translated(self, action: Callable[[], T]) -> T:
         if self._is_closed:
-            raise StorageClosed("the Chroma store is closed")
+            raise StorageClosed("The Chroma store is closed.")
         with chroma_client.translated_errors(self._chromadb):
             return action()
 

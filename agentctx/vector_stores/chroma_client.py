@@ -43,7 +43,7 @@ def import_chromadb() -> ModuleType:
         import_module("chromadb.errors")
         return import_module("chromadb")
     except ImportError as error:
-        message = "the vector store chroma needs the package chromadb"
+        message = "The vector store chroma needs the package chromadb."
         raise ConfigInvalid(message, hint=INSTALL_HINT) from error
 
 
@@ -69,7 +69,7 @@ def open_http(host: str, port: int, *, ssl: bool, headers: Mapping[str, str] | N
 
 
 def _require_answer(address: str, headers: Mapping[str, str] | None) -> None:
-    """Chroma's client waits without end for the first answer, and for every other until told otherwise."""
+    """Chroma's client waits without end for the first answer, and for every other by default."""
     import httpx
 
     path = "/api/v2/heartbeat"
@@ -100,10 +100,10 @@ def parse_url(url: str) -> tuple[str, int, bool]:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise InvalidInput("the address of the Chroma server is no URL", hint=hint) from error
+        raise InvalidInput("The Chroma server address is not a valid URL.", hint=hint) from error
     extras = parts.username, parts.password, parts.path.strip("/"), parts.query, parts.fragment
     if parts.scheme not in {"http", "https"} or not parts.hostname or any(extras):
-        raise InvalidInput("the address of the Chroma server is not http(s)://host:port", hint=hint)
+        raise InvalidInput("The Chroma server address is not http(s)://host:port.", hint=hint)
     is_tls = parts.scheme == "https"
     return parts.hostname, port or (443 if is_tls else 8000), is_tls
 
@@ -117,7 +117,7 @@ def require_blocking_client(client: object) -> None:
     method = getattr(client, "get_or_create_collection", None)
     if method is None or inspect.iscoroutinefunction(method):
         raise InvalidInput(
-            "the client is not one of Chroma's blocking clients",
+            "The client is not one of Chroma's blocking clients.",
             hint="Pass chromadb.HttpClient, PersistentClient or EphemeralClient; calls are made in threads.",
         )
 
@@ -150,7 +150,7 @@ def open_collection(client: ClientAPI, name: str) -> Collection:
     index = configuration.get("hnsw") or configuration.get("spann") or {}
     if index.get("space") != "cosine":
         raise InvalidInput(
-            f"the Chroma collection {name!r} ranks by {index.get('space')}, not by cosine distance",
+            f"The Chroma collection {name!r} ranks by {index.get('space')}, not by cosine distance.",
             hint="Give agentctx a Chroma collection of its own.",
         )
     return collection
@@ -186,18 +186,18 @@ def _translated(errors: Any, error: Exception) -> AgentctxError:
     match error:
         case errors.InvalidArgumentError() | errors.InvalidDimensionException():
             return InvalidInput(
-                "Chroma refused the request",
-                hint="Most often they have another length than those stored in its collection.",
+                "Chroma refused the request.",
+                hint="Most often the vectors have a different length than the stored ones.",
             )
         case errors.BatchSizeExceededError() | errors.QuotaError():
-            return TooLarge("Chroma refused the request: it is over a limit of the server")
+            return TooLarge("Chroma refused the request: it is over a limit of the server.")
         case errors.ChromaAuthError() | errors.AuthorizationError():
-            return StorageFailed("Chroma refused the credentials", hint="Give the token in headers.")
+            return StorageFailed("Chroma refused the credentials.", hint="Pass the token in headers.")
         case errors.ChromaError():
-            return StorageFailed(f"Chroma failed with {type(error).__name__}")
+            return StorageFailed(f"Chroma failed with {type(error).__name__}.")
         case _:
             return StorageFailed(
-                f"Chroma did not answer as it should ({type(error).__name__})",
+                f"Chroma gave an unexpected answer ({type(error).__name__}).",
                 hint="Is the Chroma server running there? Is the folder in use with other settings?",
             )
 

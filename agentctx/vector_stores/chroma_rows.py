@@ -1,9 +1,9 @@
 """How a record looks in Chroma, and how it is read back. No I/O, no Chroma.
 
-Chroma's metadata is flat. Of each record it has `collection`, `doc_id`, `start` and `end` by themselves, the
+Chroma's metadata is flat. Of each record it has `collection`, `doc_id`, `start` and `end` as fields, the
 whole metadata as JSON under `metadata`, which is what is read back, and under `terms` a list with one text
 for each scalar in it, which is what `where` looks for. A list, because Chroma merges the keys of a replaced
-record with the old ones and would go on finding it by values it no longer has; texts, because Chroma knows
+record with the old ones and would keep finding it by values it no longer has; texts, because Chroma knows
 no null.
 
 Chroma keeps one record for each of its own ids. That of an upserted record is its collection and chunk id; an
@@ -122,7 +122,7 @@ def hit_of(
         )
     except (KeyError, TypeError, ValueError) as error:
         raise StorageFailed(
-            "the Chroma collection holds records that were not written by agentctx",
+            "The Chroma collection contains records not written by agentctx.",
             hint="Give agentctx a Chroma collection of its own.",
         ) from error
 
@@ -161,14 +161,16 @@ def require_unicode(*texts: str) -> None:
         for text in texts:
             text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidInput("a text has a lone surrogate, which is no character") from error
+        raise InvalidInput("A text contains a lone surrogate, which is not a character.") from error
 
 
 def _as_json(metadata: Mapping[str, Any]) -> str:
     try:
         return json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise InvalidInput("metadata holds JSON values only: text, finite numbers, lists, objects") from error
+        raise InvalidInput(
+            "Metadata must be JSON values: strings, finite numbers, lists, objects."
+        ) from error
 
 
 def _terms_of(metadata: Mapping[str, Any]) -> list[str]:

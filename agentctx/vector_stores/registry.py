@@ -14,7 +14,7 @@ async def _open_sqlite_vec(dimension: int | None, path: Path | None) -> VectorSt
     from agentctx.vector_stores.sqlite_vec import SqliteVecStore
 
     if path is None or dimension is None:
-        raise InvalidInput("the vector store sqlite-vec needs a path and a dimension")
+        raise InvalidInput("The vector store sqlite-vec needs a path and a dimension.")
     return await SqliteVecStore.open(path, dimension=dimension)
 
 
@@ -23,7 +23,7 @@ async def _open_chroma(dimension: int | None, path: Path | None) -> VectorStore:
 
     if path is None:
         raise InvalidInput(
-            "the vector store chroma needs a path", hint="For a server use ChromaVectorStore.open(url=…)."
+            "The vector store chroma needs a path.", hint="For a server use ChromaVectorStore.open(url=…)."
         )
     return await ChromaVectorStore.open(path=path, dimension=dimension)
 
@@ -32,7 +32,7 @@ async def _open_memory(dimension: int | None, path: Path | None) -> VectorStore:
     from agentctx.vector_stores.memory import InMemoryVectorStore
 
     if path is not None:
-        raise InvalidInput("the vector store memory keeps no file; leave the path out")
+        raise InvalidInput("The vector store memory has no file; omit the path.")
     return InMemoryVectorStore(dimension=dimension)
 
 
@@ -56,5 +56,5 @@ async def create_vector_store(
         StorageFailed: the file cannot be opened.
     """
     if name not in _STORES:
-        raise InvalidInput(f"unknown vector store {name!r}; known are {', '.join(sorted(_STORES))}")
+        raise InvalidInput(f"Unknown vector store {name!r}. Available: {', '.join(sorted(_STORES))}.")
     return await _STORES[name](dimension, path)

@@ -75,7 +75,7 @@ class SqliteVecStore:
     """Vectors of one length, with content, positions and metadata. One store a database file.
 
     Make it with `await SqliteVecStore.open(path, dimension=…)` and close it, or with `attach` on a writer and
-    readers that somebody else closes.
+    readers that the caller closes.
     """
 
     name = "sqlite-vec"
@@ -106,7 +106,7 @@ class SqliteVecStore:
 
     @classmethod
     async def attach(cls, writer: Writer, readers: Readers, *, dimension: int) -> Self:
-        """Use the connections of a database that somebody else opened and closes.
+        """Use the connections of a database that the caller opened and closes.
 
         Raises:
             InvalidInput: the database holds vectors of another length.
@@ -178,7 +178,7 @@ def _storable_text() -> Iterator[None]:
     try:
         yield
     except UnicodeEncodeError as error:
-        raise InvalidInput("a text has a lone surrogate, which is no character") from error
+        raise InvalidInput("A text contains a lone surrogate, which is not a character.") from error
 
 
 def _prepare(connection: Connection, *, dimension: int) -> None:
@@ -192,7 +192,7 @@ def _prepare(connection: Connection, *, dimension: int) -> None:
     (stored,) = connection.execute("SELECT dimension FROM vector_store").fetchone()
     if stored != dimension:
         raise InvalidInput(
-            f"this database holds vectors of length {stored}, not {dimension}",
+            f"This database has vectors of length {stored}, not {dimension}.",
             hint="Use the model it was filled with, or another file.",
         )
 
@@ -214,7 +214,9 @@ def _record_row(collection: str, chunk: PositionAwareChunk) -> tuple[Any, ...]:
     try:
         metadata = json.dumps(dict(chunk.metadata), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise InvalidInput("metadata holds JSON values only: text, finite numbers, lists, objects") from error
+        raise InvalidInput(
+            "Metadata must be JSON values: strings, finite numbers, lists, objects."
+        ) from error
     return (collection, chunk.id, chunk.doc_id, chunk.start, chunk.end, chunk.content, metadata)
 
 

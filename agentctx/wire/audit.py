@@ -10,7 +10,7 @@ from agentctx.wire.names import STRICT
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuditEvent:
-    """One row. `principal` is the kernel's uid of who asked for it; null when the daemon did it by itself."""
+    """One row. `principal` is the requester's kernel uid; null when the daemon did it automatically."""
 
     seq: int
     at: str
@@ -33,7 +33,7 @@ class AuditPage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuditVerifyRequest:
-    """`head`: the end of the chain as an earlier reply told it; the chain must still go through it."""
+    """`head`: the end of the chain as reported by an earlier reply; the chain must still go through it."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 

@@ -108,7 +108,7 @@ class ExplainReply:
     message: str
     """The same in a sentence, with the figures that decided."""
     word_rank: int | None = None
-    """Place among all passages by words, from 1; null when no word matches."""
+    """Rank among all passages by keyword, from 1; null when no word matches."""
     distance_rank: int | None = None
     """Place among all passages by distance; null without a distance, or beyond the first thousand."""
     fused_rank: int | None = None

@@ -22,7 +22,7 @@ class BuriedJob:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QueueReply:
-    """The embeddings still owed."""
+    """The pending embeddings."""
 
     pending: int
     buried: int
@@ -48,7 +48,7 @@ class RetryReply:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProviderCost:
-    """What a provider over HTTP costs, in USD. Days are those of UTC."""
+    """What a provider over HTTP costs, in USD. Days are UTC days."""
 
     usd_per_million_tokens: float | None
     """Null when no price is known."""
@@ -111,7 +111,7 @@ class ActivityStatus:
     asked: int
     """Questions answered."""
     degraded: int
-    """Questions answered by words alone, or without some words."""
+    """Searches that used keywords only, or lacked some keywords."""
     embedded: int
     """Vectors stored."""
     provider_failures: int
@@ -132,7 +132,7 @@ class ProxyStatus:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StatusReply:
-    """What the daemon says of itself. CPU seconds are those of its process since it started."""
+    """The daemon's state. CPU seconds are of its process since it started."""
 
     version: str
     pid: int

@@ -31,7 +31,7 @@ class ReembedCost:
     tokens: int
     usd: float | None
     confirm_usd: float
-    """Above that it begins only when somebody has agreed; 0 never asks."""
+    """Above that it starts only after approval; 0 never asks."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,7 +47,7 @@ class ModelComparison:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReembedReply:
-    """`stage` is that of `beside`: off (there is none), held (its cost has to be agreed to), building,
+    """`stage` is that of `beside`: off (there is none), held (waits for approval of the cost), building,
     comparing, ready (to be switched to), kept (it answered before, and can again).
     """
 

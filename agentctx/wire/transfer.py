@@ -21,7 +21,7 @@ class ExportedEntry:
     fingerprint: dict[str, Any] | None = None
     """What made the vectors: provider, model, dimension and more."""
     vectors: list[str | None] | None = None
-    """One for each chunk: float32, little-endian, in Base64; null while it is owed."""
+    """One for each chunk: float32, little-endian, in Base64; null while it is pending."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -33,7 +33,7 @@ class RevokeRequest:
     dry_run: bool = False
     """Only count."""
     forget: bool = False
-    """Erase them for good, soon after; there is no way back."""
+    """Erase them permanently, soon after; this cannot be undone."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

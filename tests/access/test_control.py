@@ -27,7 +27,9 @@ def test_a_daemon_that_runs_as_nobody_owns_nothing(monkeypatch: pytest.MonkeyPat
 
 
 async def test_a_denial_says_what_is_missing() -> None:
-    with pytest.raises(AccessDenied, match="no right to write in the namespace 'default'") as caught:
+    with pytest.raises(
+        AccessDenied, match="Permission denied: you may not write in the namespace 'default'"
+    ) as caught:
         await access_control().require(PEERS["reader"], "default", Right.WRITE)
     assert "access.grants" in caught.value.hint
 

@@ -180,7 +180,7 @@ async def test_a_stranger_learns_no_version_and_no_path(role: str, path: str) ->
     async with client_of(asgi, PEERS[role]) as client:
         replies = [await client.get(path), await client.post("/nothing/else", content=b"{")]
     messages = {reply.json()["error"]["message"] for reply in replies}
-    assert messages == {"you may do nothing here"}
+    assert messages == {"Permission denied: you have no grant on this daemon."}
     assert all("x-agentctx-version" not in reply.headers for reply in replies)
 
 

@@ -116,7 +116,7 @@ def test_a_user_may_keep_so_much() -> None:
     refused: list[Quota] = []
     quotas = quotas_of(refused, stored_mb=2)
     quotas.save(ALICE, Usage(MIB, 0), MIB, 0.0)
-    with pytest.raises(QuotaExceeded, match=r"2 MiB of content, and have 1\.0"):
+    with pytest.raises(QuotaExceeded, match=r"2 MiB of content and have 1\.0"):
         quotas.save(ALICE, Usage(MIB, 0), MIB + 1, 0.0)
     quotas.save(OWNER, Usage(10**15, 0), MIB, 0.0)
     assert refused == ["stored"]

@@ -12,7 +12,7 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.access.turns import AT_ONCE, FairQueue, Turns, aside
+from agentctx.access.turns import AT_ONCE, FairQueue, Turns, yield_turn
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.service.base import Peer, Service
 from agentctx.service.guard import guarded
@@ -188,7 +188,7 @@ async def test_who_steps_aside_lets_another_in_and_waits_for_a_turn_to_come_back
 
     async def ask_another_machine() -> None:
         async with turns.turn(*ALICE):
-            async with aside():
+            async with yield_turn():
                 order.append("asks")
                 await answered.wait()
             order.append("goes on")
@@ -209,7 +209,7 @@ async def test_two_tasks_of_a_request_step_aside_and_it_has_one_turn_again() -> 
     answered = [asyncio.Event(), asyncio.Event()]
 
     async def ask(number: int) -> None:
-        async with aside():
+        async with yield_turn():
             await answered[number].wait()
 
     async def request() -> None:
@@ -232,7 +232,7 @@ async def test_who_goes_away_while_aside_leaves_no_turn_behind() -> None:
     turns, never = Turns(1), asyncio.Event()
 
     async def request() -> None:
-        async with turns.turn(*ALICE), aside():
+        async with turns.turn(*ALICE), yield_turn():
             await never.wait()
 
     asking = asyncio.create_task(request())
@@ -251,7 +251,7 @@ async def test_who_is_cut_off_while_aside_goes_on_at_once_and_somebody_else_wait
     async def cut_off() -> bool:
         async with turns.turn(*ALICE):
             with suppress(TimeoutError):
-                async with limit, aside():
+                async with limit, yield_turn():
                     await never.wait()
             return turns._free == -1
 
@@ -271,7 +271,7 @@ async def test_who_is_cut_off_while_it_comes_back_goes_on_at_once() -> None:
         async with turns.turn(*ALICE):
             with suppress(TimeoutError):
                 async with asyncio.timeout(0.001):
-                    async with aside():
+                    async with yield_turn():
                         await asyncio.sleep(0)
             assert turns._free == -1
 
@@ -304,7 +304,7 @@ async def test_one_task_steps_aside_while_another_waits_to_come_back_and_there_i
     async def ask(*, late: bool) -> None:
         if late:
             await other_asks.wait()
-        async with aside():
+        async with yield_turn():
             await asyncio.sleep(0)
 
     async def request() -> None:
@@ -345,7 +345,7 @@ async def busy_with_requests(turns: Turns, rng: random.Random) -> None:
             await rest()
             with suppress(TimeoutError):
                 async with asyncio.timeout(rng.choice([0, 0.001, None])):
-                    async with aside():
+                    async with yield_turn():
                         await rest()
 
     async def request() -> None:
@@ -366,7 +366,7 @@ async def test_a_task_that_outlives_its_request_has_no_turn_to_give_away() -> No
 
     async def background() -> None:
         await asks.wait()
-        async with aside():
+        async with yield_turn():
             await answered.wait()
 
     async with turns.turn(*ALICE):

@@ -130,7 +130,7 @@ def test_an_answer_without_meaning_says_why(
     assert agentctx("search", "when?") == 0
     assert capsys.readouterr() == (
         "",
-        "note: nothing was found\nnote: answered by words alone: the provider is down\n",
+        "note: nothing was found\nnote: keyword search only: the provider is down\n",
     )
 
 

@@ -23,7 +23,7 @@ def test_without_a_daemon_it_works_on_the_folder(tmp_path: Path, capsys: pytest.
 
 def test_where_nothing_is_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["backup", str(tmp_path / "b.db"), "--data-dir", str(tmp_path)]) == 1
-    assert "There is no database" in capsys.readouterr().err
+    assert "does not exist" in capsys.readouterr().err
 
 
 def test_of_a_daemon_elsewhere_is_not_made_behind_its_back(

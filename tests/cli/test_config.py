@@ -97,7 +97,7 @@ def test_check_tells_every_problem_where_and_what_to_do(
     assert run(["config", "check"]) == 1
 
     out = capsys.readouterr().out
-    assert f"{file}:2: log.levle: is no setting\n    Did you mean level?\n" in out
+    assert f"{file}:2: log.levle: unknown setting\n    Did you mean level?\n" in out
     assert f"{file}:4: embedding.queue.batch_size: " in out
     assert "env AGENTCTX_SERVR__X: servr" in out
     assert "Did you mean server?" in out
@@ -121,7 +121,7 @@ def test_check_as_json(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_check_of_a_missing_file_is_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["config", "check", str(tmp_path / "absent")]) == 1
-    assert "there is no config file" in capsys.readouterr().err
+    assert "Config file" in capsys.readouterr().err
 
 
 def test_check_loads_the_rules_of_redaction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

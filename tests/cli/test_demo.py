@@ -91,7 +91,7 @@ def test_a_daemon_that_cannot_start_is_1_with_its_words(
     assert run(["demo"]) == 1
 
     captured = capsys.readouterr()
-    assert "error: The daemon ended with exit code 78 instead of getting ready." in captured.err
+    assert "error: The daemon ended with exit code 78 before it was ready." in captured.err
     assert captured.err.endswith("no room for me\n")
     assert list(tmp_path.iterdir()) == []
 

@@ -82,4 +82,4 @@ def test_a_wrong_fault_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["dev", "fake-provider", "--fault", "burn"]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith("error: 'burn' is no fault: there is no kind 'burn'")
+    assert captured.err.startswith("error: Invalid fault 'burn': unknown kind 'burn'")

@@ -182,7 +182,7 @@ def test_an_unknown_check_is_a_usage_error_that_lists_the_known(
 ) -> None:
     assert run(["doctor", option, "bogus"]) == 2
     error = capsys.readouterr().err
-    assert "no check 'bogus'" in error
+    assert "Unknown check 'bogus'" in error
     assert "embedding.canary" in error
 
 

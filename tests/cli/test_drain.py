@@ -59,7 +59,7 @@ def test_time_over_is_1_and_says_what_the_provider_lacks(
     assert agentctx("queue", "drain", "--timeout", "0.1", "--json") == 1
     captured = capsys.readouterr()
     assert json.loads(captured.out)["pending"] == 4
-    assert "4 still wait after 0.1 s; the provider is degraded: no key." in captured.err
+    assert "4 embeddings are still pending after 0.1 s; the provider is degraded: no key." in captured.err
 
 
 def test_where_nothing_embeds_nobody_waits(

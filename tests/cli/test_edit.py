@@ -73,7 +73,7 @@ def test_nothing_named_in_a_script_is_a_usage_error(
     agentctx: Agentctx, editable: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert agentctx("edit", ID) == 2
-    assert "say what to change" in capsys.readouterr().err
+    assert "nothing to change" in capsys.readouterr().err
     assert not editable.seen
 
 

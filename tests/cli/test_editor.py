@@ -60,7 +60,7 @@ def test_the_editor_of_the_environment_is_run(tmp_path: Path, env: dict[str, str
 
 
 @pytest.mark.parametrize(
-    ("command", "said"), [("false", "ended with 1"), ("/no/such/editor -x", "cannot be started")]
+    ("command", "said"), [("false", "exited with code 1"), ("/no/such/editor -x", "cannot be started")]
 )
 def test_an_editor_that_fails_is_an_error(tmp_path: Path, command: str, said: str) -> None:
     with pytest.raises(AgentctxError, match=said) as caught:
@@ -76,7 +76,9 @@ def test_a_blank_variable_is_as_if_it_were_not_set(tmp_path: Path, blank: str) -
 
 
 def test_an_open_quote_is_an_error_that_names_the_variable(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"\$EDITOR is no command line: no closing quotation") as caught:
+    with pytest.raises(
+        InvalidInput, match=r"\$EDITOR is not a valid command: no closing quotation"
+    ) as caught:
         edit_file(tmp_path / "f", {"EDITOR": "vi 'x"})
     assert caught.value.hint
 

@@ -113,7 +113,7 @@ def test_list_of_nothing_prints_no_data(
     daemon.answer("GET", "/v1/entries", (200, EntryPage(entries=[], next=None)))
 
     assert agentctx("list") == 0
-    assert capsys.readouterr() == ("", "note: there are no entries here\n")
+    assert capsys.readouterr() == ("", "note: no entries found\n")
     assert agentctx("list", "--json") == 0
     assert json.loads(capsys.readouterr().out) == {"entries": [], "next": None}
 
@@ -163,7 +163,7 @@ def test_forget_says_where_the_text_may_still_be(
     printed = capsys.readouterr()
     assert "copy-2  a captured reply that repeated it" in printed.out
     assert "copy-1" in printed.err
-    assert "until somebody removes them: 3, the oldest of 2026-11-01" in printed.err
+    assert "until they are deleted: 3, the oldest of 2026-11-01" in printed.err
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_forget_on_a_terminal_asks_unless_told_not_to(
 
 def test_ctrl_c_at_the_question_is_an_interrupt(forgettable: StubDaemon) -> None:
     with PseudoTerminal(["--socket", str(forgettable.socket), "forget", ID]) as terminal:
-        terminal.read_until("for good?")
+        terminal.read_until("permanently?")
         os.kill(terminal.process.pid, signal.SIGINT)
         code, _ = terminal.finish()
     assert code == 130

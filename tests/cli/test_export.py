@@ -93,4 +93,4 @@ def test_a_full_device_is_named(
     assert agentctx("export", "/dev/full", "--quiet") == 1
     error, hint = capsys.readouterr().err.splitlines()
     assert error == "error: /dev/full cannot be written: No space left on device."
-    assert hint.startswith("hint: Free space")
+    assert hint.startswith("hint: Free disk space")

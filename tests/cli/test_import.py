@@ -49,7 +49,7 @@ def test_what_the_daemon_advises_is_told(
     file = tmp_path / "old.jsonl"
     file.write_text(EXPORT)
     assert agentctx("import", str(file), "--quiet") == 1
-    assert capsys.readouterr().err == "error: line 2: It is too old.\nhint: Renew it.\n"
+    assert capsys.readouterr().err == "error: Line 2: It is too old.\nhint: Renew it.\n"
 
 
 def test_bytes_that_are_no_utf8_are_refused_with_their_line(
@@ -58,14 +58,14 @@ def test_bytes_that_are_no_utf8_are_refused_with_their_line(
     file = tmp_path / "broken.jsonl"
     file.write_bytes(EXPORT.encode().replace(b'"content":"', b'"content":"\xff'))
     assert agentctx("import", str(file), "--quiet") == 1
-    assert "line 2: it is no UTF-8" in capsys.readouterr().err
+    assert "Line 2: Not valid UTF-8." in capsys.readouterr().err
     assert not [request for request in daemon.seen if request.path == "/v1/import"]
 
 
 def test_what_has_expired_is_left_out_and_is_not_a_failure(
     agentctx: Agentctx, daemon: StubDaemon, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    expired = ErrorReply(error=ErrorBody(code="expired", message="it has expired", hint=""))
+    expired = ErrorReply(error=ErrorBody(code="expired", message="The entry has expired.", hint=""))
     daemon.answer("POST", "/v1/import", (200, asdict(SaveManyReply(results=[expired]))))
     file = tmp_path / "old.jsonl"
     file.write_text(EXPORT)

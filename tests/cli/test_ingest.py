@@ -210,7 +210,7 @@ def test_a_daemon_that_goes_away_midway_says_what_was_done(
     daemon.answer("POST", "/v1/entries", first_then_none)
     assert agentctx("ingest", str(folder)) == 3
     captured = capsys.readouterr()
-    assert "note: 500 files were done before it; the same command goes on from there" in captured.err
+    assert "note: 500 files were done before it; run the same command to resume" in captured.err
     assert "error: " in captured.err
 
 
@@ -224,10 +224,10 @@ def test_wait_tells_what_is_left(
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--max-size", "much"], "no size"),
-        (["--remove-missing", "--keep-missing"], "goes not with --keep-missing"),
-        (["--watch", "--dry-run"], "goes neither with --dry-run"),
-        (["--watch", "--wait"], "goes neither with --dry-run"),
+        (["--max-size", "much"], "Invalid size"),
+        (["--remove-missing", "--keep-missing"], "cannot be combined with --keep-missing"),
+        (["--watch", "--dry-run"], "cannot be combined with --dry-run"),
+        (["--watch", "--wait"], "cannot be combined with --dry-run"),
     ],
 )
 def test_usage(
@@ -245,7 +245,7 @@ def test_a_collection_that_takes_no_files(
     agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert agentctx("ingest", "-c", "observation", str(folder)) == 1
-    assert "takes no files" in capsys.readouterr().err
+    assert "does not accept files" in capsys.readouterr().err
     assert daemon.seen == []
 
 
@@ -253,7 +253,7 @@ def test_only_folders_are_watched(
     agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert agentctx("ingest", "--watch", str(folder / "a.md")) == 1
-    assert "is no folder" in capsys.readouterr().err
+    assert "is not a folder" in capsys.readouterr().err
 
 
 def test_a_watch_without_its_package_says_how_to_get_it(
@@ -319,5 +319,5 @@ def test_an_empty_path_is_not_the_working_folder(
 ) -> None:
     monkeypatch.chdir(folder)
     assert agentctx("ingest", "") == 2
-    assert "it is empty" in capsys.readouterr().err
+    assert "the path is empty" in capsys.readouterr().err
     assert not daemon.seen

@@ -100,7 +100,7 @@ def test_without_a_terminal_what_is_dear_is_refused(
     assert agentctx("ingest", str(folder)) == 2
     err = capsys.readouterr().err
     assert "error: Embedding this costs about $2.00, more than $1.00; nothing was sent." in err
-    assert "hint: Say --yes" in err
+    assert "hint: Pass --yes" in err
     assert saves(daemon) == 0
 
 

@@ -77,7 +77,7 @@ def test_a_database_of_a_newer_program_is_left_alone(
     assert migrate(database, *args) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert f"schema version 999, this agentctx knows up to {KNOWN}" in captured.err
+    assert f"schema version 999; this agentctx supports up to {KNOWN}" in captured.err
     assert "Install the newer agentctx" in captured.err
 
 
@@ -85,7 +85,7 @@ def test_a_wrong_folder_is_an_error_and_stays_as_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert migrate(tmp_path / "absent" / DATABASE_NAME) == 1
-    assert "There is no database" in capsys.readouterr().err
+    assert "does not exist" in capsys.readouterr().err
     assert not (tmp_path / "absent").exists()
 
 

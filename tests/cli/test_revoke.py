@@ -23,7 +23,7 @@ def test_without_yes_it_only_counts_and_says_so(
     daemon.answer("POST", "/v1/revocations", (200, COUNTED))
     assert agentctx("revoke", "--agent", "bad") == 0
     captured = capsys.readouterr()
-    assert captured.out == "would be revoked  2 of the source  1 made of them  1 of these held before\n"
+    assert captured.out == "would be revoked  2 of the source  1 made of them  1 of them already hidden\n"
     assert "nothing was changed: --yes does it" in captured.err
     assert named(daemon) == {"agent": "bad", "dry_run": True}
 
@@ -91,7 +91,7 @@ def test_undo_takes_no_other_option(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str], other: tuple[str, ...]
 ) -> None:
     assert agentctx("revoke", "--undo", "7", *other) == 2
-    assert "--undo: takes back a whole revocation" in capsys.readouterr().err
+    assert "--undo: undoes a whole revocation" in capsys.readouterr().err
     assert daemon.seen == []
 
 
@@ -140,7 +140,7 @@ def test_an_entry_is_released(
 def test_what_is_not_in_quarantine_cannot_be_released(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    message = f"no entry {ID!r} is in quarantine"
+    message = f"Entry {ID!r} is not in quarantine."
     daemon.fail("POST", f"/v1/entries/{ID}/release", 404, "not_found", message)
     assert agentctx("release", ID) == 1
     assert message in capsys.readouterr().err

@@ -82,7 +82,7 @@ def test_an_edited_file_is_left_until_it_is_forced(
     unit.write_text(mine)
     assert run(["service", "install", root]) == 1
     told = capsys.readouterr().err
-    assert f"Somebody edited {unit}; nothing was changed." in told
+    assert f"{unit} was edited by hand; nothing was changed." in told
     assert "--force" in told
     assert unit.read_text() == mine
     assert states(report(capsys, "uninstall", root))["agentctx.service"] == "left, edited"
@@ -173,7 +173,7 @@ def test_missing_rights_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 def test_options_that_make_no_sense_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["service", "install", "--user", f"--root={tmp_path}"]) == 1
-    assert "without --user" in capsys.readouterr().err
+    assert "drop --user" in capsys.readouterr().err
 
 
 def test_this_program_is_the_one_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:

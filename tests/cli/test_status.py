@@ -42,11 +42,11 @@ def test_a_degraded_provider_says_why_and_an_empty_daemon_says_none() -> None:
 
 
 def test_why_nothing_can_be_saved_is_told() -> None:
-    database = replace(status_reply().database, fault="the disk has failed")
+    database = replace(status_reply().database, fault="The disk has failed.")
 
     lines = status_lines(status_reply(database=database))
 
-    assert "          nothing is saved at present: the disk has failed" in lines
+    assert "          nothing is saved: The disk has failed." in lines
 
 
 def _costing(**changes: object) -> list[str]:

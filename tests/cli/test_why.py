@@ -200,7 +200,7 @@ def test_why_not_as_json_and_degraded(
     assert agentctx("why-not", ID, "--query", "when?") == 0
     captured = capsys.readouterr()
     assert captured.out == "no_match  none\n"
-    assert captured.err == "note: answered by words alone: down\n"
+    assert captured.err == "note: keyword search only: down\n"
 
 
 def test_a_question_is_needed(agentctx: Agentctx) -> None:

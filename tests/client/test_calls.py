@@ -55,7 +55,7 @@ def test_ids_cannot_leave_their_place_in_the_path() -> None:
 
 @pytest.mark.parametrize("entry_id", ["", ".", ".."])
 def test_an_id_that_would_name_another_route_is_refused(entry_id: str) -> None:
-    with pytest.raises(InvalidInput, match="no entry id"):
+    with pytest.raises(InvalidInput, match="Invalid entry id"):
         calls.forget(entry_id, None)
 
 

@@ -51,7 +51,7 @@ async def test_undoing_and_releasing(do: Do, daemon: StubDaemon) -> None:
 
 
 async def test_refusals_come_back_as_they_were_raised(do: Do, daemon: StubDaemon) -> None:
-    daemon.fail("POST", "/v1/revocations", 400, "invalid_input", "this would revoke everything")
+    daemon.fail("POST", "/v1/revocations", 400, "invalid_input", "This would revoke everything.")
     daemon.fail("DELETE", "/v1/revocations/7", 404, "not_found", "there is no revocation 7")
     with pytest.raises(InvalidInput, match="everything"):
         await do("revoke")

@@ -29,16 +29,16 @@ def test_names_become_numbers() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"uid": "no-such-user"}, "there is no user 'no-such-user'"),
-        ({"uid": None, "gid": "no-such-group"}, "there is no group 'no-such-group'"),
-        ({"uid": 65_534}, "65534 is what the kernel calls everybody it does not know"),
+        ({"uid": "no-such-user"}, "unknown user 'no-such-user'"),
+        ({"uid": None, "gid": "no-such-group"}, "unknown group 'no-such-group'"),
+        ({"uid": 65_534}, "65534 is the kernel's id for unknown users"),
         ({"uid": -1}, "a name, or a number"),
         ({"uid": True}, "a name, or a number"),
         ({"uid": 2**32 - 1}, "a name, or a number"),
-        ({"uid": None}, "a grant is for a uid or for a gid"),
-        ({"gid": 5}, "a grant is for a uid or for a gid"),
+        ({"uid": None}, "a grant needs either a uid or a gid"),
+        ({"gid": 5}, "a grant needs either a uid or a gid"),
         ({"namespaces": []}, "at least 1"),
-        ({"namespaces": ["a*b"]}, "a \\* may only stand at the end"),
+        ({"namespaces": ["a*b"]}, "a \\* is allowed only at the end"),
         ({"rights": "own"}, "'read', 'write' or 'admin'"),
         ({"right": "read"}, "Extra inputs"),
     ],
@@ -55,7 +55,7 @@ def test_config_check_names_the_line_of_a_grant(tmp_path: Path) -> None:
     reading = read_settings(file)
     (problem,) = reading.problems
     assert problem.place == f"{file}:6"
-    assert problem.message == "there is no user 'no-such-user'"
+    assert problem.message == "unknown user 'no-such-user'"
 
 
 def test_grants_are_shown_as_json(tmp_path: Path) -> None:

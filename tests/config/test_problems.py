@@ -74,7 +74,7 @@ def test_a_rule_about_several_settings_names_the_one_to_change(tmp_path: Path) -
     [problem] = problems_of(tmp_path, '[embedding.rag]\ncollections = ["nope"]\n')
     assert problem.key == "embedding.rag.collections"
     assert problem.place.endswith("c.toml:2")
-    assert problem.message == "'nope' is neither built in nor declared"
+    assert problem.message == "unknown collection 'nope'; declare it in [collections]"
     assert "collections searched" in problem.hint
 
 
@@ -99,11 +99,11 @@ def test_a_variable_is_named_as_it_was_written(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("AGENTCTX_EMBEDDING__QUEUE__BATCH_SIZE", "many")
     json, number = read_settings().problems
     assert json.place == "env AGENTCTX_EMBEDDING__RAG__COLLECTIONS"
-    assert json.message.startswith("is no JSON")
+    assert json.message.startswith("not valid JSON")
     assert number.place == "env AGENTCTX_EMBEDDING__QUEUE__BATCH_SIZE"
 
 
-@pytest.mark.parametrize(("content", "said"), [(b"\xff", "is not UTF-8"), (b"[a", "is no TOML")])
+@pytest.mark.parametrize(("content", "said"), [(b"\xff", "is not UTF-8"), (b"[a", "is not valid TOML")])
 def test_an_unreadable_file_is_one_problem(tmp_path: Path, content: bytes, said: str) -> None:
     file = tmp_path / "c.toml"
     file.write_bytes(content)
@@ -121,10 +121,10 @@ def test_credentials_that_cannot_be_read_are_a_problem(
 
 
 def test_the_error_of_a_start_stays_short() -> None:
-    many = [Problem("/c.toml:1", f"k{number}", "is no setting", "") for number in range(9)]
+    many = [Problem("/c.toml:1", f"k{number}", "unknown setting", "") for number in range(9)]
     error = config_invalid(many)
-    assert error.message.count("is no setting") == 5
-    assert error.message.endswith("and 4 more")
+    assert error.message.count("unknown setting") == 5
+    assert error.message.endswith("and 4 more.")
     assert "agentctx config check" in error.hint
 
 

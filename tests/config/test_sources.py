@@ -58,7 +58,7 @@ def test_a_list_that_is_no_json_is_told_with_its_variable(monkeypatch: pytest.Mo
         "env AGENTCTX_EMBEDDING__RAG__COLLECTIONS",
         "embedding.rag.collections",
     )
-    assert problem.message.startswith("is no JSON")
+    assert problem.message.startswith("not valid JSON")
 
 
 def test_credentials_are_files_without_the_line_break_at_the_end(
@@ -79,7 +79,7 @@ def test_a_missing_folder_of_credentials_is_told(tmp_path: Path, monkeypatch: py
     assert "gone" in problem.place
 
 
-@pytest.mark.parametrize(("content", "says"), [(b"a = [", "no TOML"), (b"a = \xff", "UTF-8")])
+@pytest.mark.parametrize(("content", "says"), [(b"a = [", "not valid TOML"), (b"a = \xff", "UTF-8")])
 def test_a_file_that_cannot_be_read_is_a_problem(tmp_path: Path, content: bytes, says: str) -> None:
     file = tmp_path / "c.toml"
     file.write_bytes(content)

@@ -27,7 +27,7 @@ async def test_while_the_disk_fails_everybody_is_told_and_reads_go_on(
 
     def probe(_: Path) -> None:
         if is_broken:
-            raise StorageFailed("the disk of the database still fails: EIO")
+            raise StorageFailed("The disk of the database still fails: EIO")
 
     monkeypatch.setattr(recovery, "probe_disk", probe)
     async with running_core(tmp_path, None) as core:

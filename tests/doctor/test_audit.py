@@ -8,7 +8,7 @@ WHOLE = ChainVerdict(rows=3, first=1, last=3, head="3:00", faults=0, listed=())
 
 def test_a_whole_chain_passes() -> None:
     finding = judge_audit(WHOLE)
-    assert (finding.status, finding.message) == ("pass", "the audit trail is whole, 3 rows")
+    assert (finding.status, finding.message) == ("pass", "the audit trail is intact, 3 rows")
 
 
 def test_a_changed_row_fails_and_is_named() -> None:

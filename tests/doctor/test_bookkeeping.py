@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from agentctx.doctor.bookkeeping import RECENT_MS, judge_bookkeeping
-from agentctx.storage.bookkeeping import Bookkeeping, DamagedRows, MendedRows
+from agentctx.storage.bookkeeping import Bookkeeping, DamagedRows, RepairedRows
 
 NOW = 1_795_000_000_000
 
@@ -22,7 +22,7 @@ def test_damaged_rows_fail_and_say_what_is_lost() -> None:
 
 @pytest.mark.parametrize(("age_ms", "status"), [(0, "warn"), (RECENT_MS - 1, "warn"), (RECENT_MS, "pass")])
 def test_what_a_start_mended_is_warned_of_for_a_week(age_ms: int, status: str) -> None:
-    mended = [MendedRows(NOW - age_ms, "spaces", 1)]
+    mended = [RepairedRows(NOW - age_ms, "spaces", 1)]
     finding = judge_bookkeeping(Bookkeeping([], mended, []), now=NOW)
     assert finding.status == status
     assert finding.detail == ("spaces: 1 row" if status == "warn" else "")

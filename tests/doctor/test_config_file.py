@@ -44,8 +44,8 @@ async def test_without_a_file_it_says_where_it_looked(
 
 async def test_what_does_not_load_is_a_failure_with_its_problem(tmp_path: Path) -> None:
     path = config(tmp_path, "[embeding]\n")
-    loads, _ = await results(path, ConfigInvalid("embeding: is no setting", hint="Did you mean embedding?"))
-    assert (loads.status, loads.message) == ("fail", "embeding: is no setting")
+    loads, _ = await results(path, ConfigInvalid("embeding: unknown setting", hint="Did you mean embedding?"))
+    assert (loads.status, loads.message) == ("fail", "embeding: unknown setting")
     assert loads.hint == "Did you mean embedding?"
 
 

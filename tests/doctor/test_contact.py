@@ -6,7 +6,7 @@ from agentctx.errors import AlreadyRunning, ConfigInvalid, DaemonUnreachable, De
 from tests.client.stub_daemon import status_reply
 
 GONE = DaemonUnreachable("No daemon answers on /s.")
-HELD = AlreadyRunning("Another agentctx daemon (pid 7) holds /d/agentctx.lock.")
+HELD = AlreadyRunning("Another agentctx daemon (pid 7) has locked /d/agentctx.lock.")
 
 
 async def test_a_daemon_of_this_version_is_well() -> None:
@@ -46,7 +46,7 @@ def test_one_that_listens_elsewhere_is_named() -> None:
 
 
 def test_a_socket_that_is_closed_to_us_is_a_failure() -> None:
-    refusal = DaemonUnreachable("This user may not connect to /s: permission denied.", hint="Be another.")
+    refusal = DaemonUnreachable("Permission denied: this user may not connect to /s.", hint="Be another.")
     refusal.__cause__ = PermissionError(13, "Permission denied")
     finding = judge_answer(Contact(socket="/s", refusal=refusal))
     assert (finding.status, finding.hint) == ("fail", "Be another.")

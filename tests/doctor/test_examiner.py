@@ -91,13 +91,13 @@ async def test_only_what_is_wanted_is_examined(core: Core) -> None:
         (
             damage.scramble_vectors,
             {"database.vectors": "fail", "database.scrub": "fail", **LOST},
-            "made 1 table of vectors anew",
+            "recreated 1 vector table",
         ),
         (damage.bury_everything, {"queue.buried": "warn"}, "put 3 jobs back"),
         (
             damage.leave_vectors_of_a_retired_model,
             {"embedding.fingerprints": "fail"},
-            "removed 1 vector of models",
+            "removed 1 vector from models",
         ),
     ],
 )
@@ -152,7 +152,7 @@ async def test_a_provider_in_trouble_is_told_with_the_jobs_that_wait_for_it(
         await asyncio.sleep(0)
     results = await examined(core)
     assert troubles(results) == {"queue.backlog": "warn", "embedding.answers": "fail"}
-    assert results["queue.backlog"].detail == "the fake provider was told to fail"
+    assert results["queue.backlog"].detail == "The fake provider failed on request."
     assert results["embedding.canary"].status == "skip"
 
 

@@ -13,7 +13,7 @@ STRANGER = SpaceVectors(9, None, enabled=False, fingerprint={}, vectors=1)
 
 def test_every_vector_of_its_own_model() -> None:
     finding = judge_fingerprints([FORMER, ACTIVE], {2: ONE})
-    assert (finding.status, finding.message) == ("pass", "7 vectors in 1 space, each of its own model")
+    assert (finding.status, finding.message) == ("pass", "7 vectors in 1 space, each from its own model")
     assert judge_fingerprints([], {}).status == "pass"
 
 
@@ -32,8 +32,7 @@ def test_a_space_under_another_models_name_is_told() -> None:
 def test_a_space_that_nobody_fills_and_one_to_which_nothing_is_owed_are_told() -> None:
     finding = judge_fingerprints([FORMER, ACTIVE], {1: ONE})
     assert finding.detail == (
-        "space 2 is owed saves, but no model fills it; "
-        "space 1 is filled by a model, but no save is owed to it"
+        "space 2 gets jobs, but no model fills it; space 1 is filled by a model, but gets no jobs"
     )
 
 

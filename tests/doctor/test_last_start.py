@@ -23,7 +23,7 @@ RECORD = StartRecord(state="ready", version="1", pid=7, socket="/s", started=STA
     ("changes", "is_running", "status", "said"),
     [
         ({}, True, "pass", "ready since"),
-        ({}, False, "warn", "ended without a stop"),
+        ({}, False, "warn", "ended without stopping cleanly"),
         ({"state": "stopped", "ended": STARTED}, False, "pass", "stopped"),
         ({"state": "starting", "ready": None}, True, "pass", "starting since"),
         ({"state": "starting", "ready": None}, False, "warn", "never became ready"),
@@ -75,7 +75,7 @@ def test_a_record_of_a_newer_version_is_read(tmp_path: Path) -> None:
 async def test_what_is_no_record_is_a_warning(tmp_path: Path, text: str) -> None:
     (tmp_path / RECORD_NAME).write_text(text, encoding="utf-8")
     (result,) = await run_checks([last_start_check(tmp_path, is_running=False, now=NOW)])
-    assert (result.status, "cannot be understood" in result.message) == ("warn", True)
+    assert (result.status, "is not readable" in result.message) == ("warn", True)
 
 
 JSON = st.recursive(

@@ -108,7 +108,7 @@ async def test_a_provider_that_refuses_fails_with_its_reason() -> None:
     provider = FakeProvider(faults=[FakeFault.fails(Disposition.STOP)])
     results = await examined(Embedding(settings=EmbeddingSettings(provider="fake"), provider=provider))
     answers = results["embedding.answers"]
-    assert (answers.status, answers.message) == ("fail", "the fake provider was told to fail")
+    assert (answers.status, answers.message) == ("fail", "The fake provider failed on request.")
 
 
 async def test_a_vector_that_is_none_fails() -> None:

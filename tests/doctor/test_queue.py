@@ -41,7 +41,7 @@ def test_what_was_given_up_is_told_with_its_commonest_reasons() -> None:
     ]
     finding = judge_buried(120, rows)
     assert (finding.status, finding.fixable) == ("warn", True)
-    assert finding.message.startswith("120 jobs given up")
+    assert finding.message.startswith("120 jobs failed permanently")
     assert finding.detail == "3 x long; 2 x bad"
     assert judge_buried(0, []).status == "pass"
 

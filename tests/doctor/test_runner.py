@@ -55,7 +55,7 @@ async def test_whatever_happens_to_one_check_the_others_are_run() -> None:
     ]
     ours, bug, denied, last = await run_checks(checks)
     assert (ours.status, ours.message, ours.hint) == ("fail", "no disk", "buy one")
-    assert (bug.status, bug.message) == ("fail", "the check itself broke: ValueError")
+    assert (bug.status, bug.message) == ("fail", "the check itself failed: ValueError")
     assert bug.detail.startswith("at test_runner.py:")
     assert ENTRY_TEXT not in repr(bug)
     assert (denied.status, denied.message) == ("fail", "Permission denied: /p")
@@ -79,12 +79,12 @@ async def test_a_check_that_hangs_is_given_up() -> None:
 
 async def test_a_database_too_large_to_be_read_in_time_is_no_failure() -> None:
     (result,) = await run_checks([Check(id="queue.backlog", run=raising(DeadlineExceeded("60 s")))])
-    assert (result.status, "not examined" in result.message) == ("warn", True)
+    assert (result.status, "not checked" in result.message) == ("warn", True)
 
 
 async def test_a_timeout_inside_the_check_is_not_taken_for_its_own() -> None:
     (result,) = await run_checks([Check(id="queue.backlog", run=raising(TimeoutError()))])
-    assert result.message == "the check itself broke: TimeoutError"
+    assert result.message == "the check itself failed: TimeoutError"
 
 
 async def test_nothing_is_repaired_unless_asked_for() -> None:

@@ -39,9 +39,9 @@ def test_the_judgement() -> None:
     finding = judge_self_retrieval(SelfRetrieval(3, 2, ("a",), ("a", "b")))
     assert (finding.status, finding.message) == (
         "fail",
-        "stored, but not found: 1 by words, 2 by vectors",
+        "stored, but not found: 1 by keyword, 2 by vector",
     )
-    assert finding.detail == "3 chunks asked for by words, 2 by vectors; entries a, b"
+    assert finding.detail == "3 chunks searched by keyword, 2 by vector; entries a, b"
 
 
 @pytest.fixture

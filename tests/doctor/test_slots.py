@@ -23,5 +23,5 @@ def test_over_a_third_of_dead_slots_is_told(count: SlotCount, status: str) -> No
 
 def test_the_numbers_are_told() -> None:
     finding = judge_slots(SlotCount(used=1, dead=512, spare=255))
-    assert finding.message.startswith("67% of the slots for vectors are dead")
+    assert finding.message.startswith("67% of the vector slots are dead")
     assert finding.detail == "1 slot used, 512 dead, 255 spare"

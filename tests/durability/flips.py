@@ -185,7 +185,7 @@ async def _audit_faults(storage: SqliteStorage) -> int:
 
 async def _bookkeeping_faults(storage: SqliteStorage) -> int:
     found = await storage.upkeep.check_bookkeeping()
-    return len(found.damaged) + len(found.mended)
+    return len(found.damaged) + len(found.repaired)
 
 
 def _dump(path: Path) -> object:

@@ -174,7 +174,7 @@ def test_a_reserve_that_was_given_up_is_still_so_after_a_kill(disk_with_reserve:
         fill_to_the_last_byte(disk_with_reserve)
         daemon.start('[embedding]\nprovider = "none"\n')
         with daemon.client() as client:
-            assert "kept to forget with" in save_until_full(client)[1].message
+            assert "kept for forgetting" in save_until_full(client)[1].message
             forget(client, ids)
     finally:
         daemon.end()

@@ -144,7 +144,7 @@ class Interrupted:
 
 @pytest.mark.parametrize(
     ("outcome", "logged"),
-    [(None, []), (7, ["words_rebuilt"]), (StorageFailed("the disk has failed"), ["words_not_rebuilt"])],
+    [(None, []), (7, ["words_rebuilt"]), (StorageFailed("The disk has failed."), ["words_not_rebuilt"])],
 )
 async def test_a_rebuild_of_words_is_resumed_and_its_outcome_logged(
     outcome: int | StorageFailed | None, logged: list[str]

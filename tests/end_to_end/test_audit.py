@@ -64,4 +64,4 @@ def test_what_is_no_database_is_told(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert run(["audit", "verify", "--database", str(tmp_path / "none.db")]) == 1
     assert "there is no file" in capsys.readouterr().err
     assert run(["audit", "verify", "--database", str(tmp_path / "x"), "--head", "nonsense"]) == 1
-    assert "Invalid head" in capsys.readouterr().err
+    assert "Invalid audit head" in capsys.readouterr().err

@@ -154,7 +154,7 @@ def test_a_daemon_that_was_killed_is_told_and_its_socket_removed(daemon: DaemonP
         "daemon.answers": "warn",
         "daemon.last_start": "warn",
     }
-    assert "ended without a stop" in results["daemon.last_start"].message
+    assert "ended without stopping cleanly" in results["daemon.last_start"].message
     assert doctor(daemon, fix=True)["socket.file"].fixed == f"removed {daemon.socket}"
     assert not daemon.socket.exists()
     daemon.start()

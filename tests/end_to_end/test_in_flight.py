@@ -68,7 +68,7 @@ async def test_a_poisoned_text_is_buried_alone_listed_and_retried(tmp_path: Path
         assert (queue.pending, queue.buried) == (0, 1)
         (job,) = queue.buried_jobs
         assert (job.entry, job.collection) == (bad.id, "knowledge")
-        assert "told to fail" in job.reason
+        assert "failed on request" in job.reason
         assert (await core.storage.upkeep.census()).vectors == 9
         words = await core.service.search(search("poison"), ME)
         assert words.results[0].id == bad.id, "what cannot be embedded is found by its words"

@@ -205,7 +205,7 @@ def test_ctrl_c_ends_after_the_batch_and_the_same_command_goes_on(
     running.process.send_signal(signal.SIGINT)
     code, out, err = running.end()
     assert code == 130, err
-    assert "the same command goes on from there" in err
+    assert "run the same command to resume" in err
     with daemon.client() as client:
         done = client.status().entries["knowledge"]
     assert 0 < done < MANY

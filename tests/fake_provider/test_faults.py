@@ -29,7 +29,7 @@ def test_every_kind_can_be_written(kind: str) -> None:
 def test_a_wrong_spec_says_what_can_be_written(spec: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         HttpFault.parse(spec)
-    assert "is no fault" in caught.value.message
+    assert "Invalid fault" in caught.value.message
     assert "truncated_json" in str(caught.value.hint)
 
 

@@ -69,5 +69,5 @@ def test_a_mode_that_cannot_be_changed_is_refused(data_dir: Path, monkeypatch: p
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(Path, "chmod", refuse)
-    with pytest.raises(ConfigInvalid, match="others may read"):
+    with pytest.raises(ConfigInvalid, match="ther users can read"):
         close_to_others(data_dir)

@@ -127,6 +127,6 @@ async def test_a_socket_that_cannot_be_made_is_told_once_and_tried_again(path: P
     with keeper.bind(), capture_logs() as logs:
         moved = await looked_after(keeper, spoil, None, lambda: folder.chmod(0o700))
         assert [line["event"] for line in logs] == ["socket_is_gone", "socket_bound_again"]
-        assert "Everyone may write" in logs[0]["problem"]
+        assert "Every user can write" in logs[0]["problem"]
         (listening,) = moved
         listening.close()

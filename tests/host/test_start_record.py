@@ -85,7 +85,11 @@ def test_a_bug_is_told_by_its_class_alone(tmp_path: Path) -> None:
     with pytest.raises(ExceptionGroup), recorded_start(tmp_path, tmp_path / "s"):
         raise error
     found = record(tmp_path)
-    assert (found.state, found.code, found.message) == ("failed", "internal", "the daemon died of ValueError")
+    assert (found.state, found.code, found.message) == (
+        "failed",
+        "internal",
+        "The daemon died of ValueError.",
+    )
     assert ENTRY_TEXT not in found.to_json()
 
 

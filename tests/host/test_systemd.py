@@ -147,7 +147,7 @@ def test_a_broken_file_keeps_the_old_settings_and_says_so(
     daemon.process.send_signal(signal.SIGHUP)
     (status,) = (line for line in notify.wait_for("READY=1", after=heard) if line.startswith("STATUS="))
     assert "The configuration was not reloaded" in status
-    assert "is no TOML" in status
+    assert "is not valid TOML" in status
     with Client(daemon.socket, timeout_s=WAIT_S) as client:
         assert client.status().pid == daemon.process.pid
 
@@ -222,7 +222,7 @@ def test_a_socket_of_another_kind_is_refused(folder: Path) -> None:
         "take_from_environment({'LISTEN_FDS': '1', 'LISTEN_PID': '7'}, pid=7)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "ConfigInvalid: systemd passed a socket that is no listening Unix stream socket" in done.stderr
+    assert "ConfigInvalid: systemd passed a socket that is not a listening Unix stream socket" in done.stderr
 
 
 class Clock:

@@ -42,7 +42,7 @@ class Memory:
 
     def forget(self, entry_id: str) -> ForgetReply:
         if self.entries.pop(entry_id, None) is None:
-            raise NotFound(f"no entry has the id {entry_id!r}")
+            raise NotFound(f"Entry {entry_id!r} does not exist.")
         self.forgotten.append(entry_id)
         return ForgetReply(id=entry_id, versions=1)
 

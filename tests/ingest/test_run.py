@@ -236,7 +236,7 @@ def test_absolute_paths_without_dots_each_once(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("target", "problem"),
     [
-        (IngestTarget("observation", "default", Labels()), "takes no files"),
+        (IngestTarget("observation", "default", Labels()), "does not accept files"),
         (IngestTarget("manuals", "default", Labels(category="rule")), "no category"),
     ],
 )

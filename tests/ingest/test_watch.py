@@ -69,7 +69,7 @@ def test_while_the_daemon_is_away_it_waits_and_then_looks_at_everything(
     watch = Watch([str(tmp_path)], passes, said.append, Event())
     watch.run([set(), {str(tmp_path / "a")}])
     assert passes.made == [None, [str(tmp_path / "a")], None, None, None]
-    assert said == ["No daemon answers. Waiting for it; this goes on by itself.", "The daemon is back."]
+    assert said == ["No daemon answers. Waiting for it to come back.", "The daemon is back."]
 
 
 def test_other_errors_end_the_watch(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_entries_of_a_folder_that_was_replaced_are_kept(tmp_path: Path) -> None:
 def test_only_folders_can_be_watched(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a")
     check_roots([str(tmp_path)])
-    with pytest.raises(InvalidInput, match="no folder"):
+    with pytest.raises(InvalidInput, match="is not a folder"):
         check_roots([str(tmp_path), str(tmp_path / "a")])
 
 

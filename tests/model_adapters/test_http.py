@@ -156,7 +156,7 @@ async def test_a_redirect_is_never_followed_with_the_key(case: Case, server: Fak
         case.adapter(server, client=client) as model,
     ):
         for call in (model.complete(case.request), _drained(model, case.request)):
-            with pytest.raises(ModelFailed, match="another address"):
+            with pytest.raises(ModelFailed, match="a redirect"):
                 await call
     assert "elsewhere" not in {seen.provider for seen in server.requests}
 

@@ -12,7 +12,7 @@ def test_a_refusal_has_status_codes_pause_and_reply_and_quotes_nothing() -> None
     reply = {"error": {"type": "rate_limit_error", "message": f"You said hello with {KEY}", "code": KEY}}
     error = refusal(429, {"retry-after": "7"}, json.dumps(reply).encode(), now=0, key=KEY)
     assert (error.status, error.retry_after_s, error.code) == (429, 7, "model_failed")
-    assert error.message == "the API answered 429 (rate_limit_error)"
+    assert error.message == "The API answered 429 (rate_limit_error)."
     assert "retry_after_s" in error.hint
     assert error.reply == reply
 
@@ -21,18 +21,18 @@ def test_googles_code_and_pause_are_read() -> None:
     details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "3s"}]
     body = json.dumps({"error": {"code": 503, "status": "UNAVAILABLE", "details": details}}).encode()
     error = refusal(503, {}, body, now=0, key="")
-    assert (error.message, error.retry_after_s) == ("the API answered 503 (UNAVAILABLE)", 3)
+    assert (error.message, error.retry_after_s) == ("The API answered 503 (UNAVAILABLE).", 3)
 
 
 def test_a_redirect_is_not_followed_and_says_so() -> None:
     error = refusal(307, {"location": "https://elsewhere"}, b"", now=0, key=KEY)
-    assert "another address" in error.message
+    assert "a redirect" in error.message
     assert "elsewhere" not in error.message
 
 
 def test_any_body_is_taken() -> None:
     for body in (b"", b"<html>", b"[]", b'"x"', b'{"error": "model not found"}', b'{"error": {"code": [1]}}'):
-        assert refusal(404, {}, body, now=0, key="").message == "the API answered 404"
+        assert refusal(404, {}, body, now=0, key="").message == "The API answered 404."
 
 
 def test_errors_within_a_stream_are_known() -> None:

@@ -132,7 +132,7 @@ def test_a_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "token"
     read_token(path)
     path.chmod(0o640)
-    with pytest.raises(ConfigInvalid, match="others may read"):
+    with pytest.raises(ConfigInvalid, match="ther users can read"):
         read_token(path)
 
 

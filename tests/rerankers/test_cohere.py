@@ -106,7 +106,7 @@ async def test_a_reply_that_does_not_fit_is_refused(server: CohereServer, indexe
 
 async def test_nobody_there(server: CohereServer) -> None:
     reranker = await CohereReranker.create(api_key="k", base_url="http://127.0.0.1:9", max_retries=0)
-    with pytest.raises(ProviderFailed, match="could not be asked"):
+    with pytest.raises(ProviderFailed, match="request to Cohere failed"):
         await reranker.rerank("cat", chunks_of(["a cat"]))
     await reranker.aclose()
 

@@ -40,15 +40,15 @@ NOT_STRICT_JSON = {
     "only NULs": (b"\0\0", "not valid JSON"),
     "raw newline in a text": (b'{"a":"\n"}', "not valid JSON"),
     "bad escape": (b'{"a":"\\x41"}', "not valid JSON"),
-    "NaN": (b'{"a":NaN}', "NaN is not JSON"),
-    "Infinity": (b'{"a":Infinity}', "Infinity is not JSON"),
-    "-Infinity": (b'{"a":-Infinity}', "-Infinity is not JSON"),
+    "NaN": (b'{"a":NaN}', "NaN is not valid JSON"),
+    "Infinity": (b'{"a":Infinity}', "Infinity is not valid JSON"),
+    "-Infinity": (b'{"a":-Infinity}', "-Infinity is not valid JSON"),
     "1e999": (b'{"a":1e999}', "out of range"),
     "65 bits": (b'{"a":9223372036854775808}', "64 bits"),
     "5000 digits": (b'{"a":' + b"9" * 5_000 + b"}", "64 bits"),
     "leading zero": (b'{"a":01}', "not valid JSON"),
-    "duplicate key": (b'{"a":1,"b":2,"a":1}', "`a` is given twice"),
-    "duplicate key deeper": (b'{"x":[{"a":1,"\\u0061":2}]}', "`a` is given twice"),
+    "duplicate key": (b'{"a":1,"b":2,"a":1}', "`a` appears twice"),
+    "duplicate key deeper": (b'{"x":[{"a":1,"\\u0061":2}]}', "`a` appears twice"),
     "deep": (b"[" * 33 + b"]" * 33, "nested deeper than 32"),
     "very deep": (b"[" * 20_000 + b"]" * 20_000, "nested deeper than 32"),
     "very deep and open": (b'{"a":' * 20_000, "nested deeper than 32"),
@@ -91,7 +91,7 @@ def test_punctuation_inside_texts_is_not_counted_as_values(text: str) -> None:
 
 def test_finds_a_duplicate_among_very_many_keys() -> None:
     keys = ",".join(f'"k{i}":1' for i in range(MAX_FIELDS - 1))
-    with pytest.raises(InvalidInput, match="`k3998` is given twice"):
+    with pytest.raises(InvalidInput, match="`k3998` appears twice"):
         check(f'{{{keys},"k3998":2}}'.encode())
 
 

@@ -17,10 +17,10 @@ def test_takes_what_the_route_has(query: str) -> None:
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("Limit=1", "There is no parameter `Limit`."),
-        ("limit=1&x", "There is no parameter `x`."),
-        ("=1", "There is no parameter ``."),
-        ("limit=1&limit=1", "The parameter `limit` is given twice."),
+        ("Limit=1", "Unknown parameter `Limit`."),
+        ("limit=1&x", "Unknown parameter `x`."),
+        ("=1", "Unknown parameter ``."),
+        ("limit=1&limit=1", "The parameter `limit` appears twice."),
     ],
 )
 def test_refuses_what_it_has_not(query: str, words: str) -> None:
@@ -32,4 +32,4 @@ def test_refuses_what_it_has_not(query: str, words: str) -> None:
 def test_says_what_there_is() -> None:
     with pytest.raises(InvalidInput) as caught:
         check_query(QueryParams("x=1"), REPEATABLE)
-    assert caught.value.hint == "Possible: limit, collection."
+    assert caught.value.hint == "Known: limit, collection."

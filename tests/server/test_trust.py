@@ -80,9 +80,9 @@ async def test_a_number_that_no_revocation_has_is_refused(number: str) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "error", "status"),
     [
-        ("POST", "/v1/revocations", InvalidInput("this would revoke everything", hint="Name one."), 400),
+        ("POST", "/v1/revocations", InvalidInput("This would revoke everything.", hint="Name one."), 400),
         ("DELETE", "/v1/revocations/7", NotFound("there is no revocation 7", hint="Look."), 404),
-        ("POST", "/v1/entries/e1/release", NotFound("no entry 'e1' is in quarantine", hint="Look."), 404),
+        ("POST", "/v1/entries/e1/release", NotFound("Entry 'e1' is not in quarantine.", hint="Look."), 404),
     ],
 )
 async def test_errors_keep_their_words(method: str, path: str, error: InvalidInput, status: int) -> None:

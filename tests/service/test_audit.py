@@ -134,7 +134,7 @@ class Table:
 
     async def add(self, events: Sequence[Event]) -> None:
         if self.refuses:
-            raise StorageFailed("the disk has failed")
+            raise StorageFailed("The disk has failed.")
         self.events += events
 
 

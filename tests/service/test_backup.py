@@ -131,7 +131,7 @@ class TestBackup:
                 await core.service.backup(BackupRequest(), ME)
             record = read_record(tmp_path / "d")
             assert record.failed
-            assert "cannot" in record.problem
+            assert "Cannot" in record.problem
             assert "agentctx_backup_failing 1.0" in (await core.service.metrics()).decode()
 
     async def test_saves_go_on_meanwhile(self, tmp_path: Path) -> None:

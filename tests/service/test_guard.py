@@ -118,7 +118,7 @@ async def test_what_may_be_read_but_not_changed_says_so(machine: Machine) -> Non
     assert (await machine.http.get(f"/v1/entries/{readable.id}")).status_code == 200
     reply = await machine.http.delete(f"/v1/entries/{readable.id}")
     assert reply.status_code == 403
-    assert reply.json()["error"]["message"] == "no right to write in the namespace 'read'"
+    assert reply.json()["error"]["message"] == "Permission denied: you may not write in the namespace 'read'."
 
 
 async def test_a_namespace_that_is_not_granted_is_refused_whether_it_exists_or_not(machine: Machine) -> None:
@@ -126,7 +126,10 @@ async def test_a_namespace_that_is_not_granted_is_refused_whether_it_exists_or_n
     for namespace in ("theirs", "nowhere", "default", "MINE", "mine2"):
         reply = await machine.http.post("/v1/search", json={"query": "a", "namespace": namespace})
         assert reply.status_code == 403
-        assert reply.json()["error"]["message"] == f"no right to read in the namespace {namespace!r}"
+        assert (
+            reply.json()["error"]["message"]
+            == f"Permission denied: you may not read in the namespace {namespace!r}."
+        )
 
 
 async def test_receipts_are_ones_own(machine: Machine) -> None:

@@ -139,7 +139,7 @@ async def test_a_provider_that_is_down_from_the_start_is_seen(tmp_path: Path) ->
         assert found["agentctx_embeddings_ready"] == 0
         assert found['agentctx_provider_failures_total{disposition="stop",kind="probe"}'] == 1
         assert list(core.service.degraded()) == ["embeddings"]
-        assert "told to fail" in core.service.degraded()["embeddings"]
+        assert "failed on request" in core.service.degraded()["embeddings"]
 
 
 async def test_a_refused_save_is_counted_by_its_code(core: Core) -> None:

@@ -134,7 +134,7 @@ class TestCopyDatabase:
             return check_copy(path, digest)
 
         monkeypatch.setattr(copy_module, "check_copy", damaged)
-        with pytest.raises(StorageFailed, match="does not have the rows"):
+        with pytest.raises(StorageFailed, match="does not contain the rows"):
             copy_database(reader, tmp_path / "b.db")
         assert not (tmp_path / "b.db").exists()
 
@@ -182,7 +182,7 @@ class TestKeepCopy:
         digests = iter(["as written", "as read"])
         monkeypatch.setattr(copy_module, "file_digest", lambda *_, **__: next(digests))
         copy_pages(reader, tmp_path / "b.db")
-        with pytest.raises(StorageFailed, match="gives back something else"):
+        with pytest.raises(StorageFailed, match="returns different data"):
             keep_copy(tmp_path / "b.db")
         assert not list(tmp_path.glob("b.db*"))
 
@@ -219,7 +219,7 @@ class TestKeepCopy:
         assert not list(tmp_path.glob("*.partial"))
 
     def test_of_nothing_says_so(self, tmp_path: Path) -> None:
-        with pytest.raises(StorageFailed, match="cannot write"):
+        with pytest.raises(StorageFailed, match="Cannot write"):
             keep_copy(tmp_path / "b.db")
 
 
@@ -241,12 +241,12 @@ class TestCopyFile:
         digest = file_digest(backup)
         with backup.open("ab") as file:
             file.write(b"more")
-        with pytest.raises(StorageFailed, match="something else"):
+        with pytest.raises(StorageFailed, match="different data"):
             copy_file(backup, tmp_path / "c.db", digest=digest)
         assert not list(tmp_path.glob("c.db*"))
 
     def test_to_an_impossible_place_says_so(self, backup: Path, tmp_path: Path) -> None:
-        with pytest.raises(StorageFailed, match="cannot write"):
+        with pytest.raises(StorageFailed, match="Cannot write"):
             copy_file(backup, tmp_path / "missing" / "c.db", digest="")
 
 

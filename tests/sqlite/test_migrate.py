@@ -16,9 +16,9 @@ from agentctx.sqlite.migrate import (
     SchemaState,
     check_schema,
     load_migrations,
-    mend_ledger,
     migrate,
     migrate_database,
+    repair_ledger,
     schema_version,
     split_statements,
 )
@@ -156,10 +156,10 @@ class TestMendLedger:
     ) -> None:
         migrate(connection, [FIRST, SECOND], clock=lambda: 7)
         connection.execute(damage)
-        assert mend_ledger(path, program)
+        assert repair_ledger(path, program)
         state = check_schema(path, program)
         assert (state.applied, state.changed, state.is_misrecorded) == ((1, 2), (), False)
-        assert not mend_ledger(path, program)
+        assert not repair_ledger(path, program)
 
     @pytest.mark.parametrize(
         "damage",
@@ -175,7 +175,7 @@ class TestMendLedger:
         for statement in split_statements(damage):
             connection.execute(statement)
         before = connection.execute("SELECT * FROM schema_migrations").fetchall()
-        assert not mend_ledger(path, [FIRST, SECOND])
+        assert not repair_ledger(path, [FIRST, SECOND])
         assert connection.execute("SELECT * FROM schema_migrations").fetchall() == before
 
 

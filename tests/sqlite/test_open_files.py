@@ -116,5 +116,5 @@ def test_watching_a_database_drops_none_of_its_locks(connection: Connection, pat
 
 
 def test_there_is_nothing_to_watch_without_a_database(path: Path) -> None:
-    with pytest.raises(StorageFailed, match="cannot open"):
+    with pytest.raises(StorageFailed, match="Cannot open"):
         OpenFiles(path)

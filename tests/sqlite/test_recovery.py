@@ -119,7 +119,7 @@ async def test_a_read_that_lasts_is_ended_so_that_writes_resume(
     def copy(_: Connection) -> None:
         both.wait(10)
         stop.wait(30)
-        raise StorageClosed("the copy was stopped")
+        raise StorageClosed("The copy was stopped.")
 
     long = asyncio.create_task(readers.run(endless, timeout_s=60))
     backup = asyncio.create_task(writer.copy(copy, stop))

@@ -310,7 +310,7 @@ async def test_a_wal_that_cannot_be_moved_aside_does_not_end_the_writer(
     with monkeypatch.context() as patched:
         patched.setattr(Path, "replace", refuse)
         await writer.look_at_files()
-        await faulty(writer, "cannot bring")
+        await faulty(writer, "Cannot restore")
     await sound(writer)
     await writer.close()
     assert stored(path) == ACKNOWLEDGED

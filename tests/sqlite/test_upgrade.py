@@ -153,7 +153,7 @@ class TestBackup:
         path = unpack(1, tmp_path)
         before = contents(path)
         backup_before_migration(path, 1).mkdir()
-        with pytest.raises(StorageFailed, match="cannot write"):
+        with pytest.raises(StorageFailed, match="Cannot write"):
             migrate_database(path)
         assert schema_version(path) == 1
         assert contents(path, before) == before

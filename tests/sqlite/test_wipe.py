@@ -82,7 +82,7 @@ def test_an_open_database_is_left_alone(tmp_path: Path, monkeypatch: pytest.Monk
         raise BlockingIOError
 
     monkeypatch.setattr("fcntl.lockf", locked)
-    with pytest.raises(StorageFailed, match="another program"):
+    with pytest.raises(StorageFailed, match="Another program"):
         wipe_gaps(path)
 
 
@@ -138,7 +138,7 @@ async def test_a_write_is_refused_when_the_database_does_not_open_again(tmp_path
     waiting = asyncio.create_task(writer.run(_run("INSERT INTO rows VALUES ('a')")))
     await asyncio.sleep(0)
     may_go_on.set()
-    with pytest.raises(StorageFailed, match="nothing is saved until"):
+    with pytest.raises(StorageFailed, match="Saving is stopped until"):
         await waiting
     await writer.close()
     await losing

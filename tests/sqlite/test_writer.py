@@ -430,12 +430,12 @@ class TestWhileClosed:
 
         async def open_or_fail(path: Path, *, readonly: bool = False) -> ConnectionThread:
             if fails:
-                raise StorageFailed("cannot open")
+                raise StorageFailed("Cannot open")
             return await open_(path, readonly=readonly)
 
         monkeypatch.setattr(ConnectionThread, "open", open_or_fail)
         await writer.while_closed(lambda _: None, patience_ms=250)
-        with pytest.raises(StorageFailed, match="cannot open"):
+        with pytest.raises(StorageFailed, match="Cannot open"):
             await writer.run(insert("a"))
         fails = False
         await writer.sound()
@@ -573,7 +573,7 @@ class TestCopy:
 
         first = asyncio.create_task(writer.copy(copy, stop))
         await asyncio.to_thread(begun.wait, 10)
-        with pytest.raises(StorageFailed, match="copied already"):
+        with pytest.raises(StorageFailed, match="already being copied"):
             await writer.copy(copy, threading.Event())
         with pytest.raises(StorageFailed, match="cannot be closed"):
             await writer.while_closed(lambda _: None, patience_ms=0)
@@ -611,7 +611,7 @@ class TestCopy:
             assert stop.wait(10)
             connection.execute("SELECT 1")  # still open
             ended.set()
-            raise StorageClosed("the copy was stopped")
+            raise StorageClosed("The copy was stopped.")
 
         copying = asyncio.create_task(writer.copy(copy, stop))
         await asyncio.to_thread(begun.wait, 10)

@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         path = ensure_built(cache)
     except AgentctxError as error:
-        return _fail(f"{error.message}. {error.hint}")
+        return _fail(f"{error.message} {error.hint}")
     except OSError as error:
         return _fail(f"the cache cannot be written: {error}")
     sys.stdout.write(f"The embedded model is ready: {path}\n")
@@ -35,7 +35,7 @@ def _fail(message: str) -> int:
 
 
 if __name__ == "__main__":
-    # The quantizer advises its developers through the root logger; nobody else can act on that.
+    # The quantizer advises its developers through the root logger; users cannot act on that.
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
     sys.exit(main())

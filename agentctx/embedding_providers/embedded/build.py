@@ -34,7 +34,7 @@ async def build_in_subprocess(cache: Path) -> None:
             await process.wait()
     if process.returncode:
         raise ProviderFailed(
-            f"the embedded model could not be built: {_reason(errors, process.returncode)}",
+            f"The embedded model could not be built: {_reason(errors, process.returncode)}",
             hint=f"Run `{sys.executable} -m {COMMAND}` to see why.",
         )
 

@@ -1,4 +1,4 @@
-"""A lane: one worker thread that does calls in turn, stops when nobody waits, and knows its CPU time."""
+"""A lane: one worker thread that makes calls in turn, stops when no caller waits, and measures its CPU."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ModelLane:
     async def run(self, work: Callable[[Stopped], T]) -> T:
         """What `work` returns or raises.
 
-        `work` is told to stop when the caller is cancelled or the lane closes.
+        `work` is asked to stop when the caller is cancelled or the lane closes.
         """
         abandoned = threading.Event()
 

@@ -51,7 +51,7 @@ class SentenceModel:
             [output] = self._session.run([self._output], feed)
         except Exception as error:  # the errors of onnxruntime have no base of their own
             raise ProviderFailed(
-                f"the model failed on a run of {len(ids)} tokens: {type(error).__name__}",
+                f"The model failed on {len(ids)} tokens: {type(error).__name__}.",
                 disposition=Disposition.SPLIT,
             ) from error
         return pool(output)
@@ -61,7 +61,7 @@ def load_model(model: Path, tokenizer: Path, *, threads: int) -> SentenceModel:
     """Read both files; takes a tenth of a second for the default model.
 
     Raises:
-        ConfigInvalid: a file is not what it should be, or the graph is no sentence embedding model.
+        ConfigInvalid: a file is not what it should be, or the graph is not a sentence embedding model.
     """
     runtime = onnxruntime()
     tokens = TokenWindows.load(tokenizer)
@@ -98,14 +98,14 @@ def input_types(declared: dict[str, str]) -> dict[str, type[np.int64 | np.int32]
     unknown = [name for name, kind in declared.items() if name not in INPUTS or kind not in INTEGERS]
     if unknown or "input_ids" not in declared:
         raise ConfigInvalid(
-            f"the ONNX model has the inputs {', '.join(declared) or 'none'}",
+            f"The ONNX model has the inputs {', '.join(declared) or 'none'}.",
             hint="It must take input_ids, and may take attention_mask and token_type_ids, all integers.",
         )
     return {name: INTEGERS[kind] for name, kind in declared.items()}
 
 
 def output_name(declared: list[str]) -> str:
-    """The output to use: a known name, else the first. (`pooler_output` is no sentence embedding.)"""
+    """The output to use: a known name, else the first. (`pooler_output` is not a sentence embedding.)"""
     return next((name for name in OUTPUTS if name in declared), declared[0])
 
 
@@ -120,6 +120,6 @@ def pool(output: np.ndarray[Any, Any]) -> Vectors:
     if output.ndim == 2 and output.shape[0] == 1:
         return np.asarray(output[0], dtype=np.float32)
     raise ConfigInvalid(
-        f"the ONNX model answers one text with an array of shape {output.shape}",
-        hint="It must answer with (1, tokens, dimension) or (1, dimension).",
+        f"The ONNX model returned an array of shape {output.shape} for one text.",
+        hint="It must return (1, tokens, dimension) or (1, dimension).",
     )

@@ -144,7 +144,7 @@ class EmbeddedProvider:
         self._require_open()
         if self._loading is None or _has_failed(self._loading):
             self._loading = asyncio.create_task(self._load(), name="load embedded model")
-            # A failure is told to whoever asks; that everybody was cancelled meanwhile is no fault.
+            # A failure is reported to every caller; if all were cancelled meanwhile, it is not a fault.
             self._loading.add_done_callback(_has_failed)
         loading = self._loading
         # Unlike an await of the task, this neither cancels it with one caller nor a caller with it.
@@ -154,7 +154,7 @@ class EmbeddedProvider:
 
     def _require_open(self) -> None:
         if self._closed:
-            raise ProviderFailed("the embedded model is closed", hint="Make a new provider.")
+            raise ProviderFailed("The embedded model is closed.", hint="Create a new provider.")
 
     async def _load(self) -> SentenceModel:
         try:
@@ -164,7 +164,7 @@ class EmbeddedProvider:
         except ConfigInvalid as error:
             raise ProviderFailed(error.message, disposition=Disposition.STOP, hint=error.hint) from error
         except OSError as error:
-            raise ProviderFailed(f"the files of the embedded model cannot be read: {error}") from error
+            raise ProviderFailed(f"The files of the embedded model cannot be read: {error}") from error
         return loaded
 
     async def _default_files(self) -> tuple[Path, Path]:
@@ -175,7 +175,7 @@ class EmbeddedProvider:
             await build_in_subprocess(self._cache)
             model = await asyncio.to_thread(find_built, self._cache)
         if model is None:
-            raise ProviderFailed("the embedded model was built but is not in the cache")
+            raise ProviderFailed("The embedded model was built but is not in the cache.")
         return model, tokenizer
 
 
@@ -190,8 +190,8 @@ def find_own_model(path: Path) -> tuple[Path, Path]:
     for needed in (model, tokenizer):
         if not needed.is_file():
             raise ConfigInvalid(
-                f"embedding.model needs {needed}, which does not exist",
-                hint="Name a folder that has model.onnx and tokenizer.json, or leave it empty.",
+                f"embedding.model needs {needed}, which does not exist.",
+                hint="Set it to a folder with model.onnx and tokenizer.json, or leave it empty.",
             )
     return model, tokenizer
 
@@ -201,7 +201,7 @@ def _probe(model: SentenceModel, dimension: int) -> int:
     try:
         vector, _ = model.vector("a", dimension)
     except ProviderFailed as error:
-        raise ConfigInvalid(f"the ONNX model cannot be used: {error.message}", hint=error.hint) from error
+        raise ConfigInvalid(f"The ONNX model cannot be used: {error.message}", hint=error.hint) from error
     return int(vector.shape[1])
 
 
@@ -213,7 +213,7 @@ def _embed_each(
     windowed = 0
     for text in texts:
         if stopped():
-            raise ProviderFailed("the embedded model was closed during the call")
+            raise ProviderFailed("The embedded model was closed during the call.")
         row, windows = model.vector(text, dimension)
         rows.append(row)
         windowed += windows > 1

@@ -31,7 +31,7 @@ class TokenWindows:
 
     @classmethod
     def load(cls, path: Path) -> TokenWindows:
-        """Read a tokenizer.json. Raises `ConfigInvalid` when it is none."""
+        """Read a tokenizer.json. Raises `ConfigInvalid` when it is not valid."""
         from tokenizers import Tokenizer
 
         try:

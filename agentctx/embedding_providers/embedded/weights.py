@@ -28,9 +28,9 @@ class SourceFile:
         """
         path = self._find()
         if path is None:
-            raise self._unusable(f"{self.path} of the package {self.package} is not installed")
+            raise self._unusable(f"{self.path} of the package {self.package} is not installed.")
         if sha256_of(path) != self.sha256:
-            raise self._unusable(f"{path} is not the file it should be: its sha256 differs")
+            raise self._unusable(f"{path} has an unexpected sha256.")
         return path
 
     def _find(self) -> Path | None:

@@ -1,6 +1,6 @@
 """What a refusal over HTTP means for the queue. No I/O.
 
-300-399                        stop   (following would hand key and texts to somebody else)
+300-399                        stop   (following would send key and texts to another host)
 400, 413, 422                  split  (stop where the body says that key or project is at fault)
 408, 409, 425, 429, 500-       retry  (later where the provider says when)
 every other                    stop
@@ -29,7 +29,7 @@ _HINTS: Final = {
     402: "Check the plan and the balance at the provider.",
     403: "The key may not use this model, or not from here; check both at the provider.",
     404: "Check embedding.model and embedding.base_url; Ollama needs `ollama pull MODEL` first.",
-    429: "The provider's limit is reached; what is owed is embedded when it takes requests again.",
+    429: "The provider's limit is reached; pending texts are embedded when it accepts requests again.",
 }
 
 
@@ -49,8 +49,9 @@ def refusal(
     disposition = Disposition.STOP if is_misconfigured else _disposition(status)
     pause_s = _pause_s(status, headers, reply, now) if disposition is Disposition.RETRY else None
     shown = [code for code in codes if not any(_share_letters(code, secret) for secret in withheld)]
+    details = f" ({', '.join(shown)})" if shown else ""
     return ProviderFailed(
-        f"the provider answered {status}" + (f" ({', '.join(shown)})" if shown else ""),
+        f"The provider answered {status}{details}.",
         disposition=disposition if pause_s is None else Disposition.LATER,
         retry_after_s=pause_s,
         hint=_HINTS.get(401 if is_misconfigured else status),
@@ -59,7 +60,7 @@ def refusal(
 
 def _redirect(status: int) -> ProviderFailed:
     return ProviderFailed(
-        f"the provider answered {status} and sends us to another address; key and texts were not sent there",
+        f"The provider answered with a redirect ({status}), which is not followed; nothing was sent there.",
         disposition=Disposition.STOP,
         hint="Set embedding.base_url to the final address.",
     )

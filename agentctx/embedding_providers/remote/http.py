@@ -51,7 +51,7 @@ class _NoConnection(ProviderFailed):
 _NOT_CONNECTED: Final = (httpx.ConnectTimeout, httpx.ConnectError, httpx.ProxyError, httpx.PoolTimeout)
 
 
-def _nobody_cares() -> None:
+def _ignore_unbilled() -> None:
     """What a request costs is not counted."""
 
 
@@ -72,7 +72,7 @@ class HttpClient:
     def require_open(self) -> None:
         """Raises `ProviderFailed` after `aclose`."""
         if self._is_closed:
-            raise ProviderFailed("the embedding provider is closed", hint="Make a new provider.")
+            raise ProviderFailed("The embedding provider is closed.", hint="Create a new provider.")
 
     async def post(
         self,
@@ -81,7 +81,7 @@ class HttpClient:
         *,
         texts: Sequence[str],
         max_bytes: int,
-        when_unbilled: Callable[[], None] = _nobody_cares,
+        when_unbilled: Callable[[], None] = _ignore_unbilled,
     ) -> Any:
         """The JSON of the answer.
 
@@ -144,7 +144,7 @@ class HttpClient:
         return [*texts, key.get_secret_value()] if key else list(texts)
 
 
-_UNANSWERED_HINT = "Check embedding.base_url and the network; it is tried again by itself."
+_UNANSWERED_HINT = "Check embedding.base_url and the network; agentctx retries automatically."
 
 
 def _key_header(address: Address) -> dict[str, str]:
@@ -177,7 +177,7 @@ def _unanswered(error: Exception, timeout_s: float) -> str:
         case httpx.ProxyError():
             return "the provider cannot be reached: the proxy refused"
         case httpx.NetworkError() | httpx.RemoteProtocolError():
-            return "the connection to the provider broke off"
+            return "the connection to the provider was lost"
         case _:
             return f"the provider cannot be asked: {type(error).__name__}"
 

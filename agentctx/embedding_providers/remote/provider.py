@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from agentctx.access.turns import aside
+from agentctx.access.turns import yield_turn
 from agentctx.embedding_providers.base import ProviderLimits, Vectors, check_reply
 from agentctx.embedding_providers.pace import RequestPace
 from agentctx.embedding_providers.prices import estimate_tokens
@@ -49,7 +49,7 @@ class RemoteProvider:
         pace: at which requests are sent.
         spending: counts what they cost, and may refuse them.
         prefixes: none by default.
-        input_types: whether the wire format tells questions from texts; part of the fingerprint.
+        input_types: whether the wire format distinguishes questions from texts; part of the fingerprint.
     """
 
     cpu_seconds = 0.0
@@ -153,7 +153,7 @@ class RemoteProvider:
 
     async def _ask(self, texts: Sequence[str], *, is_question: bool = False) -> Vectors:
         tokens = sum(estimate_tokens(len(text.encode())) for text in texts)
-        async with aside():
+        async with yield_turn():
             await (self._pace.questions if is_question else self._pace.documents).turn(tokens)
             with self._spending.call(tokens) as charge:
                 reply = await self._http.post(

@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 LONGEST_S: Final = 86_400.0
-"""A longer wish counts as this: daily quotas are honoured, nonsense stops nothing for ever."""
+"""A longer wish counts as this: daily quotas are honoured, nonsense cannot stop the queue forever."""
 
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]*)?")
 _GO_PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")

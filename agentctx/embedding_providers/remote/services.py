@@ -65,7 +65,7 @@ SERVICES: dict[str, RemoteService] = {
         base_url="http://127.0.0.1:11434",
         model="nomic-embed-text",
     ),
-    # 32 inputs is what text-embeddings-inference takes unless told otherwise.
+    # 32 inputs is what text-embeddings-inference takes by default.
     "openai-compatible": RemoteService(wire_format=OpenAIFormat, limits=ProviderLimits(max_inputs=32)),
     "cohere": RemoteService(
         wire_format=CohereFormat,
@@ -74,7 +74,7 @@ SERVICES: dict[str, RemoteService] = {
         model="embed-v4.0",
         typed_format=partial(CohereFormat, input_types=True),
     ),
-    # The tokens are those of the models with the narrowest limit. 1,000 inputs are allowed; the answer
+    # The token limit is that of the most restrictive model. 1,000 inputs are allowed; the answer
     # to so many would take long to parse.
     "voyage": RemoteService(
         wire_format=VoyageFormat,
@@ -105,7 +105,7 @@ def create_remote(
     model = model_of(service_id, settings)
     if not model:
         raise ConfigInvalid(
-            f"{service_id} needs the name of a model", hint="Set embedding.model to one that the server has."
+            f"{service_id} needs a model name.", hint="Set embedding.model to a model of that server."
         )
     _require_price(model, settings.limits, spending)
     pace = RequestPace(settings.limits.requests_per_minute, settings.limits.tokens_per_minute)
@@ -132,7 +132,7 @@ def create_remote(
 def _require_price(model: str, limits: EmbeddingLimitSettings, spending: Spending) -> None:
     if limits.usd_per_day and spending.price is None:
         raise ConfigInvalid(
-            f"embedding.limits.usd_per_day is set, and no published price is known for {model}",
+            f"embedding.limits.usd_per_day is set, but the price of {model} is not known.",
             hint="Set embedding.limits.usd_per_million_tokens.",
         )
 
@@ -143,8 +143,8 @@ def _wire_format(service_id: str, model: str, settings: EmbeddingSettings) -> Wi
         return service.wire_format(model, settings.dimensions)
     if service.typed_format is None or model.removeprefix("models/").startswith(_UNTYPED_MODELS):
         raise ConfigInvalid(
-            f"embedding.input_types is set, {service_id} {model} has no types of input",
-            hint="Set embedding.query_prefix and document_prefix to what the model's card says.",
+            f"embedding.input_types is set, but {service_id} {model} does not support input types.",
+            hint="Set embedding.query_prefix and document_prefix as the model card says.",
         )
     return service.typed_format(model, settings.dimensions)
 
@@ -165,8 +165,8 @@ def _checked_url(service_id: str, url: str) -> str:
     """The address, if it can be one. It is part of the fingerprint and so may hold no password."""
     if not url:
         raise ConfigInvalid(
-            f"{service_id} needs an address",
-            hint="Set embedding.base_url, like http://127.0.0.1:8080/v1.",
+            f"{service_id} needs a base URL.",
+            hint="Set embedding.base_url, for example http://127.0.0.1:8080/v1.",
         )
     try:
         parts = urlsplit(url)
@@ -174,13 +174,11 @@ def _checked_url(service_id: str, url: str) -> str:
     except ValueError:
         is_address = False
     if not is_address or not url.isascii() or not url.isprintable() or " " in url:
-        raise ConfigInvalid(
-            "embedding.base_url is not an address", hint="Write it like https://host:port/path."
-        )
+        raise ConfigInvalid("embedding.base_url is not a valid URL.", hint="Use https://host:port/path.")
     if "@" in parts.netloc or "?" in url or "#" in url:
         raise ConfigInvalid(
-            "embedding.base_url holds a user name, a password, a query or a fragment",
-            hint="Write only https://host:port/path; the key belongs into embedding.api_key.",
+            "embedding.base_url contains a user name, password, query or fragment.",
+            hint="Use https://host:port/path only; the key belongs in embedding.api_key.",
         )
     return url.rstrip("/")
 
@@ -192,7 +190,7 @@ def _checked_key(key: SecretStr | None) -> SecretStr | None:
         return None
     if not (value.isascii() and value.isprintable()) or " " in value:
         raise ConfigInvalid(
-            "the key of the embedding provider holds a blank, a line break or a character outside ASCII",
-            hint="Write it again without, as `printf %s` does.",
+            "The embedding provider's key contains whitespace, a line break or a non-ASCII character.",
+            hint="Write it without, for example with `printf %s`.",
         )
     return key

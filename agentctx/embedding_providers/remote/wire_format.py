@@ -26,7 +26,7 @@ class WireFormat(Protocol):
         ...
 
     def body(self, texts: Sequence[str], *, is_question: bool = False) -> dict[str, Any]:
-        """The JSON of a request. No text is empty. Questions are told apart only where that is configured."""
+        """The JSON of a request. No text is empty. Questions are marked only where that is configured."""
         ...
 
     def tokens(self, reply: Any) -> int | None:
@@ -46,8 +46,8 @@ class WireFormat(Protocol):
 def garbled(what: str) -> ProviderFailed:
     """A reply that is not what the provider documents. It is tried again: proxies and restarts do this."""
     return ProviderFailed(
-        f"the provider's reply cannot be used: {what}",
-        hint="If this goes on, check that embedding.base_url and embedding.provider belong together.",
+        f"The provider's reply cannot be used: {what}",
+        hint="If this keeps happening, check that embedding.base_url and embedding.provider match.",
     )
 
 
@@ -90,7 +90,7 @@ def matrix(rows: Sequence[Any]) -> Vectors:
     """Rows of numbers, each a list or base64 of little-endian float32, as float32 `(rows, dimension)`.
 
     Raises:
-        ProviderFailed: a row is no vector (retry); a row is empty or of another length (split, which finds
+        ProviderFailed: a row is not a vector (retry); a row is empty or of another length (split, which finds
             the text that causes it).
     """
     if not rows:
@@ -99,7 +99,7 @@ def matrix(rows: Sequence[Any]) -> Vectors:
     lengths = {len(vector) for vector in vectors}
     if len(lengths) > 1 or 0 in lengths:
         raise ProviderFailed(
-            f"vectors of unequal length or of none came back: {sorted(lengths)}",
+            f"The provider returned vectors of different lengths, or empty ones: {sorted(lengths)}.",
             disposition=Disposition.SPLIT,
         )
     return np.stack(vectors)

@@ -111,7 +111,7 @@ GOOGLE = FakeDialect(
             "Method doesn't allow unregistered callers (callers without established identity). Please use "
             "API Key or other form of API consumer identity to call this API.",
         ),
-        # A wrong key is a 400 here, told from a wrong text by its reason alone.
+        # A wrong key is a 400 here, distinguished from a wrong text by its reason alone.
         wrong=FakeRefusal(400, "API key not valid. Please pass a valid API key.", "API_KEY_INVALID"),
     ),
     (

@@ -1,4 +1,4 @@
-"""Ollama's chat and generate: lines of JSON, streamed unless told otherwise."""
+"""Ollama's chat and generate: lines of JSON, streamed by default."""
 
 from __future__ import annotations
 

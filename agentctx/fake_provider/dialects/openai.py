@@ -31,7 +31,7 @@ MAX_INPUTS = 2_048
 MAX_INPUT_TOKENS = 8_192
 MAX_REQUEST_TOKENS = 300_000
 COMPATIBLE_MAX_INPUTS = 32
-"""What text-embeddings-inference takes unless it is told otherwise."""
+"""What text-embeddings-inference takes by default."""
 
 _CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
 _INVALID_INPUT = (

@@ -11,7 +11,7 @@ from agentctx.fake_provider.exchange import ChatAsked, FakeExchange, event, part
 
 
 def read(payload: Payload, _: str, __: Mapping[str, str]) -> ChatAsked:
-    """Raises `Refused` as OpenAI does, also for the output of a call that nobody made."""
+    """Raises `Refused` as OpenAI does, also for the output of a call that was never made."""
     model = text_field(payload, "model")
     items = input_items(payload)
     require(items, "Missing required parameter: 'input'.", param="input", code="missing_required_parameter")

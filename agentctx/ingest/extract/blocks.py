@@ -11,7 +11,7 @@ _RANKS = {"": 0, _SPACE: 1, _LINE: 2, _BLANK: 3}
 
 
 class BlockWriter:
-    """A stream of announcements and texts; nothing is held but the code block that is being read.
+    """A stream of announcements and texts; nothing is kept but the code block that is being read.
 
     Announcements may come in any order and need not be closed, as in the HTML of the world. Every text comes
     with the number of the source line it begins on.
@@ -20,9 +20,9 @@ class BlockWriter:
     def __init__(self, builder: TextBuilder) -> None:
         self._builder = builder
         self._gap = ""
-        """The whitespace owed before the next text."""
+        """The pending whitespace before the next text."""
         self._mark = ""
-        """The heading or item mark owed before the next text."""
+        """The pending heading or item mark before the next text."""
         self._in_heading = False
         self._lists: list[int | None] = []
         """The number of the last item of each open list, None in lists with bullets."""

@@ -72,7 +72,7 @@ class TextBuilder:
         return self._length == 0
 
     def write(self, text: str, number: int | None = None) -> None:
-        """Adds `text`, cleaned, which begins at `number`; None goes on from where the text before ends.
+        """Adds `text`, cleaned, which begins at `number`; None continues where the previous text ends.
 
         Raises `NotIngestible` at a limit.
         """

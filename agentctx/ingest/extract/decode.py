@@ -55,7 +55,7 @@ def decode(data: bytes, *, declared: str | None = None) -> str:
     few bytes beyond ASCII, mostly standing alone, as letters with accents do.
 
     Raises:
-        NotIngestible: binary, or text in an encoding that cannot be told.
+        NotIngestible: binary, or text in an undetectable encoding.
     """
     if looks_binary(data):
         raise _binary()
@@ -104,7 +104,7 @@ def _as_declared(data: bytes, declared: str | None) -> str | None:
 
 
 def _as_broken_utf8(data: bytes) -> str | None:
-    """UTF-8 with a few faults: no more than characters it gets right, and than one in a thousand."""
+    """UTF-8 with a few faults: at most as many as characters it gets right, and than one in a thousand."""
     text = data.decode("utf-8", "replace")
     faults = text.count("\ufffd")
     beyond_ascii = len(text) - len(text.encode("ascii", "ignore"))

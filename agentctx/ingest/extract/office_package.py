@@ -26,7 +26,7 @@ MAX_STREAMED_NODES = 12_000_000
 
 _STREAMED = ("xl/worksheets/", "xl/sharedStrings.xml")
 _BEFORE_XML = b"\xef\xbb\xbf\xff\xfe\0 \t\r\n"
-"""Byte order marks and spaces; NULs are those of UTF-16."""
+"""Byte order marks and spaces; NULs come from UTF-16."""
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _FLAG_ENCRYPTED = 1
 
@@ -66,7 +66,7 @@ def package_members(data: bytes) -> frozenset[str]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return frozenset(archive.namelist())
-    except Exception:  # noqa: BLE001 - as above; the answer is that this is no package
+    except Exception:  # noqa: BLE001 - as above; the answer is that this is not a package
         return frozenset()
 
 
@@ -74,7 +74,7 @@ def _compound_file(data: bytes, kind: str) -> NotIngestible:
     if _ENCRYPTED_PACKAGE in data:
         return NotIngestible(ExtractRefusal.ENCRYPTED, "encrypted with a password")
     return NotIngestible(
-        ExtractRefusal.UNSUPPORTED, f"the {kind} format of before 2007", hint="Save it in the present format."
+        ExtractRefusal.UNSUPPORTED, f"the {kind} format of before 2007", hint="Save it in the current format."
     )
 
 
@@ -116,7 +116,7 @@ def _held(_: str) -> bool:
 def _xml_nodes(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
     """At most how many tags and attributes there are. Raises `NotIngestible` for a document type.
 
-    Whether a part is XML is seen in its bytes: the libraries read what the file tells them to.
+    Whether a part is XML is seen in its bytes: the libraries follow what the file declares.
     """
     pieces = _unpacked(archive, member)
     head = next(pieces, b"")

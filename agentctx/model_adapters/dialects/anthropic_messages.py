@@ -24,7 +24,7 @@ MOST_MARKERS = 4
 _TEXT = ("text",)
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}
 _NEVER_CACHED = frozenset({"thinking", "redacted_thinking"})
-# Claude Code puts notes of its own into user turns, as texts beside results of tools: nobody said them.
+# Claude Code puts notes of its own into user turns, as texts beside results of tools: no user said them.
 _REMINDER = re.compile(r"\s*(?:<system-reminder>.*?</system-reminder>\s*)+", re.DOTALL)
 
 

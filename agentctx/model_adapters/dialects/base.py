@@ -136,7 +136,7 @@ class Dialect(ABC):
         return self.read(body).question
 
     def is_tool_round(self, body: Body) -> bool:
-        """Whether this call goes on with a user turn whose question was asked before: a tool has answered."""
+        """Whether this call continues a user turn whose question was already asked: a tool has answered."""
         return self.read(body).is_tool_round
 
     def texts(self, body: Body) -> list[str]:
@@ -157,7 +157,7 @@ class Dialect(ABC):
         return (reading or self.read(body)).first_messages_key
 
     def reply_key(self, body: Body, reply: Any) -> str | None:  # noqa: ARG002 - only some APIs keep state
-        """The conversation key of a body that goes on from this reply, or from this event of its stream.
+        """The conversation key of a body that continues from this reply, or from this event of its stream.
 
         None where the API keeps no state between calls, or the event does not name the reply.
         """

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 CACHE_MARKERS = frozenset({"cache_control", "prompt_cache_breakpoint"})
-"""Clients move these from turn to turn; they are no content."""
+"""Clients move these from turn to turn; they are not content."""
 
 _HEX_BYTES = 16
 

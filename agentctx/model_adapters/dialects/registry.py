@@ -23,5 +23,5 @@ def find_dialect(name: str) -> Dialect:
         InvalidInput: there is none.
     """
     if name not in DIALECTS:
-        raise InvalidInput(f"{name!r} is no dialect", hint=f"There are {', '.join(DIALECTS)}.")
+        raise InvalidInput(f"Unknown dialect {name!r}.", hint=f"Use one of {', '.join(DIALECTS)}.")
     return DIALECTS[name]

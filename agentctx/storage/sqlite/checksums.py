@@ -89,7 +89,7 @@ def _place(*names: str) -> bytes:
 
 
 def seal(conn: Connection, seq: int) -> None:
-    """Give a row the checksum of what it holds now. For whoever changed it in this transaction."""
+    """Give a row the checksum of what it holds now. For code that changed it in this transaction."""
     head = conn.execute(_SELECT_HEAD, (seq,)).fetchone()
     conn.execute("UPDATE entries SET checksum = ? WHERE seq = ?", (of_head(head), seq))
 
@@ -114,4 +114,4 @@ def is_chunk(content: object, start: int, end: int, *, header: str, digest: obje
 
 
 def _corrupt(entry_id: object) -> StorageCorrupt:
-    return StorageCorrupt(f"the entry {str(entry_id)[:64]!r} is damaged on the disk")
+    return StorageCorrupt(f"The entry {str(entry_id)[:64]!r} is damaged on the disk.")

@@ -85,7 +85,7 @@ class SqliteStorage:
         Raises:
             SchemaTooNew: a newer agentctx wrote it; it was not touched.
             DriverUnsuitable: no usable SQLite on this machine.
-            StorageFailed: it is no database, or an applied migration was changed.
+            StorageFailed: it is not a database, or an applied migration was changed.
         """
         writer, pool = await cls._connect(
             path, readers=readers, clock=clock, telemetry=telemetry, reserve_bytes=reserve_bytes
@@ -103,10 +103,10 @@ class SqliteStorage:
         if reserve_bytes:  # on a full disk SQLite could not even open it
             await asyncio.to_thread(Reserve(path.parent, reserve_bytes).give_up_if_full)
         async with _wal_kept(path):
-            is_ledger_mended = await asyncio.to_thread(_migrate, path, clock)
+            is_ledger_repaired = await asyncio.to_thread(_migrate, path, clock)
             writer = await Writer.open(path, telemetry, reserve_bytes)
             try:
-                await _mend_bookkeeping(writer, clock, is_ledger_mended=is_ledger_mended)
+                await _repair_bookkeeping(writer, clock, is_ledger_repaired=is_ledger_repaired)
                 await writer.run(fill_missing, uses_reserve=True)
                 pool = await Readers.open(path, readers)
                 writer.recover_with(pool)
@@ -161,23 +161,23 @@ async def _wal_kept(path: Path) -> AsyncIterator[None]:
 
 def _migrate(path: Path, clock: Clock) -> bool:
     """Returns whether the record of the migrations was damaged and was written again."""
-    is_ledger_mended = migrate.mend_ledger(path, clock=clock)
+    is_ledger_repaired = migrate.repair_ledger(path, clock=clock)
     before = migrate.schema_version(path)
     applied = migrate.migrate_database(path, clock=clock)
     if before and applied:
         backup = migrate.backup_before_migration(path, before)
         log.info("migrated", schema=applied[-1], before=before, backup=str(backup))
-    return is_ledger_mended
+    return is_ledger_repaired
 
 
-async def _mend_bookkeeping(writer: Writer, clock: Clock, *, is_ledger_mended: bool) -> None:
+async def _repair_bookkeeping(writer: Writer, clock: Clock, *, is_ledger_repaired: bool) -> None:
     """Mend damaged rows that would be in the way. Where pages cannot be read, the doctor has to do it."""
-    mend = partial(bookkeeping.mend, now=clock(), at_start=True, is_ledger_mended=is_ledger_mended)
+    repair = partial(bookkeeping.repair, now=clock(), at_start=True, is_ledger_repaired=is_ledger_repaired)
     try:
-        _log_damage(await writer.run(mend, uses_reserve=True))
+        _log_damage(await writer.run(repair, uses_reserve=True))
     except StorageCorrupt as error:
         log.error(  # noqa: TRY400 - what is wrong is said, and the start goes through
-            "bookkeeping_not_mended", reason=error.message, hint="Run `agentctx doctor --fix`."
+            "bookkeeping_not_repaired", reason=error.message, hint="Run `agentctx doctor --fix`."
         )
 
 

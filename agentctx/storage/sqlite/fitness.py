@@ -20,7 +20,7 @@ from agentctx.sqlite.driver import (
 
 T = TypeVar("T")
 
-_INSTALL: Final = "Install agentctx again into a fresh environment; pysqlite3 brings a fit SQLite."
+_INSTALL: Final = "Install agentctx again into a fresh environment; pysqlite3 brings a suitable SQLite."
 
 
 def fit_version(version: str, driver: str) -> str:
@@ -29,8 +29,8 @@ def fit_version(version: str, driver: str) -> str:
         return f"SQLite {version}, by {driver}"
     since = ".".join(map(str, FIXED_SINCE))
     raise DriverUnsuitable(
-        f"SQLite {version}, by {driver}, can corrupt WAL databases",
-        hint=f"{_INSTALL} Else use a Python with SQLite {since} or newer.",
+        f"SQLite {version}, by {driver}, can corrupt WAL databases.",
+        hint=f"{_INSTALL} Or use a Python with SQLite {since} or newer.",
     )
 
 

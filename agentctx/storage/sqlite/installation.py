@@ -34,7 +34,7 @@ _LOSSES: Final = {
 
 
 def secret(conn: Connection) -> bytes:
-    """The secret of the installation; made when there is none. One that is damaged is set aside."""
+    """The secret of the installation; made when there is none. A damaged one is set apart."""
     found = find(conn, SECRET)
     if found is None:
         _set_aside(conn, SECRET)
@@ -69,8 +69,8 @@ def check(conn: Connection) -> list[DamagedRows]:
     return [DamagedRows(_TABLE, 1, _LOSSES[name]) for name in _damaged(conn)]
 
 
-def mend(conn: Connection) -> list[DamagedRows]:
-    """Replace what is damaged. A damaged secret or end of the trail is set aside, not thrown away."""
+def repair(conn: Connection) -> list[DamagedRows]:
+    """Replace what is damaged. A damaged secret or end of the trail is set apart, not deleted."""
     damaged = _damaged(conn)
     for name in damaged:
         _set_aside(conn, name)

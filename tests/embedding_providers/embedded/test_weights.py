@@ -29,7 +29,7 @@ def test_it_is_found_without_running_the_package(source: SourceFile) -> None:
 
 def test_another_file_is_refused(source: SourceFile) -> None:
     source.verified().write_bytes(CONTENT + b"!")
-    with pytest.raises(ProviderFailed, match="sha256 differs") as caught:
+    with pytest.raises(ProviderFailed, match="unexpected sha256") as caught:
         source.verified()
     assert caught.value.disposition is Disposition.STOP
     assert "some-weights==1" in caught.value.hint

@@ -11,18 +11,18 @@ from typing import Any, Final
 from agentctx.sqlite.driver import Connection
 from agentctx.storage import audit as trail
 from agentctx.storage.audit import PRUNE, AuditQuery, AuditRow, ChainVerdict, Head
-from agentctx.storage.bookkeeping import MendedRows
+from agentctx.storage.bookkeeping import RepairedRows
 from agentctx.storage.records import Change, Draft
 from agentctx.storage.sqlite import installation
 
 FORGET: Final = "forget"
-"""Somebody asked for it."""
+"""It was requested."""
 EXPIRE: Final = "expire"
 """Its time was over."""
 SAVE: Final = "save"
 IMPORT: Final = "import"
 DAMAGE: Final = "damage"
-"""Rows that are not the memory itself could not be read, and were mended or removed."""
+"""Rows that are not the memory itself could not be read, and were repaired or removed."""
 
 DAMAGE_SHOWN: Final = 20
 PRUNE_ROWS: Final = 5_000
@@ -63,10 +63,10 @@ def record(
     `detail` must hold nothing that can be forgotten: no key, no text, no question.
     """
     secret, head = _state(conn)
-    told = {} if collection is None else {"collection": collection}
-    told.update(detail or {})
+    fields = {} if collection is None else {"collection": collection}
+    fields.update(detail or {})
     if content is not None:
-        told["content"] = trail.mark_of(secret, content)
+        fields["content"] = trail.mark_of(secret, content)
     chained = partial(
         trail.chained,
         secret,
@@ -75,11 +75,11 @@ def record(
         principal=principal,
         namespace=namespace,
         subject=subject,
-        detail=trail.encode_detail(told),
+        detail=trail.encode_detail(fields),
     )
     row = chained(head)
     if not conn.execute(_INSERT, row).rowcount:
-        # Somebody has added rows by hand: that must be found, but nobody be kept from saving.
+        # Rows were added by hand: that must be detected, but must not stop saving.
         row = chained(Head(installation.last_row(conn), head.hash))
         conn.execute(_INSERT, row)
     installation.remember(conn, installation.AUDIT_HEAD, installation.packed(Head(row.seq, row.hash)))
@@ -118,7 +118,7 @@ def note_change(
 
 
 def was_forgotten(conn: Connection, entry_id: str) -> bool:
-    """Whether somebody had the entry removed; whoever brings entries back must leave it out."""
+    """Whether the entry was deliberately removed; imports must leave it out."""
     row = conn.execute(
         """SELECT EXISTS (SELECT 1 FROM audit WHERE subject = ? AND kind = 'forget')
                OR EXISTS (SELECT 1 FROM forgotten WHERE entry = ?)""",
@@ -170,17 +170,17 @@ def verify(conn: Connection, noted: Head | None = None) -> ChainVerdict:
     return trail.verify(rows, secret=secret, head=_head(conn), noted=noted)
 
 
-def damage_known(conn: Connection) -> list[MendedRows]:
-    """What was mended at earlier starts, newest first, as far as the trail still knows and can be read."""
+def damage_known(conn: Connection) -> list[RepairedRows]:
+    """What was repaired at earlier starts, newest first, as far as the trail still knows and can be read."""
     rows = conn.execute(f"{_SELECT} WHERE kind = ? ORDER BY seq DESC LIMIT ?", (DAMAGE, DAMAGE_SHOWN))
     known = (_mended(_readable(_row(row))) for row in rows)
-    return [mended for mended in known if mended is not None]
+    return [repaired for repaired in known if repaired is not None]
 
 
-def _mended(row: AuditRow) -> MendedRows | None:
+def _mended(row: AuditRow) -> RepairedRows | None:
     try:
         detail = json.loads(row.detail)
-        return MendedRows(row.at, str(detail["table"]), int(detail["rows"]))
+        return RepairedRows(row.at, str(detail["table"]), int(detail["rows"]))
     except (KeyError, TypeError, ValueError, RecursionError):
         return None
 

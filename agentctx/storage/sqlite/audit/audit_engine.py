@@ -60,7 +60,7 @@ def verify_file(path: Path, noted: Head | None = None) -> ChainVerdict:
         StorageFailed: it is missing, damaged, or has no chained trail.
     """
     if not path.is_file():
-        raise StorageFailed(f"there is no file {path}", hint="Name a database or a backup of agentctx.")
+        raise StorageFailed(f"File {path} does not exist.", hint="Give an agentctx database or backup.")
     try:
         with closing(open_connection(path, readonly=True)) as connection:
             connection.execute("BEGIN")  # all of it as it is at one moment

@@ -1,4 +1,4 @@
-"""Backups of the database: written while it is used, read back before anybody relies on them."""
+"""Backups of the database: written while it is used, read back before use."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _ENTRIES = "SELECT COALESCE(SUM(live), 0), COUNT(*) FROM entries"
 
 
 def write_backup(conn: Connection, target: Path, *, database: Path, now: int) -> Backup:
-    """Write and verify a backup of a database that nobody writes to. Blocks.
+    """Write and verify a backup of a database that no process writes to. Blocks.
 
     Raises:
-        InvalidInput: the target is the database itself, or a file that is no backup.
+        InvalidInput: the target is the database itself, or a file that is not a backup.
         StorageFull, StorageFailed: as `copy.copy_pages` and `keep_copy`; what was there stays.
     """
     check_target(target, database)
@@ -47,11 +47,11 @@ def read_backup(path: Path) -> Backup:
         SchemaTooNew: a newer agentctx wrote it.
     """
     if not path.is_file():
-        raise StorageFailed(f"there is no file {path}", hint="Name a file that `agentctx backup` made.")
+        raise StorageFailed(f"File {path} does not exist.", hint="Give a file made by `agentctx backup`.")
     version = migrate.schema_version(path)
     if not version or not _has_entries(path):
         raise StorageFailed(
-            f"{path} is no database of agentctx", hint="Name a file that `agentctx backup` made."
+            f"{path} is not an agentctx database.", hint="Give a file made by `agentctx backup`."
         )
     migrate.refuse_newer(version, migrate.load_migrations())
     with ThreadPoolExecutor(1) as beside:  # neither needs the interpreter
@@ -60,7 +60,7 @@ def read_backup(path: Path) -> Backup:
     try:
         digest, made = digesting.result(), path.stat().st_mtime_ns // 1_000_000
     except OSError as error:
-        raise StorageFailed(f"cannot read {path}: {error.strerror or error}") from error
+        raise StorageFailed(f"Cannot read {path}: {error.strerror or error}.") from error
     return _described(path, digest, made)
 
 
@@ -71,15 +71,17 @@ def check_target(target: Path, database: Path) -> None:
         InvalidInput: it is the database, one of its files, no regular file, or another file.
     """
     if not target.is_absolute():
-        raise InvalidInput(f"{str(target)!r} is no absolute path", hint="Name the file from / on.")
+        raise InvalidInput(
+            f"{str(target)!r} is not an absolute path.", hint="Give the full path, starting with /."
+        )
     if not _is_there(target):
         return
     # Only looked at, never opened before this is known: that would drop the locks of the live database.
     if any(_is_same(own, target) for own in _files_of(database)):
-        raise InvalidInput(f"{target} is the database itself", hint="Name another file.")
+        raise InvalidInput(f"{target} is the database itself.", hint="Choose another file.")
     if target.is_symlink() or not target.is_file() or not (_is_empty(target) or _is_ours(target)):
         raise InvalidInput(
-            f"{target} is there already and is no backup", hint="Name a new file, or remove that one."
+            f"{target} already exists and is not a backup.", hint="Choose a new file, or remove that one."
         )
 
 
@@ -90,7 +92,7 @@ def _is_there(path: Path) -> bool:
         return False
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "a path holds no NUL character"
-        raise InvalidInput(f"this is no place for a file: {reason}", hint="Name another file.") from error
+        raise InvalidInput(f"Cannot write a file there: {reason}", hint="Choose another file.") from error
     return True
 
 

@@ -30,7 +30,7 @@ class SqliteBackups(SqlitePart):
             return await self._keep(target)
 
     async def _copy(self, target: Path) -> None:
-        """Forgetting goes first: it closes the connection, and the copy is begun anew, but not for ever."""
+        """Forgetting goes first: it closes the connection, and the copy is restarted, but not for ever."""
         is_made, attempts = False, 0
         try:
             while not is_made:
@@ -51,7 +51,7 @@ class SqliteBackups(SqlitePart):
             await asyncio.wait([keeping])
         except asyncio.CancelledError:
             stop.set()
-            with contextlib.suppress(AgentctxError):  # the cancellation is what the caller is told
+            with contextlib.suppress(AgentctxError):  # the caller gets the cancellation
                 await connection_thread.finish(keeping)
             raise
         return keeping.result()

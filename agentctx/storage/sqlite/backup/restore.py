@@ -28,11 +28,11 @@ def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = 
 
     Raises:
         InvalidInput: the source is the database itself.
-        SchemaTooNew, StorageFailed: the source is no sound backup; nothing was changed.
+        SchemaTooNew, StorageFailed: the source is not a sound backup; nothing was changed.
         StorageFull, StorageFailed: another program has the database open, or the disk fails; it stays.
     """
     if database.exists() and source.exists() and source.samefile(database):
-        raise InvalidInput(f"{source} is the database itself", hint="Name a backup of it.")
+        raise InvalidInput(f"{source} is the database itself.", hint="Give a backup of it.")
     backup = read_backup(source)
     newest = len(load_migrations())
     damaged = _damaged(source) if backup.schema == newest else None
@@ -78,7 +78,7 @@ def _kept_name(database: Path, now: int) -> Path:
 
 
 def is_replaced_database(path: Path) -> bool:
-    """Whether it is a database that a restore has put aside."""
+    """Whether it is a database that a restore has renamed."""
     return _BEFORE in path.name and not path.name.endswith(_SIDE_FILES)
 
 
@@ -97,7 +97,7 @@ def _copy(source: Path, target: Path, digest: str) -> None:
     try:
         is_whole = is_one_file(source)
     except OSError as error:
-        raise StorageFailed(f"cannot read {source}: {error.strerror or error}") from error
+        raise StorageFailed(f"Cannot read {source}: {error.strerror or error}.") from error
     if is_whole:
         copy_file(source, target, digest=digest)
         return
@@ -141,7 +141,7 @@ def _close_wal(database: Path) -> bool:
             return False
         raise translated(error, f"{database} is in use") from error
     if mode != "delete":
-        raise StorageFailed(f"{database} is in use", hint="Stop the program that has it open.")
+        raise StorageFailed(f"{database} is in use.", hint="Stop the program that has it open.")
     return True
 
 
@@ -152,6 +152,6 @@ def _is_damage(error: BaseException | None) -> bool:
 
 def _not_replaced(error: OSError, database: Path) -> StorageFailed:
     return StorageFailed(
-        f"cannot replace {database}: {error.strerror or error}",
-        hint="The database is what it was. Check the owner and the mode of its folder.",
+        f"Cannot replace {database}: {error.strerror or error}.",
+        hint="The database is unchanged. Check the owner and the mode of its folder.",
     )

@@ -39,7 +39,7 @@ ENDING: Final = ".repairing"
 _KEPT: Final = ".before-repair-"
 _ALL: Final = 2**62
 _UNKNOWN_MARGIN: Final = 100_000
-"""Added to the highest known id where nobody knows which ids were given: none may be given twice."""
+"""Added to the highest known id where it is unknown which ids were given: none may be given twice."""
 _MADE_ELSEWHERE: Final = frozenset({"schema_migrations", "scrub", "vector_checksums"})
 _DERIVED: Final = frozenset({"chunks", "jobs"})
 """Tables whose lost rows are made again."""
@@ -215,7 +215,7 @@ class _Salvage:
         word_index.insert(self._new, words)
 
     def _is_held(self, entry_id: str) -> bool:
-        """Whether an entry without chunks is in quarantine; if nobody knows, it is put there."""
+        """Whether an entry without chunks is in quarantine; if unknown, it is put there."""
         if "quarantine" in self._incomplete and not quarantine.is_held(self._new, entry_id):
             quarantine.hold(self._new, entry_id, screened=True, revocation=None, now=self._now)
         return quarantine.is_held(self._new, entry_id)
@@ -240,7 +240,7 @@ class _Salvage:
 
 
 def _copy_vectors(old: Connection, new: Connection) -> None:
-    """Make the tables of all spaces, and fill them with the sound vectors of chunks that owe none."""
+    """Make the tables of all spaces, and fill them with the sound vectors of chunks without a job."""
     for space in spaces.all_spaces(new):
         if space.dimension is None or space.state is SpaceState.RETIRED:
             continue

@@ -56,7 +56,7 @@ def remove(conn: Connection, seq: int) -> None:
     """Remove the chunks of a version with words, jobs and vectors.
 
     Words go first, while the entry still holds the text they were made of. Those of a damaged text stay, for
-    the census to count: FTS5, told of other words, would fail every search for the old ones.
+    the census to count: FTS5, given other words, would fail every search for the old ones.
     """
     content, labels, scope = _texts(conn, seq)
     rows = _rows(conn, seq, content)

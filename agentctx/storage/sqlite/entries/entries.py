@@ -78,7 +78,7 @@ def save(
     _check_version(found[1].version if found else 0, if_version)
     if found is None:
         entry_id = uuid7(now)
-        draft = provenance.judged(conn, draft, entry_id, now=now)
+        draft = provenance.apply_provenance(conn, draft, entry_id, now=now)
         saved = insert_version(conn, draft, entry_id, times=Times(now, now, now), owed=owed, deed=deed)
     else:
         seq, entry = found
@@ -164,8 +164,8 @@ def _require_absent(conn: Connection, entry_id: str, *, now: int, version: int |
 
 def _index_damaged(entry_id: str) -> StorageCorrupt:
     return StorageCorrupt(
-        f"the index of ids is damaged where it should hold {entry_id!r}",
-        hint="Run `agentctx doctor --fix`, which makes the index again.",
+        f"The id index is damaged at {entry_id!r}.",
+        hint="Run `agentctx doctor --fix`, which rebuilds the index.",
     )
 
 
@@ -270,7 +270,7 @@ def follow(
     `updated` must be later than that of `entry`; it defaults to `entry.next_update(now)`.
     """
     times = Times(entry.created, entry.next_update(now) if updated is None else updated, now)
-    draft = provenance.judged(conn, draft, entry.id, now=now)
+    draft = provenance.apply_provenance(conn, draft, entry.id, now=now)
     trust = provenance.least_trust(entry.trust, draft.trust)
     if (draft.content, draft.session) != (entry.content, entry.session):
         chunks.remove(conn, seq)
@@ -301,7 +301,7 @@ def insert_version(
     owed: bool,
     deed: audit.Deed | None = None,
 ) -> Saved:
-    """Write a live version of a draft as `provenance.judged` returns it."""
+    """Write a live version of a draft as `provenance.apply_provenance` returns it."""
     scope = _scope(draft)
     head = (
         entry_id,
@@ -393,12 +393,12 @@ def _json(attributes: Mapping[str, Any]) -> str:
 def _check_version(live: int, if_version: int | None) -> None:
     """Raise VersionConflict unless the live version is the one expected; 0 stands for no entry."""
     if if_version is not None and if_version != live:
-        what = f"is at version {live}" if live else "does not exist"
+        what = f"is at version {live}." if live else "does not exist."
         raise VersionConflict(f"if_version is {if_version}, but the entry {what}")
 
 
 def _unknown(entry_id: str) -> NotFound:
-    return NotFound(f"no entry has the id {entry_id!r}", hint="`agentctx list` shows the ids.")
+    return NotFound(f"Entry {entry_id!r} does not exist.", hint="`agentctx list` shows the ids.")
 
 
 def _earlier_answer(conn: Connection, key: IdempotencyKey) -> Saved | None:

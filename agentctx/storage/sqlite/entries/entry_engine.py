@@ -47,7 +47,7 @@ class SqliteEntries(SqlitePart):
         )
         with self.db.tidying.noting_erasures():
             saved = await self.db.writer.run(save)
-        return self._told(saved)
+        return self._announced(saved)
 
     async def revise(
         self,
@@ -69,7 +69,7 @@ class SqliteEntries(SqlitePart):
                 deed=self._audit.deed(audit.SAVE, principal),
             )
         )
-        return self._told(saved)
+        return self._announced(saved)
 
     async def get(self, entry_id: str, version: int | None = None) -> Entry | None:
         found = await self.db.readers.run(
@@ -180,9 +180,9 @@ class SqliteEntries(SqlitePart):
         )
         with self.db.tidying.noting_erasures():
             saved = await self.db.writer.run(import_entry)
-        return self._told(saved)
+        return self._announced(saved)
 
-    def _told(self, saved: Saved) -> Saved:
+    def _announced(self, saved: Saved) -> Saved:
         """Have copies dropped of what the save erased, and of a version whose successor is in quarantine."""
         if saved.erased:
             self.db.tidying.note_deletion(saved.erased)

@@ -21,7 +21,7 @@ def earlier(conn: Connection, key: IdempotencyKey) -> tuple[str, int, Change] | 
         return None
     digest, entry_id, version, change = row
     if digest != key.digest:
-        raise IdempotencyKeyReused("this Idempotency-Key was used for another request")
+        raise IdempotencyKeyReused("This Idempotency-Key was used for another request.")
     return entry_id, version, Change(change)
 
 

@@ -24,13 +24,13 @@ SELECT_ENTRY = f"SELECT {_COLUMNS}, {IS_PENDING}, {IS_EMBEDDING}, {_PROOF} FROM 
 SELECT_HEAD = SELECT_ENTRY.replace("e.content,", "'',")
 """Without the content, which is most of a row."""
 SELECT_ROW = f"SELECT {_COLUMNS}, 0, 0, {_PROOF} FROM entries e "  # noqa: S608 - constants
-"""Without what is still owed."""
+"""Without what is still pending."""
 SELECT_CHUNKS = f"""SELECT {_COLUMNS}, 0, 0, {_PROOF},
     chunks.id, chunks.start_at, chunks.end_at, chunks.hash
     FROM json_each(?) wanted CROSS JOIN chunks ON chunks.id = wanted.value
     CROSS JOIN entries e ON e.seq = chunks.entry """  # noqa: S608 - constants
-"""For answers, which do not say what is still owed: chunks by id, each with its entry. The cross joins seek
-the few rows that are wanted; a planner left alone scans the namespace."""
+"""For answers, which do not say what is still pending: chunks by id, each with its entry. The cross joins
+seek the few rows that are wanted; a planner left alone scans the namespace."""
 
 
 def verified(row: Any, *, with_content: bool = True) -> Entry:

@@ -124,7 +124,7 @@ def import_entry(
     if found:
         return entries.follow(conn, *found, draft, updated=updated, now=now, owed=owed, deed=deed)
     erased = _expire(conn, draft, entry_id, now)
-    draft = provenance.judged(conn, draft, entry_id, now=now)
+    draft = provenance.apply_provenance(conn, draft, entry_id, now=now)
     times = entries.Times(created, updated, now)
     saved = entries.insert_version(conn, draft, entry_id, times=times, owed=owed, deed=deed)
     return replace(saved, erased=erased)
@@ -175,7 +175,7 @@ def _refuse_forgotten(conn: Connection, entry_id: str, found: tuple[int, Entry] 
     """An id that is live although it was forgotten was brought back on purpose, and may be followed."""
     is_live = found is not None and found[1].id == entry_id
     if not is_live and audit.was_forgotten(conn, entry_id):
-        raise Forgotten(f"{entry_id!r} was forgotten here")
+        raise Forgotten(f"{entry_id!r} was forgotten here.")
 
 
 def _present(conn: Connection, draft: Draft, entry_id: str, now: int) -> tuple[int, Entry] | None:
@@ -184,7 +184,7 @@ def _present(conn: Connection, draft: Draft, entry_id: str, now: int) -> tuple[i
         entry = found[1]
         if (entry.namespace, entry.collection, entry.key) != (draft.namespace, draft.collection, draft.key):
             raise InvalidInput(
-                f"the id {entry_id!r} is that of another entry here", hint="Leave the line out."
+                f"The id {entry_id!r} already belongs to another entry.", hint="Remove the line."
             )
         return found
     if draft.key is None:

@@ -1,1 +1,1 @@
-"""Jobs that owe vectors."""
+"""Embedding jobs."""

@@ -1,4 +1,4 @@
-"""The outbox: jobs that owe vectors."""
+"""The outbox: embedding jobs."""
 
 from __future__ import annotations
 

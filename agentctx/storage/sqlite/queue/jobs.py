@@ -28,7 +28,7 @@ def claim(
 ) -> list[Job]:
     """Lease due jobs, oldest first: those of the space, or all.
 
-    One whose text is not what it was made for is buried: it would be embedded as what nobody wrote.
+    One whose text is not what it was made for is buried: a text that was never saved would be embedded.
     """
     jobs: list[Job] = []
     while wanted := limit - len(jobs):
@@ -67,7 +67,7 @@ def _undamaged(conn: Connection, rows: Sequence[Any]) -> list[Job]:
 
 
 def release_leases(conn: Connection, space: int | None = None) -> None:
-    """Free every lease, of the space or of all, of a worker that is no more."""
+    """Free every lease, of the space or of all, of a dead worker."""
     conn.execute(f"UPDATE jobs SET leased_until = 0 WHERE leased_until > 0 {_of(space)}")  # noqa: S608 - a number
 
 
@@ -92,7 +92,7 @@ def postpone(conn: Connection, jobs: Sequence[Job], *, not_before: int, error: s
 
 
 def bury(conn: Connection, job: Job, reason: str) -> None:
-    """Keep the job and why it was given up; nobody claims it."""
+    """Keep the job and the reason it was buried; it is never claimed."""
     conn.execute(
         """UPDATE jobs SET state = 'buried', attempts = attempts + 1, leased_until = 0, last_error = ?
            WHERE id = ? AND hash = ? AND space = ?""",
@@ -120,7 +120,7 @@ def next_due(conn: Connection, now: int, space: int | None = None) -> int | None
 
 
 def depth(conn: Connection) -> QueueDepth:
-    """How much is owed to the space that answers; while none does, to all."""
+    """How many jobs the space that answers has; all spaces while none does."""
     row = conn.execute(
         """SELECT COUNT(*) FILTER (WHERE state = 'pending'), COUNT(*) FILTER (WHERE state = 'buried'),
                   MIN(created) FILTER (WHERE state = 'pending') FROM jobs WHERE space IN awaited_spaces"""
@@ -149,7 +149,7 @@ def owed(conn: Connection, space_id: int) -> int:
 
 
 def owed_in_all(conn: Connection, space_id: int) -> Owed:
-    """What a space is owed, with the size of it; chunks overlap a little, which is not counted."""
+    """The pending jobs of a space, with their size; chunks overlap a little, which is not counted."""
     pending, buried = conn.execute(
         """SELECT COUNT(*) FILTER (WHERE state = 'pending'), COUNT(*) FILTER (WHERE state = 'buried')
            FROM jobs WHERE space = ?""",

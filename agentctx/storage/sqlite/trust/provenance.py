@@ -21,7 +21,7 @@ def least_trust(*levels: Trust) -> Trust:
     return min(levels, key=TRUST_ORDER.index)
 
 
-def judged(conn: Connection, draft: Draft, entry_id: str, *, now: int) -> Draft:
+def apply_provenance(conn: Connection, draft: Draft, entry_id: str, *, now: int) -> Draft:
     """Record where a draft comes from, and return it as it may be saved.
 
     Its trust is the least of its own and its sources'. In quarantine it has no chunks: no index knows it.
@@ -97,7 +97,7 @@ def _note_flags(conn: Connection, entry_id: str, flags: Sequence[str]) -> None:
 def _trusts(conn: Connection, namespace: str, sources: Sequence[str]) -> list[Trust]:
     """The trust of each source; of one that is not in the namespace, or not any more, the least there is.
 
-    So an answer never tells whether an id is that of a foreign entry.
+    So an answer never reveals whether an id is that of a foreign entry.
     """
     rows = conn.execute(
         # The order of the join is given: else all of the namespace is read.

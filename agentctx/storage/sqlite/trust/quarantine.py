@@ -15,7 +15,7 @@ from agentctx.sqlite.driver import Connection
 NOT_HELD: Final = "NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = e.id)"
 
 _ROWS: Final = """INSERT INTO quarantine (entry, screened, revocation, state, since)"""
-# The reasons of an entry that was released a moment ago count no more.
+# The reasons of an entry that was released a moment ago no longer count.
 _OR_ANOTHER_REASON: Final = """ON CONFLICT (entry) DO UPDATE SET
       screened = CASE state WHEN 'returning' THEN excluded.screened ELSE max(screened, excluded.screened) END,
       revocation = CASE state WHEN 'returning' THEN excluded.revocation
@@ -46,7 +46,7 @@ def hold_reached(conn: Connection, *, revocation: int, now: int) -> None:
 def inherit(conn: Connection, entry_id: str, namespace: str, sources: Sequence[str], *, now: int) -> None:
     """What is made of something in quarantine is there too, for the same reasons.
 
-    A source outside the namespace counts as unknown: else the answer would tell that it is in quarantine.
+    A source outside the namespace counts as unknown: else the answer would reveal that it is in quarantine.
     """
     rows = conn.execute(
         """SELECT DISTINCT screened, coalesce(revoked.revocation, quarantine.revocation)

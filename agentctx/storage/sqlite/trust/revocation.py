@@ -89,8 +89,8 @@ def forget(conn: Connection, revocation: int) -> int:
 def _require(conn: Connection, revocation: int) -> None:
     if conn.execute("SELECT 1 FROM revocations WHERE id = ?", (revocation,)).fetchone() is None:
         raise NotFound(
-            f"There is no revocation {revocation}.",
-            hint="`agentctx get ID` names the revocation of an entry.",
+            f"Revocation {revocation} does not exist.",
+            hint="`agentctx get ID` shows the revocation of an entry.",
         )
 
 

@@ -52,7 +52,7 @@ def _is_erased(conn: Connection, entry_id: str, revocation: int, *, now: int) ->
 
 
 def _put_back(conn: Connection, entry_id: str, *, now: int, owed: bool) -> Sequence[Job]:
-    """Cut the live version again and owe its vectors. Nothing to do where it has its chunks, or is gone."""
+    """Cut the live version again and make its jobs. Nothing to do where it has its chunks, or is gone."""
     try:
         found = entries.get(conn, entry_id, now=now)
     except StorageCorrupt:

@@ -27,7 +27,7 @@ class SqliteTrust(SqlitePart):
             partial(revocation.revoke, source=source, principal=principal, now=self.db.clock())
         )
         if held:
-            # Whoever keeps copies of what was given keeps none of these.
+            # Drop cached copies of these.
             self.db.tidying.note_held(held)
         return revoked
 

@@ -1,10 +1,10 @@
 """Rows that are not the memory itself, and what becomes of one that cannot be read.
 
 The memory is `entries` and `chunks`: their damage is found by checksums, left out of answers and never written
-over. Every other table is derived from them or keeps account of them, so a damaged row there must keep nobody
-from the memory. A start mends such rows, or removes them where nothing of them can be used. What protects is
-mended on the safe side: an entry stays in quarantine, and nothing is erased. A damaged secret or end of the
-audit trail is set aside, and the trail shows that it was broken.
+over. Every other table is derived from them or keeps account of them, so a damaged row there must not keep anyone
+from the memory. A start repairs such rows, or removes them where nothing of them can be used. What protects is
+repaired on the safe side: an entry stays in quarantine, and nothing is erased. A damaged secret or end of the
+audit trail is set apart, and the trail shows that it was broken.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _MIGRATIONS: Final = "schema_migrations"
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """`sound` is the condition of a row that can be used; `mends` bring the others to it, or remove them."""
+    """`sound` is the condition of a usable row; `repairs` bring the others to it, or remove them."""
 
     table: str
     sound: str
     loss: str
-    mends: tuple[str, ...]
+    repairs: tuple[str, ...]
     damaged: str = ""
     """The condition of a row that is not sound, where SQLite finds those without reading the whole table."""
     at_start: bool = True
@@ -43,10 +43,10 @@ class _Rule:
 
 
 def _rule(
-    table: str, sound: str, loss: str, mends: Sequence[str], damaged: str = "", *, at_start: bool = True
+    table: str, sound: str, loss: str, repairs: Sequence[str], damaged: str = "", *, at_start: bool = True
 ) -> _Rule:
-    """In `mends`, `{sound}` stands for that condition."""
-    filled = tuple(mend.replace("{sound}", f"({sound})") for mend in mends)
+    """In `repairs`, `{sound}` stands for that condition."""
+    filled = tuple(repair.replace("{sound}", f"({sound})") for repair in repairs)
     return _Rule(table, sound, loss, filled, damaged, at_start)
 
 
@@ -133,7 +133,7 @@ _QUARANTINE: Final = _rule(
     "quarantine",
     f"""{_text("entry")} AND {_SCREENED} AND (revocation IS NULL OR {_REVOCATION}) AND {_QUARANTINE_STATE}
         AND {_whole("since")} AND (screened = 1 OR revocation IS NOT NULL)""",
-    "why an entry is in quarantine is not known any more; it stays there until somebody releases it",
+    "why an entry is in quarantine is not known any more; it stays there until it is released",
     (
         f"DELETE FROM quarantine WHERE NOT ({_text('entry')})",  # noqa: S608 - constants
         # Nothing is erased or released for a row that is damaged.
@@ -236,20 +236,20 @@ _RULES: Final = (
     *(_SPACES, _QUARANTINE, _REVOKED, _REVOCATIONS, _JOBS, _SCRUB, _IDEMPOTENCY, _FORGOTTEN),
     *(_DERIVATIONS, _FLAGS, _RECEIPTS, _CHECKSUMS, _SEQUENCE),
 )
-"""In the order in which they are mended: a row may depend on one of a table before."""
+"""In the order in which they are repaired: a row may depend on one of a table before."""
 
 
-def mend(
-    conn: Connection, *, now: int, at_start: bool = False, is_ledger_mended: bool = False
+def repair(
+    conn: Connection, *, now: int, at_start: bool = False, is_ledger_repaired: bool = False
 ) -> list[DamagedRows]:
     """Mend or remove what cannot be read, and record it in the audit trail; returns what it was.
 
-    `at_start`: only what would be in the way. `is_ledger_mended`: the record of the migrations was written
+    `at_start`: only what would be in the way. `is_ledger_repaired`: the record of the migrations was written
     again before.
     """
     _make_functions(conn)
-    found = [DamagedRows(_MIGRATIONS, 1, "the record was written again")] if is_ledger_mended else []
-    found += installation.mend(conn)
+    found = [DamagedRows(_MIGRATIONS, 1, "the record was written again")] if is_ledger_repaired else []
+    found += installation.repair(conn)
     rules = [rule for rule in _RULES if rule.at_start or not at_start]
     found += [damaged for rule in rules if (damaged := _mended(conn, rule)) is not None]
     if any(damaged.table in {"jobs", "spaces"} for damaged in found):
@@ -262,7 +262,7 @@ def mend(
 
 
 def look(conn: Connection) -> Bookkeeping:
-    """What cannot be read, table by table, and what was mended before; changes nothing."""
+    """What cannot be read, table by table, and what was repaired before; changes nothing."""
     _make_functions(conn)
     found = (_damaged(conn, rule) for rule in _RULES)
     damaged = [*installation.check(conn), *(each for each in found if each is not None)]
@@ -279,7 +279,7 @@ def _damaged(conn: Connection, rule: _Rule) -> DamagedRows | None:
 def _mended(conn: Connection, rule: _Rule) -> DamagedRows | None:
     damaged = _damaged(conn, rule)
     if damaged is not None:
-        for statement in rule.mends:
+        for statement in rule.repairs:
             conn.execute(statement)
     return damaged
 
@@ -290,7 +290,7 @@ def _make_functions(conn: Connection) -> None:
 
 
 def _parsed(value: bytes | None) -> Any:
-    """What a JSON text holds; None when it is none. As bytes, since it may be no UTF-8."""
+    """What a JSON text holds; None when it is not JSON. As bytes, since it may not be UTF-8."""
     try:
         return None if value is None else json.loads(value)
     except (ValueError, RecursionError):

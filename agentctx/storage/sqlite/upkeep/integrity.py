@@ -20,7 +20,7 @@ from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 
 MAX_PROBLEMS: Final = 20
 _DAMAGE: Final = ("SQLITE_CORRUPT", "SQLITE_ERROR", "SQLITE_NOTADB")
-"""What SQLite says when it cannot make sense of what it reads. Anything else is no finding."""
+"""What SQLite says when it cannot make sense of what it reads. Anything else is not a finding."""
 _OF_WORDS: Final = ("fts5:", "malformed inverted index", "unable to validate the inverted index")
 """How a line begins that is about FTS5, which `check_words` looks at more closely."""
 _INDEX_PROBLEM: Final = re.compile(
@@ -108,7 +108,7 @@ def _vector_problems(conn: Connection, index: SpaceIndex, dimension: int) -> lis
 
 
 def _all_of(problems: Iterator[str], damaged: str) -> list[str]:
-    """The problems, and at their end `damaged`, if SQLite could not go on."""
+    """The problems, and at their end `damaged`, if SQLite could not continue."""
     found = []
     try:
         for problem in problems:

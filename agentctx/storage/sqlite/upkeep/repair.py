@@ -1,7 +1,7 @@
 """Making the database whole again: removing what hangs in the air, owing what is missing, rebuilding indexes.
 
-Each function is one step inside the caller's transaction, short enough for saves to go on in between; nothing
-takes anything from a live entry. Steps that return a count are repeated until it is 0.
+Each function is one step inside the caller's transaction, short enough for saves to continue in between;
+nothing takes anything from a live entry. Steps that return a count are repeated until it is 0.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def remove_orphan_vectors(conn: Connection, limit: int = VECTORS_A_STEP) -> int:
 
 
 def remove_orphan_jobs(conn: Connection, limit: int = ROWS_A_STEP) -> int:
-    """Remove jobs of chunks that are not live, and of spaces to which nothing is owed."""
+    """Remove jobs of chunks that are not live, and of spaces that get no jobs."""
     return int(
         conn.execute(
             f"""DELETE FROM jobs WHERE id IN (
@@ -70,9 +70,9 @@ def remake_indexes(conn: Connection) -> None:
 
 
 def remake_vectors(conn: Connection, space_id: int, *, now: int) -> int:
-    """Put an empty table in the place of whatever is left of a space's, and owe it every live chunk.
+    """Replace what remains of a space's table by an empty one, and make a job for every live chunk.
 
-    Returns the number of jobs made. To a space that is not enabled nothing is owed; one that was never
+    Returns the number of jobs made. A space that is not enabled gets no jobs; one that was never
     prepared, or is retired, has no table.
 
     Raises:

@@ -83,7 +83,7 @@ class SqliteScrub(SqlitePart):
             cursor = found.last
         return damage
 
-    async def mend(self) -> list[Damage]:
+    async def repair(self) -> list[Damage]:
         damage = await self.check_all()
         vectors = {
             (each.space, each.chunk) for each in damage if each.space is not None and each.chunk is not None

@@ -32,7 +32,7 @@ class Tidying:
         self._is_due.set()
 
     def note_deletion(self, entry_ids: Sequence[str] = ()) -> None:
-        """Something is deleted and still in the files; these entries are gone for good."""
+        """Something is deleted and still in the files; these entries are gone permanently."""
         self._is_due.set()
         if entry_ids:
             for listener in self.listeners:
@@ -76,7 +76,7 @@ class Tidying:
         return not self._is_due.is_set()
 
     async def _wipe(self) -> None:
-        """In turns, between which the others work: nobody waits for a whole large file."""
+        """In turns, between which the others work: no task waits for a whole large file."""
         page: int | None = 1
         async with self._wiping:
             while page is not None:

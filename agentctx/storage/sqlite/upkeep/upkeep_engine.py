@@ -57,10 +57,10 @@ class SqliteUpkeep(SqlitePart):
         log.warning("database_remade", **asdict(repaired))
         return repaired
 
-    async def mend_bookkeeping(self) -> int:
-        mended = await self.db.writer.run(partial(bookkeeping.mend, now=self.db.clock()))
+    async def repair_bookkeeping(self) -> int:
+        repaired = await self.db.writer.run(partial(bookkeeping.repair, now=self.db.clock()))
         forgotten = await self.db.writer.run(installation.forget_set_aside)
-        return sum(damaged.rows for damaged in mended) + forgotten
+        return sum(damaged.rows for damaged in repaired) + forgotten
 
     async def census(self) -> Census:
         async with self.db.one_check:

@@ -1,4 +1,4 @@
-"""Packing the vec0 tables of all spaces while everything goes on, in steps of one short transaction each."""
+"""Packing the vec0 tables of all spaces while serving, in steps of one short transaction each."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ class SpaceIndex:
 
     def _seal(self, conn: Connection, rows: Iterable[vec0.VectorRow]) -> None:
         conn.executemany(
-            # A vector that is stored again is a new one to whoever reads by number, so no update in place.
+            # A vector that is stored again is a new one to readers by number, so no update in place.
             "INSERT OR REPLACE INTO vector_checksums (space, chunk, checksum) VALUES (?, ?, ?)",
             [(self.space, row[0], checksums.of_vector(*row[1:])) for row in rows],
         )

@@ -23,7 +23,7 @@ _SELECT = """SELECT id, fingerprint, generation,
 
 
 def enabled_ids(conn: Connection) -> tuple[int, ...]:
-    """Spaces to which every live chunk owes a vector."""
+    """Spaces that need a vector of every live chunk."""
     return tuple(row[0] for row in conn.execute("SELECT id FROM spaces WHERE enabled = 1"))
 
 
@@ -48,7 +48,7 @@ def get(conn: Connection, space_id: int) -> Space:
     """The space. Raises `NotFound`."""
     row = conn.execute(f"{_SELECT} WHERE id = ?", (space_id,)).fetchone()
     if row is None:
-        raise NotFound(f"no space has the id {space_id}")
+        raise NotFound(f"Space {space_id} does not exist.")
     return _space_of(row)
 
 
@@ -57,7 +57,7 @@ def open_spaces(
 ) -> list[Space]:
     """The newest living space of each fingerprint, made if need be; these alone are enabled.
 
-    What is missing in them is owed from this moment on.
+    Jobs for what is missing in them are made at once.
     """
     opened = [_find_or_make(conn, _canonical(each), now=now) for each in fingerprints]
     _enable_only(conn, opened, now=now)
@@ -104,7 +104,7 @@ def activate(conn: Connection, space_id: int, *, now: int, most_owed: int | None
 
     Raises:
         NotFound: no such space.
-        Conflict: chunks are missing in it, or more than `most_owed` are still owed. Nothing was changed.
+        Conflict: chunks are missing in it, or more than `most_owed` are still pending. Nothing was changed.
     """
     if most_owed is not None:
         _require_whole(conn, get(conn, space_id), most_owed)
@@ -132,7 +132,7 @@ def retire_former(conn: Connection) -> list[int]:
 
 
 def approve(conn: Connection, space_id: int, *, now: int) -> None:
-    """Somebody agreed to what filling the space costs."""
+    """The cost of filling the space was approved."""
     conn.execute("UPDATE spaces SET approved = ? WHERE id = ?", (now, space_id))
 
 
@@ -142,7 +142,7 @@ def record_comparison(conn: Connection, space_id: int, comparison: Mapping[str, 
 
 
 def disable_all(conn: Connection) -> None:
-    """Nothing is owed to any space."""
+    """Remove all jobs of all spaces."""
     conn.execute("UPDATE spaces SET enabled = 0 WHERE enabled = 1")
     conn.execute("DELETE FROM jobs")
 
@@ -219,7 +219,7 @@ def _require_whole(conn: Connection, space: Space, most_owed: int) -> None:
     ).fetchone()[0]
     if not space.enabled or owed > most_owed or _missing(conn, space.id):
         raise Conflict(
-            f"space {space.id} is not whole: {owed} chunks are still to be embedded",
+            f"Space {space.id} is incomplete: {owed} chunks are still to be embedded.",
             hint="`agentctx reembed` shows how far it is.",
         )
 
@@ -243,4 +243,4 @@ def _space_of(row: Any) -> Space:
             comparison=None if row[8] is None else json.loads(row[8]),
         )
     except (ValueError, TypeError) as error:
-        raise StorageCorrupt("the row of a space is damaged", hint="Run `agentctx doctor --fix`.") from error
+        raise StorageCorrupt("The row of a space is damaged.", hint="Run `agentctx doctor --fix`.") from error

@@ -1,6 +1,6 @@
 """The copies of vectors that an engine keeps in memory, bounded; filled and checked in the background.
 
-Nothing tells a copy what was written: it asks the table, by the seq that every stored vector gets. Only one
+A copy is not notified of writes: it asks the table, by the seq that every stored vector gets. Only one
 transaction writes at a time, so a snapshot has every seq up to its newest, whichever process gave it. A
 question first takes in what is newer than the copy, and so is never answered without a vector that was
 committed before it; one that sees an older snapshot than the copy finds candidates that it cannot measure.
@@ -26,13 +26,13 @@ log = structlog.get_logger("agentctx.storage")
 
 DEFAULT_MB: Final = 128
 MOST_BEHIND: Final = 256
-"""New vectors that a question takes in by itself: up to 3 ms. With more it searches the table."""
+"""New vectors that a question reads itself: up to 3 ms. With more it searches the table."""
 ROWS_A_SLICE: Final = 512
 UNCHECKED_ROWS: Final = 1_000
 UNCHECKED_SHARE: Final = 0.1
 """As many new rows may have replaced as many older ones, which are looked for then."""
 GONE_SHARE: Final = 0.3
-"""A copy of which more is blank is made anew."""
+"""A copy of which more is blank is rebuilt."""
 
 
 class VectorCopies:
@@ -43,7 +43,7 @@ class VectorCopies:
         self._max_bytes = max_bytes
         self._copies: dict[int, VectorCopy] = {}
         self._too_large: set[int] = set()
-        self._told: set[int] = set()
+        self._reported: set[int] = set()
         self._refreshing: dict[int, asyncio.Task[None]] = {}
         self._one_at_a_time = asyncio.Lock()
 
@@ -73,7 +73,7 @@ class VectorCopies:
             task.add_done_callback(lambda _: self._refreshing.pop(space))
 
     async def refreshed(self) -> None:
-        """Wait until what goes on in the background is done."""
+        """Wait until background work is done."""
         while self._refreshing:
             await asyncio.wait(list(self._refreshing.values()))
 
@@ -94,7 +94,7 @@ class VectorCopies:
             self._copies.clear()
 
     async def close(self) -> None:
-        """End what goes on in the background."""
+        """Stop background work."""
         tasks = list(self._refreshing.values())
         for task in tasks:
             task.cancel()
@@ -137,8 +137,8 @@ class VectorCopies:
         """Search the table of this space until something is deleted."""
         self._copies.pop(space, None)
         self._too_large.add(space)
-        if space not in self._told:
-            self._told.add(space)
+        if space not in self._reported:
+            self._reported.add(space)
             log.info("vectors_not_in_memory", space=space, hint="vectors.memory_mb is too little for them.")
 
 
@@ -162,7 +162,7 @@ def _take_in(conn: Connection, space: int, copy: VectorCopy, limit: int) -> bool
 
 
 def _go_on(conn: Connection, space: int, copy: VectorCopy) -> bool:
-    """One slice; with the last, blank what its snapshot has no more. Returns whether it was the last."""
+    """One slice; with the last, blank what its snapshot no longer has. Returns whether it was the last."""
     if not _take_in(conn, space, copy, ROWS_A_SLICE):
         return False
     copy.keep(SpaceIndex(space).seqs(conn), newest_seq(conn))

@@ -1,6 +1,6 @@
 """A copy of a space's vectors in memory, a byte a number: which chunks may be the nearest.
 
-It names candidates, never answers: their similarity is rounded, and some are gone by now. Whoever asks
+It names candidates, never answers: their similarity is rounded, and some are gone by now. The caller
 measures each against its stored vector.
 
 Several threads use a copy at once. Rows are added behind those that count and then counted; below that a row
@@ -117,7 +117,7 @@ class VectorCopy:
         self.last = 0
         """The seq up to which every vector that is stored is in here."""
         self.is_whole = False
-        """Whether it answers: it lacks nothing but what the next question reads by itself."""
+        """Whether it answers: it lacks only what the next question reads itself."""
         self.added = 0
         """Rows since the last `keep`."""
         self.gone = 0
@@ -193,8 +193,8 @@ class VectorCopy:
     ) -> Scored:
         """Every chunk of the namespace that the filters leave, with its similarity to the question.
 
-        As with vec0, `session` asks for its rows and those of no session. `query` is `(dimension,)` and of
-        any length but 0.
+        As with vec0, `session` asks for its rows and for rows without a session. `query` is `(dimension,)`
+        and of any length but 0.
         """
         with np.errstate(all="ignore"):
             unit = query / np.linalg.norm(query)

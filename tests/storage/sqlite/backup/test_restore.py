@@ -183,7 +183,7 @@ class TestBackup:
 
     def test_never_replaces_the_database_of_another_daemon(self, database: Path, tmp_path: Path) -> None:
         save(tmp_path / "theirs.db", "theirs")
-        with pytest.raises(InvalidInput, match="is no backup"):
+        with pytest.raises(InvalidInput, match="is not a backup"):
             back_up(database, tmp_path / "theirs.db")
         assert keys(tmp_path / "theirs.db") == {"theirs"}
 
@@ -192,7 +192,7 @@ class TestBackup:
         self, database: Path, tmp_path: Path, leads_to: str
     ) -> None:
         (tmp_path / "link").symlink_to(tmp_path / leads_to)
-        with pytest.raises(InvalidInput, match="is no backup"):
+        with pytest.raises(InvalidInput, match="is not a backup"):
             back_up(database, tmp_path / "link")
 
 

@@ -236,7 +236,7 @@ async def test_a_repair_that_fails_leaves_the_file_as_it_was(
     before = content_of(path)
 
     def full(*_: object) -> None:
-        raise StorageFull("no space left for the database")
+        raise StorageFull("No space left for the database.")
 
     monkeypatch.setattr(salvage, "_overwrite", full)
     with pytest.raises(StorageFull):

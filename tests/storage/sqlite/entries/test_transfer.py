@@ -17,7 +17,7 @@ from tests.storage.drafts import START_MS, HandClock, draft, keyless
 OTHER_ID = "018f0000-0000-7000-8000-000000000001"
 DAMAGES = {
     "other text": "content = 'pay 900 euros to Bob'",
-    "no UTF-8": "content = CAST(x'F0' || substr(CAST(content AS BLOB), 2) AS TEXT)",
+    "not UTF-8": "content = CAST(x'F0' || substr(CAST(content AS BLOB), 2) AS TEXT)",
     "no JSON": "attributes = ';' || substr(attributes, 2)",
 }
 

@@ -35,7 +35,7 @@ READ_AT_START = (
     "revocations",
     "jobs",
 )
-SOME = ("bytes", "no UTF-8", "huge number")
+SOME = ("bytes", "not UTF-8", "huge number")
 LOST_VALUES = ("secret", "audit_head", "audit_config")
 
 
@@ -139,7 +139,7 @@ UNREADABLE = [
         ("spaces", column, "bytes")
         for column in ("fingerprint", "state", "dimension", "comparison", "enabled")
     ),
-    *(("spaces", column, "no UTF-8") for column in ("fingerprint", "canary", "comparison", "approved")),
+    *(("spaces", column, "not UTF-8") for column in ("fingerprint", "canary", "comparison", "approved")),
     *(("jobs", column, "text") for column in ("chunk", "hash", "state", "not_before", "leased_until")),
     *(("quarantine", column, "bytes") for column in ("screened", "state", "since", "revocation")),
     *(("revocations", column, "text") for column in ("at", "principal", "criteria", "entries")),
@@ -167,7 +167,7 @@ def test_what_a_start_mends_is_logged_recorded_and_named(
     assert {line["table"] for line in lines} >= {table}
     assert all(line["log_level"] == "error" for line in lines)
     assert not bookkeeping.damaged
-    assert {mended.table for mended in bookkeeping.mended} >= {table}
+    assert {mended.table for mended in bookkeeping.repaired} >= {table}
     with capture_logs() as logged:
         asyncio.run(everything_of(path))
     assert "bookkeeping_damaged" not in {line["event"] for line in logged}
@@ -185,7 +185,7 @@ def test_a_damaged_secret_or_end_of_the_trail_is_never_replaced_unseen(
     with capture_logs() as logged:
         _, bookkeeping, _, trail = asyncio.run(everything_of(path))
     assert "bookkeeping_damaged" in {line["event"] for line in logged}
-    assert "installation" in {mended.table for mended in bookkeeping.mended}
+    assert "installation" in {mended.table for mended in bookkeeping.repaired}
     assert trail > 0, "the chain shows it"
     if column == "value":
         assert [each.rpartition(" ")[2] for each in bookkeeping.set_aside] == [name]
@@ -253,7 +253,7 @@ def test_a_damaged_receipt_is_passed_over_and_removed_by_a_repair(filled: Path, 
             assert [each.table for each in (await storage.upkeep.check_bookkeeping()).damaged] == [
                 "injections"
             ]
-            assert await storage.upkeep.mend_bookkeeping() == 1
+            assert await storage.upkeep.repair_bookkeeping() == 1
             assert not (await storage.upkeep.check_bookkeeping()).damaged
         finally:
             await storage.close()

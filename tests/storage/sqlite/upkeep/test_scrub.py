@@ -79,7 +79,7 @@ async def test_a_damaged_entry_is_refused_and_the_others_are_served(
         found = await storage.search.resolve(chunks, ALL)
         assert {chunk.entry.id for chunk in found.values()} == {entry.id for entry in good}
         assert storage.scrub.failures > 0
-        assert [each.entry for each in await storage.scrub.mend()] == [bad.id]
+        assert [each.entry for each in await storage.scrub.repair()] == [bad.id]
         assert await storage.entries.delete(bad.id) == 1
         assert await storage.scrub.check_all() == []
     finally:
@@ -101,7 +101,7 @@ async def test_a_text_that_is_no_utf8_hides_nothing_but_its_own_entry(
         found = await storage.search.resolve([job.chunk for each in (bad, *good) for job in each.jobs], ALL)
         assert {chunk.entry.id for chunk in found.values()} == ids
         assert {chunk.entry for chunk in await storage.search.sample_chunks(10)} == ids
-        assert [each.entry for each in await storage.scrub.mend()] == [bad.id]
+        assert [each.entry for each in await storage.scrub.repair()] == [bad.id]
         assert await storage.entries.delete(bad.id) == 1
         assert await storage.scrub.check_all() == []
         assert {hit.entry for hit in await storage.search.by_words("bad", ALL, 10)} == ids
@@ -225,7 +225,7 @@ async def test_a_damaged_vector_is_left_out_found_and_owed_again(tmp_path: Path,
     try:
         (damage,) = await storage.scrub.check_all()
         assert (damage.entry, damage.what, damage.chunk) == (bad.id, "vector", chunk)
-        assert await storage.scrub.mend() == []
+        assert await storage.scrub.repair() == []
         assert await storage.scrub.check_all() == []
         assert (await storage.jobs.depth()).pending == 1
         assert (await storage.upkeep.census()).violations == 0
@@ -247,7 +247,7 @@ async def test_mending_owes_the_damaged_vectors_and_no_others(tmp_path: Path, cl
                 ).rowcount
             )
         )
-        assert await storage.scrub.mend() == []
+        assert await storage.scrub.repair() == []
         jobs = await storage.jobs.claim(10, now=clock.now, lease_until=clock.now + 1_000)
         assert [job.chunk for job in jobs] == [chunk]
     finally:
@@ -277,7 +277,7 @@ async def test_a_live_entry_without_its_chunks_is_named(tmp_path: Path, clock: H
     spoil(tmp_path, "DELETE FROM chunks WHERE entry = (SELECT seq FROM entries WHERE id = ?)", lost.id)
     storage = await opened(tmp_path, clock)
     try:
-        assert [(each.entry, each.what) for each in await storage.scrub.mend()] == [(lost.id, "chunk")]
+        assert [(each.entry, each.what) for each in await storage.scrub.repair()] == [(lost.id, "chunk")]
     finally:
         await storage.close()
 
