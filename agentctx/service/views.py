@@ -32,7 +32,7 @@ from agentctx.wire import (
 )
 
 _KEPT_BACK = ("file", "cues")
-"""Attributes that no passage has: the location says what the record of the file is for; cues only lead here."""
+"""Attributes that no passage has: the location stands for the record of the file, and cues are no text."""
 
 
 def embedding_state(*, embedded: bool, pending: bool) -> EmbeddingState:
