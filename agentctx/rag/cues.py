@@ -1,15 +1,21 @@
 """What cues count for: a hit on a cue is evidence for the text it leads to. No I/O.
 
-An entry with cues has several vectors and more words, so the best of them are better by chance alone. What is
-taken off for it keeps entries without cues in their places; docs/relevance.md says how it was measured.
+An entry with cues has several vectors and more words, so the best of them are better by chance alone. Entries
+without cues keep their places: a cue counts a little less when the pool is chosen, and in the pool those with
+cues are placed by their relevance, whose weights are fitted apart. docs/relevance.md says how it was measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from agentctx.storage.cues import cues_of
 from agentctx.storage.records import NearestChunk, ResolvedChunk, WordHit
+
+if TYPE_CHECKING:
+    from agentctx.rag.fuse import Candidate
 
 CUE_DISCOUNT = 0.05
 """How much nearer than the text a cue must be to count for more."""
@@ -44,6 +50,20 @@ def nearest_of(hits: Iterable[NearestChunk], texts: Mapping[int, float]) -> dict
             if before is None or counted_distance(each) < counted_distance(before):
                 found[each.chunk] = each
     return found
+
+
+def placed(candidates: Iterable[Candidate], with_cues: Collection[int]) -> list[Candidate]:
+    """The candidates, those with cues placed by relevance: each behind as many others as are more relevant.
+
+    The others keep their order, so that a memory where few entries have cues is ranked as if none had.
+    """
+    ranked = list(candidates)
+    others = [each for each in ranked if each.chunk not in with_cues]
+    relevances = sorted(-each.relevance for each in others)
+    cued = sorted((each for each in ranked if each.chunk in with_cues), key=lambda each: -each.relevance)
+    places = [(float(place), each) for place, each in enumerate(others)]
+    places += [(bisect_left(relevances, -each.relevance) - 0.5, each) for each in cued]
+    return [each for _, each in sorted(places, key=lambda place: place[0])]
 
 
 def counted_distance(hit: NearestChunk) -> float:

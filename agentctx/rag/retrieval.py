@@ -13,7 +13,7 @@ import structlog
 from agentctx.config.embedding import RagSettings
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import DeadlineExceeded, ProviderFailed, StorageCorrupt, StorageFailed
-from agentctx.rag.cues import cues_for
+from agentctx.rag.cues import cues_for, placed
 from agentctx.rag.fuse import Candidate, fuse, merge
 from agentctx.rag.prompt import queries_of
 from agentctx.rag.question import Question
@@ -139,7 +139,10 @@ class Retrieval:
             found = {chunk: words.found(said_by(text)) for chunk, text in texts.items()}
             ranked = rank(question.text, Pool(members, texts, turns, found, rarity), weight)
             with_cues = {chunk for chunk, text in texts.items() if cues_for(text)}
-            judged = judge(ranked, found, words, legs.query, self._serving().calibration, with_cues)
+            calibration = self._serving().calibration if legs.query is not None else None
+            judged = judge(ranked, found, words, legs.query, calibration, with_cues)
+            if with_cues and calibration is not None:
+                judged = placed(judged, with_cues)
         gone = [each for each in read if each.chunk not in texts]
         return Found([*judged, *gone, *fused[len(read) :]], texts, len(judged) + len(gone), legs.degraded)
 

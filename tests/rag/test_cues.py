@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from agentctx.rag.cues import CUE_DISCOUNT, CUE_WORDS, cues_for
+from agentctx.rag.cues import CUE_DISCOUNT, CUE_WORDS, cues_for, placed
 from agentctx.rag.fuse import Candidate, fuse, merge, nearness
 from agentctx.rag.ranking import said_by
 from agentctx.storage.records import Entry, NearestChunk, ResolvedChunk, WordHit
@@ -61,3 +61,15 @@ def test_the_words_of_cues_are_the_first_chunks() -> None:
     assert "asking about zebras" in said_by(chunk(0))
     assert cues_for(chunk(40)) == ()
     assert "asking about zebras" not in said_by(chunk(40))
+
+
+def test_entries_with_cues_stand_where_their_relevance_puts_them() -> None:
+    def candidate(chunk: int, relevance: float) -> Candidate:
+        return Candidate(chunk, "e", None, None, relevance=relevance)
+
+    others = [candidate(1, 0.3), candidate(2, 0.6), candidate(3, 0.1)]
+    cued = [candidate(11, 0.5), candidate(12, 0.9), candidate(13, 0.05), candidate(14, 0.55)]
+    ranked = [cued[0], others[0], cued[1], others[1], cued[2], others[2], cued[3]]
+    found = placed(ranked, {11, 12, 13, 14})
+    assert [each.chunk for each in found] == [12, 1, 14, 11, 2, 3, 13], "the others are in their order"
+    assert placed(others, set()) == others

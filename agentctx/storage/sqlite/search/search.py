@@ -42,8 +42,9 @@ MORE_FOR_CUES = 3
 _VECTOR = "vector of chunk"
 _Hit = TypeVar("_Hit", WordHit, NearestChunk)
 _SHOWN = """CASE chunks.cue WHEN 0 THEN chunks.id ELSE
-    (SELECT shown.id FROM chunks shown WHERE shown.entry = chunks.entry AND shown.ordinal = 0) END"""
-"""The chunk that a hit leads to: a cue to the first of its entry, which is of its text."""
+    (SELECT shown.id FROM chunks shown WHERE shown.entry = chunks.entry AND shown.ordinal = 0
+     AND shown.cue = 0 AND chunks.ordinal > 0 AND chunks.start_at = 0) END"""
+"""The chunk that a hit leads to: a cue to the first chunk of its entry's text. NULL for a damaged row."""
 _CHUNK_IDS = "SELECT chunks.id FROM chunks JOIN entries e ON e.seq = chunks.entry WHERE "
 
 
@@ -73,7 +74,7 @@ def by_words(conn: Connection, question: str, wanted: Filter, limit: int, *, now
                 ORDER BY found.rank, found.id""",  # noqa: S608 - built from constants of filters.py
             (expression, *parameters, most),
         )
-        return [WordHit(*row[:3], by_cue=bool(row[3])) for row in rows]
+        return [WordHit(*row[:3], by_cue=bool(row[3])) for row in rows if row[0] is not None]
 
     return _of_chunks(best, limit)
 
@@ -85,9 +86,12 @@ def _of_chunks(find: Callable[[int], list[_Hit]], limit: int) -> list[_Hit]:
     """
     most = limit
     hits = find(most)
-    while len(hits) == most and len({hit.chunk for hit in hits}) < limit:
+    while any(hit.by_cue for hit in hits) and len({hit.chunk for hit in hits}) < limit:
         most *= MORE_FOR_CUES
-        hits = find(most)
+        more = find(most)
+        if len(more) == len(hits):
+            break
+        hits = more
     chunks = set(list(dict.fromkeys(hit.chunk for hit in hits))[:limit])
     best: dict[tuple[int, bool], _Hit] = {}
     for hit in hits:
