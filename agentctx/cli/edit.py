@@ -31,6 +31,10 @@ def edit(
         list[str] | None,
         typer.Option("--tag", metavar="TAG", help="The tags it shall have; repeat for more, '' for none."),
     ] = None,
+    cue: Annotated[
+        list[str] | None,
+        typer.Option("--cue", metavar="TEXT", help="The cues it shall have; repeat for more, '' for none."),
+    ] = None,
     source: Source = None,
     trigger: Annotated[str | None, typer.Option(help="Of a learning: what was being done.")] = None,
     error_pattern: Annotated[str | None, typer.Option(help="Of a learning: text of the error.")] = None,
@@ -48,6 +52,7 @@ def edit(
         content=None if content is None else read_content(content),
         category=category,
         tags=[each for each in tag if each] if tag else None,
+        cues=[each for each in cue if each] if cue else None,
         source=source,
         trigger=trigger,
         error_pattern=error_pattern,

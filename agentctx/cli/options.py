@@ -53,6 +53,14 @@ Source: TypeAlias = Annotated[str | None, typer.Option(help="Where it is from: a
 Tags: TypeAlias = Annotated[
     list[str] | None, typer.Option("--tag", metavar="TAG", help="A tag; repeat for more.")
 ]
+Cues: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cue",
+        metavar="TEXT",
+        help="A question or situation in which it matters, in other words; repeat for more, up to 8.",
+    ),
+]
 IfVersion: TypeAlias = Annotated[
     int | None, typer.Option(min=0, help="Save only if this is the live version; 0: only if it is new.")
 ]

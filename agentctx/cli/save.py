@@ -13,6 +13,7 @@ from agentctx.cli.embedded_wait import until_embedded
 from agentctx.cli.options import (
     Agent,
     AsJson,
+    Cues,
     DerivedFrom,
     IfVersion,
     Namespace,
@@ -49,6 +50,7 @@ def knowledge(
         ),
     ] = "fact",
     tag: Tags = None,
+    cue: Cues = None,
     namespace: Namespace = DEFAULT_NAMESPACE,
     agent: Agent = None,
     origin: OriginOption = "agent",
@@ -69,6 +71,7 @@ def knowledge(
         key=key,
         category=category,
         tags=tag or None,
+        cues=cue or None,
         source=source,
         **options,
     )
@@ -81,6 +84,7 @@ def observation(
     *,
     session: Session,
     tag: Tags = None,
+    cue: Cues = None,
     namespace: Namespace = DEFAULT_NAMESPACE,
     agent: Agent = None,
     origin: OriginOption = "agent",
@@ -94,7 +98,17 @@ def observation(
     """What was seen or said in a session."""
     options = _options(namespace, agent, origin, derived_from, ttl, if_version, wait)
     content = read_content(text)
-    _save(ctx, "observation", content, as_json, session=session, tags=tag or None, source=source, **options)
+    _save(
+        ctx,
+        "observation",
+        content,
+        as_json,
+        session=session,
+        tags=tag or None,
+        cues=cue or None,
+        source=source,
+        **options,
+    )
 
 
 @app.command()
@@ -104,6 +118,7 @@ def reflection(
     *,
     session: Session,
     tag: Tags = None,
+    cue: Cues = None,
     namespace: Namespace = DEFAULT_NAMESPACE,
     agent: Agent = None,
     origin: OriginOption = "agent",
@@ -117,7 +132,17 @@ def reflection(
     """What was concluded from a session."""
     options = _options(namespace, agent, origin, derived_from, ttl, if_version, wait)
     content = read_content(text)
-    _save(ctx, "reflection", content, as_json, session=session, tags=tag or None, source=source, **options)
+    _save(
+        ctx,
+        "reflection",
+        content,
+        as_json,
+        session=session,
+        tags=tag or None,
+        cues=cue or None,
+        source=source,
+        **options,
+    )
 
 
 @app.command()
@@ -136,6 +161,7 @@ def learning(
         ),
     ] = None,
     tag: Tags = None,
+    cue: Cues = None,
     source: Source = None,
     namespace: Namespace = DEFAULT_NAMESPACE,
     agent: Agent = None,
@@ -159,6 +185,7 @@ def learning(
         fix=fix,
         category=category,
         tags=tag or None,
+        cues=cue or None,
         source=source,
         **options,
     )

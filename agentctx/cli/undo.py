@@ -30,6 +30,7 @@ _A_CENTURY_S = 100 * 365 * 86_400
 EDITABLE: tuple[EditableField, ...] = (
     "category",
     "tags",
+    "cues",
     "source",
     "trigger",
     "error_pattern",

@@ -29,6 +29,7 @@ class NoteOptions(SaveOptions, total=False):
     """The same, and what an observation may have."""
 
     tags: list[str] | None
+    cues: list[str] | None
     source: str | None
 
 
@@ -63,6 +64,7 @@ class SaveFields(SaveOptions, total=False):
     key: str | None
     category: str | None
     tags: list[str] | None
+    cues: list[str] | None
     source: str | None
     file: FileRecord | None
     token_count: int | None
@@ -81,6 +83,7 @@ class EditFields(TypedDict, total=False):
     content: str | None
     category: str | None
     tags: list[str] | None
+    cues: list[str] | None
     source: str | None
     trigger: str | None
     error_pattern: str | None

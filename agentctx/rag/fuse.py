@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from agentctx.rag.cues import CUE_DISCOUNT, nearest_of, word_scores
 from agentctx.storage.records import NearestChunk, WordHit
 
 DENSE_WEIGHT = 0.5
@@ -21,7 +22,8 @@ class Candidate(NamedTuple):
 
     `word_score` grows with relevance; None when the words did not find it. `distance` is cosine, 0 to 2;
     None when the chunk has no vector. `score` orders the candidates of one question, higher is better.
-    `relevance` is the probability that it answers the question, 0 before it was judged.
+    `relevance` is the probability that it answers the question, 0 before it was judged. `by_cue`: the
+    distance is that of a cue.
     """
 
     chunk: int
@@ -30,6 +32,7 @@ class Candidate(NamedTuple):
     distance: float | None
     score: float = 0.0
     relevance: float = 0.0
+    by_cue: bool = False
 
 
 def merge(
@@ -39,20 +42,23 @@ def merge(
 
     `distances` holds the exact distances of chunks that only the words found, where they have a vector.
     """
-    near = {hit.chunk: hit for hit in vector_hits}
-    by_words = [
-        Candidate(
-            hit.chunk,
-            hit.entry,
-            hit.score,
-            near[hit.chunk].distance if hit.chunk in near else distances.get(hit.chunk),
-        )
-        for hit in word_hits
+    near = nearest_of(vector_hits, distances)
+    by_words = word_scores(word_hits)
+    found = {hit.chunk for hit in by_words}
+    return [
+        *(_by_words(hit, near.get(hit.chunk), distances) for hit in by_words),
+        *(
+            Candidate(hit.chunk, hit.entry, None, hit.distance, by_cue=hit.by_cue)
+            for hit in near.values()
+            if hit.chunk not in found
+        ),
     ]
-    found = {hit.chunk for hit in word_hits}
-    return by_words + [
-        Candidate(hit.chunk, hit.entry, None, hit.distance) for hit in near.values() if hit.chunk not in found
-    ]
+
+
+def _by_words(hit: WordHit, near: NearestChunk | None, distances: Mapping[int, float]) -> Candidate:
+    if near is None:
+        return Candidate(hit.chunk, hit.entry, hit.score, distances.get(hit.chunk))
+    return Candidate(hit.chunk, hit.entry, hit.score, near.distance, by_cue=near.by_cue)
 
 
 def fuse(
@@ -96,7 +102,10 @@ def word_shares(candidates: Sequence[Candidate], ideal: float) -> list[float]:
 
 def nearness(candidates: Sequence[Candidate]) -> list[float]:
     """1 for the nearest, 0 for the farthest and for what has no vector."""
-    values = [None if c.distance is None else 1 - c.distance for c in candidates]
+    values = [
+        None if c.distance is None else 1 - c.distance - (CUE_DISCOUNT if c.by_cue else 0.0)
+        for c in candidates
+    ]
     present = [value for value in values if value is not None]
     if not present:
         return [0.0] * len(values)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agentctx.rag.conversation import Turn, scores
+from agentctx.rag.cues import cues_for
 from agentctx.rag.fuse import Candidate, nearness, word_shares
 from agentctx.storage.records import ResolvedChunk, Turns
 
@@ -95,7 +96,7 @@ def _rows(turns: Turns) -> Turns:
 
 
 def said_by(resolved: ResolvedChunk) -> list[str]:
-    """What words of a passage count: its text, its agent, and the key, trigger and tags of its entry."""
+    """What words of a passage count: its text and cues, its agent, key, trigger and tags of its entry."""
     attributes = resolved.entry.attributes
     labels = [resolved.entry.key or "", str(attributes.get("trigger") or ""), *(attributes.get("tags") or ())]
-    return [resolved.content, resolved.entry.agent, *labels]
+    return [resolved.content, resolved.entry.agent, *labels, *cues_for(resolved)]

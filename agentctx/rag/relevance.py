@@ -50,6 +50,8 @@ class Weights(NamedTuple):
 
 WEIGHTS = Weights(14.0, -6.0, 2.0, -5.25)
 """Fitted with all-MiniLM-L6-v2; the similarities of other models are brought to its scale first."""
+WITH_CUES = Weights(13.0, -2.0, 5.5, -8.2)
+"""The same for entries with cues: the best of several vectors is nearer, and has more words, by chance."""
 
 
 class Scale(NamedTuple):
@@ -75,26 +77,33 @@ class Calibration:
         """A cosine similarity of the model as the reference model would have given it."""
         return self.scale.factor * cosine + self.scale.offset
 
-    def log_odds(self, distance: float, level: float, words: WordMatch) -> float:
+    def log_odds(self, distance: float, level: float, words: WordMatch, weights: Weights = WEIGHTS) -> float:
         """That a passage answers a question of that level. `distance` is cosine, 0 to 2."""
         return (
-            WEIGHTS.similarity * self.similarity(1 - distance)
-            + WEIGHTS.background * level
-            + WEIGHTS.coverage * words.coverage
-            + WEIGHTS.constant
+            weights.similarity * self.similarity(1 - distance)
+            + weights.background * level
+            + weights.coverage * words.coverage
+            + weights.constant
         )
 
 
 def relevance(
-    calibration: Calibration | None, distance: float | None, level: float, words: WordMatch
+    calibration: Calibration | None,
+    distance: float | None,
+    level: float,
+    words: WordMatch,
+    *,
+    has_cues: bool = False,
 ) -> float:
     """The probability from 0 to 1 that a passage answers a question.
 
-    Without a vector, or a model whose similarities are understood, words alone decide.
+    Without a vector, or a model whose similarities are understood, words alone decide. `has_cues`: distance
+    and words are those of the best of text and cues.
     """
     if calibration is None or distance is None:
         return BY_WORDS if has_enough_words(words) else BY_FEW_WORDS * words.coverage
-    return probability(calibration.log_odds(distance, level, words))
+    weights = WITH_CUES if has_cues else WEIGHTS
+    return probability(calibration.log_odds(distance, level, words, weights))
 
 
 def has_enough_words(words: WordMatch) -> bool:

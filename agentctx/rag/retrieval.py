@@ -13,6 +13,7 @@ import structlog
 from agentctx.config.embedding import RagSettings
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import DeadlineExceeded, ProviderFailed, StorageCorrupt, StorageFailed
+from agentctx.rag.cues import cues_for, placed
 from agentctx.rag.fuse import Candidate, fuse, merge
 from agentctx.rag.prompt import queries_of
 from agentctx.rag.question import Question
@@ -135,7 +136,11 @@ class Retrieval:
         with self._telemetry.stage("rank"):
             found = {chunk: words.found(said_by(text)) for chunk, text in texts.items()}
             ranked = rank(question.text, Pool(members, texts, turns, found, rarity), weight)
-            judged = judge(ranked, found, words, legs.query, self._serving().calibration)
+            with_cues = {chunk for chunk, text in texts.items() if cues_for(text)}
+            calibration = self._serving().calibration if legs.query is not None else None
+            judged = judge(ranked, found, words, legs.query, calibration, with_cues)
+            if with_cues and calibration is not None:
+                judged = placed(judged, with_cues)
         gone = [each for each in read if each.chunk not in texts]
         return Found([*judged, *gone, *fused[len(read) :]], texts, len(judged) + len(gone), legs.degraded)
 
@@ -231,13 +236,25 @@ def judge(
     words: QuestionWords,
     query: Vectors | None,
     calibration: Calibration | None,
+    with_cues: Collection[int] = (),
 ) -> list[Candidate]:
-    """The candidates in their order, each with its relevance. `found` are the question's words in each."""
+    """The candidates in their order, each with its relevance. `found` are the question's words in each.
+
+    `with_cues` are the chunks for which cues count.
+    """
     if query is None:
         calibration = None
     level = calibration.level(query) if calibration is not None and query is not None else 0.0
     return [
-        each._replace(relevance=relevance(calibration, each.distance, level, words.count(found[each.chunk])))
+        each._replace(
+            relevance=relevance(
+                calibration,
+                each.distance,
+                level,
+                words.count(found[each.chunk]),
+                has_cues=each.chunk in with_cues,
+            )
+        )
         for each in candidates
     ]
 

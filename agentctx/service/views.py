@@ -31,6 +31,9 @@ from agentctx.wire import (
     SaveResult,
 )
 
+_KEPT_BACK = ("file", "cues")
+"""Attributes that no passage has: the location stands for the record of the file, and cues are no text."""
+
 
 def embedding_state(*, embedded: bool, pending: bool) -> EmbeddingState:
     """`off` without an embedding provider, else whether anything is still pending."""
@@ -95,8 +98,7 @@ def passage(hit: Hit) -> Passage:
         trust=entry.trust,
         created=format_time(entry.created),
         updated=format_time(entry.updated),
-        # The location says what the record of the file is for.
-        attributes={name: value for name, value in entry.attributes.items() if name != "file"},
+        attributes={name: value for name, value in entry.attributes.items() if name not in _KEPT_BACK},
         location=hit.chunk.location,
         flags=list(hit.chunk.flags),
     )

@@ -218,19 +218,24 @@ class Filter:
 
 
 class WordHit(NamedTuple):
-    """A chunk found by keyword. `score` grows with relevance."""
+    """A chunk found by keyword. `score` grows with relevance.
+
+    `by_cue`: a cue has the words, and the chunk is the first of its entry's text.
+    """
 
     chunk: int
     entry: str
     score: float
+    by_cue: bool = False
 
 
 class NearestChunk(NamedTuple):
-    """A chunk found by meaning. `distance` is cosine, 0 to 2."""
+    """A chunk found by meaning. `distance` is cosine, 0 to 2; `by_cue` as in `WordHit`."""
 
     chunk: int
     entry: str
     distance: float
+    by_cue: bool = False
 
 
 class TermCounts(NamedTuple):

@@ -21,7 +21,10 @@ class SearchStorage(Protocol):
     """Finding chunks, and giving them their present text."""
 
     async def by_words(self, question: str, wanted: Filter, limit: int) -> list[WordHit]:
-        """The best chunks by BM25. Every character of the question is text, never syntax."""
+        """The best hits by BM25, for up to `limit` chunks: one by the text and one by a cue for each.
+
+        Every character of the question is text, never syntax.
+        """
         ...
 
     async def term_counts(self, question: str) -> TermCounts:
@@ -36,11 +39,11 @@ class SearchStorage(Protocol):
         ...
 
     async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
-        """The nearest chunks of a space, ascending."""
+        """The nearest hits of a space, ascending, for up to `limit` chunks: by the text and by a cue."""
         ...
 
     async def distances(self, space: int, query: Vectors, chunks: Sequence[int]) -> dict[int, float]:
-        """Exact distances of those chunks that have a vector in the space."""
+        """Exact distances of the texts of those chunks that have a vector in the space."""
         ...
 
     async def count_entries(self, namespace: str) -> int:
@@ -48,7 +51,10 @@ class SearchStorage(Protocol):
         ...
 
     async def resolve(self, chunks: Sequence[int], wanted: Filter) -> dict[int, ResolvedChunk]:
-        """The chunks that are (still) live, unexpired and inside the filter, with their present text."""
+        """The chunks that are (still) live, unexpired and inside the filter, with their present text.
+
+        None for a cue, whose text nobody is shown.
+        """
         ...
 
     async def sample_chunks(self, limit: int) -> list[SampledChunk]:

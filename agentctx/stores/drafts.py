@@ -9,14 +9,15 @@ from typing import Any
 from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.errors import InvalidInput, shown
 from agentctx.screening.screener import Screener
+from agentctx.storage.cues import cues_of
 from agentctx.storage.records import Draft, Entry
 from agentctx.stores.kinds import FieldValues, Kind, joined, key_and_tags
 from agentctx.times import format_date
 
 
 def screened(draft: Draft, screener: Screener) -> Draft:
-    """The draft with the flags of all that a reader gets to see of it."""
-    flags = screener(f"{draft.labels}\n{draft.content}")
+    """The draft with the flags of its text, of what is beside it, and of its cues."""
+    flags = screener("\n".join([draft.labels, draft.content, *cues_of(draft.attributes)]))
     return replace(draft, flags=flags, is_held=bool(flags) and screener.quarantines)
 
 

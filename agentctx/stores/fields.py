@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from agentctx.config.schema import LimitSettings
 from agentctx.errors import InvalidInput, TooLarge, shown
+from agentctx.storage.cues import MAX_CUE_CHARS, MAX_CUES
 from agentctx.wire import PlaceUnit
 
 KnowledgeCategory = Literal["rule", "definition", "preference", "fact", "pattern", "correction"]
@@ -62,6 +63,17 @@ def _tags(tags: list[str], info: ValidationInfo) -> list[str]:
     return distinct
 
 
+def _cue(cue: str) -> str:
+    return _printable(" ".join(_clean(cue).split()))
+
+
+def _cues(cues: list[str] | None) -> list[str] | None:
+    distinct = list(dict.fromkeys(cues or ()))
+    if len(distinct) > MAX_CUES:
+        raise ValueError(f"has {len(distinct)} cues, at most {MAX_CUES} are taken")
+    return distinct or None
+
+
 def _ascending(places: list[list[int]]) -> list[list[int]]:
     if any(before[0] >= after[0] for before, after in pairwise(places)):
         raise ValueError("is not ascending")
@@ -74,6 +86,8 @@ Content = Annotated[str, AfterValidator(_content)]
 Name = Annotated[str, Field(max_length=MAX_NAME_CHARS), AfterValidator(_printable)]
 Tag = Annotated[str, Field(max_length=MAX_TAG_CHARS), AfterValidator(_printable)]
 Tags = Annotated[list[Tag], AfterValidator(_tags)]
+Cue = Annotated[str, Field(max_length=MAX_CUE_CHARS), AfterValidator(_cue)]
+Cues = Annotated[list[Cue] | None, AfterValidator(_cues)]
 Source = Annotated[str, Field(max_length=MAX_SOURCE_CHARS), AfterValidator(_printable)]
 LearningText = Annotated[str, Field(max_length=MAX_LEARNING_CHARS), AfterValidator(_clean)]
 Place = Annotated[list[Annotated[int, Field(ge=0, le=2**53)]], Field(min_length=2, max_length=2)]
@@ -105,6 +119,7 @@ class KnowledgeFields(Fields):
     content: Content
     category: KnowledgeCategory = "fact"
     tags: Tags = []
+    cues: Cues = None
     source: Source | None = None
     file: FileFields | None = None
 
@@ -114,6 +129,7 @@ class ObservationFields(Fields):
 
     content: Content
     tags: Tags = []
+    cues: Cues = None
     source: Source | None = None
     token_count: Count | None = None
     source_start_index: Count | None = None
@@ -125,6 +141,7 @@ class ReflectionFields(Fields):
 
     content: Content
     tags: Tags = []
+    cues: Cues = None
     source: Source | None = None
     token_count: Count | None = None
     generation: Annotated[int, Field(ge=1, le=1_000)] = 1
@@ -139,6 +156,7 @@ class LearningFields(Fields):
     fix: LearningText | None = None
     category: LearningCategory = "general"
     tags: Tags = []
+    cues: Cues = None
     source: Source | None = None
 
 
@@ -148,6 +166,7 @@ class CustomFields(Fields):
     content: Content
     key: Name | None = None
     tags: Tags = []
+    cues: Cues = None
     source: Source | None = None
     file: FileFields | None = None
 

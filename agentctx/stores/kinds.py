@@ -89,16 +89,16 @@ def joined(parts: Iterable[str | None]) -> str:
 
 
 KINDS: Mapping[str, Kind] = {
-    "knowledge": Kind(model=KnowledgeFields, kept=("category", "tags", "source", "file")),
+    "knowledge": Kind(model=KnowledgeFields, kept=("category", "tags", "cues", "source", "file")),
     "observation": Kind(
         model=ObservationFields,
-        kept=("tags", "source", "token_count", "source_start_index", "source_end_index"),
+        kept=("tags", "cues", "source", "token_count", "source_start_index", "source_end_index"),
         needs_session=True,
         is_dated=True,
     ),
     "reflection": Kind(
         model=ReflectionFields,
-        kept=("tags", "source", "token_count", "generation"),
+        kept=("tags", "cues", "source", "token_count", "generation"),
         needs_session=True,
         is_dated=True,
     ),
@@ -110,4 +110,4 @@ KINDS: Mapping[str, Kind] = {
         key=learning_key,
     ),
 }
-CUSTOM_KIND = Kind(model=CustomFields, kept=("tags", "source", "file"))
+CUSTOM_KIND = Kind(model=CustomFields, kept=("tags", "cues", "source", "file"))

@@ -42,6 +42,7 @@ class KnowledgeStore(EntryStore):
         *,
         category: KnowledgeCategory = "fact",
         tags: Sequence[str] = (),
+        cues: Sequence[str] = (),
         source: str | None = None,
         context: SaveContext | None = None,
     ) -> Saved:
@@ -51,7 +52,13 @@ class KnowledgeStore(EntryStore):
             InvalidInput: a field is empty, too long or of the wrong type.
             VersionConflict: `context.if_version` is not the live version.
         """
-        values: dict[str, Any] = {"key": key, "content": content, "category": category, "tags": list(tags)}
+        values: dict[str, Any] = {
+            "key": key,
+            "content": content,
+            "category": category,
+            "tags": list(tags),
+            "cues": list(cues),
+        }
         if source is not None:
             values["source"] = source
         return await self.save_fields("knowledge", values, context or SaveContext())

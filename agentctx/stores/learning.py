@@ -53,6 +53,7 @@ class LearningStore(EntryStore):
         fix: str | None = None,
         category: LearningCategory = "general",
         tags: Sequence[str] = (),
+        cues: Sequence[str] = (),
         source: str | None = None,
         context: SaveContext | None = None,
     ) -> Saved:
@@ -64,6 +65,7 @@ class LearningStore(EntryStore):
             "fix": fix,
             "category": category,
             "tags": list(tags),
+            "cues": list(cues),
             "source": source,
         }
         given = {name: value for name, value in values.items() if value is not None}

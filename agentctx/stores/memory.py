@@ -40,6 +40,7 @@ class MemoryStore(EntryStore):
         content: str,
         *,
         tags: Sequence[str] = (),
+        cues: Sequence[str] = (),
         source: str | None = None,
         token_count: int | None = None,
         source_start_index: int | None = None,
@@ -50,6 +51,7 @@ class MemoryStore(EntryStore):
         values = {
             "content": content,
             "tags": list(tags),
+            "cues": list(cues),
             "source": source,
             "token_count": token_count,
             "source_start_index": source_start_index,
@@ -64,6 +66,7 @@ class MemoryStore(EntryStore):
         *,
         generation: int = 1,
         tags: Sequence[str] = (),
+        cues: Sequence[str] = (),
         source: str | None = None,
         token_count: int | None = None,
         context: SaveContext | None = None,
@@ -73,6 +76,7 @@ class MemoryStore(EntryStore):
             "content": content,
             "generation": generation,
             "tags": list(tags),
+            "cues": list(cues),
             "source": source,
             "token_count": token_count,
         }

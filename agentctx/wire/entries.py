@@ -74,6 +74,9 @@ class SaveRequest:
     """Name of it in its collection; saving it again makes a new version."""
     category: str | None = None
     tags: list[str] | None = None
+    cues: list[str] | None = None
+    """Up to 8 questions or situations in which it matters, in other words than its own. They find it and are
+    never shown as its text."""
     source: str | None = None
     """Where it is from: a path, an address."""
     file: FileRecord | None = None
@@ -137,6 +140,8 @@ class EditRequest:
     content: str | None = None
     category: str | None = None
     tags: list[str] | None = None
+    cues: list[str] | None = None
+    """Take the place of those it has."""
     source: str | None = None
     trigger: str | None = None
     error_pattern: str | None = None
@@ -148,7 +153,8 @@ class EditRequest:
     """The version that was read; another live one is a 409."""
     wait: Literal["embedded"] | None = None
     clear: list[EditableField] | None = None
-    """Fields to take away: `category` is the default one again, `tags` are none, without `ttl` it is kept."""
+    """Fields to take away: `category` is the default one again, `tags` and `cues` are none, without `ttl` it
+    is kept."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Callable[[Any], Any]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ Quarantine = Literal["screened", "revoked"]
 """Why no answer may hold an entry: its text was flagged, or its source revoked."""
 EmbeddingState = Literal["pending", "done", "off"]
 EditableField = Literal[
-    "content", "category", "tags", "source", "trigger", "error_pattern", "diagnosis", "fix", "ttl"
+    "content", "category", "tags", "cues", "source", "trigger", "error_pattern", "diagnosis", "fix", "ttl"
 ]
 """What an edit may set or take away."""
 PlaceUnit = Literal["line", "page", "slide", "sheet", "cell"]

@@ -37,7 +37,20 @@ def test_only_what_is_named_is_sent(
     agentctx: Agentctx, editable: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = [
-        *("--content", "new", "--category", "fact", "--tag", "a", "--tag", "b", "--source", "s"),
+        *(
+            "--content",
+            "new",
+            "--category",
+            "fact",
+            "--tag",
+            "a",
+            "--tag",
+            "b",
+            "--cue",
+            "When?",
+            "--source",
+            "s",
+        ),
         *("--ttl", "30d", "--if-version", "7", "--wait"),
     ]
     editable.answer("PATCH", PATH, (200, save_result(version=8, embedding="done")))
@@ -46,6 +59,7 @@ def test_only_what_is_named_is_sent(
         "content": "new",
         "category": "fact",
         "tags": ["a", "b"],
+        "cues": ["When?"],
         "source": "s",
         "ttl": "30d",
         "if_version": 7,
@@ -55,9 +69,22 @@ def test_only_what_is_named_is_sent(
 
 
 def test_fields_of_a_learning_and_no_tags(agentctx: Agentctx, editable: StubDaemon) -> None:
-    options = ["--trigger", "t", "--error-pattern", "e", "--diagnosis", "d", "--fix", "f", "--tag", ""]
+    options = [
+        "--trigger",
+        "t",
+        "--error-pattern",
+        "e",
+        "--diagnosis",
+        "d",
+        "--fix",
+        "f",
+        "--tag",
+        "",
+        "--cue",
+        "",
+    ]
     assert agentctx("edit", ID, *options, "--json") == 0
-    body = {"trigger": "t", "error_pattern": "e", "diagnosis": "d", "fix": "f", "tags": []}
+    body = {"trigger": "t", "error_pattern": "e", "diagnosis": "d", "fix": "f", "tags": [], "cues": []}
     assert editable.seen[-1].body == body
 
 

@@ -62,7 +62,7 @@ async def test_a_save_is_sent_with_the_clients_namespace_and_a_key_of_its_own(
 ) -> None:
     daemon.answer("POST", "/v1/entries", (201, save_result(redacted=["aws_access_key"])))
 
-    result = await do("save", "knowledge", "text", key="k", tags=["a"])
+    result = await do("save", "knowledge", "text", key="k", tags=["a"], cues=["When?"])
     await do("save", "knowledge", "text", key="k", namespace="other")
 
     first, second = daemon.seen
@@ -72,6 +72,7 @@ async def test_a_save_is_sent_with_the_clients_namespace_and_a_key_of_its_own(
         "content": "text",
         "key": "k",
         "tags": ["a"],
+        "cues": ["When?"],
         "namespace": "team",
         "origin": "agent",
     }
@@ -84,7 +85,7 @@ async def test_a_save_is_sent_with_the_clients_namespace_and_a_key_of_its_own(
 async def test_the_conveniences_fill_the_fields_of_their_collection(do: Do, daemon: StubDaemon) -> None:
     daemon.answer("POST", "/v1/entries", (201, save_result()))
 
-    await do("save_knowledge", "k", "text", tags=["a", "b"], ttl="30d")
+    await do("save_knowledge", "k", "text", tags=["a", "b"], cues=["When?"], ttl="30d")
     await do("save_observation", "s", "text", agent="planner", wait="embedded")
     await do("save_reflection", "s", "text", generation=2)
     await do("save_learning", "t", error_pattern="e", diagnosis="d", fix="f", category="timeout")
@@ -97,6 +98,7 @@ async def test_the_conveniences_fill_the_fields_of_their_collection(do: Do, daem
             "content": "text",
             "category": "fact",
             "tags": ["a", "b"],
+            "cues": ["When?"],
             "ttl": "30d",
             **shared,
         },

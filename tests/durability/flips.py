@@ -38,25 +38,25 @@ CLOSE = 1e-4
 """Distances that differ by less are the same."""
 LEAST_FOUND = 0.99
 CONTROL_FLIPS = 10
-CHUNKS = "SELECT id, entry, ordinal, start_at, end_at, hash, chunking FROM chunks"
+CHUNKS = "SELECT id, entry, ordinal, start_at, end_at, hash, chunking, cue FROM chunks"
 METADATA = ("vec_1_metadatachunks00", "vec_1_metadatachunks01")
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a reader gets: entries, passages and distances by their ids."""
+    """What a reader gets: entries and passages by their ids, distances by chunk and whether by a cue."""
 
     entries: dict[str, str] = field(default_factory=dict)
     passages: dict[int, str] = field(default_factory=dict)
-    distances: dict[int, float] = field(default_factory=dict)
+    distances: dict[tuple[int, bool], float] = field(default_factory=dict)
 
     def wrong(self, true: Seen) -> list[str]:
         """What of it was never saved."""
         wrong = [f"entry {key}" for key, text in self.entries.items() if true.entries.get(key) != text]
         wrong += [f"passage {key}" for key, text in self.passages.items() if true.passages.get(key) != text]
-        for chunk, distance in self.distances.items():
-            if abs(true.distances.get(chunk, 9.0) - distance) > CLOSE:
-                wrong.append(f"distance of {chunk}")
+        for hit, distance in self.distances.items():
+            if abs(true.distances.get(hit, 9.0) - distance) > CLOSE:
+                wrong.append(f"distance of {hit}")
         return wrong
 
 
@@ -110,7 +110,7 @@ def _draft(number: int, content: str, agent: str = "me") -> Draft:
         content=content,
         spans=(Span(0, half), Span(half, len(content))),
         chunking=1,
-        attributes={"category": "fact", "number": number},
+        attributes={"category": "fact", "number": number, "cues": [f"asking for number {number}"]},
         labels=f"key-{number}",
         header=f"[key-{number}]",
         key=f"key-{number}",
@@ -134,9 +134,10 @@ async def _seen(storage: SqliteStorage) -> Seen:
         if one := await _tried(storage.entries.get(entry.id)):
             seen.entries[f"{entry.id}/live"] = repr(asdict(one))
     for hit in await _tried(storage.search.by_vector(1, query(), EVERYTHING, 4_000)) or []:
-        seen.distances[hit.chunk] = hit.distance
-    chunks = list(range(1, 2 * ENTRIES * 2))
-    seen.distances.update(await _tried(storage.search.distances(1, query(), chunks)) or {})
+        seen.distances[hit.chunk, hit.by_cue] = hit.distance
+    chunks = list(range(1, 3 * ENTRIES * 2))
+    exact = await _tried(storage.search.distances(1, query(), chunks)) or {}
+    seen.distances.update({(chunk, False): distance for chunk, distance in exact.items()})
     for chunk, found in (await _tried(storage.search.resolve(chunks, EVERYTHING)) or {}).items():
         seen.passages[chunk] = repr((found.start, found.end, found.content, asdict(found.entry)))
     return seen

@@ -118,7 +118,7 @@ def _draft(number: int, content: str, *, is_held: bool = False) -> Draft:
         content=content,
         spans=tuple(chunk_entry(content)),
         chunking=CHUNKING_VERSION,
-        attributes={"category": "fact"},
+        attributes={"category": "fact", "cues": [f"asking for number {number}"] if number % 3 == 0 else []},
         labels=f"key-{number}",
         header=f"[key-{number}]",
         key=f"key-{number}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,14 @@ from agentctx.daemon.build import Core
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.errors import IdempotencyKeyReused, InvalidInput, NotFound, TooLarge, UnknownCollection
 from agentctx.service.base import Listing
+from agentctx.storage.transfer import ExportSelection
 from agentctx.wire import (
     ContextRequest,
     DrainRequest,
     EditRequest,
     FileRecord,
+    ImportEntry,
+    ImportRequest,
     Location,
     OutcomeRequest,
     SaveRequest,
@@ -222,6 +225,61 @@ async def test_the_age_of_the_queue_is_that_of_its_oldest_job(tmp_path: Path, cl
 
 
 DIGEST = "0" * 64
+
+
+CUES = ["Can I ship before the weekend?", "writing a rollout plan"]
+
+
+async def test_cues_find_an_entry_and_are_shown_in_no_answer(core: Core) -> None:
+    text = "Deploys happen on Tuesdays."
+    saved = await save(core, key="k", content=text, cues=[*CUES, CUES[0]])
+    assert (await core.service.get(saved.id, ME)).attributes["cues"] == CUES
+    reply = await core.service.search(SearchRequest(query="ship at the weekend"), ME)
+    assert [hit.content for hit in reply.results] == [text]
+    block = await core.service.context(
+        ContextRequest(query="ship at the weekend, or a rollout plan?", position="tail"), ME
+    )
+    assert text in block.block
+    for shown in (repr(reply), repr(block)):
+        assert "before the weekend" not in shown
+        assert "writing a" not in shown
+
+
+async def test_cues_are_changed_and_taken_away_by_an_edit(core: Core) -> None:
+    saved = await save(core, key="k", content="Deploys happen on Tuesdays.", cues=CUES)
+    await core.service.edit(saved.id, EditRequest(cues=["asking about zebras"]), ME)
+    assert (await found(core, "weekend"), len(await found(core, "zebras"))) == ([], 1)
+    edited = await core.service.edit(saved.id, EditRequest(content="Deploys happen on Fridays."), ME)
+    assert await found(core, "zebras") == ["Deploys happen on Fridays."]
+    cleared = await core.service.edit(saved.id, EditRequest(clear=["cues"]), ME)
+    assert (edited.version, cleared.version) == (3, 4)
+    assert await found(core, "zebras") == []
+    page = await core.service.versions(saved.id, ME, limit=9)
+    assert [version.attributes.get("cues") for version in page.versions] == [
+        None,
+        ["asking about zebras"],
+        ["asking about zebras"],
+        CUES,
+    ]
+
+
+async def test_a_learning_that_comes_again_keeps_its_cues(core: Core) -> None:
+    learnt = {"trigger": "pip install", "error_pattern": "no space left", "fix": "clear the cache"}
+    await save(core, "learning", **learnt, cues=CUES)
+    again = await save(core, "learning", **learnt)
+    assert (await core.service.get(again.id, ME)).attributes["cues"] == CUES
+
+
+async def test_cues_leave_in_an_export_and_come_with_an_import(core: Core, tmp_path: Path) -> None:
+    saved = await save(core, key="k", content="Deploys happen on Tuesdays.", cues=CUES)
+    (exported,) = (await core.service.export(ExportSelection(), ME, cursor=None, limit=9)).entries
+    assert exported.chunks == [[0, 27]], "chunks are pieces of the content"
+    entry = exported.entry
+    line = ImportEntry(**{each.name: getattr(entry, each.name) for each in fields(ImportEntry)})
+    async with running_core(tmp_path / "other", None) as other:
+        await other.service.import_entries(ImportRequest(entries=[line]), ME)
+        assert (await other.service.get(saved.id, ME)).attributes["cues"] == CUES
+        assert await found(other, "weekend") == ["Deploys happen on Tuesdays."]
 
 
 def file_record(**changes: Any) -> FileRecord:

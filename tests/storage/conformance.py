@@ -484,6 +484,121 @@ class SearchConformance:
         )
 
 
+CUES = ("Can I ship before the weekend?", "writing a rollout plan")
+
+
+def cued(*cues: str, **changes: Any) -> Draft:
+    return draft(attributes={"category": "fact", "tags": ["ops"], "cues": list(cues)}, **changes)
+
+
+class CueConformance:
+    async def test_a_cue_leads_to_the_text_by_its_words(self, storage: Storage) -> None:
+        saved = await save(storage, cued(*CUES, spans=(Span(0, 10), Span(10, 31))))
+        hits = await storage.search.by_words("ship at the weekend", ALL, 5)
+        assert [(hit.entry, hit.by_cue) for hit in hits if hit.by_cue] == [(saved.id, True)]
+        resolved = await storage.search.resolve([hit.chunk for hit in hits], ALL)
+        assert {hit.chunk: resolved[hit.chunk].start for hit in hits if hit.by_cue} == {hits[0].chunk: 0}
+        await assert_sound(storage)
+
+    async def test_a_cue_leads_to_the_text_by_its_vector(self, storage: Storage) -> None:
+        space = await serving_space(storage)
+        saved = await save(storage, cued(*CUES))
+        assert [job.text for job in saved.jobs] == ["deploy ops\nThe deploy window is on Tuesday.", *CUES]
+        await embed(storage, saved, vector(0, 1), vector(1), vector(0, 0, 1))
+        hits = await storage.search.by_vector(space.id, vector(1), ALL, 5)
+        text = saved.jobs[0].chunk
+        assert [(hit.chunk, hit.by_cue, round(hit.distance, 6)) for hit in hits] == [
+            (text, True, 0.0),
+            (text, False, 1.0),
+        ]
+        await assert_sound(storage)
+
+    @pytest.mark.parametrize("crowd", [3, 300])
+    async def test_cues_keep_no_entry_out(self, storage: Storage, crowd: int) -> None:
+        space = await serving_space(storage)
+        cues = [f"shared words {number}" for number in range(8)]
+        for number in range(crowd):
+            each = await save(storage, cued(*cues, key=f"cued-{number}"))
+            await embed(storage, each, *[vector(1)] * 9)
+        bare = await save(storage, keyless("words of its own"))
+        await embed(storage, bare, vector(1, 0.1))
+        limit = 4 if crowd == 3 else 40
+        near = await storage.search.by_vector(space.id, vector(1), ALL, limit)
+        assert len({hit.entry for hit in near}) == min(limit, crowd + 1)
+        if crowd == 3:
+            assert bare.id in {hit.entry for hit in near}
+            assert bare.id in await found_by_words(storage, "words")
+
+    async def test_nobody_is_shown_a_cue(self, storage: Storage) -> None:
+        saved = await save(storage, cued(*CUES))
+        pages = await storage.search.sample_chunks(10)
+        assert [each.text for each in pages] == ["The deploy window is on Tuesday."]
+        every = await storage.search.resolve(range(1, 50), ALL)
+        assert [(each.entry.id, each.content) for each in every.values()] == [
+            (saved.id, "The deploy window is on Tuesday.")
+        ]
+
+    async def test_other_cues_are_another_version_and_none_find_nothing(self, storage: Storage) -> None:
+        space = await serving_space(storage)
+        first = await save(storage, cued(*CUES))
+        await embed(storage, first, vector(0, 1), vector(1), vector(1))
+        second = await save(storage, cued("asking about zebras"))
+        assert (second.id, second.version, second.change) == (first.id, 2, Change.VERSION)
+        assert await found_by_words(storage, "weekend") == []
+        assert await found_by_words(storage, "zebras") == [first.id]
+        assert await storage.search.by_vector(space.id, vector(1), ALL, 5) == []
+        await embed(storage, second, vector(0, 1), vector(1))
+        assert (await save(storage, cued("asking about zebras"))).change is Change.NONE
+        third = await save(storage, draft())
+        assert third.version == 3
+        assert await found_by_words(storage, "zebras") == []
+        await assert_sound(storage)
+
+    async def test_other_labels_leave_the_cues_as_they_are(self, storage: Storage) -> None:
+        await serving_space(storage)
+        saved = await save(storage, cued(*CUES))
+        await embed(storage, saved, *[vector(1)] * 3)
+        relabeled = cued(*CUES, labels="release", header="release", agent="planner")
+        again = await save(storage, relabeled)
+        assert again.change is Change.ATTRIBUTES
+        assert [job.text for job in again.jobs] == ["release\nThe deploy window is on Tuesday."]
+        assert await found_by_words(storage, "weekend") == [saved.id]
+        await assert_sound(storage)
+
+    async def test_forgetting_takes_the_cues_along(self, storage: Storage) -> None:
+        space = await serving_space(storage)
+        saved = await save(storage, cued(*CUES))
+        await embed(storage, saved, *[vector(1)] * 3)
+        await storage.entries.delete(saved.id)
+        assert await found_by_words(storage, "weekend") == []
+        assert await storage.search.by_vector(space.id, vector(1), ALL, 5) == []
+        census = await storage.upkeep.census()
+        assert (census.chunks, census.vectors, census.violations) == (0, 0, 0)
+
+    async def test_a_turn_with_cues_is_a_turn(self, storage: Storage, clock: HandClock) -> None:
+        turns = []
+        for text in ("before", "here", "after"):
+            clock.now += 1_000
+            turn = cued(*CUES, content=text, key=None, collection="observation", session="talk")
+            turns.append(await save(storage, turn))
+        chunks = [
+            next(hit.chunk for hit in await storage.search.by_words(text, ALL, 5))
+            for text in ("before", "here", "after")
+        ]
+        assert (await storage.search.turns_around([chunks[1]], ALL))[chunks[1]] == {
+            -1: chunks[0],
+            1: chunks[2],
+        }
+
+    async def test_cues_count_as_stored(self, storage: Storage) -> None:
+        before = (await storage.usage.of(1000)).stored_bytes
+        await save(storage, draft())
+        bare = (await storage.usage.of(1000)).stored_bytes
+        await save(storage, cued(*CUES, key="other"))
+        cues = sum(len(cue.encode()) for cue in CUES)
+        assert (await storage.usage.of(1000)).stored_bytes - bare >= bare - before + cues
+
+
 class JobConformance:
     async def test_without_a_callback_nothing_is_owed(self, storage: Storage) -> None:
         await storage.spaces.open(FINGERPRINT)
@@ -794,6 +909,11 @@ async def _said(storage: Storage, text: str, **changes: Any) -> int:
 
 
 class StorageConformance(
-    EntryConformance, SearchConformance, JobConformance, SpaceConformance, ConversationConformance
+    EntryConformance,
+    SearchConformance,
+    CueConformance,
+    JobConformance,
+    SpaceConformance,
+    ConversationConformance,
 ):
     """All of it."""

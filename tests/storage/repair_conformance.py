@@ -63,6 +63,9 @@ class Saboteur(Protocol):
         ...
 
 
+CUES = ("Which umbrella shall I pack?", "planning a picnic")
+
+
 async def prepared_space(storage: Storage) -> Space:
     space = await storage.spaces.open(FINGERPRINT)
     return await storage.spaces.prepare(space.id, (await PROVIDER.embed(["canary"]))[0])
@@ -77,11 +80,12 @@ async def embed_owed(storage: Storage) -> int:
 
 
 async def filled(storage: Storage) -> list[Saved]:
-    """An entry for each of `TEXTS`, the first in two chunks and with a dead version; all of them embedded."""
+    """An entry for each of `TEXTS`, the first in two chunks, with cues and a dead version; all embedded."""
     await prepared_space(storage)
     await storage.entries.save(draft("an earlier text", key="first"), owed=True)
     halves = (Span(0, 20), Span(20, len(TEXTS[0])))
-    saved = [await storage.entries.save(draft(TEXTS[0], key="first", spans=halves), owed=True)]
+    first = draft(TEXTS[0], key="first", spans=halves, attributes={"cues": list(CUES)})
+    saved = [await storage.entries.save(first, owed=True)]
     saved += [await storage.entries.save(keyless(text), owed=True) for text in TEXTS[1:]]
     await embed_owed(storage)
     return saved
@@ -104,10 +108,11 @@ async def assert_everything_is_found(storage: Storage, saved: list[Saved]) -> No
     (space, *_) = await storage.spaces.all()
     for job in (job for outcome in saved for job in outcome.jobs):
         text = job.text.removeprefix("deploy ops\n")
-        assert job.chunk in {hit.chunk for hit in await storage.search.by_words(text, ALL, 50)}, text
+        chunk = saved[0].jobs[0].chunk if text in CUES else job.chunk
+        assert chunk in {hit.chunk for hit in await storage.search.by_words(text, ALL, 50)}, text
         query = await PROVIDER.embed_query(job.text)
         nearest = await storage.search.by_vector(space.id, query, ALL, 50)
-        assert job.chunk in {hit.chunk for hit in nearest if hit.distance < 1e-5}, text
+        assert chunk in {hit.chunk for hit in nearest if hit.distance < 1e-5}, text
 
 
 class CareConformance:

@@ -103,7 +103,13 @@ async def test_a_deleted_text_leaves_no_bytes_behind(tmp_path: Path, clock: Hand
     storage = await SqliteStorage.open(path, clock=clock)
     await serving_space(storage)
     saved = await save(
-        storage, draft("the passphrase is xylophone-marzipan", labels="quagmire", header="zephyr")
+        storage,
+        draft(
+            "the passphrase is xylophone-marzipan",
+            labels="quagmire",
+            header="zephyr",
+            attributes={"cues": ["unlocking the wunderkammer"]},
+        ),
     )
     await embed(storage, saved)
     await save(storage, keyless("another entry that stays"))
@@ -111,7 +117,7 @@ async def test_a_deleted_text_leaves_no_bytes_behind(tmp_path: Path, clock: Hand
     await storage.close()
     left = _all_bytes(tmp_path)
     assert b"another entry" in left
-    for word in (b"xylophone", b"marzipan", b"quagmire", b"zephyr"):
+    for word in (b"xylophone", b"marzipan", b"quagmire", b"zephyr", b"wunderkammer"):
         assert word not in left
 
 

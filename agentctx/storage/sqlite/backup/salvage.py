@@ -22,6 +22,7 @@ from agentctx.sqlite.readable import DamagedTable, is_damage
 from agentctx.sqlite.vec0 import VectorRow
 from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite.audit import audit
+from agentctx.storage.sqlite.entries.chunk_texts import Piece, of_version
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.trust import quarantine
 from agentctx.storage.sqlite.upkeep import recut, repair
@@ -197,11 +198,9 @@ class _Salvage:
 
     def _index(self, seq: int) -> None:
         """Give an entry its words, and its chunks where they are damaged."""
-        entry_id, content, labels, scope = self._new.execute(
-            "SELECT id, content, labels, scope FROM entries WHERE seq = ?", (seq,)
-        ).fetchone()
+        (entry_id,) = self._new.execute("SELECT id FROM entries WHERE seq = ?", (seq,)).fetchone()
         cut = self._new.execute(
-            "SELECT id, start_at, end_at FROM chunks WHERE entry = ? ORDER BY id", (seq,)
+            "SELECT id, cue, start_at, end_at FROM chunks WHERE entry = ? ORDER BY id", (seq,)
         ).fetchall()
         if not cut and self._is_held(entry_id):
             return
@@ -209,8 +208,9 @@ class _Salvage:
             self._cut_again += 1
             recut.replace_chunks(self._new, seq, now=self._now)
             return
-        rows = [(chunk, content[start:end], labels, scope) for chunk, start, end in cut]
-        words = [(chunk, text, labels, index_terms(text), scope) for chunk, text, labels, scope in rows]
+        texts = of_version(self._new, seq)
+        pieces = [(chunk, Piece(*piece)) for chunk, *piece in cut]
+        words = [texts.words(chunk, piece, index_terms(texts.text(piece))) for chunk, piece in pieces]
         self._new.executemany("UPDATE chunks SET terms = ? WHERE id = ?", [(row[3], row[0]) for row in words])
         word_index.insert(self._new, words)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from agentctx.chunking.base import Span
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.embedding_text import embedding_text, text_hash
+from agentctx.storage.cues import cues_of
+from agentctx.storage.embedding_text import text_hash
 from agentctx.storage.records import Draft, Job
-from agentctx.storage.sqlite import checksums
+from agentctx.storage.sqlite.entries.chunk_texts import ChunkTexts, Piece, of_version
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.words import index_terms
@@ -17,35 +17,40 @@ from agentctx.storage.words import index_terms
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A stored chunk with the exact words that FTS holds for it."""
+    """A stored chunk with the compound terms that FTS holds for it."""
 
     id: int
-    span: Span
+    piece: Piece
     hash: bytes
-    text: str
     terms: str
 
 
 def insert(
     conn: Connection, seq: int, entry_id: str, draft: Draft, scope: str, *, now: int, owed: bool
 ) -> tuple[Job, ...]:
-    """Write the chunks of a new live version, their words and, if `owed`, a job for each enabled space.
-
-    The slices are cut here: slicing in SQL is quadratic in the length of the content.
-    """
+    """Write the chunks of a new live version, their words and, if `owed`, a job for each enabled space."""
     enabled = spaces.enabled_ids(conn) if owed else ()
+    texts = _texts_of(draft, scope)
     jobs: list[Job] = []
-    for ordinal, span in enumerate(draft.spans):
-        text = draft.content[span.start : span.end]
-        embedded = embedding_text(draft.header, text)
-        terms = index_terms(text)
+    for ordinal, piece in enumerate(texts.pieces(draft.spans)):
+        embedded = texts.embedded(piece)
+        terms = index_terms(texts.text(piece))
         chunk = conn.execute(
-            """INSERT INTO chunks (entry, ordinal, start_at, end_at, hash, terms, chunking)
-               VALUES (?, ?, ?, ?, ?, ?, ?)""",
-            (seq, ordinal, span.start, span.end, text_hash(embedded), terms, draft.chunking),
+            """INSERT INTO chunks (entry, ordinal, start_at, end_at, hash, terms, chunking, cue)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
+            (
+                seq,
+                ordinal,
+                piece.start,
+                piece.end,
+                text_hash(embedded),
+                terms,
+                draft.chunking,
+                piece.cue,
+            ),
         ).lastrowid
         assert chunk is not None  # noqa: S101 - an INSERT always has one; this is for the type checker
-        word_index.insert(conn, [(chunk, text, draft.labels, terms, scope)])
+        word_index.insert(conn, [texts.words(chunk, piece, terms)])
         jobs += [
             _insert_job(conn, chunk, space, embedded, entry_id, draft.collection, now) for space in enabled
         ]
@@ -58,15 +63,9 @@ def remove(conn: Connection, seq: int) -> None:
     Words go first, while the entry still holds the text they were made of. Those of a damaged text stay, for
     the census to count: FTS5, given other words, would fail every search for the old ones.
     """
-    content, labels, scope = _texts(conn, seq)
-    rows = _rows(conn, seq, content)
-    (header,) = conn.execute("SELECT header FROM entries WHERE seq = ?", (seq,)).fetchone()
-    sound = [
-        row
-        for row in rows
-        if checksums.is_chunk(content, row.span.start, row.span.end, header=header, digest=row.hash)
-    ]
-    _forget_words(conn, sound, labels, scope)
+    texts = of_version(conn, seq)
+    rows = _rows(conn, seq)
+    _forget_words(conn, [row for row in rows if texts.is_sound(row.piece, row.hash)], texts)
     _forget_vectors(conn, [row.id for row in rows])
     conn.execute("DELETE FROM jobs WHERE chunk IN (SELECT id FROM chunks WHERE entry = ?)", (seq,))
     conn.execute("DELETE FROM chunks WHERE entry = ?", (seq,))
@@ -74,29 +73,36 @@ def remove(conn: Connection, seq: int) -> None:
 
 def relabel(conn: Connection, seq: int, draft: Draft, *, now: int, owed: bool) -> tuple[Job, ...]:
     """Give a version new labels and a new header; embed again only where the embedded text changes."""
-    content, labels, scope = _texts(conn, seq)
-    rows = _rows(conn, seq, content)
-    if draft.labels != labels:
-        _forget_words(conn, rows, labels, scope)
+    texts = of_version(conn, seq)
+    rows = _rows(conn, seq)
+    relabeled = replace(texts, labels=draft.labels, header=draft.header)
+    if draft.labels != texts.labels:
+        _forget_words(conn, rows, texts)
     entry_id = conn.execute(
         "UPDATE entries SET labels = ?, header = ? WHERE seq = ? RETURNING id",
         (draft.labels, draft.header, seq),
     ).fetchone()[0]
-    if draft.labels != labels:
-        word_index.insert(conn, ((row.id, row.text, draft.labels, row.terms, scope) for row in rows))
-    return _embed_again(conn, rows, entry_id, draft, now=now, owed=owed)
+    if draft.labels != texts.labels:
+        word_index.insert(conn, (relabeled.words(row.id, row.piece, row.terms) for row in rows))
+    return _embed_again(conn, rows, relabeled, entry_id, draft, now=now, owed=owed)
 
 
 def _embed_again(
-    conn: Connection, rows: Sequence[_Row], entry_id: str, draft: Draft, *, now: int, owed: bool
+    conn: Connection,
+    rows: Sequence[_Row],
+    texts: ChunkTexts,
+    entry_id: str,
+    draft: Draft,
+    *,
+    now: int,
+    owed: bool,
 ) -> tuple[Job, ...]:
-    texts = {row.id: embedding_text(draft.header, row.text) for row in rows}
-    changed = [row for row in rows if text_hash(texts[row.id]) != row.hash]
+    changed = [row for row in rows if text_hash(texts.embedded(row.piece)) != row.hash]
     _forget_vectors(conn, [row.id for row in changed])
     enabled = spaces.enabled_ids(conn) if owed else ()
     jobs: list[Job] = []
     for row in changed:
-        text = texts[row.id]
+        text = texts.embedded(row.piece)
         conn.execute("UPDATE chunks SET hash = ? WHERE id = ?", (text_hash(text), row.id))
         conn.execute("DELETE FROM jobs WHERE chunk = ?", (row.id,))
         jobs += [_insert_job(conn, row.id, space, text, entry_id, draft.collection, now) for space in enabled]
@@ -116,23 +122,21 @@ def _insert_job(
     return Job(job, chunk, space, digest, text, entry_id, collection)
 
 
-def _texts(conn: Connection, seq: int) -> tuple[str, str, str]:
-    row = conn.execute("SELECT content, labels, scope FROM entries WHERE seq = ?", (seq,)).fetchone()
-    return row[0], row[1], row[2]
+def _texts_of(draft: Draft, scope: str) -> ChunkTexts:
+    return ChunkTexts(draft.content, cues_of(draft.attributes), draft.labels, draft.header, scope)
 
 
-def _rows(conn: Connection, seq: int, content: str) -> list[_Row]:
+def _rows(conn: Connection, seq: int) -> list[_Row]:
     rows = conn.execute(
-        "SELECT id, start_at, end_at, hash, terms FROM chunks WHERE entry = ? ORDER BY ordinal", (seq,)
+        "SELECT id, cue, start_at, end_at, hash, terms FROM chunks WHERE entry = ? ORDER BY ordinal", (seq,)
     )
     return [
-        _Row(chunk, Span(start, end), digest, content[start:end], terms)
-        for chunk, start, end, digest, terms in rows
+        _Row(chunk, Piece(cue, start, end), digest, terms) for chunk, cue, start, end, digest, terms in rows
     ]
 
 
-def _forget_words(conn: Connection, rows: Sequence[_Row], labels: str, scope: str) -> None:
-    word_index.remove(conn, [(row.id, row.text, labels, row.terms, scope) for row in rows])
+def _forget_words(conn: Connection, rows: Sequence[_Row], texts: ChunkTexts) -> None:
+    word_index.remove(conn, [texts.words(row.id, row.piece, row.terms) for row in rows])
 
 
 def _forget_vectors(conn: Connection, chunk_ids: Sequence[int]) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from agentctx.errors import NotFound, StorageCorrupt, VersionConflict
 from agentctx.sqlite.driver import Connection
+from agentctx.storage.cues import cues_of
 from agentctx.storage.entries import MOST_PAGE_CHARS
 from agentctx.storage.ids import uuid7
 from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Job, Revision, Saved
@@ -272,7 +273,7 @@ def follow(
     times = Times(entry.created, entry.next_update(now) if updated is None else updated, now)
     draft = provenance.apply_provenance(conn, draft, entry.id, now=now)
     trust = provenance.least_trust(entry.trust, draft.trust)
-    if (draft.content, draft.session) != (entry.content, entry.session):
+    if not is_same_text(entry, draft):
         chunks.remove(conn, seq)
         conn.execute("UPDATE entries SET live = 0 WHERE seq = ?", (seq,))
         checksums.seal(conn, seq)
@@ -289,6 +290,15 @@ def follow(
     jobs = _update_attributes(conn, seq, draft, times=times, trust=trust, owed=owed)
     audit.note_change(conn, deed, draft, entry.id, entry.version, Change.ATTRIBUTES, now=now)
     return _saved(conn, entry.id, entry.version, Change.ATTRIBUTES, jobs, pending=entry.pending or bool(jobs))
+
+
+def is_same_text(entry: Entry, draft: Draft) -> bool:
+    """Whether what is searched stays, and where: otherwise a save makes another version."""
+    return (draft.content, cues_of(draft.attributes), draft.session) == (
+        entry.content,
+        cues_of(entry.attributes),
+        entry.session,
+    )
 
 
 def insert_version(

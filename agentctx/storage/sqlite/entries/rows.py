@@ -11,9 +11,9 @@ from agentctx.storage.records import Entry
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.checksums import Faults
 
-SEQ, VERSION, LIVE, CONTENT, HASH, HEADER, CHUNK = 0, 2, 3, 9, 19, 21, 24
-"""Where a row of `SELECT_CHUNKS` has its number, version, state, content and its hash, the header, and where
-the chunk's id, start, end and hash begin."""
+SEQ, VERSION, LIVE, CONTENT, ATTRIBUTES, HASH, HEADER, CHUNK = 0, 2, 3, 9, 10, 19, 21, 24
+"""Where a row of `SELECT_CHUNKS` has its number, version, state, content, attributes, the content's hash, the
+header, and where the chunk's id, start, end and hash begin."""
 IS_PENDING = """EXISTS (SELECT 1 FROM jobs JOIN chunks ON chunks.id = jobs.chunk
     WHERE chunks.entry = e.seq AND jobs.space IN awaited_spaces)"""
 IS_EMBEDDING = "EXISTS (SELECT 1 FROM spaces WHERE enabled = 1)"
@@ -27,10 +27,10 @@ SELECT_ROW = f"SELECT {_COLUMNS}, 0, 0, {_PROOF} FROM entries e "  # noqa: S608 
 """Without what is still pending."""
 SELECT_CHUNKS = f"""SELECT {_COLUMNS}, 0, 0, {_PROOF},
     chunks.id, chunks.start_at, chunks.end_at, chunks.hash
-    FROM json_each(?) wanted CROSS JOIN chunks ON chunks.id = wanted.value
+    FROM json_each(?) wanted CROSS JOIN chunks ON chunks.id = wanted.value AND chunks.cue = 0
     CROSS JOIN entries e ON e.seq = chunks.entry """  # noqa: S608 - constants
-"""For answers, which do not say what is still pending: chunks by id, each with its entry. The cross joins
-seek the few rows that are wanted; a planner left alone scans the namespace."""
+"""For answers, which show no cue and do not say what is still pending: chunks by id, each with its entry. The
+cross joins seek the few rows that are wanted; a planner left alone scans the namespace."""
 
 
 def verified(row: Any, *, with_content: bool = True) -> Entry:

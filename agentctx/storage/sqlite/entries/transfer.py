@@ -67,7 +67,7 @@ def _condition(selection: ExportSelection, now: int) -> tuple[str, list[Any]]:
 def _exported(conn: Connection, row: Any, selection: ExportSelection, faults: Faults) -> ExportRow:
     entry = verified(row)
     spans = conn.execute(
-        "SELECT id, start_at, end_at FROM chunks WHERE entry = ? ORDER BY ordinal", (row[0],)
+        "SELECT id, start_at, end_at FROM chunks WHERE entry = ? AND cue = 0 ORDER BY ordinal", (row[0],)
     ).fetchall()
     return ExportRow(
         entry=entry,
@@ -160,7 +160,7 @@ def change_of(found: tuple[int, Entry] | None, draft: Draft, updated: int) -> Ch
     if found is None:
         return Change.CREATED
     entry = found[1]
-    is_same_text = (draft.content, draft.session) == (entry.content, entry.session)
+    is_same_text = entries.is_same_text(entry, draft)
     is_same = is_same_text and (dict(draft.attributes), draft.agent, draft.expires) == (
         dict(entry.attributes),
         entry.agent,

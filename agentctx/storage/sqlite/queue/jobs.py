@@ -10,8 +10,9 @@ from typing import Any, Final
 from agentctx.embedding_providers.base import Vectors
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.vec0 import VectorRow
-from agentctx.storage.embedding_text import embedding_text, text_hash
+from agentctx.storage.embedding_text import text_hash
 from agentctx.storage.records import BuriedRow, Job, Owed, QueueDepth
+from agentctx.storage.sqlite.entries.chunk_texts import CUE_BYTES, Piece, of_version
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 
 _DAMAGED: Final = "the text is damaged on the disk; `agentctx doctor` names the entry"
@@ -43,8 +44,8 @@ def claim(
 
 def _due(conn: Connection, limit: int, *, now: int, exclude: Collection[int], space: int | None) -> list[Any]:
     return conn.execute(
-        f"""SELECT jobs.id, jobs.chunk, jobs.space, jobs.hash, jobs.attempts, chunks.start_at, chunks.end_at,
-                  entries.seq, entries.id, entries.collection, entries.header
+        f"""SELECT jobs.id, jobs.chunk, jobs.space, jobs.hash, jobs.attempts, chunks.cue,
+                  chunks.start_at, chunks.end_at, entries.seq, entries.id, entries.collection
            FROM jobs JOIN chunks ON chunks.id = jobs.chunk JOIN entries ON entries.seq = chunks.entry
            WHERE jobs.state = 'pending' AND jobs.not_before <= ? AND jobs.leased_until <= ?
              AND jobs.id NOT IN (SELECT value FROM json_each(?)) {_of(space)}
@@ -54,10 +55,10 @@ def _due(conn: Connection, limit: int, *, now: int, exclude: Collection[int], sp
 
 
 def _undamaged(conn: Connection, rows: Sequence[Any]) -> list[Job]:
-    contents = {seq: _content(conn, seq) for seq in {row[7] for row in rows}}
+    texts = {seq: of_version(conn, seq) for seq in {row[8] for row in rows}}
     sound = []
-    for number, chunk, space, digest, attempts, start, end, seq, entry, collection, header in rows:
-        text = embedding_text(header, contents[seq][start:end])
+    for number, chunk, space, digest, attempts, cue, start, end, seq, entry, collection in rows:
+        text = texts[seq].embedded(Piece(cue, start, end))
         job = Job(number, chunk, space, digest, text, entry, collection, attempts)
         if text_hash(text) == digest:
             sound.append(job)
@@ -156,12 +157,12 @@ def owed_in_all(conn: Connection, space_id: int) -> Owed:
         (space_id,),
     ).fetchone()
     (size,) = conn.execute(
-        """SELECT COALESCE(SUM(octet_length(entries.content)
+        f"""SELECT COALESCE(SUM(octet_length(entries.content) + {CUE_BYTES}
                                + owing.chunks * octet_length(entries.header)), 0)
            FROM (SELECT chunks.entry AS entry, COUNT(*) AS chunks FROM jobs
                  JOIN chunks ON chunks.id = jobs.chunk
                  WHERE jobs.space = ? AND jobs.state = 'pending' GROUP BY chunks.entry) owing
-           JOIN entries ON entries.seq = owing.entry""",
+           JOIN entries ON entries.seq = owing.entry""",  # noqa: S608 - constant
         (space_id,),
     ).fetchone()
     return Owed(pending, buried, size)
@@ -186,7 +187,3 @@ def _place(conn: Connection, chunk: int) -> tuple[str, str, str]:
         (chunk,),
     ).fetchone()
     return row[0], row[1], row[2]
-
-
-def _content(conn: Connection, seq: int) -> str:
-    return str(conn.execute("SELECT content FROM entries WHERE seq = ?", (seq,)).fetchone()[0])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageCorrupt
@@ -36,12 +36,20 @@ FEW_CHUNKS = 256
 MOST_LEFT_OUT = 1_024
 """Up to here it is cheaper to know the chunks that are not wanted than those of the others."""
 
+MORE_FOR_CUES = 3
+"""So many times more hits are asked for, when several are of one entry."""
+
 _VECTOR = "vector of chunk"
+_Hit = TypeVar("_Hit", WordHit, NearestChunk)
+_SHOWN = """CASE chunks.cue WHEN 0 THEN chunks.id ELSE
+    (SELECT shown.id FROM chunks shown WHERE shown.entry = chunks.entry AND shown.ordinal = 0
+     AND shown.cue = 0 AND chunks.ordinal > 0 AND chunks.start_at = 0) END"""
+"""The chunk that a hit leads to: a cue to the first chunk of its entry's text. NULL for a damaged row."""
 _CHUNK_IDS = "SELECT chunks.id FROM chunks JOIN entries e ON e.seq = chunks.entry WHERE "
 
 
 def by_words(conn: Connection, question: str, wanted: Filter, limit: int, *, now: int) -> list[WordHit]:
-    """The best chunks by BM25; none for a question without words."""
+    """The best hits by BM25; none for a question without words."""
     terms = fts.question_terms(conn, question)
     expression = match_expression(terms, _scope(conn, wanted))
     if not expression:
@@ -56,20 +64,49 @@ def by_words(conn: Connection, question: str, wanted: Filter, limit: int, *, now
         # The + keeps FTS from running the whole question once for every id.
         narrowed = "AND +chunk_fts.rowid IN (SELECT value FROM json_each(?))"
         parameters = (json.dumps(narrowing.among),)
-    rows = conn.execute(
-        f"""SELECT found.id, entries.id, -found.rank FROM
-              (SELECT rowid AS id, rank FROM chunk_fts WHERE chunk_fts MATCH ? {narrowed}
-               ORDER BY rank LIMIT ?) found
-            JOIN chunks ON chunks.id = found.id JOIN entries ON entries.seq = chunks.entry
-            ORDER BY found.rank, found.id""",  # noqa: S608 - built from constants of filters.py
-        (expression, *parameters, limit),
-    )
-    return [WordHit(chunk, entry, score) for chunk, entry, score in rows]
+
+    def best(most: int) -> list[WordHit]:
+        rows = conn.execute(
+            f"""SELECT {_SHOWN}, entries.id, -found.rank, chunks.cue <> 0 FROM
+                  (SELECT rowid AS id, rank FROM chunk_fts WHERE chunk_fts MATCH ? {narrowed}
+                   ORDER BY rank LIMIT ?) found
+                JOIN chunks ON chunks.id = found.id JOIN entries ON entries.seq = chunks.entry
+                ORDER BY found.rank, found.id""",  # noqa: S608 - built from constants of filters.py
+            (expression, *parameters, most),
+        )
+        return [
+            WordHit(chunk, entry, score, bool(by_cue))
+            for chunk, entry, score, by_cue in rows
+            if chunk is not None
+        ]
+
+    return _of_chunks(best, limit)
+
+
+def _of_chunks(find: Callable[[int], list[_Hit]], limit: int) -> list[_Hit]:
+    """The hits of the first `limit` chunks, in their order: the best by the text and the best by a cue.
+
+    `find` gives the first hits of all. So that cues of one entry keep no other out, it is asked for more.
+    """
+    most = limit
+    hits = find(most)
+    while any(hit.by_cue for hit in hits) and len({hit.chunk for hit in hits}) < limit:
+        most *= MORE_FOR_CUES
+        more = find(most)
+        if len(more) == len(hits):
+            break
+        hits = more
+    chunks = set(list(dict.fromkeys(hit.chunk for hit in hits))[:limit])
+    best: dict[tuple[int, bool], _Hit] = {}
+    for hit in hits:
+        if hit.chunk in chunks:
+            best.setdefault((hit.chunk, hit.by_cue), hit)
+    return list(best.values())
 
 
 def sample(conn: Connection, limit: int) -> list[SampledChunk]:
-    """Up to `limit` live chunks, spread evenly over all of them, without damaged ones."""
-    live = "chunks JOIN entries ON entries.seq = chunks.entry AND entries.live = 1"
+    """Up to `limit` live chunks of texts, spread evenly over all of them, without damaged ones."""
+    live = "chunks JOIN entries ON entries.seq = chunks.entry AND entries.live = 1 AND chunks.cue = 0"
     ids = [row[0] for row in conn.execute(f"SELECT chunks.id FROM {live} ORDER BY chunks.id")]  # noqa: S608 - constant
     drawn = [ids[len(ids) * number // limit] for number in range(limit)] if len(ids) > limit else ids
     rows = conn.execute(
@@ -104,16 +141,46 @@ def by_vector(
     faults: Faults,
     copies: VectorCopies,
 ) -> list[NearestChunk]:
-    """The nearest chunks. Filters that the index does not know are resolved to ids first.
+    """The nearest hits. Filters that the index does not know are resolved to ids first.
 
     Hits whose vector is damaged are left out.
     """
-    index = SpaceIndex(space)
     narrowing = narrow(conn, wanted, now=now)
+
+    def nearest(most: int) -> list[NearestChunk]:
+        return _led_to_text(
+            conn, _nearest(conn, SpaceIndex(space), query, wanted, narrowing, most, faults, copies)
+        )
+
+    return _of_chunks(nearest, limit)
+
+
+def _led_to_text(conn: Connection, hits: Sequence[NearestChunk]) -> list[NearestChunk]:
+    """The hits, those on cues with the chunk that they lead to."""
+    rows = conn.execute(
+        f"""SELECT chunks.id, {_SHOWN} FROM json_each(?) hit
+            CROSS JOIN chunks ON chunks.id = hit.value AND chunks.cue <> 0""",  # noqa: S608 - constant
+        (json.dumps([hit.chunk for hit in hits]),),
+    )
+    shown = dict(rows.fetchall())
+    return [hit._replace(chunk=shown[hit.chunk], by_cue=True) if hit.chunk in shown else hit for hit in hits]
+
+
+def _nearest(
+    conn: Connection,
+    index: SpaceIndex,
+    query: Vectors,
+    wanted: Filter,
+    narrowing: Narrowing,
+    limit: int,
+    faults: Faults,
+    copies: VectorCopies,
+) -> list[NearestChunk]:
+    """The nearest texts and cues."""
     among = narrowing.among
     if among is not None and len(among) <= FEW_CHUNKS:
         return _noted(index.measure(conn, query, among), faults).nearest(limit)
-    copy = copies.of(conn, space)
+    copy = copies.of(conn, index.space)
     if copy is None:
         return _in_table(conn, index, query, wanted, narrowing, limit, faults)
     scored = copy.score(

@@ -78,7 +78,8 @@ def _turns(conn: Connection, entries: Iterable[int]) -> dict[int, int]:
     """Of the entries that are one chunk, that chunk."""
     rows = conn.execute(
         """SELECT chunks.entry, MIN(chunks.id) FROM json_each(?) wanted
-           CROSS JOIN chunks ON chunks.entry = wanted.value GROUP BY chunks.entry HAVING COUNT(*) = 1""",
+           CROSS JOIN chunks ON chunks.entry = wanted.value AND chunks.cue = 0
+           GROUP BY chunks.entry HAVING COUNT(*) = 1""",
         (json.dumps(list(entries)),),
     )
     return dict(rows.fetchall())

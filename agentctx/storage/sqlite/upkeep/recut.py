@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from agentctx.chunking.base import Span
 from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.errors import StorageCorrupt
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import Draft, Entry, Job
-from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.entries import chunks
-from agentctx.storage.sqlite.entries.rows import CONTENT, HEADER, SELECT_ROW, verified
+from agentctx.storage.sqlite.entries.chunk_texts import ChunkTexts, Piece, of_version
+from agentctx.storage.sqlite.entries.rows import SELECT_ROW, verified
 
 
 def cut_again(conn: Connection, seq: int, entry: Entry, *, now: int, owed: bool) -> tuple[Job, ...]:
@@ -51,22 +50,28 @@ def replace_chunks(conn: Connection, seq: int, *, now: int) -> str | None:
 
 def is_whole(conn: Connection, seq: int) -> bool:
     """Whether the chunks of a live version are as they were cut, and leave out nothing but white space."""
-    row = conn.execute(f"{SELECT_ROW} WHERE e.seq = ?", (seq,)).fetchone()
     cut = conn.execute(
-        "SELECT ordinal, start_at, end_at, hash FROM chunks WHERE entry = ? ORDER BY ordinal", (seq,)
+        "SELECT ordinal, hash, cue, start_at, end_at FROM chunks WHERE entry = ? ORDER BY ordinal", (seq,)
     ).fetchall()
-    content, header = row[CONTENT], row[HEADER]
-    return covers(content, (Span(start, end) for _, start, end, _ in cut)) and all(
-        ordinal == place and checksums.is_chunk(content, start, end, header=header, digest=digest)
-        for place, (ordinal, start, end, digest) in enumerate(cut)
+    texts = of_version(conn, seq)
+    pieces = [(place, ordinal, digest, Piece(*piece)) for place, (ordinal, digest, *piece) in enumerate(cut)]
+    return is_covered(texts, [piece for *_, piece in pieces]) and all(
+        ordinal == place and texts.is_sound(piece, digest) for place, ordinal, digest, piece in pieces
     )
 
 
-def covers(content: str, spans: Iterable[Span]) -> bool:
-    """Whether everything but white space is in one of the spans, which ascend."""
+def is_covered(texts: ChunkTexts, pieces: Sequence[Piece]) -> bool:
+    """Whether everything but white space is in one of the pieces, which ascend, and each cue is one."""
     end = 0
-    for span in spans:
-        if content[end : span.start].strip():
+    for piece in pieces:
+        if piece.cue:
+            continue
+        if not _is_blank(texts.content, end, piece.start):
             return False
-        end = max(end, span.end)
-    return not content[end:].strip()
+        end = max(end, piece.end)
+    cues = [Piece(number, 0, len(cue)) for number, cue in enumerate(texts.cues, 1)]
+    return _is_blank(texts.content, end, len(texts.content)) and [p for p in pieces if p.cue] == cues
+
+
+def _is_blank(content: str, start: int, end: int) -> bool:
+    return start >= end or content[start:end].isspace()

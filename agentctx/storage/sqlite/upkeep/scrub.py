@@ -14,8 +14,18 @@ from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import Damage, ScrubState
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.connections import SqlitePart
-from agentctx.storage.sqlite.entries.rows import CONTENT, HEADER, LIVE, SELECT_ROW, check_content, check_row
+from agentctx.storage.sqlite.entries.chunk_texts import ChunkTexts, Piece, stored_cues
+from agentctx.storage.sqlite.entries.rows import (
+    ATTRIBUTES,
+    CONTENT,
+    HEADER,
+    LIVE,
+    SELECT_ROW,
+    check_content,
+    check_row,
+)
 from agentctx.storage.sqlite.trust import quarantine
+from agentctx.storage.sqlite.upkeep import recut
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 
@@ -41,8 +51,7 @@ class _Chunk(NamedTuple):
 
     id: int
     ordinal: int
-    start: int
-    end: int
+    piece: Piece
     hash: bytes
     chunking: int
 
@@ -171,41 +180,26 @@ def _chunks_of(conn: Connection, seqs: Sequence[int]) -> dict[int, list[_Chunk]]
     """By entry, in their order."""
     found: dict[int, list[_Chunk]] = {seq: [] for seq in seqs}
     rows = conn.execute(
-        """SELECT chunks.entry, chunks.id, ordinal, start_at, end_at, hash, chunking
+        """SELECT chunks.entry, chunks.id, ordinal, hash, chunking, cue, start_at, end_at
            FROM json_each(?) AS wanted CROSS JOIN chunks ON chunks.entry = wanted.value
            ORDER BY chunks.entry, ordinal""",
         (json.dumps(list(seqs)),),
     )
-    for entry, *chunk in rows:
-        found[entry].append(_Chunk(*chunk))
+    for entry, chunk, ordinal, digest, chunking, *piece in rows:
+        found[entry].append(_Chunk(chunk, ordinal, Piece(*piece), digest, chunking))
     return found
 
 
 def _chunk_damage(row: Any, chunks: Sequence[_Chunk], *, may_lack_chunks: bool) -> Iterator[Damage]:
     if not chunks and may_lack_chunks:
         return
-    if not _is_covered(row[CONTENT], chunks):
+    texts = ChunkTexts(row[CONTENT], stored_cues(row[ATTRIBUTES]), "", row[HEADER], "")
+    if not chunks or not recut.is_covered(texts, [chunk.piece for chunk in chunks]):
         yield Damage(_id_of(row), "chunk")
     for place, chunk in enumerate(chunks):
-        is_whole = checksums.is_chunk(
-            row[CONTENT], chunk.start, chunk.end, header=row[HEADER], digest=chunk.hash
-        )
-        if chunk.ordinal != place or not is_whole or not 1 <= chunk.chunking <= CHUNKING_VERSION:
+        is_sound = texts.is_sound(chunk.piece, chunk.hash)
+        if chunk.ordinal != place or not is_sound or not 1 <= chunk.chunking <= CHUNKING_VERSION:
             yield Damage(_id_of(row), "chunk")
-
-
-def _is_covered(content: str, chunks: Sequence[_Chunk]) -> bool:
-    """Whether there is a chunk at all, and everything but white space is in one (`chunking.entry`)."""
-    end = 0
-    for chunk in chunks:
-        if not _is_blank(content, end, chunk.start):
-            return False
-        end = max(end, chunk.end)
-    return bool(chunks) and _is_blank(content, end, len(content))
-
-
-def _is_blank(content: str, start: int, end: int) -> bool:
-    return start >= end or content[start:end].isspace()
 
 
 def _owe_again(conn: Connection, space: int, chunks: list[int], now: int) -> None:

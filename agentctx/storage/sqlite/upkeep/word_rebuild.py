@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection
-from agentctx.storage.sqlite import checksums
+from agentctx.storage.sqlite.entries.chunk_texts import Piece, of_version
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.upkeep import recut
 from agentctx.storage.sqlite.upkeep.repair import LIVE_CHUNKS
@@ -24,7 +24,7 @@ UNREADABLE: Final = (
 )
 
 _WITHOUT_WORDS: Final = f"""
-SELECT chunks.entry, chunks.id, start_at, end_at, terms, chunks.hash FROM {LIVE_CHUNKS}
+SELECT chunks.entry, chunks.id, cue, start_at, end_at, terms, chunks.hash FROM {LIVE_CHUNKS}
 WHERE chunks.id > ? AND chunks.id NOT IN (SELECT id FROM {word_index.NEXT}_docsize)
 ORDER BY chunks.id LIMIT ?
 """  # noqa: S608 - constants
@@ -71,23 +71,13 @@ def add_words(conn: Connection, after: int, limit: int = CHUNKS_A_STEP, *, now: 
 
 
 def _add_chunks(conn: Connection, seq: int, chunks: Sequence[tuple[Any, ...]]) -> bool:
-    """Add chunks of one entry; False, and nothing is added, if one of them is not what was saved.
-
-    They are sliced here: slicing in SQL is quadratic in the length of the content.
-    """
-    content, header, labels, scope = conn.execute(
-        "SELECT content, header, labels, scope FROM entries WHERE seq = ?", (seq,)
-    ).fetchone()
-    if not all(
-        checksums.is_chunk(content, start, end, header=header, digest=digest)
-        for _, _, start, end, _, digest in chunks
-    ):
+    """Add chunks of one entry; False, and nothing is added, if one of them is not what was saved."""
+    texts = of_version(conn, seq)
+    pieces = [(chunk, Piece(*piece), terms, digest) for _, chunk, *piece, terms, digest in chunks]
+    if not all(texts.is_sound(piece, digest) for _, piece, _, digest in pieces):
         return False
-    word_index.insert_into(
-        conn,
-        word_index.NEXT,
-        [(chunk, content[start:end], labels, terms, scope) for _, chunk, start, end, terms, _ in chunks],
-    )
+    words = [texts.words(chunk, piece, terms) for chunk, piece, terms, _ in pieces]
+    word_index.insert_into(conn, word_index.NEXT, words)
     return True
 
 
