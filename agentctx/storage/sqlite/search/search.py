@@ -159,7 +159,11 @@ def _led_to_text(conn: Connection, hits: Sequence[NearestChunk]) -> list[Nearest
         (json.dumps([hit.chunk for hit in hits]),),
     )
     shown = dict(rows.fetchall())
-    return [hit._replace(chunk=shown[hit.chunk], by_cue=True) if hit.chunk in shown else hit for hit in hits]
+    return [
+        hit._replace(chunk=shown[hit.chunk], by_cue=True) if hit.chunk in shown else hit
+        for hit in hits
+        if shown.get(hit.chunk, hit.chunk) is not None
+    ]
 
 
 def _nearest(
