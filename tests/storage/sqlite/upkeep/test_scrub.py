@@ -327,7 +327,7 @@ async def test_a_damaged_cue_is_named_and_never_shown(tmp_path: Path, clock: Han
         assert {each.entry for each in await storage.scrub.check_all()} == {saved.id}
         near = await storage.search.by_vector(space.id, vector(1), ALL, 9)
         words = await storage.search.by_words("umbrella picnic deploy", ALL, 9)
-        hits = [hit.chunk for hit in (*near, *words)]
+        hits = [*(hit.chunk for hit in near), *(hit.chunk for hit in words)]
         assert set(hits) <= {job.chunk for job in saved.jobs}
         shown = (await storage.search.resolve(hits, ALL)).values()
         assert {each.content for each in shown} <= {"The deploy window is on Tuesday."}
