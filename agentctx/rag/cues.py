@@ -1,9 +1,8 @@
 """What cues count for: a hit on a cue is evidence for the text it leads to. No I/O.
 
 An entry with cues has several vectors and more words, so the best of them are better by chance alone. Entries
-without cues keep their places: a cue counts a little less when the pool is chosen, and in the pool those
-with cues are placed by their relevance, whose weights are fitted apart. docs/relevance.md says how it was
-measured.
+without cues keep their places: a cue counts a little less when the pool is chosen, and entries with cues are
+placed in it by their relevance, whose weights are fitted apart. docs/relevance.md says how it was measured.
 """
 
 from __future__ import annotations

@@ -537,6 +537,7 @@ class CueConformance:
         assert [(each.entry.id, each.content) for each in every.values()] == [
             (saved.id, "The deploy window is on Tuesday.")
         ]
+        assert storage.scrub.failures == 0
 
     async def test_other_cues_are_another_version_and_none_find_nothing(self, storage: Storage) -> None:
         space = await serving_space(storage)

@@ -14,6 +14,7 @@ from agentctx.storage.location import locate
 from agentctx.storage.records import Filter, NearestChunk, ResolvedChunk, SampledChunk, WordHit
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.checksums import Faults
+from agentctx.storage.sqlite.entries.chunk_texts import ChunkTexts, Piece, stored_cues
 from agentctx.storage.sqlite.entries.rows import (
     CHUNK,
     CONTENT,
@@ -41,10 +42,12 @@ MORE_FOR_CUES = 3
 
 _VECTOR = "vector of chunk"
 _Hit = TypeVar("_Hit", WordHit, NearestChunk)
-_SHOWN = """CASE chunks.cue WHEN 0 THEN chunks.id ELSE
-    (SELECT shown.id FROM chunks shown WHERE shown.entry = chunks.entry AND shown.ordinal = 0
-     AND shown.cue = 0 AND chunks.ordinal > 0 AND chunks.start_at = 0) END"""
-"""The chunk that a hit leads to: a cue to the first chunk of its entry's text. NULL for a damaged row."""
+_CUES = """SELECT chunks.id, chunks.cue, chunks.start_at, chunks.end_at, chunks.hash, entries.attributes,
+      shown.id
+    FROM json_each(?) hit CROSS JOIN chunks ON chunks.id = hit.value AND chunks.cue <> 0
+    CROSS JOIN entries ON entries.seq = chunks.entry
+    LEFT JOIN chunks shown ON shown.entry = chunks.entry AND shown.ordinal = 0 AND shown.cue = 0"""
+"""The cues among the hits, each with the first chunk of its entry's text."""
 _CHUNK_IDS = "SELECT chunks.id FROM chunks JOIN entries e ON e.seq = chunks.entry WHERE "
 
 
@@ -67,18 +70,14 @@ def by_words(conn: Connection, question: str, wanted: Filter, limit: int, *, now
 
     def best(most: int) -> list[WordHit]:
         rows = conn.execute(
-            f"""SELECT {_SHOWN}, entries.id, -found.rank, chunks.cue <> 0 FROM
+            f"""SELECT found.id, entries.id, -found.rank FROM
                   (SELECT rowid AS id, rank FROM chunk_fts WHERE chunk_fts MATCH ? {narrowed}
                    ORDER BY rank LIMIT ?) found
                 JOIN chunks ON chunks.id = found.id JOIN entries ON entries.seq = chunks.entry
                 ORDER BY found.rank, found.id""",  # noqa: S608 - built from constants of filters.py
             (expression, *parameters, most),
         )
-        return [
-            WordHit(chunk, entry, score, bool(by_cue))
-            for chunk, entry, score, by_cue in rows
-            if chunk is not None
-        ]
+        return _led_to_text(conn, [WordHit(*row) for row in rows])
 
     return _of_chunks(best, limit)
 
@@ -155,15 +154,21 @@ def by_vector(
     return _of_chunks(nearest, limit)
 
 
-def _led_to_text(conn: Connection, hits: Sequence[NearestChunk]) -> list[NearestChunk]:
-    """The hits, those on cues with the chunk that they lead to."""
-    rows = conn.execute(
-        f"""SELECT chunks.id, {_SHOWN} FROM json_each(?) hit
-            CROSS JOIN chunks ON chunks.id = hit.value AND chunks.cue <> 0""",  # noqa: S608 - constant
-        (json.dumps([hit.chunk for hit in hits]),),
-    )
-    shown = dict(rows.fetchall())
-    return [hit._replace(chunk=shown[hit.chunk], by_cue=True) if hit.chunk in shown else hit for hit in hits]
+def _led_to_text(conn: Connection, hits: Sequence[_Hit]) -> list[_Hit]:
+    """The hits, those on cues with the chunk that they lead to; damaged cues lead nowhere."""
+    shown: dict[int, int | None] = {}
+    for chunk, *piece, digest, attributes, first in conn.execute(
+        _CUES, (json.dumps([hit.chunk for hit in hits]),)
+    ):
+        texts = ChunkTexts("", stored_cues(attributes), "", "", "")
+        shown[chunk] = first if texts.is_sound(Piece(*piece), digest) else None
+    led = []
+    for hit in hits:
+        if hit.chunk not in shown:
+            led.append(hit)
+        elif (text := shown[hit.chunk]) is not None:
+            led.append(hit._replace(chunk=text, by_cue=True))
+    return led
 
 
 def _nearest(

@@ -17,7 +17,7 @@ from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.trust import Source
 from tests.storage.conformance import embed, serving_space
-from tests.storage.drafts import ALL, HandClock, draft, keyless
+from tests.storage.drafts import ALL, HandClock, draft, keyless, vector
 
 FLIPPED = """UPDATE entries SET content = CAST(x'E2' || substr(CAST(content AS BLOB), 2) AS TEXT)
     WHERE id = ?"""
@@ -300,6 +300,37 @@ async def test_a_live_entry_that_lacks_a_chunk_is_named(
     storage = await opened(tmp_path, clock)
     try:
         assert {each.entry for each in await storage.scrub.check_all()} == {lacks.id} != {whole.id}
+    finally:
+        await storage.close()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DELETE FROM chunks WHERE cue = 2",
+        "UPDATE chunks SET cue = 2 WHERE ordinal = 0",
+        "UPDATE chunks SET cue = 0 WHERE ordinal = 1",
+        "UPDATE chunks SET ordinal = 9 WHERE ordinal = 0",
+    ],
+)
+async def test_a_damaged_cue_is_named_and_never_shown(tmp_path: Path, clock: HandClock, damage: str) -> None:
+    cues = ["Which umbrella?", "planning a picnic"]
+    storage = await opened(tmp_path, clock)
+    space = await serving_space(storage)
+    saved = await storage.entries.save(draft(attributes={"cues": cues}), owed=True)
+    await embed(storage, saved)
+    assert await storage.scrub.check_all() == []
+    await storage.close()
+    spoil(tmp_path, damage)
+    storage = await opened(tmp_path, clock)
+    try:
+        assert {each.entry for each in await storage.scrub.check_all()} == {saved.id}
+        near = await storage.search.by_vector(space.id, vector(1), ALL, 9)
+        words = await storage.search.by_words("umbrella picnic deploy", ALL, 9)
+        hits = [*(hit.chunk for hit in near), *(hit.chunk for hit in words)]
+        assert set(hits) <= {job.chunk for job in saved.jobs}
+        shown = (await storage.search.resolve(hits, ALL)).values()
+        assert {each.content for each in shown} <= {"The deploy window is on Tuesday."}
     finally:
         await storage.close()
 
