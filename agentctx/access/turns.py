@@ -69,7 +69,7 @@ class FairQueue(Generic[W]):
         return True
 
     def next(self) -> W | None:
-        """Give the next turn: the waiter that gets it is at work from now on. None when nobody waits."""
+        """Give the next turn: the waiter that gets it is at work from now on. None when no request waits."""
         users = [user for user in self._users.values() if user.waiting]
         if not users:
             return None
@@ -147,7 +147,7 @@ class Turns:
             raise
 
     def take_at_once(self, uid: int, pid: int) -> None:
-        """Take a turn even if none is free: as many are given to nobody afterwards."""
+        """Take a turn even if none is free: as many are withheld afterwards."""
         self._free -= 1
         self._queue.begin(uid, pid)
 

@@ -37,7 +37,7 @@ class SpanChunker(ABC):
         weight: Weight | None = None,
     ) -> None:
         if isinstance(separators, str):
-            raise InvalidInput("separators must be a list of strings, not one string.")
+            raise InvalidInput("`separators` must be a list of strings, not one string.")
         self.limits = PackLimits(chunk_size, chunk_overlap)
         self.separators = tuple(separators)
         self._weights = None if weight is None else WeightTable(weight)

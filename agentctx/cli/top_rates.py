@@ -23,7 +23,7 @@ class Rates:
     cpu: float
     embed_cpu: float
     degraded: float | None
-    """Share of the questions between the looks that were answered by words alone; None without questions."""
+    """Share of searches between two samples that used keywords only; None without searches."""
 
 
 def rates_between(before: StatusReply, now: StatusReply, seconds: float) -> Rates | None:

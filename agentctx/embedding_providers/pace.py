@@ -14,7 +14,7 @@ _LARGEST_TEXT_TOKENS: Final = 2_000
 
 
 class RequestPace:
-    """Lets calls through at a rate. 0 is no limit.
+    """Lets calls through at a rate. 0 means no limit.
 
     A limit is a bucket, as providers count too: after a pause a minute's worth may go at once. A caller
     that is cancelled while waiting leaves nothing behind.

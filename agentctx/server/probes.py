@@ -29,7 +29,7 @@ class ProbeRoutes:
 
     async def readyz(self, _: Request) -> Response:
         """Ready: requests are served. Else 503 with the reason. What works less well is listed: without the
-        embedding provider the daemon saves, and answers by words.
+        embedding provider the daemon saves, and answers by keyword search.
         """
         if reason := self._service.not_ready():
             return error_response(Unavailable(reason, hint="Try again in a moment."))

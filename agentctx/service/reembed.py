@@ -33,7 +33,7 @@ class Reembed(PartsHolder):
     async def reembed(self, action: ReembedAction, peer: Peer) -> ReembedReply:  # noqa: ARG002
         lanes = self._parts.lanes
         if lanes is None:
-            raise NotFound("No model is configured.", hint="Set embedding.provider; it is none.")
+            raise NotFound("No model is configured.", hint="Set embedding.provider in the config.")
         deeds = {
             "approve": lanes.approve,
             "switch": lanes.switch,

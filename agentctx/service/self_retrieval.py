@@ -34,7 +34,7 @@ class SelfRetrieval:
 async def retrieve_canaries(storage: Storage, sample: int = SAMPLE) -> SelfRetrieval:
     """Ask for each of a sample of live chunks by its rarest word and by its vectors.
 
-    What was changed or forgotten since it was drawn is drawn no more; it counts as found.
+    What was changed or forgotten since it was drawn is not drawn again; it counts as found.
 
     Raises:
         DeadlineExceeded, StorageFailed.

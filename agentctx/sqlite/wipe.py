@@ -33,7 +33,7 @@ _HEADER: Final = struct.Struct(">BHHH")
 
 @dataclass(frozen=True, slots=True)
 class Wiped:
-    """What a turn did: how many leftovers there were, and the page to go on with; None at the end."""
+    """What a turn did: how many leftovers there were, and the next page; None at the end."""
 
     leftovers: int
     next_page: int | None

@@ -226,7 +226,7 @@ class Writer:
 
     @property
     def moved_to(self) -> Path | None:
-        """Where the files of the database are, if somebody has moved them away from its path."""
+        """Where the files of the database are, if they were moved away from its path."""
         return None if self.fault is None else self._connection.moved_to
 
     def _note_loss(self, fault: StorageFailed | None) -> None:

@@ -1,4 +1,4 @@
-"""Search by words: the terms of a text that FTS5's `porter unicode61` would not make on its own, and the
+"""Keyword search: the terms of a text that FTS5's `porter unicode61` would not make on its own, and the
 terms of a question as an FTS5 expression. No I/O.
 
 `unicode61` folds case and diacritics and cuts at everything that is not a letter or digit, so `snake_case`

@@ -88,7 +88,7 @@ def records_of(
     try:
         vectors = list(embeddings)  # type: ignore[arg-type]  # a scalar array is caught here
     except TypeError as error:
-        raise InvalidInput("embeddings must be a list of vectors.") from error
+        raise InvalidInput("`embeddings` must be a list of vectors.") from error
     if len(vectors) != len(chunks):
         raise InvalidInput(f"Got {len(chunks)} chunks but {len(vectors)} embeddings.")
     return [

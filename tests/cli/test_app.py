@@ -49,7 +49,7 @@ def test_no_daemon_is_3_and_says_how_to_start_one(tmp_path: Path, capsys: pytest
 
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith(f"error: No daemon answers on {path}: there is no such socket.\n")
+    assert captured.err.startswith(f"error: No daemon answers on {path}: the socket does not exist.\n")
     assert "hint: Start it with `agentctx serve`" in captured.err
     assert "`agentctx doctor`" in captured.err
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from tests.code_rules.english import errors_that_are_no_sentences, unusual_phrases
+
 SELF_EXECUTING: Final = frozenset({"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"})
 """Modules whose formats run code when they are read."""
 DRIVERS: Final = frozenset({"sqlite3", "pysqlite3", "apsw", "aiosqlite", "sqlite_vec"})
@@ -139,6 +141,18 @@ def http_goes_where_it_is_told(_: Source, tree: ast.Module) -> Iterator[Finding]
             yield call, name
 
 
+def english_is_usual(source: Source, tree: ast.Module) -> Iterator[Finding]:
+    """See `english.unusual_phrases`."""
+    del source
+    yield from unusual_phrases(tree)
+
+
+def errors_are_sentences(source: Source, tree: ast.Module) -> Iterator[Finding]:
+    """See `english.errors_that_are_no_sentences`."""
+    if not source.path.startswith(FRAGMENTS):
+        yield from errors_that_are_no_sentences(tree)
+
+
 RULES: Final[Mapping[str, Rule]] = {
     "self-executing format": no_self_executing_formats,
     "text run as code": no_text_is_run,
@@ -147,7 +161,17 @@ RULES: Final[Mapping[str, Rule]] = {
     "SQLite driver imported": one_module_imports_drivers,
     "file opened near the database": who_opens_files_is_known,
     "HTTP client without both trust_env and follow_redirects": http_goes_where_it_is_told,
+    "unusual phrase": english_is_usual,
+    "error message that is not a sentence": errors_are_sentences,
 }
+FRAGMENTS: Final = (
+    "agentctx/rag/",
+    "agentctx/stores/",
+    "agentctx/storage/sqlite/search/",
+    "agentctx/service/questions.py",
+    "agentctx/service/injections.py",
+)
+"""Files whose messages are still fragments. Remove one when its messages are sentences; add none."""
 NEAR_THE_DATABASE: Final = tuple(
     f"agentctx/{package}/"
     for package in (

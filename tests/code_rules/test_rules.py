@@ -66,6 +66,20 @@ BAD = {
         "httpx.get(url, follow_redirects=False)",
         "httpx.stream('GET', url)",
     ],
+    "unusual phrase": [
+        'raise ValueError("it is no number")',
+        'put(f"{name} is no size")',
+        'def f():\n    """Build it anew."""',
+        '"""What whoever asks is told."""',
+        'HELP = "the run goes on"',
+        '"""Killed amid a write."""',
+    ],
+    "error message that is not a sentence": [
+        'raise NotFound("no such entry.")',
+        'raise NotFound("No such entry")',
+        'raise errors.InvalidInput(f"the limit is {limit}.")',
+        'raise StorageFailed(f"Cannot read {path}: check it")',
+    ],
 }
 FINE = [
     "import json, tomllib",
@@ -87,6 +101,13 @@ FINE = [
     'conn.execute(\n    f"""SELECT 1\n    {x}""",  # noqa: S608 - a constant\n)',
     "SqliteStorage.open(path)",
     "httpx.AsyncClient(trust_env=False, follow_redirects=False)",
+    '"""There is no file, or it is no longer ours."""',
+    "told = 1  # a name is not a message",
+    'raise NotFound(f"Entry {entry!r} does not exist.")',
+    'raise InvalidInput(f"{name!r} is not a size.")',
+    'raise InvalidInput("embedding.model is empty.")',
+    'raise StorageFailed(f"Cannot read {path}: {error}")',
+    "raise AgentctxError(message)",
 ]
 
 

@@ -140,7 +140,7 @@ class TestCopyDatabase:
 
     @pytest.mark.parametrize("target", ["missing/b.db", "a.db/b.db", "."])
     def test_to_an_impossible_place_says_so(self, reader: Connection, tmp_path: Path, target: str) -> None:
-        with pytest.raises(StorageFailed, match="cannot"):
+        with pytest.raises(StorageFailed, match="Cannot"):
             copy_database(reader, tmp_path / target)
 
     def test_that_was_killed_leaves_the_old_one_and_is_made_up_for(

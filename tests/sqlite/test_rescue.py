@@ -270,7 +270,7 @@ async def test_what_nobody_can_save_is_said(writer: Writer, path: Path) -> None:
     remove_everything(path)
     path.parent.touch()  # no folder can be made where a file is
     await writer.look_at_files()
-    await faulty(writer, "cannot be made")
+    await faulty(writer, "cannot be created")
     with capture_logs() as logged:
         await writer.close()
     assert [line["event"] for line in logged] == ["database_not_rescued"]

@@ -37,7 +37,7 @@ class RemoteService:
     """The model unless `embedding.model` names one; empty where that must name it."""
     key_header: str = "authorization"
     typed_format: Callable[[str, int], WireFormat] | None = None
-    """Makes the format that tells questions from texts; None where the service has no such types."""
+    """Makes the format that marks questions and texts; None where the service has no such types."""
 
 
 def _openai(model: str, dimensions: int) -> WireFormat:

@@ -51,7 +51,7 @@ _ENCODE: Final = json.JSONEncoder(separators=(",", ":"), default=repr).encode
 
 
 class Faults:
-    """What did not match its checksum since the start. Told from the threads of all connections."""
+    """What did not match its checksum since the start. Reported from the threads of all connections."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -52,7 +52,7 @@ def test_the_retry_info_of_google_is_a_pause() -> None:
     reply = {"error": {"status": "RESOURCE_EXHAUSTED", "details": [{"retryDelay": "34s"}]}}
     failed = refused(429, reply)
     assert (failed.disposition, failed.retry_after_s) == (Disposition.LATER, 34)
-    assert failed.message == "The provider answered 429 (RESOURCE_EXHAUSTED)"
+    assert failed.message == "The provider answered 429 (RESOURCE_EXHAUSTED)."
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_a_wrong_key_or_project_under_status_400_stops_instead_of_splitting(erro
 
 def test_codes_are_shown_once_and_prose_never() -> None:
     error = {"message": "I dislike 'my diary'", "type": "insufficient_quota", "code": "insufficient_quota"}
-    assert refused(429, {"error": error}).message == "The provider answered 429 (insufficient_quota)"
+    assert refused(429, {"error": error}).message == "The provider answered 429 (insufficient_quota)."
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_codes_are_shown_once_and_prose_never() -> None:
 )
 def test_a_code_that_could_be_key_or_text_is_not_shown(code: Any) -> None:
     failed = refused(400, {"error": {"code": code}}, withheld=("my diary of 2026", "MYKEY"))
-    assert failed.message == "The provider answered 400"
+    assert failed.message == "The provider answered 400."
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"\xff", b"[" * 99_999, b"[]", b'"x"', b'{"error": []}'])

@@ -92,7 +92,7 @@ async def test_the_dimension_is_known_after_the_first_reply(server: Loopback, co
 
 async def test_another_dimension_than_asked_for_stops(server: Loopback, connect: MakeProvider) -> None:
     server.answer = ANSWERS["openai-compatible"]
-    with pytest.raises(ProviderFailed, match="8 came back, 16") as caught:
+    with pytest.raises(ProviderFailed, match="length 16, got 8") as caught:
         await connect("openai-compatible", dimensions=16).embed(["cat", "dog"])
     assert caught.value.disposition is Disposition.STOP
 

@@ -30,7 +30,7 @@ class SqliteBackups(SqlitePart):
             return await self._keep(target)
 
     async def _copy(self, target: Path) -> None:
-        """Forgetting goes first: it closes the connection, and the copy is restarted, but not for ever."""
+        """Forgetting goes first: it closes the connection, and the copy is restarted, but not forever."""
         is_made, attempts = False, 0
         try:
             while not is_made:
