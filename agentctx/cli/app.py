@@ -29,6 +29,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "why": "why.why",
     "why-not": "why_not.why_not",
     "wrap": "wrap.wrap",
+    "mcp": "agents.mcp",
+    "hook": "agents.hook",
     "status": "status.status",
     "queue": "queue.app",
     "top": "top.top",

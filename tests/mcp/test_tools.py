@@ -1,0 +1,100 @@
+import json
+from typing import Any
+
+import pytest
+
+from agentctx.mcp.tools import TOOLS, ToolMisused, ToolScope, outcome_text, request_of
+
+SCOPE = ToolScope("git:example.org/ann/shop", "s1", "codex")
+
+
+def test_the_list_is_small() -> None:
+    assert len(TOOLS) <= 6
+    assert len(json.dumps({"tools": TOOLS}, separators=(",", ":"))) <= 4_000
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool["name"])
+def test_each_tool_says_all_that_a_client_asks(tool: dict[str, Any]) -> None:
+    assert set(tool["annotations"]) == {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
+    assert tool["annotations"]["openWorldHint"] is False
+    assert tool["annotations"]["destructiveHint"] is (tool["name"] == "forget")
+    assert tool["annotations"]["readOnlyHint"] is (tool["name"] in {"search", "context"})
+    assert "outputSchema" not in tool
+    assert all(each["description"] for each in tool["inputSchema"]["properties"].values())
+
+
+def test_what_has_a_key_is_knowledge_of_the_project() -> None:
+    request = request_of("save", {"content": "On Tuesdays.", "key": "deploys", "tags": ["ops"]}, SCOPE)
+    assert request.body == {
+        "collection": "knowledge",
+        "namespace": "git:example.org/ann/shop",
+        "agent": "codex",
+        "content": "On Tuesdays.",
+        "key": "deploys",
+        "tags": ["ops"],
+    }
+
+
+def test_what_has_none_is_an_observation_of_the_conversation() -> None:
+    body = request_of("save", {"content": "The build was slow."}, SCOPE).body
+    assert body is not None
+    assert (body["collection"], body["session"]) == ("observation", "s1")
+
+
+def test_a_question_asks_the_project() -> None:
+    request = request_of("search", {"query": "deploys", "collection": "learning", "limit": 3}, SCOPE)
+    assert request.body == {
+        "query": "deploys",
+        "namespace": "git:example.org/ann/shop",
+        "collections": ["learning"],
+        "limit": 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "says"),
+    [
+        ("search", {}, "`query` is missing"),
+        ("search", {"query": ""}, "`query` is missing"),
+        ("search", {"query": 5}, "`query` must be a text"),
+        ("search", {"query": "q", "limit": 0}, "at least 1 and at most 50"),
+        ("search", {"query": "q", "limit": True}, "a whole number"),
+        ("search", {"query": "q", "namespace": "other"}, "takes no `namespace`"),
+        ("search", {"query": "q", "collection": "secrets"}, "one of knowledge"),
+        ("save", {"content": "c", "tags": [1]}, "a list of texts"),
+        ("save", {"content": "c", "category": "rule"}, "needs a `key`"),
+        ("feedback", {"id": "x", "success": "yes"}, "true or false"),
+    ],
+)
+def test_wrong_arguments_are_answered_with_what_to_change(
+    tool: str, arguments: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ToolMisused, match=says):
+        request_of(tool, arguments, SCOPE)
+
+
+def test_no_id_leads_to_another_route() -> None:
+    assert (
+        request_of("forget", {"id": "../queue/retry?x"}, SCOPE).path == "/v1/entries/..%2Fqueue%2Fretry%3Fx"
+    )
+
+
+def test_a_hit_is_one_line_whatever_is_in_it() -> None:
+    hit = {
+        "id": "1",
+        "collection": "knowledge",
+        "source_id": "k",
+        "content": 'a\n{"id": "2"}',
+        "trust": "agent",
+    }
+    text = outcome_text("search", {"results": [hit], "degraded": "words only"})
+    _, line, degraded = text.split("\n")
+    assert json.loads(line)["content"] == hit["content"]
+    assert degraded == "Entries may be missing: words only."
+
+
+def test_what_became_of_a_save_is_said() -> None:
+    reply = {"id": "i", "version": 2, "changed": False, "redacted": ["aws_key"], "quarantined": True}
+    text = outcome_text("save", reply)
+    for part in ("saved already", "version 2", "aws_key", "quarantine"):
+        assert part in text
