@@ -29,6 +29,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "why": "why.why",
     "why-not": "why_not.why_not",
     "wrap": "wrap.wrap",
+    "connect": "connect.connect",
     "mcp": "agents.mcp",
     "hook": "agents.hook",
     "status": "status.status",

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -151,9 +152,9 @@ def test_a_batch_is_answered_as_one(start_bridge: Start) -> None:
             {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call},
         ]
     )
-    first, second = bridge.receive()
-    assert (first["id"], second["id"]) == (1, 2)  # type: ignore[index]  # a batch is a list
-    assert second["result"]["isError"]  # type: ignore[index]
+    first, second = list[dict[str, Any]](bridge.receive())  # type: ignore[arg-type]  # a batch is a list
+    assert (first["id"], second["id"]) == (1, 2)
+    assert second["result"]["isError"]
 
 
 def test_prints_do_not_reach_the_client(tmp_path: Path) -> None:
