@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from agentctx.mcp.tools import TOOLS, ToolMisused, ToolScope, outcome_text, request_of
+from agentctx.mcp.tools import TOOLS, ToolMisused, ToolScope, failure_text, outcome_text, request_of
 
 SCOPE = ToolScope("git:example.org/ann/shop", "s1", "codex")
 
@@ -98,3 +98,41 @@ def test_what_became_of_a_save_is_said() -> None:
     text = outcome_text("save", reply)
     for part in ("saved already", "version 2", "aws_key", "quarantine"):
         assert part in text
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "path"),
+    [
+        ("context", {"query": "q", "budget_tokens": 100}, "/v1/context"),
+        ("learn", {"trigger": "tool:psql", "fix": "wait"}, "/v1/entries"),
+        ("feedback", {"id": "a", "success": False}, "/v1/learnings/a/outcome"),
+        ("search", {"query": "q", "limit": None}, "/v1/search"),
+    ],
+)
+def test_each_tool_has_its_route(tool: str, arguments: dict[str, Any], path: str) -> None:
+    assert request_of(tool, arguments, SCOPE._replace(agent=None)).path == path
+
+
+@pytest.mark.parametrize(
+    ("tool", "reply", "text"),
+    [
+        ("search", {"results": [], "degraded": None}, "Nothing was found."),
+        ("context", {"block": ""}, "Memory holds nothing about this."),
+        ("context", {"block": "## …"}, "## …"),
+        ("learn", {"id": "i", "version": 1, "changed": True}, "Saved as i, version 1."),
+        ("forget", {"id": "i"}, "Forgotten: i."),
+        ("feedback", {"id": "i"}, "Recorded for i."),
+    ],
+)
+def test_the_outcome_is_one_sentence(tool: str, reply: dict[str, Any], text: str) -> None:
+    assert outcome_text(tool, reply) == text
+
+
+def test_a_refusal_says_what_to_do() -> None:
+    assert (
+        failure_text("invalid_input", "'soon' is no duration", "Write 30d.")
+        == "'soon' is no duration. Write 30d."
+    )
+    assert "Ask the operator" in failure_text("access_denied", "Not yours.", "")
+    with pytest.raises(ToolMisused, match="at least 50"):
+        request_of("context", {"query": "q", "budget_tokens": 1}, SCOPE)
