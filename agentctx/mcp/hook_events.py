@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final, NamedTuple
 
 from agentctx.mcp.tools import MAX_QUERY_CHARS
@@ -22,13 +21,10 @@ _START_BUDGET: Final = 800
 _MIN_REMEMBERED_CHARS: Final = 40
 _MAX_REMEMBERED_CHARS: Final = 20_000
 _TAGS: Final = ("hook_context", "system-reminder", "system_reminder", "environment_context")
-_INJECTED: Final = re.compile(
-    "|".join(
-        [rf"<{tag}>(?:(?!</{tag}>).)*</{tag}>" for tag in _TAGS]
-        + [r"## Semantic Context \(RAG\)\n(?:(?!</memory ).)*</memory [0-9a-f]+>"]
-    ),
-    re.DOTALL,
-)
+_INJECTED: Final = [(f"<{tag}>", f"</{tag}>") for tag in _TAGS] + [
+    ("## Semantic Context (RAG)\n", "</memory ")
+]
+"""How context that programs put into a prompt begins and ends; our block ends with the line of its fence."""
 
 
 class HookQuestion(NamedTuple):
@@ -86,7 +82,19 @@ def output(event: str, client: str, block: str) -> Json | None:
 def prompt_of(payload: Json) -> str:
     """What the user wrote, without context that hooks and programs put in."""
     prompt = payload.get("prompt")
-    return _INJECTED.sub(" ", prompt).strip() if isinstance(prompt, str) else ""
+    return without_injected(prompt) if isinstance(prompt, str) else ""
+
+
+def without_injected(text: str) -> str:
+    """The text without context that programs put in. Linear: what begins and does not end stays."""
+    for begin, end in _INJECTED:
+        kept: list[str] = []
+        at = 0
+        while (start := text.find(begin, at)) >= 0 and (stop := text.find(end, start)) >= 0:
+            kept += [text[at:start], " "]
+            at = _after(text, stop, end)
+        text = "".join(kept) + text[at:]
+    return text.strip()
 
 
 def position_of(client: str) -> str:
@@ -97,6 +105,13 @@ def position_of(client: str) -> str:
 def session_of(payload: Json) -> str:
     """The client's name of the conversation."""
     return str(payload.get("session_id") or payload.get("sessionId") or "hook")
+
+
+def _after(text: str, stop: int, end: str) -> int:
+    if end.endswith(">"):
+        return stop + len(end)
+    closing = text.find(">", stop)
+    return closing + 1 if closing >= 0 else len(text)
 
 
 def _about(prompt: str, client: str, namespace: str) -> HookQuestion | None:
@@ -124,7 +139,7 @@ def _turn(payload: Json, client: str, namespace: str) -> RememberedTurn | None:
         return None
     prompt = prompt_of(payload)
     asked = f"User: {prompt}\n\n" if prompt else ""
-    content = f"{asked}Assistant: {_INJECTED.sub(' ', answer).strip()}"[:_MAX_REMEMBERED_CHARS]
+    content = f"{asked}Assistant: {without_injected(answer)}"[:_MAX_REMEMBERED_CHARS]
     return RememberedTurn(
         {
             "collection": "observation",
