@@ -12,9 +12,20 @@ if TYPE_CHECKING:
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run one command and exit: 0 ok, 1 failed, 2 usage, 3 daemon unreachable, 130 interrupted."""
     given = sys.argv[1:] if args is None else args
+    if given[:1] in (["mcp"], ["hook"]) and not {"-h", "--help"} & set(given):
+        raise SystemExit(_run_for_agent(given))
     if given[:1] == ["serve"]:
         from agentctx.cli.serve import run_alone as run
     else:
         from agentctx.cli.app import run
 
     raise SystemExit(run(args))
+
+
+def _run_for_agent(args: Sequence[str]) -> int:
+    """What agents start must be there at once: it runs without the command line's libraries."""
+    if args[0] == "mcp":
+        from agentctx.mcp.bridge import main as run
+    else:
+        from agentctx.mcp.hook import main as run
+    return run(args[1:])

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Remember": ("save", "ingest", "edit", "learning", "forget", "undo", "revoke", "release"),
     "Ask": ("search", "context", "why", "why-not", "get", "list", "history", "wrap"),
+    "Connect": ("connect", "mcp", "hook"),
     "Operate": ("serve", "status", "top", "doctor", "queue", "config", "service", "reembed", "demo", "dev"),
     "Keep safe": ("backup", "restore", "export", "import", "migrate", "audit"),
 }

@@ -35,7 +35,7 @@ _TIMES = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class PooledTurn:
     """A passage with what its score needs. `beside` are places in the pool by offset, None outside sessions.
 
     `found` are words of the question it has. `nearness` is 0 to 1 within the pool, 0 without a vector;
@@ -51,7 +51,7 @@ class Turn:
 
 
 def scores(
-    question: str, pool: Sequence[Turn], weights: Mapping[str, float], dense_weight: float
+    question: str, pool: Sequence[PooledTurn], weights: Mapping[str, float], dense_weight: float
 ) -> list[float]:
     """A score for each of the pool, higher is better; comparable within the pool only.
 
@@ -73,7 +73,7 @@ def scores(
     ]
 
 
-def _word_scores(pool: Sequence[Turn], lengths: Sequence[int], weights: Mapping[str, float]) -> list[float]:
+def _word_scores(pool: Sequence[PooledTurn], lengths: Sequence[int], weights: Mapping[str, float]) -> list[float]:
     """BM25 over the words of each turn and its neighbours, scaled to at most 1."""
     mean = sum(lengths) / len(lengths) if lengths else 1.0
     found = [_bm25(pool, lengths, at, weights, mean) for at in range(len(pool))]
@@ -82,7 +82,7 @@ def _word_scores(pool: Sequence[Turn], lengths: Sequence[int], weights: Mapping[
 
 
 def _bm25(
-    pool: Sequence[Turn], lengths: Sequence[int], at: int, weights: Mapping[str, float], mean: float
+    pool: Sequence[PooledTurn], lengths: Sequence[int], at: int, weights: Mapping[str, float], mean: float
 ) -> float:
     turn = pool[at]
     if turn.beside is None:
@@ -97,12 +97,12 @@ def _bm25(
     return score
 
 
-def _nearness(pool: Sequence[Turn], at: int) -> float:
+def _nearness(pool: Sequence[PooledTurn], at: int) -> float:
     beside = {0: at, **(pool[at].beside or {})}
     return NEARNESS * sum(NEARNESS_OF[offset] * pool[other].nearness for offset, other in beside.items())
 
 
-def _manner(turn: Turn, length: int, asked: str, *, asks_when: bool) -> float:
+def _manner(turn: PooledTurn, length: int, asked: str, *, asks_when: bool) -> float:
     """What counts besides words and nearness: who speaks, whether it says when, whether it says anything."""
     score = LENGTH * min(math.log1p(length) / math.log(FULL_LENGTH), 1.0)
     speaker = turn.agent or _speaker_of(turn.text)

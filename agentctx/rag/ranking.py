@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agentctx.rag.conversation import Turn, scores
+from agentctx.rag.conversation import PooledTurn, scores
 from agentctx.rag.cues import cues_for
 from agentctx.rag.fuse import Candidate, nearness, word_shares
 from agentctx.storage.records import ResolvedChunk, Turns
@@ -55,11 +55,11 @@ def rank(question: str, pool: Pool, dense_weight: float) -> list[Candidate]:
     return sorted(ranked, key=lambda candidate: (-candidate.score, candidate.chunk))
 
 
-def _members(pool: Pool) -> list[Turn]:
+def _members(pool: Pool) -> list[PooledTurn]:
     places = {candidate.chunk: at for at, candidate in enumerate(pool.candidates)}
     beside = _rows(pool.turns)
     return [
-        Turn(
+        PooledTurn(
             text=pool.texts[candidate.chunk].content,
             found=pool.found[candidate.chunk],
             nearness=near,

@@ -57,7 +57,7 @@ class Serving:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Retrieved:
     """All candidates of a question, best first, and the texts of those that were read and judged.
 
     The first `judged` candidates were; one of these without a text has changed meanwhile. `degraded` says why
@@ -102,7 +102,7 @@ class Retrieval:
         self._telemetry = telemetry
         self._vectors: OrderedDict[tuple[int, str], Vectors] = OrderedDict()
 
-    async def find(self, question: Question, pool: int) -> Found:
+    async def find(self, question: Question, pool: int) -> Retrieved:
         """Everything that may answer a question. Each side brings `pool` candidates.
 
         A long prompt asks several questions, of which the most relevant answers count.
@@ -124,7 +124,7 @@ class Retrieval:
         finally:
             words.cancel()
 
-    async def _find(self, question: Question, pool: int) -> Found:
+    async def _find(self, question: Question, pool: int) -> Retrieved:
         legs, counts = await asyncio.gather(self.legs(question, pool), self._counts(question.text))
         words, weight = QuestionWords(question.text), self._settings().dense_weight
         rarity = words.rarity(counts)
@@ -142,7 +142,7 @@ class Retrieval:
             if with_cues and calibration is not None:
                 judged = placed(judged, with_cues)
         gone = [each for each in read if each.chunk not in texts]
-        return Found([*judged, *gone, *fused[len(read) :]], texts, len(judged) + len(gone), legs.degraded)
+        return Retrieved([*judged, *gone, *fused[len(read) :]], texts, len(judged) + len(gone), legs.degraded)
 
     async def _read(
         self, question: Question, candidates: Sequence[Candidate], legs: Legs
@@ -259,7 +259,7 @@ def judge(
     ]
 
 
-def best_of_each(found: Sequence[Found]) -> Found:
+def best_of_each(found: Sequence[Retrieved]) -> Retrieved:
     """What several questions found, as one: each candidate by its best relevance, the most relevant first."""
     texts = {chunk: text for each in found for chunk, text in each.texts.items()}
     judged = [candidate for each in found for candidate in each.candidates[: each.judged]]
@@ -267,7 +267,7 @@ def best_of_each(found: Sequence[Found]) -> Found:
     best = _first_of_each(sorted(judged, key=lambda candidate: -candidate.relevance))
     others = _first_of_each(rest, known={candidate.chunk for candidate in best})
     degraded = next((each.degraded for each in found if each.degraded), None)
-    return Found([*best, *others], texts, len(best), degraded)
+    return Retrieved([*best, *others], texts, len(best), degraded)
 
 
 def _first_of_each(candidates: Iterable[Candidate], known: Collection[int] = ()) -> list[Candidate]:

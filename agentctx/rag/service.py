@@ -17,7 +17,7 @@ from agentctx.rag.question import Answer, Context, Hit, Question, allowed
 from agentctx.rag.relevance import Eagerness, Gate
 from agentctx.rag.render import EMPTY_FRAME, BlockPassage, render, render_passage
 from agentctx.rag.rerank import Reranking, can_matter
-from agentctx.rag.retrieval import SPARE, Found, QueryEmbedder, Retrieval, Serving, pool_for
+from agentctx.rag.retrieval import SPARE, Retrieved, QueryEmbedder, Retrieval, Serving, pool_for
 from agentctx.rag.select import distinct_texts, select
 from agentctx.rag.trace import Considered, Trace
 from agentctx.rerankers.base import Reranker
@@ -176,12 +176,12 @@ class RAGService:
             with_flagged=question.position != "system",
         )
 
-    def _degraded(self, found: Found) -> str | None:
+    def _degraded(self, found: Retrieved) -> str | None:
         """Why the answer may miss something: meaning had no part, or words are missing."""
         reasons = (found.degraded, self._search.words_shortfall)
         return "; ".join(reason for reason in reasons if reason) or None
 
-    def _selected(self, question: Question, found: Found) -> list[Candidate]:
+    def _selected(self, question: Question, found: Retrieved) -> list[Candidate]:
         """The candidates that may be in the answer, in their order."""
         present = [each for each in found.candidates[: found.judged] if each.chunk in found.texts]
         selected = select(

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agentctx.rag.conversation import Turn, scores
+from agentctx.rag.conversation import PooledTurn, scores
 
 RARITY = {"guitar": 3.0, "bought": 2.0}
 
 
 def turn(
     text: str, *found: str, beside: Mapping[int, int] | None, nearness: float = 0.0, agent: str = ""
-) -> Turn:
-    return Turn(text=text, found=frozenset(found), nearness=nearness, beside=beside, agent=agent)
+) -> PooledTurn:
+    return PooledTurn(text=text, found=frozenset(found), nearness=nearness, beside=beside, agent=agent)
 
 
-def scored(question: str, *pool: Turn, dense_weight: float = 0.5) -> list[float]:
+def scored(question: str, *pool: PooledTurn, dense_weight: float = 0.5) -> list[float]:
     return scores(question, pool, RARITY, dense_weight)
 
 
@@ -60,7 +60,7 @@ def test_a_question_counts_less_than_a_statement() -> None:
 
 
 def test_what_is_in_no_conversation_is_not_outranked_for_it() -> None:
-    note = Turn("the guitar was bought in May", frozenset(RARITY), nearness=1.0, words=1.0)
+    note = PooledTurn("the guitar was bought in May", frozenset(RARITY), nearness=1.0, words=1.0)
     chatter = turn("that guitar sounds nice", "guitar", beside={}, nearness=0.5)
     first, second = scored("when was the guitar bought", note, chatter)
     assert first > second

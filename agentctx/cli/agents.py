@@ -1,0 +1,50 @@
+"""`agentctx mcp` and `agentctx hook`. When they stand first, `agentctx.cli.main` runs them without this."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+_Namespace = Annotated[
+    str | None, typer.Option(help="Whose memory. Default: the project of the working directory.")
+]
+_Socket = Annotated[
+    str | None, typer.Option(help="Socket of the daemon. Default: AGENTCTX_SOCKET, else the usual places.")
+]
+
+
+def mcp(
+    ctx: typer.Context,
+    socket: _Socket = None,
+    namespace: _Namespace = None,
+    agent: Annotated[str | None, typer.Option(help="Name of the agent, kept with what it saves.")] = None,
+) -> None:
+    """Serve the memory to an agent as MCP tools over stdin and stdout."""
+    from agentctx.mcp.bridge import main
+
+    given = {"--socket": _socket(ctx, socket), "--namespace": namespace, "--agent": agent}
+    raise typer.Exit(main(_arguments(given)))
+
+
+def hook(
+    ctx: typer.Context,
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="The client's name of the event.")],
+    client: Annotated[str, typer.Option(help="claude-code, codex, gemini, copilot, cursor or opencode.")],
+    socket: _Socket = None,
+    namespace: _Namespace = None,
+    remember: Annotated[bool, typer.Option("--remember", help="Save each turn when it ends.")] = False,
+) -> None:
+    """Answer an agent's hook: its JSON on stdin, context for the prompt on stdout, or nothing."""
+    from agentctx.mcp.hook import main
+
+    given = {"--client": client, "--socket": _socket(ctx, socket), "--namespace": namespace}
+    raise typer.Exit(main([event, *_arguments(given), *(["--remember"] if remember else [])]))
+
+
+def _socket(ctx: typer.Context, named: str | None) -> str | None:
+    return named or (str(ctx.obj) if ctx.obj else None)
+
+
+def _arguments(given: dict[str, str | None]) -> list[str]:
+    return [f"{name}={value}" for name, value in given.items() if value]

@@ -1,0 +1,188 @@
+"""`agentctx connect`: write the memory into the settings of agents, and take it out again."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from agentctx.cli.output import complain, paint, put
+from agentctx.config.paths import find_socket
+from agentctx.connect.agents import AGENTS, AgentPlaces, Launch, edits_of
+from agentctx.connect.changes import FileChange, connected, disconnected
+from agentctx.connect.files import content, place_of, remove_empty, replace
+from agentctx.connect.ledger import Ledger
+from agentctx.errors import AgentctxError, ConfigInvalid, InvalidInput
+
+_CHECK_S: Final = 20.0
+
+
+def connect(
+    ctx: typer.Context,
+    agents: Annotated[
+        list[str] | None, typer.Argument(metavar="[AGENT]...", help="Which. Default: all that are installed.")
+    ] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Take out what was written.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes and make none.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    project: Annotated[
+        bool, typer.Option("--project", help="Into the settings of this folder's project: tools only.")
+    ] = False,
+    remember: Annotated[bool, typer.Option("--remember", help="Save each turn when it ends.")] = False,
+) -> None:
+    """Give agents this memory: Claude Code, Codex, Gemini CLI, Copilot CLI, opencode, Cursor, VS Code, Zed, …
+
+    Shows what it will write and asks. Again, it changes nothing; --undo restores every file.
+    """
+    places = AgentPlaces(Path.home(), os.environ, sys.platform == "darwin", Path.cwd() if project else None)
+    ledger = Ledger(_ledger_file(places))
+    names = _named(agents, places, ledger, undo=undo)
+    socket = str((ctx.obj or find_socket()).absolute())
+    launch = Launch(_program(), socket, remember)
+    failures = 0
+    changes: list[FileChange] = []
+    for name in names:
+        try:
+            changes += _undone(name, ledger) if undo else _planned(name, places, launch, ledger)
+        except (AgentctxError, OSError) as error:
+            complain(error if isinstance(error, AgentctxError) else ConfigInvalid(str(error)))
+            failures += 1
+    _carry_out(changes, ledger, dry_run=dry_run, yes=yes)
+    if not (undo or dry_run):
+        _say_next_steps(names)
+        failures += _checked(launch)
+    raise typer.Exit(1 if failures else 0)
+
+
+def _named(agents: Sequence[str] | None, places: AgentPlaces, ledger: Ledger, *, undo: bool) -> list[str]:
+    """The agents meant: those named, else those connected or installed."""
+    if unknown := [name for name in agents or [] if name not in AGENTS]:
+        raise InvalidInput(f"Unknown agent {unknown[0]!r}.", hint=f"Use one of {', '.join(AGENTS)}.")
+    names = list(agents or (ledger.agents() if undo else _installed(places)))
+    if not names:
+        nothing = "Nothing is connected." if undo else "No agent is installed here."
+        raise InvalidInput(nothing, hint=f"Name one: {', '.join(AGENTS)}.")
+    return names
+
+
+def _installed(places: AgentPlaces) -> list[str]:
+    return [
+        name
+        for name, agent in AGENTS.items()
+        if agent.folder(places).is_dir() or shutil.which(agent.program) is not None
+    ]
+
+
+def _planned(name: str, places: AgentPlaces, launch: Launch, ledger: Ledger) -> list[FileChange]:
+    edits = edits_of(name, places, launch)
+    if edits is None:
+        raise InvalidInput(
+            f"{AGENTS[name].title} has no settings for one project.", hint="Leave out --project."
+        )
+    changes = []
+    for file in edits:
+        path = place_of(file.path, _roots(places))
+        change = connected(path, name, content(path), ledger.of(path), file.edits)
+        changes += [change] if change is not None else []
+    if not changes:
+        put(f"{AGENTS[name].title}: connected already")
+    return changes
+
+
+def _undone(name: str, ledger: Ledger) -> list[FileChange]:
+    changes = []
+    for path, known in ledger.files(name).items():
+        place_of(path, [path])
+        changes.append(disconnected(path, content(path), known))
+    if not changes:
+        put(f"{AGENTS[name].title}: not connected")
+    return changes
+
+
+def _roots(places: AgentPlaces) -> list[Path]:
+    """Where settings may be: in the home, in folders that the environment names, in the project."""
+    given = [places.folder(variable, ".") for variable in ("CODEX_HOME", "CLAUDE_CONFIG_DIR")]
+    return [places.home, places.config(), *given, *([places.project] if places.project else [])]
+
+
+def _carry_out(changes: Sequence[FileChange], ledger: Ledger, *, dry_run: bool, yes: bool) -> None:
+    for change in changes:
+        put(change.diff() or f"{change.path}: no change")
+    if dry_run or not changes:
+        return
+    if not yes and not typer.confirm("Write this?", err=True):
+        raise typer.Exit(1)
+    folders = [folder for change in changes if (known := ledger.of(change.path)) for folder in known.folders]
+    for change in changes:
+        _make(change, ledger)
+        put(f"{paint('removed' if change.after is None else 'wrote', 'green')}  {change.path}")
+    if any(change.after is None for change in changes):
+        remove_empty(folders)
+
+
+def _make(change: FileChange, ledger: Ledger) -> None:
+    if content(change.path) != change.before:
+        raise ConfigInvalid(f"{change.path} was changed meanwhile.", hint="Run the command again.")
+    written = change.written
+    if written is not None:
+        ledger.record(change.path, written)  # before the file: a crash between leaves what can be undone
+    if change.after is None:
+        change.path.unlink(missing_ok=True)
+    elif change.after != change.before:
+        made = replace(change.path, change.after)
+        if written is not None and made:
+            ledger.record(change.path, written._replace(folders=tuple(made)))
+    if written is None:
+        ledger.record(change.path, None)
+
+
+def _say_next_steps(names: Sequence[str]) -> None:
+    for name in names:
+        if AGENTS[name].next_step:
+            put(f"{paint('next', 'yellow')}  {AGENTS[name].title}: {AGENTS[name].next_step}")
+
+
+def _checked(launch: Launch) -> int:
+    """Exchange one question with the bridge, as an agent will; the number of failures."""
+    call = {"name": "search", "arguments": {"query": "connection check", "limit": 1}}
+    request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+    try:
+        done = subprocess.run(  # noqa: S603 - the very command that was written
+            launch.server("agentctx"),
+            input=request.encode() + b"\n",
+            capture_output=True,
+            timeout=_CHECK_S,
+            check=True,
+        )
+        result = json.loads(done.stdout)["result"]
+        text = result["content"][0]["text"]
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
+        complain(ConfigInvalid(f"The bridge does not answer ({error}).", hint="Run `agentctx mcp` by hand."))
+        return 1
+    if result["isError"]:
+        complain(ConfigInvalid(f"Connected, but the memory does not answer yet. {text}"))
+        return 1
+    put(f"{paint('checked', 'green')}  the bridge and the daemon answer")
+    return 0
+
+
+def _program() -> tuple[str, ...]:
+    """The absolute command of this program."""
+    started = Path(sys.argv[0])
+    if started.name == "agentctx" and started.is_file() and os.access(started, os.X_OK):
+        return (str(started.absolute()),)
+    beside = Path(sys.executable).parent / "agentctx"
+    return (str(beside),) if beside.is_file() else (sys.executable, "-m", "agentctx")
+
+
+def _ledger_file(places: AgentPlaces) -> Path:
+    given = places.env.get("XDG_STATE_HOME", "")
+    state = Path(given) if given.startswith("/") else places.home / ".local/state"
+    return state / "agentctx" / "connections.json"

@@ -1,0 +1,113 @@
+"""From what is in a file and what is known of it to what will be in it. No I/O."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from agentctx.connect.edits import ConfigEdit, applied, withdrawn
+from agentctx.connect.ledger import ConnectedFile, digest
+from agentctx.errors import ConfigInvalid
+
+
+class FileChange(NamedTuple):
+    """What becomes of a file. `after` None: it goes. `written`: what is known of it then; None: nothing."""
+
+    path: Path
+    before: bytes | None
+    after: bytes | None
+    written: ConnectedFile | None
+
+    def diff(self) -> str:
+        """The change as a unified diff."""
+        before, after = (_lines(data) for data in (self.before, self.after))
+        return "".join(
+            line if line.endswith("\n") else f"{line}\n"
+            for line in difflib.unified_diff(before, after, str(self.path), str(self.path))
+        )
+
+
+def connected(
+    path: Path, agent: str, current: bytes | None, known: ConnectedFile | None, edits: Sequence[ConfigEdit]
+) -> FileChange | None:
+    """The change that puts the edits into a file; None: they are there already.
+
+    Raises:
+        ConfigInvalid: the file cannot be edited without harm.
+    """
+    text = _text(path, current)
+    if known is None or tuple(edits) == known.edits:
+        if _named(path, lambda: applied(text, edits)) == text:
+            return None
+        original = current if known is None else _original(path, current, known)
+    else:
+        original = _original(path, current, known)
+    after = _named(path, lambda: applied(_text(path, original), edits)).encode()
+    _check_whole_files(path, original, edits)
+    written = ConnectedFile(agent, original, digest(after), tuple(edits), known.folders if known else ())
+    return FileChange(path, current, after, written)
+
+
+def disconnected(path: Path, current: bytes | None, known: ConnectedFile) -> FileChange:
+    """The change that takes out what was put into a file, keeping what was edited since.
+
+    Raises:
+        ConfigInvalid: the file cannot be edited without harm.
+    """
+    return FileChange(path, current, None if current is None else _original(path, current, known), None)
+
+
+def _original(path: Path, current: bytes | None, known: ConnectedFile) -> bytes | None:
+    """What the file would be without us."""
+    if current is None:
+        return None
+    if digest(current) == known.digest:
+        return known.original
+    if any(edit.kind == "file" for edit in known.edits):
+        raise ConfigInvalid(
+            f"{path} was edited since `agentctx connect` wrote it.",
+            hint="Remove it yourself, then try again.",
+        )
+    before = _text(path, known.original) or ""
+    rest = _named(path, lambda: withdrawn(_text(path, current) or "", known.edits, original=before) or "")
+    if known.original is None and _is_empty(rest):
+        return None
+    return rest.encode()
+
+
+def _check_whole_files(path: Path, original: bytes | None, edits: Sequence[ConfigEdit]) -> None:
+    if original is not None and any(
+        edit.kind == "file" and str(edit.value).encode() != original for edit in edits
+    ):
+        raise ConfigInvalid(
+            f"{path} is there, and `agentctx connect` did not write it.", hint="Remove it, then try again."
+        )
+
+
+def _is_empty(text: str) -> bool:
+    try:
+        return not text.strip() or json.loads(text) == {}
+    except ValueError:
+        return False
+
+
+def _text(path: Path, data: bytes | None) -> str | None:
+    try:
+        return None if data is None else data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ConfigInvalid(f"{path} is not UTF-8.", hint="Convert it, then try again.") from None
+
+
+def _named(path: Path, edit: Callable[[], str]) -> str:
+    """The outcome of an edit; its error names the file."""
+    try:
+        return edit()
+    except ConfigInvalid as error:
+        raise ConfigInvalid(f"{path}: {error.message}", hint=error.hint) from None
+
+
+def _lines(data: bytes | None) -> list[str]:
+    return [] if data is None else data.decode("utf-8", "replace").splitlines(keepends=True)

@@ -1,0 +1,161 @@
+"""What is written into a file of an agent, and how exactly that is taken out again. No I/O."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from pathlib import PurePath
+from typing import Any, Literal, NamedTuple
+
+from agentctx.connect import json_text, toml_text
+from agentctx.connect.json_text import JsonUnreadable
+from agentctx.connect.toml_text import TomlUnreadable
+from agentctx.errors import ConfigInvalid
+
+EditKind = Literal["file", "member", "element", "table"]
+
+
+class ConfigEdit(NamedTuple):
+    """One thing of ours: a whole file, a member of JSON, an element of a list of hooks, a table of TOML."""
+
+    kind: EditKind
+    path: tuple[str, ...]
+    value: Any
+
+
+def applied(text: str | None, edits: Sequence[ConfigEdit]) -> str:
+    """The text with these edits; None: there is no file yet. Applied again, it changes nothing.
+
+    Raises:
+        ConfigInvalid: the text cannot be read, or holds an entry of our name that is not ours.
+    """
+    text = text or ""
+    for edit in edits:
+        text = _guarded(_apply, text, edit)
+    return text
+
+
+def withdrawn(text: str, edits: Sequence[ConfigEdit], *, original: str = "") -> str | None:
+    """The text without what these edits put there; None: nothing is left, so the file goes.
+
+    Containers that are empty then go too, unless they were in the `original`.
+
+    Raises:
+        ConfigInvalid: the text cannot be read.
+    """
+    for edit in edits:
+        if edit.kind == "file":
+            return None
+        text = _guarded(lambda now, each: _withdraw(now, each, original), text, edit)
+    return text
+
+
+def is_ours(value: Any) -> bool:
+    """Whether an entry runs this program as an agent's server or hook."""
+    words = [word.strip("'\"") for text in _texts(value) for word in text.split()]
+    return any(
+        PurePath(word).name == "agentctx" and following in {"mcp", "hook"}
+        for word, following in pairwise(words)
+    )
+
+
+def _guarded(act: Callable[[str, ConfigEdit], str], text: str, edit: ConfigEdit) -> str:
+    try:
+        return act(text, edit)
+    except (JsonUnreadable, TomlUnreadable) as error:
+        raise ConfigInvalid(
+            f"It cannot be edited: {error}.", hint="Correct the file, then try again."
+        ) from None
+
+
+def _apply(text: str, edit: ConfigEdit) -> str:
+    match edit.kind:
+        case "file":
+            return str(edit.value)
+        case "member":
+            _check_ours(_member(text, edit.path), edit)
+            return json_text.put(text, edit.path, edit.value)
+        case "element":
+            return _with_element(text, edit)
+        case _:
+            _check_ours(toml_text.table_in(text, edit.path), edit)
+            return toml_text.put_table(text, edit.path, edit.value)
+
+
+def _withdraw(text: str, edit: ConfigEdit, original: str) -> str:
+    match edit.kind:
+        case "member":
+            if not _there(text, edit):
+                return text
+            return _pruned(json_text.remove(text, edit.path), edit.path[:-1], original)
+        case "element":
+            place = _hook_place(text, edit)
+            return text if place is None else _pruned(json_text.remove(text, place), place[:-1], original)
+        case _:
+            return toml_text.remove_table(text, edit.path)
+
+
+def _there(text: str, edit: ConfigEdit) -> bool:
+    return is_ours(_member(text, edit.path)) or _member(text, edit.path) == edit.value
+
+
+def _pruned(text: str, path: Sequence[str | int], original: str) -> str:
+    """The text without the objects and lists on the way that hold nothing now."""
+    for length in range(len(path), 0, -1):
+        container = path[:length]
+        is_named = all(isinstance(name, str) for name in container)
+        was_there = is_named and _member(original, container) is not None
+        if was_there or _member(text, container) not in ({}, [], {"hooks": []}):
+            break
+        text = json_text.remove(text, path[:length])
+    return text
+
+
+def _with_element(text: str, edit: ConfigEdit) -> str:
+    place = _hook_place(text, edit)
+    if place is None:
+        return json_text.append(text, edit.path, edit.value)
+    return json_text.put(text, place, edit.value["hooks"][0])
+
+
+def _hook_place(text: str, edit: ConfigEdit) -> list[str | int] | None:
+    """Where our hook is among the groups of an event; a user may have added others to its group."""
+    groups = _member(text, edit.path)
+    for index, group in enumerate(groups if isinstance(groups, list) else []):
+        hooks = group.get("hooks") if isinstance(group, dict) else None
+        for number, hook in enumerate(hooks if isinstance(hooks, list) else []):
+            if is_ours(hook):
+                return [*edit.path, index, "hooks", number]
+    return None
+
+
+def _check_ours(value: Any, edit: ConfigEdit) -> None:
+    if value is not None and value != edit.value and not is_ours(value):
+        raise ConfigInvalid(
+            f"It has an entry {'.'.join(edit.path)} that `agentctx connect` did not write.",
+            hint="Remove or rename that entry, then try again.",
+        )
+
+
+def _member(text: str, path: Sequence[str | int]) -> Any:
+    if not text.strip():
+        return None
+    node = json_text.find(json_text.parse(text), path)
+    return None if node is None else node.value
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+
+
+def as_json(value: Any) -> str:
+    """A file of JSON that is all ours."""
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,88 @@
+"""Reading and replacing files of the user that belong to other programs."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from agentctx.errors import ConfigInvalid
+
+_MAX_BYTES = 8 << 20
+_PRIVATE = 0o600
+
+
+def place_of(path: Path, roots: Sequence[Path]) -> Path:
+    """Where a file really is: the end of its symbolic links.
+
+    Raises:
+        ConfigInvalid: that is outside of `roots`, not a regular file, or belongs to somebody else.
+    """
+    real = path.resolve()
+    if not any(real.is_relative_to(root.resolve()) for root in roots):
+        raise ConfigInvalid(
+            f"{path} leads out of your home, to {real}.", hint="Edit that file yourself, or remove the link."
+        )
+    existing = next(each for each in (real, *real.parents) if each.exists())
+    status = existing.stat()
+    if status.st_uid != os.getuid():
+        raise ConfigInvalid(
+            f"{existing} belongs to another user.", hint="Change its owner, or edit it as that user."
+        )
+    if existing == real and not stat.S_ISREG(status.st_mode):
+        raise ConfigInvalid(f"{path} is not a file.", hint="Remove it, then try again.")
+    return real
+
+
+def content(path: Path) -> bytes | None:
+    """The bytes of a file; None: there is none.
+
+    Raises:
+        ConfigInvalid: it is too large to be a config file.
+    """
+    try:
+        with path.open("rb") as file:
+            read = file.read(_MAX_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    if len(read) > _MAX_BYTES:
+        raise ConfigInvalid(f"{path} is over {_MAX_BYTES} bytes.", hint="Edit it yourself.")
+    return read
+
+
+def replace(path: Path, new: bytes) -> list[Path]:
+    """Put new bytes into a file's place at once, with its mode; the folders that were made."""
+    made = [each for each in path.parents if not each.exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else _PRIVATE
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(new)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    _sync(path.parent)
+    return made
+
+
+def remove_empty(folders: Sequence[Path]) -> None:
+    """Remove those of the folders that are empty now."""
+    for folder in sorted(folders, key=lambda each: len(each.parts), reverse=True):
+        with suppress(OSError):  # it is not empty, or gone already
+            folder.rmdir()
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

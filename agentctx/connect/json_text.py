@@ -1,0 +1,259 @@
+"""Editing JSON as text: what is not edited keeps its bytes, comments and trailing commas too. No I/O.
+
+A path is a sequence of member names and list indices.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+JsonPath = Sequence[str | int]
+
+_BLANK: Final = re.compile(r"(?:[ \t\r\n]|//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/)*")
+_STRING: Final = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
+_SCALAR: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
+_INDENT: Final = re.compile(r"\n([ \t]+)\S")
+_COMMENT: Final = re.compile(r"[ \t]*(?://[^\n]*|/\*[^\n*]*\*/(?=[ \t]*\n))")
+_LINE_END: Final = re.compile(r"[ \t]*,?[ \t]*\n")
+_MAX_DEPTH: Final = 200
+
+
+class JsonUnreadable(Exception):
+    """The text is not JSON, with comments or without."""
+
+
+class JsonNode(NamedTuple):
+    """A value and where it stands; of an object and a list, its items, each with where it begins."""
+
+    value: Any
+    start: int
+    end: int
+    items: dict[str | int, JsonItem]
+
+
+class JsonItem(NamedTuple):
+    """A member or an element: from its key, or itself, to the end of its value."""
+
+    start: int
+    node: JsonNode
+
+
+def parse(text: str) -> JsonNode:
+    """Read a document; an empty one is an empty object.
+
+    Raises:
+        JsonUnreadable: it is not JSON, or names a member twice.
+    """
+    start = _blank(text, 0)
+    if start == len(text):
+        return JsonNode({}, start, start, {})
+    node = _value(text, start, 0)
+    if (end := _blank(text, node.end)) != len(text):
+        raise _unreadable(text, end)
+    return node
+
+
+def find(node: JsonNode, path: JsonPath) -> JsonNode | None:
+    """The value at a path; None when there is none."""
+    for step in path:
+        item = node.items.get(step)
+        if item is None:
+            return None
+        node = item.node
+    return node
+
+
+def put(text: str, path: JsonPath, value: Any) -> str:
+    """The text with a member set; objects on the way are made.
+
+    Raises:
+        JsonUnreadable: it is not JSON, or something on the way is no object.
+    """
+    if not text.strip():
+        text = "{}\n"
+    node = parse(text)
+    found = find(node, path)
+    if found is not None:
+        return _replaced(text, found, value, len(path))
+    for depth, name in enumerate(path[:-1]):
+        deeper = node.items.get(name)
+        if deeper is None:
+            return _added(text, node, path[depth], _nested(path[depth + 1 :], value), depth)
+        node = deeper.node
+    return _added(text, node, path[-1], value, len(path) - 1)
+
+
+def append(text: str, path: JsonPath, value: Any) -> str:
+    """The text with an element added to the end of a list; the list and objects on the way are made.
+
+    Raises:
+        JsonUnreadable: it is not JSON, or there is something else in the list's place.
+    """
+    found = find(parse(text), path) if text.strip() else None
+    if found is None:
+        return put(text, path, [value])
+    if not isinstance(found.value, list):
+        raise JsonUnreadable(f"{_shown(path)} is not a list")
+    return _added(text, found, len(found.value), value, len(path))
+
+
+def remove(text: str, path: JsonPath) -> str:
+    """The text without a member or element, with its comma; unchanged when there is none."""
+    node = parse(text)
+    parent = find(node, path[:-1])
+    if parent is None or path[-1] not in parent.items:
+        return text
+    if len(parent.items) == 1:
+        return _emptied(text, parent)
+    item = parent.items[path[-1]]
+    begin = _begin_of_cut(text, item)
+    comma = _blank(text, item.node.end)
+    if text[comma : comma + 1] == ",":
+        return text[:begin] + text[item.node.end : comma] + text[comma + 1 :]
+    names = list(parent.items)
+    before = _blank(text, parent.items[names[names.index(path[-1]) - 1]].node.end)
+    return text[:before] + text[before + 1 : begin] + text[item.node.end :]
+
+
+def _begin_of_cut(text: str, item: JsonItem) -> int:
+    """Where the white space before an item begins, unless a comment before it needs that line's end."""
+    begin = len(text[: item.start].rstrip())
+    ends_line = _LINE_END.match(text, item.node.end) is not None
+    return begin if ends_line or "\n" not in text[begin : item.start] else item.start
+
+
+def _emptied(text: str, parent: JsonNode) -> str:
+    """The text with the only item of a container taken out, and its comma; comments stay."""
+    (item,) = parent.items.values()
+    after = _blank(text, item.node.end)
+    comma = text[after : after + 1] == ","
+    head = text[parent.start + 1 : item.start]
+    tail = text[item.node.end : after] + text[after + comma : parent.end - 1]
+    kept = "" if not (head + tail).strip() else head + tail
+    return text[: parent.start + 1] + kept + text[parent.end - 1 :]
+
+
+def _added(text: str, parent: JsonNode, name: str | int, value: Any, depth: int) -> str:
+    wanted = dict if isinstance(name, str) else list
+    if not isinstance(parent.value, wanted):
+        raise JsonUnreadable(f"there is no object to hold {name!r}")
+    unit = _indent(text)
+    inner = "\n" + unit * (depth + 1)
+    key = f"{json.dumps(name)}: " if isinstance(name, str) else ""
+    written = inner + key + _dumped(value, unit, depth + 1)
+    if not parent.items:
+        body = text[parent.start + 1 : parent.end - 1]
+        closing = "" if "\n" in body[len(body.rstrip()) :] else "\n" + unit * depth
+        kept = body.rstrip()
+        rest = body[len(kept) :] if not closing else ""
+        return text[: parent.start + 1] + kept + written + rest + closing + text[parent.end - 1 :]
+    last = list(parent.items.values())[-1].node.end
+    comma = _blank(text, last)
+    has_comma = text[comma : comma + 1] == ","
+    begin = comma + 1 if has_comma else last
+    line_end = _COMMENT.match(text, begin)
+    at = line_end.end() if line_end else begin
+    closing = "" if "\n" in text[last : parent.end] else "\n" + unit * depth
+    joint = "" if has_comma else ","
+    return text[:begin] + joint + text[begin:at] + written + "," * has_comma + closing + text[at:]
+
+
+def _replaced(text: str, node: JsonNode, value: Any, depth: int) -> str:
+    if _same(node.value, value):
+        return text
+    return text[: node.start] + _dumped(value, _indent(text), depth) + text[node.end :]
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equal as JSON: true is not 1."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def _dumped(value: Any, unit: str, depth: int) -> str:
+    return json.dumps(value, indent=unit, ensure_ascii=False).replace("\n", "\n" + unit * depth)
+
+
+def _indent(text: str) -> str:
+    found = _INDENT.search(text)
+    return found[1] if found else "  "
+
+
+def _nested(path: JsonPath, value: Any) -> Any:
+    for name in reversed(path):
+        value = {name: value}
+    return value
+
+
+def _value(text: str, start: int, depth: int) -> JsonNode:
+    if depth > _MAX_DEPTH:
+        raise JsonUnreadable("it is nested too deeply")
+    if text[start : start + 1] in {"{", "["}:
+        return _container(text, start, depth)
+    if text[start : start + 1] == '"':
+        end = _string_end(text, start)
+    elif match := _SCALAR.match(text, start):
+        end = match.end()
+    else:
+        raise _unreadable(text, start)
+    return JsonNode(_scalar(text, start, end), start, end, {})
+
+
+def _container(text: str, start: int, depth: int) -> JsonNode:
+    is_object = text[start] == "{"
+    closing = "}" if is_object else "]"
+    items: dict[str | int, JsonItem] = {}
+    at = _blank(text, start + 1)
+    while text[at : at + 1] != closing:
+        begin = at
+        name: str | int = len(items)
+        if is_object:
+            name, at = _member_name(text, at)
+            if name in items:
+                raise JsonUnreadable(f"{name!r} is there twice")
+        items[name] = JsonItem(begin, _value(text, at, depth + 1))
+        at = _blank(text, items[name].node.end)
+        if text[at : at + 1] == ",":
+            at = _blank(text, at + 1)
+        elif text[at : at + 1] != closing:
+            raise _unreadable(text, at)
+    values = [item.node.value for item in items.values()]
+    value = dict(zip(items, values, strict=True)) if is_object else values
+    return JsonNode(value, start, at + 1, items)
+
+
+def _member_name(text: str, at: int) -> tuple[str, int]:
+    end = _string_end(text, at)
+    colon = _blank(text, end)
+    if text[colon : colon + 1] != ":":
+        raise _unreadable(text, colon)
+    return str(_scalar(text, at, end)), _blank(text, colon + 1)
+
+
+def _string_end(text: str, at: int) -> int:
+    match = _STRING.match(text, at)
+    if match is None:
+        raise _unreadable(text, at)
+    return match.end()
+
+
+def _scalar(text: str, start: int, end: int) -> Any:
+    try:
+        return json.loads(text[start:end])
+    except ValueError:
+        raise _unreadable(text, start) from None
+
+
+def _blank(text: str, at: int) -> int:
+    match = _BLANK.match(text, at)
+    return match.end() if match else at
+
+
+def _unreadable(text: str, at: int) -> JsonUnreadable:
+    return JsonUnreadable(f"line {text.count(chr(10), 0, at) + 1} is not JSON")
+
+
+def _shown(path: JsonPath) -> str:
+    return ".".join(map(str, path))

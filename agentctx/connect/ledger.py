@@ -1,0 +1,88 @@
+"""What `connect` wrote into which file, and what the file was before: all that undoing needs."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from agentctx.connect.edits import ConfigEdit
+from agentctx.connect.files import content, replace
+from agentctx.errors import ConfigInvalid
+
+
+class ConnectedFile(NamedTuple):
+    """One file. `original` None: there was none. `digest`: of what was written."""
+
+    agent: str
+    original: bytes | None
+    digest: str
+    edits: tuple[ConfigEdit, ...]
+    folders: tuple[Path, ...] = ()
+
+
+class Ledger:
+    """The files that are connected, kept in one file of JSON.
+
+    Raises:
+        ConfigInvalid: that file cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._files = _read(path)
+
+    def of(self, path: Path) -> ConnectedFile | None:
+        return self._files.get(path)
+
+    def files(self, agent: str) -> dict[Path, ConnectedFile]:
+        """What was written for an agent."""
+        return {path: written for path, written in self._files.items() if written.agent == agent}
+
+    def agents(self) -> list[str]:
+        return sorted({written.agent for written in self._files.values()})
+
+    def record(self, path: Path, written: ConnectedFile | None) -> None:
+        """Remember what was written; None: nothing of ours is in it any more."""
+        self._files.pop(path, None)
+        if written is not None:
+            self._files[path] = written
+        text = json.dumps({str(each): _stored(known) for each, known in self._files.items()}, indent=1)
+        replace(self._path, text.encode())
+
+
+def digest(data: bytes) -> str:
+    return sha256(data).hexdigest()
+
+
+def _read(path: Path) -> dict[Path, ConnectedFile]:
+    data = content(path)
+    if data is None:
+        return {}
+    try:
+        return {Path(name): _loaded(stored) for name, stored in json.loads(data).items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigInvalid(
+            f"The list of connections in {path} cannot be read.", hint="Remove it and connect again."
+        ) from error
+
+
+def _stored(written: ConnectedFile) -> dict[str, Any]:
+    original = None if written.original is None else base64.b64encode(written.original).decode()
+    return {
+        "agent": written.agent,
+        "original": original,
+        "digest": written.digest,
+        "edits": [list(edit) for edit in written.edits],
+        "folders": [str(each) for each in written.folders],
+    }
+
+
+def _loaded(stored: Mapping[str, Any]) -> ConnectedFile:
+    original = None if stored["original"] is None else base64.b64decode(stored["original"])
+    edits = tuple(ConfigEdit(kind, tuple(path), value) for kind, path, value in stored["edits"])
+    folders = tuple(Path(each) for each in stored["folders"])
+    return ConnectedFile(stored["agent"], original, stored["digest"], edits, folders)

@@ -1,0 +1,8 @@
+"""`python -m agentctx.mcp` is `agentctx mcp`."""
+
+import sys
+
+from agentctx.mcp.bridge import main
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,36 @@
+"""Command lines of the programs in this package. argparse would double what they take to start."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+
+class UsageError(Exception):
+    """The command line cannot mean anything; the text says what to change."""
+
+
+def parsed(
+    args: Sequence[str], *, options: Collection[str], flags: Collection[str] = ()
+) -> tuple[list[str], dict[str, str]]:
+    """The words and the options of a command line; a flag that is given has the value `yes`.
+
+    Raises:
+        UsageError: an option is unknown or lacks its value.
+    """
+    words: list[str] = []
+    values: dict[str, str] = {}
+    rest = iter(args)
+    for arg in rest:
+        name, separator, value = arg.partition("=")
+        if not arg.startswith("--"):
+            words.append(arg)
+        elif name in flags and not separator:
+            values[name] = "yes"
+        elif name in options:
+            given = value if separator else next(rest, None)
+            if given is None:
+                raise UsageError(f"{name} needs a value.")
+            values[name] = given
+        else:
+            raise UsageError(f"Unknown option {name}. Use {', '.join([*options, *flags])}.")
+    return words, values

@@ -1,0 +1,172 @@
+"""`agentctx mcp`: MCP over stdin and stdout, answered by the daemon.
+
+One line is one message. Tool calls run in threads, so that a slow one holds up neither `ping` nor the others.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from agentctx import __version__
+from agentctx.mcp.arguments import UsageError, parsed
+from agentctx.mcp.daemon import DaemonAway, DaemonRefused, ask, socket_path
+from agentctx.mcp.project import project_of
+from agentctx.mcp.protocol import INVALID_REQUEST, PARSE_ERROR, McpToolCall, Message, error, step, tool_result
+from agentctx.mcp.tools import ToolMisused, ToolScope, entry_path, failure_text, outcome_text, request_of
+
+TIMEOUT_S: Final = 10.0
+"""How long a tool waits for the daemon."""
+_UNREADABLE: Final = (
+    "The daemon's reply cannot be read: it is of another version. "
+    "Restart it with the `agentctx` that runs this bridge."
+)
+MAX_MESSAGE_BYTES: Final = 8 << 20
+MAX_CALLS: Final = 8
+"""Tool calls at a time; more wait unread in the pipe."""
+
+
+def main(args: Sequence[str]) -> int:
+    """Serve until stdin ends; returns the exit code."""
+    try:
+        words, options = parsed(args, options=("--socket", "--namespace", "--agent"))
+        if words:
+            raise UsageError(f"Unexpected argument {words[0]}.")
+    except UsageError as error:
+        sys.stderr.write(f"agentctx mcp: {error}\n")
+        return 2
+    requests, replies = _own_streams()
+    scope = _scope(options.get("--namespace"), options.get("--agent"), os.environ)
+    try:
+        Bridge(replies, named_socket=options.get("--socket"), scope=scope).serve(requests)
+    except (KeyboardInterrupt, BrokenPipeError):
+        return 0
+    return 0
+
+
+class Bridge:
+    """Answers the messages of one client."""
+
+    def __init__(self, replies: BinaryIO, *, named_socket: str | None, scope: ToolScope) -> None:
+        self._replies = replies
+        self._named_socket = named_socket
+        self._scope = scope
+        self._writing = threading.Lock()
+        self._slots = threading.BoundedSemaphore(MAX_CALLS)
+        self._threads: set[threading.Thread] = set()
+
+    def serve(self, requests: BinaryIO) -> None:
+        """Answer each line until the stream ends, then wait for the calls that still run."""
+        while line := requests.readline(MAX_MESSAGE_BYTES):
+            if not line.endswith(b"\n") and len(line) == MAX_MESSAGE_BYTES:
+                _skip_line(requests)
+                self._send(error(None, INVALID_REQUEST, f"A message over {MAX_MESSAGE_BYTES} bytes."))
+            elif line.strip():
+                self._receive(line)
+        for thread in list(self._threads):
+            thread.join(TIMEOUT_S * 2)
+
+    def _receive(self, line: bytes) -> None:
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            self._send(error(None, PARSE_ERROR, "This line is not JSON."))
+            return
+        if isinstance(message, list):  # batches are part of 2025-03-26
+            self._batch(message)
+            return
+        decided = step(message, version=__version__)
+        for reply in decided.messages:
+            self._send(reply)
+        if decided.call is not None:
+            self._start(decided.call)
+
+    def _batch(self, messages: list[Any]) -> None:
+        replies: list[Message] = []
+        for message in messages:
+            decided = step(message, version=__version__)
+            replies += decided.messages
+            if decided.call is not None:
+                replies.append(self._run(decided.call))
+        if replies or not messages:
+            self._send(replies or error(None, INVALID_REQUEST, "An empty batch."))
+
+    def _start(self, call: McpToolCall) -> None:
+        self._slots.acquire()
+        thread = threading.Thread(target=self._run_and_send, args=(call,), daemon=True)
+        self._threads.add(thread)
+        thread.start()
+
+    def _run_and_send(self, call: McpToolCall) -> None:
+        try:
+            self._send(self._run(call))
+        except BrokenPipeError:
+            pass  # the client is gone, and with it the reader of the reply
+        finally:
+            self._threads.discard(threading.current_thread())
+            self._slots.release()
+
+    def _run(self, call: McpToolCall) -> Message:
+        try:
+            text, failed = self._outcome(call), False
+        except ToolMisused as misuse:
+            text, failed = str(misuse), True
+        except DaemonAway as away:
+            text, failed = str(away), True
+        except DaemonRefused as refusal:
+            text, failed = failure_text(refusal.code, refusal.message, refusal.hint), True
+        except (KeyError, TypeError, AttributeError):
+            text, failed = _UNREADABLE, True
+        return tool_result(call, text, failed=failed, version=__version__)
+
+    def _outcome(self, call: McpToolCall) -> str:
+        scope = self._scope._replace(session=call.conversation or self._scope.session)
+        request = request_of(call.name, call.arguments, scope)
+        path = socket_path(self._named_socket)
+        if request.entry is not None:
+            self._check_namespace(path, request.entry)
+        reply = ask(path, request.method, request.path, request.body, timeout_s=TIMEOUT_S)
+        return outcome_text(call.name, reply)
+
+    def _check_namespace(self, path: Path, entry: str) -> None:
+        """An id is valid in every namespace; a tool only reaches the entries of its own."""
+        view = ask(path, "GET", entry_path(entry), timeout_s=TIMEOUT_S)
+        if view["namespace"] != self._scope.namespace:
+            raise ToolMisused("This project has no such entry. Use an id from search.")
+
+    def _send(self, message: Message | list[Message]) -> None:
+        line = json.dumps(message, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+        with self._writing:
+            self._replies.write(line)
+            self._replies.flush()
+
+
+def _scope(namespace: str | None, agent: str | None, env: Mapping[str, str]) -> ToolScope:
+    folder = Path(env.get("CLAUDE_PROJECT_DIR") or os.curdir).absolute()
+    session = env.get("CLAUDE_CODE_SESSION_ID") or f"mcp-{os.getpid()}-{os.urandom(3).hex()}"
+    return ToolScope(namespace or project_of(folder), session, agent)
+
+
+def _own_streams() -> tuple[BinaryIO, BinaryIO]:
+    """The protocol's two streams, of which nobody else has a descriptor: a stray print goes to stderr."""
+    requests = os.fdopen(os.dup(0), "rb")
+    replies = os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 0)
+    try:
+        os.dup2(2, 1)
+    except OSError:  # started without stderr
+        os.dup2(nowhere, 1)
+    os.close(nowhere)
+    sys.stdout = sys.stderr
+    return requests, replies
+
+
+def _skip_line(requests: BinaryIO) -> None:
+    while (rest := requests.readline(MAX_MESSAGE_BYTES)) and not rest.endswith(b"\n"):
+        pass

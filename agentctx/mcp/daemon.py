@@ -1,0 +1,142 @@
+"""One request to the daemon over its socket, within a deadline.
+
+With HTTP/1.0 the daemon closes the connection after the reply, so a reply ends where the stream ends.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import socket
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from agentctx.config.paths import SOCKET_NAME, find_socket
+
+START_IT: Final = "Start it with `systemctl --user start agentctx` or `agentctx serve`, then try again."
+_CHUNK: Final = 65_536
+_OK: Final = range(200, 300)
+
+
+class DaemonAway(Exception):
+    """No reply came. The text says why and what to do."""
+
+
+class DaemonRefused(Exception):
+    """The daemon answered with an error."""
+
+    def __init__(self, code: str, message: str, hint: str) -> None:
+        self.code, self.message, self.hint = code, message, hint
+        super().__init__(message)
+
+
+def socket_path(named: str | None, env: Mapping[str, str] = os.environ) -> Path:
+    """The socket: the one named, else the first of the usual places that exists.
+
+    Agents start their servers without `XDG_RUNTIME_DIR`, so the place that it stands for is tried too.
+    """
+    if named:
+        return Path(named)
+    found = find_socket(env)
+    usual = Path("/run/user") / str(os.getuid()) / "agentctx" / SOCKET_NAME
+    return usual if not found.exists() and not env.get("AGENTCTX_SOCKET") and usual.exists() else found
+
+
+def ask(path: Path, method: str, target: str, body: object = None, *, timeout_s: float) -> Any:
+    """Send one request and return the reply's JSON.
+
+    Raises:
+        DaemonAway: there is no daemon, or no whole reply within `timeout_s`.
+        DaemonRefused: the daemon answered with an error.
+    """
+    content = b"" if body is None else json.dumps(body).encode()
+    head = f"{method} {target} HTTP/1.0\r\nhost: agentctx\r\ncontent-length: {len(content)}\r\n"
+    head += "content-type: application/json\r\n\r\n"
+    deadline = time.monotonic() + timeout_s
+    try:
+        raw = _exchange(path, head.encode("ascii") + content, deadline)
+    except TimeoutError:
+        raise DaemonAway(
+            f"The memory daemon did not answer within {timeout_s:g} s. Try again later."
+        ) from None
+    except OSError as error:
+        raise DaemonAway(_why(path, error)) from error
+    return _parsed(raw)
+
+
+def _exchange(path: Path, request: bytes, deadline: float) -> bytes:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(_left(deadline))
+        connection.connect(str(path))
+        connection.sendall(request)
+        pieces = []
+        while piece := _received(connection, deadline):
+            pieces.append(piece)
+        return b"".join(pieces)
+
+
+def _received(connection: socket.socket, deadline: float) -> bytes:
+    connection.settimeout(_left(deadline))
+    return connection.recv(_CHUNK)
+
+
+def _left(deadline: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+def _why(path: Path, error: OSError) -> str:
+    if error.errno in {errno.EACCES, errno.EPERM}:
+        return (
+            f"This user may not connect to the memory daemon on {path}. "
+            "Ask its operator to share the socket (server.socket_mode and server.socket_group)."
+        )
+    if error.errno in {errno.ECONNRESET, errno.EPIPE}:
+        return _cut_off()
+    return f"The memory daemon is not running: nothing answers on {path}. {START_IT}"
+
+
+def _cut_off() -> str:
+    return (
+        "The memory daemon stopped before it answered. It is unknown whether it did the work: "
+        "search before you save again. "
+        f"If it stays away: {START_IT}"
+    )
+
+
+def _parsed(raw: bytes) -> Any:
+    head, _, content = raw.partition(b"\r\n\r\n")
+    lines = head.decode("latin-1").split("\r\n")
+    words = lines[0].split(" ")
+    if len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1].isdigit():
+        raise DaemonAway(_cut_off())
+    if len(content) < _announced(lines[1:]):
+        raise DaemonAway(_cut_off())
+    try:
+        reply = json.loads(content)
+    except ValueError:
+        raise DaemonAway("What answers on the socket is not the memory daemon. Check `--socket`.") from None
+    if int(words[1]) not in _OK:
+        raise _refused(reply)
+    return reply
+
+
+def _announced(headers: list[str]) -> int:
+    """The length the reply should have; 0 when it does not say."""
+    for header in headers:
+        name, _, value = header.partition(":")
+        if name.strip().lower() == "content-length" and value.strip().isdigit():
+            return int(value)
+    return 0
+
+
+def _refused(reply: Any) -> DaemonRefused:
+    fault = reply.get("error") if isinstance(reply, dict) else None
+    fault = fault if isinstance(fault, dict) else {}
+    message = str(fault.get("message") or "The memory daemon refused the request.")
+    return DaemonRefused(str(fault.get("code", "")), message, str(fault.get("hint") or ""))

@@ -1,0 +1,152 @@
+"""What a hook's event asks of the memory, and the JSON that answers the client. No I/O."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from agentctx.mcp.tools import MAX_QUERY_CHARS
+
+Json = dict[str, Any]
+
+CLIENTS: Final = ("claude-code", "codex", "gemini", "copilot", "cursor", "opencode")
+PROMPT_EVENTS: Final = frozenset({"UserPromptSubmit", "BeforeAgent", "userPromptSubmitted", "chat.message"})
+START_EVENTS: Final = frozenset({"SessionStart", "sessionStart"})
+STOP_EVENTS: Final = frozenset({"Stop", "AfterAgent", "agentStop", "stop"})
+
+MAX_BLOCK_CHARS: Final = 9_500
+"""Claude Code and Codex cut what is over 10,000 characters."""
+_START_QUERY: Final = "rules, conventions, preferences and decisions of this project"
+_START_LIMIT: Final = 10
+_START_BUDGET: Final = 800
+_MIN_REMEMBERED_CHARS: Final = 40
+_MAX_REMEMBERED_CHARS: Final = 20_000
+_TAGS: Final = ("hook_context", "system-reminder", "system_reminder", "environment_context")
+_INJECTED: Final = [(f"<{tag}>", f"</{tag}>") for tag in _TAGS] + [
+    ("## Semantic Context (RAG)\n", "</memory ")
+]
+"""How context that programs put into a prompt begins and ends; our block ends with the line of its fence."""
+
+
+class HookQuestion(NamedTuple):
+    """Questions, of which the first good answer is shown. `trusted`: it holds nothing from outside."""
+
+    bodies: tuple[Json, ...]
+    trusted: bool
+
+
+class RememberedTurn(NamedTuple):
+    """A turn to save."""
+
+    body: Json
+
+
+def decided(
+    event: str, client: str, payload: Json, *, namespace: str, remember: bool
+) -> HookQuestion | RememberedTurn | None:
+    """What an event asks of the daemon; None: nothing."""
+    if event in PROMPT_EVENTS:
+        return _about(prompt_of(payload), client, namespace)
+    if event in START_EVENTS:
+        return _about_project(client, namespace)
+    if event in STOP_EVENTS and remember:
+        return _turn(payload, client, namespace)
+    return None
+
+
+def block_of(reply: Json, *, trusted: bool) -> str:
+    """The block of an answer; empty when there is none, or when it may not stand where it would be put."""
+    block = str(reply.get("block") or "")
+    results = reply.get("results") or []
+    if len(block) > MAX_BLOCK_CHARS:
+        return ""
+    if trusted and any(hit.get("trust") == "external" or hit.get("flags") for hit in results):
+        return ""
+    return block
+
+
+def output(event: str, client: str, block: str) -> Json | None:
+    """The client's JSON; None: print nothing."""
+    if event in STOP_EVENTS:
+        return {}  # context given here would make the agent go on
+    if not block:
+        return None
+    match client:
+        case "copilot" | "opencode":
+            return {"additionalContext": block}
+        case "cursor":
+            return {"additional_context": block}
+        case _:
+            return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": block}}
+
+
+def prompt_of(payload: Json) -> str:
+    """What the user wrote, without context that hooks and programs put in."""
+    prompt = payload.get("prompt")
+    return without_injected(prompt) if isinstance(prompt, str) else ""
+
+
+def without_injected(text: str) -> str:
+    """The text without context that programs put in. Linear: what begins and does not end stays."""
+    for begin, end in _INJECTED:
+        kept: list[str] = []
+        at = 0
+        while (start := text.find(begin, at)) >= 0 and (stop := text.find(end, start)) >= 0:
+            kept += [text[at:start], " "]
+            at = _after(text, stop, end)
+        text = "".join(kept) + text[at:]
+    return text.strip()
+
+
+def position_of(client: str) -> str:
+    """Where the client puts a hook's context: in a message of the system, or into the user's turn."""
+    return "system" if client in {"claude-code", "codex"} else "tail"
+
+
+def session_of(payload: Json) -> str:
+    """The client's name of the conversation."""
+    return str(payload.get("session_id") or payload.get("sessionId") or "hook")
+
+
+def _after(text: str, stop: int, end: str) -> int:
+    if end.endswith(">"):
+        return stop + len(end)
+    closing = text.find(">", stop)
+    return closing + 1 if closing >= 0 else len(text)
+
+
+def _about(prompt: str, client: str, namespace: str) -> HookQuestion | None:
+    if not prompt or prompt.startswith("/"):  # a command of the client
+        return None
+    body = {"query": prompt[:MAX_QUERY_CHARS], "namespace": namespace, "position": position_of(client)}
+    return HookQuestion((body,), trusted=position_of(client) == "system")
+
+
+def _about_project(client: str, namespace: str) -> HookQuestion:
+    """Knowledge, near to the question or not; where some of it came from outside, the rules alone."""
+    body = {
+        "query": _START_QUERY,
+        "namespace": namespace,
+        "collections": ["knowledge"],
+        "limit": _START_LIMIT,
+        "budget_tokens": _START_BUDGET,
+    }
+    return HookQuestion((body, body | {"category": "rule"}), trusted=position_of(client) == "system")
+
+
+def _turn(payload: Json, client: str, namespace: str) -> RememberedTurn | None:
+    answer = payload.get("last_assistant_message") or payload.get("prompt_response")
+    if not isinstance(answer, str) or len(answer.strip()) < _MIN_REMEMBERED_CHARS:
+        return None
+    prompt = prompt_of(payload)
+    asked = f"User: {prompt}\n\n" if prompt else ""
+    content = f"{asked}Assistant: {without_injected(answer)}"[:_MAX_REMEMBERED_CHARS]
+    return RememberedTurn(
+        {
+            "collection": "observation",
+            "namespace": namespace,
+            "session": session_of(payload),
+            "agent": client,
+            "origin": "capture",
+            "content": content,
+        }
+    )

@@ -1,0 +1,100 @@
+"""Which project a folder belongs to, as the namespace its memories are in.
+
+The name comes from the repository: the address of its remote, else the path of its `.git` folder. Clones
+share the address, worktrees both, so they are the same project. Outside a repository it is `default`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+OUTSIDE: Final = "default"
+"""The namespace of folders that belong to no repository."""
+_MOST_CHARS: Final = 120
+_MAX_CONFIG_BYTES: Final = 1 << 20
+_SECTION: Final = re.compile(r'\s*\[\s*remote\s+"(?P<name>(?:[^"\\]|\\.)*)"\s*\]')
+_URL: Final = re.compile(r"\s*url\s*=\s*(?P<url>.+?)\s*$", re.IGNORECASE)
+_SCP: Final = re.compile(r"(?:[^@/]+@)?(?P<host>[^:/]+):(?P<path>[^/].*|/.*)")
+
+
+def project_of(folder: Path) -> str:
+    """The namespace of the project that a folder belongs to. Reads files of the repository, runs nothing."""
+    common = _common_dir(folder)
+    if common is None:
+        return OUTSIDE
+    return namespace_of(remote_url(_text(common / "config")), str(common))
+
+
+def namespace_of(url: str | None, common_dir: str) -> str:
+    """The namespace of a repository: `git:HOST/PATH` of its remote, else `dir:PATH` of the folder.
+
+    Names that would be too long end in a hash.
+    """
+    place = _address(url) if url else None
+    path = common_dir.removesuffix("/.git")
+    name = f"git:{place}" if place else f"dir:{path}"
+    if len(name) <= _MOST_CHARS:
+        return name
+    from hashlib import sha256
+
+    return f"{name[: _MOST_CHARS - 13]}-{sha256(name.encode()).hexdigest()[:12]}"
+
+
+def remote_url(config: str) -> str | None:
+    """The address of `origin`, else of the first remote, in the text of a repository's config."""
+    found: dict[str, str] = {}
+    remote = None
+    for line in config.splitlines():
+        if line.lstrip().startswith("["):
+            section = _SECTION.match(line)
+            remote = section["name"] if section else None
+        elif remote is not None and (match := _URL.match(line)):
+            found.setdefault(remote, match["url"].strip('"'))
+    return found.get("origin") or next(iter(found.values()), None)
+
+
+def _address(url: str) -> str | None:
+    """`host/owner/name`, the same for each way to write one address; None for a path on this machine."""
+    scheme, separator, rest = url.partition("://")
+    if separator:
+        if scheme == "file":
+            return None
+        host, _, path = rest.partition("/")
+        host = host.rpartition("@")[2].partition(":")[0]
+    elif match := _SCP.fullmatch(url):
+        host, path = match["host"], match["path"]
+    else:
+        return None
+    path = path.strip("/").removesuffix(".git").rstrip("/")
+    return f"{host.lower()}/{path}" if host and path else None
+
+
+def _common_dir(folder: Path) -> Path | None:
+    """The `.git` folder that all worktrees of the repository share."""
+    for each in (folder, *folder.parents):
+        marker = each / ".git"
+        if marker.is_dir():
+            return marker.resolve()
+        if marker.is_file():
+            return _linked(marker)
+    return None
+
+
+def _linked(marker: Path) -> Path | None:
+    """The common folder of a worktree or submodule, whose `.git` is a file that names its own."""
+    named = _text(marker).strip()
+    if not named.startswith("gitdir:"):
+        return None
+    own = (marker.parent / named.removeprefix("gitdir:").strip()).resolve()
+    common = _text(own / "commondir").strip()
+    return (own / common).resolve() if common else own
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(_MAX_CONFIG_BYTES).decode(errors="replace")
+    except OSError:
+        return ""

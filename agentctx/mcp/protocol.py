@@ -1,0 +1,175 @@
+"""MCP as this server speaks it: which messages answer a message. No I/O and no state.
+
+Revisions up to 2025-11-25 begin with a handshake (`initialize`). Since 2026-07-28 every request names its
+revision in `_meta`, so the era is read off each request.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from agentctx.mcp.tools import INSTRUCTIONS, PROMPTS, TOOLS, prompt_messages
+
+HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+STATELESS_VERSIONS: Final = ("2026-07-28",)
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+UNSUPPORTED_VERSION: Final = -32022
+
+_META: Final = "io.modelcontextprotocol/"
+_LIST_TTL_MS: Final = 3_600_000
+"""The lists never change while the bridge runs; a newer bridge is noticed after an hour."""
+
+Message = dict[str, Any]
+
+
+class McpToolCall(NamedTuple):
+    """A tool to run. `conversation` is the client's name of the thread, where its calls carry one."""
+
+    id: str | int
+    name: str
+    arguments: Message
+    conversation: str | None
+    is_stateless: bool
+
+
+class McpStep(NamedTuple):
+    """What to send at once, and the tool to run, whose outcome is sent later."""
+
+    messages: tuple[Message, ...] = ()
+    call: McpToolCall | None = None
+
+
+def step(message: object, *, version: str) -> McpStep:
+    """Decide what a message asks for. `version` is this program's own."""
+    if not isinstance(message, dict) or not isinstance(method := message.get("method"), str):
+        return _not_a_request(message)
+    request_id = message.get("id")
+    if request_id is None:
+        return McpStep()
+    if not isinstance(request_id, str | int):
+        return McpStep((error(None, INVALID_REQUEST, "The id of a request is a string or a number."),))
+    params = message.get("params", {})
+    if not isinstance(params, dict):
+        return McpStep((error(request_id, INVALID_PARAMS, "`params` is not an object."),))
+    return _answer(request_id, method, params, version)
+
+
+def tool_result(call: McpToolCall, text: str, *, failed: bool, version: str) -> Message:
+    """The reply to a tool call: text alone, since clients show a model only the JSON where there is both."""
+    result: Message = {"content": [{"type": "text", "text": text}], "isError": failed}
+    return _reply(call.id, _complete(result, version) if call.is_stateless else result)
+
+
+def error(request_id: str | int | None, code: int, text: str, data: Message | None = None) -> Message:
+    """A JSON-RPC error. `request_id` None: of a message whose id is unknown."""
+    fault: Message = {"code": code, "message": text}
+    return {"jsonrpc": "2.0", "id": request_id, "error": fault | ({"data": data} if data else {})}
+
+
+def _not_a_request(message: object) -> McpStep:
+    is_reply = isinstance(message, dict) and ("result" in message or "error" in message)
+    return (
+        McpStep() if is_reply else McpStep((error(None, INVALID_REQUEST, "This is not a JSON-RPC request."),))
+    )
+
+
+def _answer(request_id: str | int, method: str, params: Message, version: str) -> McpStep:
+    meta = params.get("_meta")
+    meta = meta if isinstance(meta, dict) else {}
+    asked = meta.get(f"{_META}protocolVersion")
+    if asked is not None and asked not in STATELESS_VERSIONS:
+        data = {"supported": list(STATELESS_VERSIONS), "requested": str(asked)}
+        return McpStep((error(request_id, UNSUPPORTED_VERSION, "Unsupported protocol version.", data),))
+    is_stateless = asked is not None or method == "server/discover"
+    if method == "tools/call":
+        return _call(request_id, params, meta, is_stateless)
+    if method == "subscriptions/listen":
+        return McpStep((_acknowledged(request_id),))
+    result = _result(method, params, version)
+    if isinstance(result, str):
+        code = INVALID_PARAMS if method in {"prompts/get", "resources/read"} else METHOD_NOT_FOUND
+        return McpStep((error(request_id, code, result),))
+    return McpStep((_reply(request_id, _stamped(method, result, version) if is_stateless else result),))
+
+
+def _result(method: str, params: Message, version: str) -> Message | str:
+    """The result of a request that needs no daemon, or what is wrong with it."""
+    match method:
+        case "initialize":
+            result: Message | str = _handshake(params.get("protocolVersion"), version)
+        case "server/discover":
+            result = {
+                "supportedVersions": list(STATELESS_VERSIONS),
+                "capabilities": _capabilities(),
+                "instructions": INSTRUCTIONS,
+            }
+        case "ping" | "logging/setLevel":
+            result = {}
+        case "tools/list":
+            result = {"tools": TOOLS}
+        case "prompts/list":
+            result = {"prompts": PROMPTS}
+        case "prompts/get":
+            messages = prompt_messages(params.get("name"), params.get("arguments"))
+            result = {"messages": messages} if messages else "There is no such prompt. Ask for prompts/list."
+        case "resources/list":
+            result = {"resources": []}
+        case "resources/templates/list":
+            result = {"resourceTemplates": []}
+        case "resources/read":
+            result = "There are no resources. Use the tools search and context."
+        case _:
+            result = f"Unknown method {method[:80]!r}."
+    return result
+
+
+def _handshake(asked: object, version: str) -> Message:
+    return {
+        "protocolVersion": asked if asked in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
+        "capabilities": _capabilities(),
+        "serverInfo": _server_info(version),
+        "instructions": INSTRUCTIONS,
+    }
+
+
+def _capabilities() -> Message:
+    return {"tools": {}, "prompts": {}, "resources": {}}
+
+
+def _server_info(version: str) -> Message:
+    return {"name": "agentctx", "title": "agentctx memory", "version": version}
+
+
+def _call(request_id: str | int, params: Message, meta: Message, is_stateless: bool) -> McpStep:
+    name, arguments = params.get("name"), params.get("arguments", {})
+    if name not in [tool["name"] for tool in TOOLS]:  # a name may be unhashable
+        return McpStep((error(request_id, INVALID_PARAMS, f"There is no tool {str(name)[:80]!r}."),))
+    if not isinstance(arguments, dict):
+        return McpStep((error(request_id, INVALID_PARAMS, "`arguments` is not an object."),))
+    conversation = meta.get("threadId")
+    thread = conversation if isinstance(conversation, str) else None
+    return McpStep(call=McpToolCall(request_id, str(name), arguments, thread, is_stateless))
+
+
+def _acknowledged(request_id: str | int) -> Message:
+    """Nothing here ever changes, so the stream carries its acknowledgement and no notice."""
+    params = {"notifications": {}, "_meta": {f"{_META}subscriptionId": request_id}}
+    return {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params}
+
+
+def _stamped(method: str, result: Message, version: str) -> Message:
+    is_list = method == "server/discover" or method.endswith("/list")
+    cache = {"ttlMs": _LIST_TTL_MS, "cacheScope": "private"} if is_list else {}
+    return _complete(result, version) | cache
+
+
+def _complete(result: Message, version: str) -> Message:
+    return {**result, "resultType": "complete", "_meta": {f"{_META}serverInfo": _server_info(version)}}
+
+
+def _reply(request_id: str | int, result: Message) -> Message:
+    return {"jsonrpc": "2.0", "id": request_id, "result": result}

@@ -1,0 +1,253 @@
+"""`agentctx connect` on homes of their own, as users have them."""
+
+import json
+import os
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agentctx.cli import connect as command
+from agentctx.cli.app import run
+from agentctx.connect.agents import AGENTS
+from agentctx.connect.json_text import parse
+
+Connect = Callable[..., int]
+CODEX = 'model = "gpt"  # mine\n\n[mcp_servers.docs]\ncommand = "docs"\n'
+GEMINI = '{"theme": "x", "hooks": {"BeforeAgent": [{"hooks": [{"type": "command", "command": "mine"}]}]}}'
+ZED = '// Zed settings\n{\n  "vim_mode": true, // yes\n}\n'
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    home = tmp_path / "home"
+    home.mkdir()
+    for variable in list(os.environ):
+        if variable.startswith("XDG_") or variable in {"CODEX_HOME", "CLAUDE_CONFIG_DIR"}:
+            monkeypatch.delenv(variable)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(command, "_checked", lambda _: 0)
+    return home
+
+
+@pytest.fixture
+def connect(home: Path) -> Connect:
+    return lambda *args: run(["--socket", "/run/a.sock", "connect", "--yes", *args])
+
+
+def settings_of(home: Path) -> dict[str, bytes]:
+    """Every file that is no bookkeeping of ours."""
+    return {
+        str(path.relative_to(home)): path.read_bytes()
+        for path in sorted(home.rglob("*"))
+        if path.is_file() and "state" not in path.parts
+    }
+
+
+def write(home: Path, name: str, text: str) -> Path:
+    path = home / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_what_is_installed_is_found(connect: Connect, home: Path) -> None:
+    (home / ".gemini").mkdir()
+    (home / ".cursor").mkdir()
+    assert connect() == 0
+    assert sorted(settings_of(home)) == [".cursor/mcp.json", ".gemini/settings.json"]
+
+
+def test_all_agents_come_and_go_without_a_trace(connect: Connect, home: Path) -> None:
+    write(home, ".codex/config.toml", CODEX)
+    write(home, ".gemini/settings.json", GEMINI)
+    write(home, ".config/zed/settings.json", ZED)
+    before = settings_of(home)
+    folders = {path for path in home.rglob("*") if path.is_dir()}
+
+    assert connect(*AGENTS) == 0
+    written = settings_of(home)
+    assert len(written) >= 14
+    assert connect(*AGENTS) == 0
+    assert settings_of(home) == written
+
+    assert connect("--undo") == 0
+    assert settings_of(home) == before
+    assert {path for path in home.rglob("*") if path.is_dir() and ".local" not in path.parts} == folders
+
+
+def test_entries_start_this_program_at_its_socket(connect: Connect, home: Path) -> None:
+    connect(*AGENTS)
+    codex = tomllib.loads((home / ".codex/config.toml").read_text("utf-8"))["mcp_servers"]["agentctx"]
+    assert Path(codex["command"]).is_absolute()
+    assert codex["args"][-5:] == ["mcp", "--socket", "/run/a.sock", "--agent", "codex"]
+    plugin = home / ".claude/skills/agentctx"
+    assert json.loads((plugin / ".claude-plugin/plugin.json").read_bytes())["name"] == "agentctx"
+    hooks = json.loads((plugin / "hooks/hooks.json").read_bytes())["hooks"]
+    assert sorted(hooks) == ["SessionStart", "UserPromptSubmit"]
+    assert "hook UserPromptSubmit --client claude-code" in hooks["UserPromptSubmit"][0]["hooks"][0]["command"]
+    assert "agentctx" in json.loads((home / ".config/Code/User/mcp.json").read_bytes())["servers"]
+
+
+def test_turns_are_remembered_only_when_asked_for(connect: Connect, home: Path) -> None:
+    hooks = home / ".codex/hooks.json"
+    connect("codex", "--remember")
+    assert "Stop" in json.loads(hooks.read_bytes())["hooks"]
+    connect("codex")
+    assert sorted(json.loads(hooks.read_bytes())["hooks"]) == ["SessionStart", "UserPromptSubmit"]
+    connect("codex", "--undo")
+    assert settings_of(home) == {}
+
+
+def test_edits_made_since_are_kept(connect: Connect, home: Path) -> None:
+    codex = write(home, ".codex/config.toml", CODEX)
+    gemini = write(home, ".gemini/settings.json", GEMINI)
+    connect("codex", "gemini")
+    codex.write_text(codex.read_text("utf-8") + "\n[later]\na = 1\n", "utf-8")
+    gemini.write_text(gemini.read_text("utf-8").replace('"theme": "x"', '"theme": "y"'), "utf-8")
+
+    assert connect("--undo") == 0
+    assert tomllib.loads(codex.read_text("utf-8")) == tomllib.loads(CODEX) | {"later": {"a": 1}}
+    assert "# mine" in codex.read_text("utf-8")
+    assert json.loads(gemini.read_bytes()) == json.loads(GEMINI) | {"theme": "y"}
+
+
+def test_a_hook_that_the_user_added_to_our_group_stays(connect: Connect, home: Path) -> None:
+    connect("codex")
+    path = home / ".codex/hooks.json"
+    hooks = json.loads(path.read_bytes())
+    hooks["hooks"]["UserPromptSubmit"][0]["hooks"].append({"type": "command", "command": "mine"})
+    path.write_text(json.dumps(hooks), "utf-8")
+    connect("codex", "--undo")
+    assert json.loads(path.read_bytes()) == {
+        "hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "mine"}]}]}
+    }
+
+
+def test_the_preview_changes_nothing(
+    connect: Connect, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(home, ".codex/config.toml", CODEX)
+    before = settings_of(home)
+    assert connect("codex", "--dry-run") == 0
+    assert settings_of(home) == before
+    shown = capsys.readouterr().out
+    assert "+[mcp_servers.agentctx]" in shown
+    assert ' command = "docs"' in shown
+
+
+def test_no_is_respected(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("typer.confirm", lambda *_, **__: False)
+    assert run(["connect", "codex"]) == 1
+    assert settings_of(home) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        (".gemini/settings.json", '{"theme": ', "not JSON"),
+        (".gemini/settings.json", '{"mcpServers": {"agentctx": {"command": "other"}}}', "did not write"),
+        (".gemini/settings.json", '{"mcpServers": []}', "no object"),
+        (".codex/config.toml", "model = ", "cannot be edited"),
+        (".codex/config.toml", "mcp_servers = {docs = {command = 'd'}}\n", "cannot be edited"),
+        (".copilot/hooks/agentctx.json", "{}", "did not write"),
+    ],
+)
+def test_a_file_that_cannot_be_edited_stays_as_it_is(
+    connect: Connect, home: Path, capsys: pytest.CaptureFixture[str], name: str, text: str, says: str
+) -> None:
+    path = write(home, name, text)
+    (agent,) = (agent for agent in ("gemini", "codex", "copilot") if agent in name)
+    assert connect(agent) == 1
+    assert path.read_text("utf-8") == text
+    assert settings_of(home) == {name: text.encode()}
+    captured = capsys.readouterr()
+    assert str(path) in captured.err
+    assert says in captured.err
+
+
+def test_a_link_out_of_the_home_is_not_followed(connect: Connect, home: Path, tmp_path: Path) -> None:
+    shared = write(tmp_path, "shared/settings.json", "{}")
+    (home / ".gemini").mkdir()
+    (home / ".gemini/settings.json").symlink_to(shared)
+    assert connect("gemini") == 1
+    assert shared.read_text("utf-8") == "{}"
+
+
+def test_a_link_inside_of_the_home_stays_a_link(connect: Connect, home: Path) -> None:
+    real = write(home, "dotfiles/gemini.json", "{}")
+    (home / ".gemini").mkdir()
+    (home / ".gemini/settings.json").symlink_to(real)
+    assert connect("gemini") == 0
+    assert (home / ".gemini/settings.json").is_symlink()
+    assert "agentctx" in json.loads(real.read_bytes())["mcpServers"]
+    assert connect("--undo") == 0
+    assert real.read_text("utf-8") == "{}"
+
+
+def test_the_mode_of_a_file_stays(connect: Connect, home: Path) -> None:
+    path = write(home, ".gemini/settings.json", "{}")
+    path.chmod(0o640)
+    connect("gemini")
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_project_gets_the_tools(connect: Connect, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = home / "shop"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    assert connect("claude-code", "codex", "--project") == 0
+    assert sorted(settings_of(home)) == ["shop/.codex/config.toml", "shop/.mcp.json"]
+    assert connect("--undo") == 0
+    assert settings_of(home) == {}
+
+
+def test_codex_has_a_step_of_the_users_own(connect: Connect, capsys: pytest.CaptureFixture[str]) -> None:
+    connect("codex")
+    assert "/hooks" in capsys.readouterr().out
+
+
+def test_an_unknown_agent_is_named(connect: Connect, capsys: pytest.CaptureFixture[str]) -> None:
+    assert connect("emacs") == 1
+    assert "Unknown agent" in capsys.readouterr().err
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=5,
+)
+SETTINGS = st.fixed_dictionaries(
+    {},
+    optional={
+        "theme": VALUES,
+        "mcpServers": st.dictionaries(st.sampled_from(["docs", "web"]), VALUES, max_size=2),
+        "hooks": st.dictionaries(
+            st.sampled_from(["BeforeAgent", "Other"]), st.lists(VALUES, max_size=2), max_size=2
+        ),
+    },
+)
+
+
+@given(before=SETTINGS, layout=st.sampled_from([None, 2, "\t"]), added=st.booleans())
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_settings_come_back(
+    connect: Connect, home: Path, before: object, layout: int | str | None, added: bool
+) -> None:
+    path = write(home, ".gemini/settings.json", original := json.dumps(before, indent=layout))
+    assert connect("gemini") == 0
+    connected = path.read_text("utf-8")
+    assert connect("gemini") == 0
+    assert path.read_text("utf-8") == connected
+    if added:
+        path.write_text(connected.rstrip() + " \n", "utf-8")
+    assert connect("gemini", "--undo") == 0
+    now = path.read_text("utf-8")
+    if added:
+        assert parse(now).value == json.loads(original)
+    else:
+        assert now == original

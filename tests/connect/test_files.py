@@ -1,0 +1,42 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from agentctx.connect.files import place_of, replace
+from agentctx.errors import ConfigInvalid
+
+
+def test_a_file_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "settings.json").write_text("{}", "utf-8")
+    monkeypatch.setattr(os, "getuid", lambda: 4_711)
+    for name in ("settings.json", "not/there.json"):
+        with pytest.raises(ConfigInvalid, match="belongs to another user"):
+            place_of(tmp_path / name, [tmp_path])
+
+
+def test_a_folder_in_the_files_place_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigInvalid, match="is not a file"):
+        place_of(tmp_path, [tmp_path])
+
+
+def test_a_write_that_fails_leaves_the_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text("{}", "utf-8")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        replace(path, b"new")
+    assert path.read_bytes() == b"{}"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_new_file_is_the_users_alone(tmp_path: Path) -> None:
+    made = replace(tmp_path / "a" / "b" / "new.json", b"{}")
+    assert (tmp_path / "a/b/new.json").stat().st_mode & 0o777 == 0o600
+    assert set(made) == {tmp_path / "a", tmp_path / "a/b"}

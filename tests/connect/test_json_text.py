@@ -1,0 +1,77 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentctx.connect.json_text import JsonUnreadable, append, find, parse, put, remove
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+OBJECTS = st.dictionaries(st.sampled_from(["a", "b", "servers", "c"]), VALUES, max_size=3)
+LAYOUTS = st.sampled_from([None, 2, 4, "\t"])
+COMMENTED = """{
+  // my servers
+  "servers": {
+    "mine": { "command": "x" }, /* keep */
+  },
+  "theme": "dark" // last
+}
+"""
+
+
+@given(OBJECTS, LAYOUTS)
+def test_reading_is_what_json_reads(value: dict[str, Any], layout: Any) -> None:
+    assert parse(json.dumps(value, indent=layout)).value == value
+
+
+@given(OBJECTS, LAYOUTS, VALUES)
+def test_a_member_is_set_and_all_else_stays(before: dict[str, Any], layout: Any, value: Any) -> None:
+    edited = put(json.dumps(before, indent=layout), ["ours"], value)
+    assert json.loads(edited) == before | {"ours": value}
+    assert put(edited, ["ours"], value) == edited
+    assert json.loads(remove(edited, ["ours"])) == before
+
+
+@given(st.lists(VALUES, max_size=3), LAYOUTS, VALUES)
+def test_an_element_is_added_and_taken_out(before: list[Any], layout: Any, value: Any) -> None:
+    edited = append(json.dumps({"list": before}, indent=layout), ["list"], value)
+    assert json.loads(edited) == {"list": [*before, value]}
+    assert json.loads(remove(edited, ["list", len(before)])) == {"list": before}
+
+
+def test_comments_and_trailing_commas_keep_their_bytes() -> None:
+    edited = put(COMMENTED, ["servers", "ours"], {"command": "y"})
+    assert find(parse(edited), ["servers", "ours"]) is not None
+    for kept in ("// my servers", '"mine": { "command": "x" },', "/* keep */", '"theme": "dark" // last'):
+        assert kept in edited
+    assert remove(edited, ["servers", "ours"]) == COMMENTED
+    added = put(COMMENTED, ["ours"], 1)
+    assert '"dark", // last\n  "ours": 1\n}' in added
+    assert remove(added, ["ours"]) == COMMENTED
+
+
+def test_objects_on_the_way_are_made() -> None:
+    assert json.loads(put("", ["a", "b"], 1)) == {"a": {"b": 1}}
+    assert json.loads(append('{"a": {}}', ["a", "b"], 1)) == {"a": {"b": [1]}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[1,,]", '{"a": 1 "b": 2}', "{'a': 1}", '{"a": 01}', "{} {}", "[" * 300, '{"a": 1, "a": 2}', "/*"],
+)
+def test_what_is_not_json_is_refused(text: str) -> None:
+    with pytest.raises(JsonUnreadable):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "path"), [("[]", ["a"]), ('{"a": 1}', ["a", "b"]), ('{"a": []}', ["a", "b"])]
+)
+def test_what_is_no_object_takes_no_member(text: str, path: list[str]) -> None:
+    with pytest.raises(JsonUnreadable):
+        put(text, path, 1)

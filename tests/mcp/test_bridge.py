@@ -1,0 +1,212 @@
+"""Real bridges, with a real daemon behind them or none."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.daemon_process import DaemonProcess
+from tests.mcp.bridge_process import BridgeProcess, stripped_environment
+
+pytestmark = pytest.mark.process
+Start = Callable[..., BridgeProcess]
+
+
+def test_a_conversation_from_the_handshake_to_forgetting(daemon: DaemonProcess, start_bridge: Start) -> None:
+    bridge = start_bridge("--socket", str(daemon.socket), "--agent", "codex")
+    handshake = bridge.ask("initialize", {"protocolVersion": "2025-06-18"})
+    assert handshake["result"]["protocolVersion"] == "2025-06-18"
+    bridge.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    saved, failed = bridge.tool("save", content="Deploys happen on Tuesdays.", key="deploys", category="rule")
+    assert (saved.startswith("Saved as "), failed) == (True, False)
+    found, _ = bridge.tool("search", query="When do deploys happen?")
+    hit = json.loads(found.splitlines()[1])
+    assert (hit["source_id"], hit["agent"]) == ("deploys", "codex")
+    block, _ = bridge.tool("context", query="When do deploys happen?")
+    assert block.startswith("## Semantic Context (RAG)")
+    assert "> Deploys happen on Tuesdays." in block
+
+    assert bridge.tool("forget", id=hit["id"]) == (f"Forgotten: {hit['id']}.", False)
+    assert bridge.tool("search", query="When do deploys happen?")[0].startswith("Nothing was found.")
+
+
+def test_a_learning_is_rated(daemon: DaemonProcess, start_bridge: Start) -> None:
+    bridge = start_bridge("--socket", str(daemon.socket))
+    bridge.tool(
+        "learn", trigger="tool:psql", error_pattern="too many connections", fix="Raise the pool's limit."
+    )
+    found, _ = bridge.tool("search", query="psql has too many connections", collection="learning")
+    entry = json.loads(found.splitlines()[1])["id"]
+    assert bridge.tool("feedback", id=entry, success=True) == (f"Recorded for {entry}.", False)
+
+
+def test_a_project_does_not_reach_the_entries_of_another(daemon: DaemonProcess, start_bridge: Start) -> None:
+    one = start_bridge("--socket", str(daemon.socket), "--namespace", "one")
+    two = start_bridge("--socket", str(daemon.socket), "--namespace", "two")
+    one.tool("save", content="The launch code is Tuesday.", key="launch")
+    hit = json.loads(one.tool("search", query="launch code")[0].splitlines()[1])
+
+    assert two.tool("search", query="launch code")[0].startswith("Nothing was found.")
+    text, failed = two.tool("forget", id=hit["id"])
+    assert failed
+    assert "no such entry" in text
+    assert "Tuesday" in one.tool("context", query="launch code")[0]
+
+
+def test_the_stateless_era_needs_no_handshake(daemon: DaemonProcess, start_bridge: Start) -> None:
+    bridge = start_bridge("--socket", str(daemon.socket))
+    meta = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
+    assert bridge.ask("server/discover", meta)["result"]["supportedVersions"] == ["2026-07-28"]
+    call = meta | {"name": "search", "arguments": {"query": "anything"}}
+    assert bridge.ask("tools/call", call)["result"]["resultType"] == "complete"
+
+
+def test_ten_bridges_at_once(daemon: DaemonProcess, start_bridge: Start) -> None:
+    bridges = [start_bridge("--socket", str(daemon.socket)) for _ in range(10)]
+    for number, bridge in enumerate(bridges):
+        for each in range(5):
+            arguments = {"content": f"Fact {each} of bridge {number}.", "key": f"fact-{number}-{each}"}
+            bridge.send(
+                {
+                    "jsonrpc": "2.0",
+                    "id": each,
+                    "method": "tools/call",
+                    "params": {"name": "save", "arguments": arguments},
+                }
+            )
+    for bridge in bridges:
+        replies = [bridge.receive() for _ in range(5)]
+        assert {reply["id"] for reply in replies} == set(range(5))
+        assert not any(reply["result"]["isError"] for reply in replies)
+    with daemon.client() as client:
+        assert len(client.list(limit=100).entries) == 50
+
+
+def test_without_a_daemon_a_tool_says_what_to_do_and_works_once_it_runs(
+    daemon: DaemonProcess, start_bridge: Start
+) -> None:
+    bridge = start_bridge("--socket", str(daemon.socket))
+    assert not bridge.tool("save", content="Backups run at three.", key="backups")[1]
+    daemon.stop(signal.SIGKILL)
+
+    text, failed = bridge.tool("search", query="backups")
+    assert failed
+    assert "systemctl --user start agentctx" in text
+    assert "agentctx serve" in text
+    assert bridge.ask("ping")["result"] == {}
+
+    daemon.start()
+    assert "Backups run at three." in bridge.tool("search", query="backups")[0]
+
+
+def test_a_daemon_that_dies_with_a_request_is_no_silence(tmp_path: Path, start_bridge: Start) -> None:
+    path = tmp_path / "a.sock"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        closing = threading.Thread(target=close_the_first, args=(listening,))
+        closing.start()
+        text, failed = start_bridge("--socket", str(path)).tool("save", content="c", key="k")
+        closing.join(10)
+    assert failed
+    assert "unknown whether it did the work" in text
+
+
+def close_the_first(listening: socket.socket) -> None:
+    connection, _ = listening.accept()
+    connection.recv(1 << 16)
+    connection.close()
+
+
+def test_errors_of_the_daemon_are_shown_with_their_hint(daemon: DaemonProcess, start_bridge: Start) -> None:
+    bridge = start_bridge("--socket", str(daemon.socket))
+    text, failed = bridge.tool("save", content="c", key="k", ttl="soon")
+    assert failed
+    assert "no duration. Write a number and s, m, h, d or w" in text
+
+
+def test_what_is_not_json_is_answered_and_the_next_line_too(start_bridge: Start) -> None:
+    bridge = start_bridge("--socket", "/nowhere")
+    assert bridge._process.stdin is not None
+    bridge._process.stdin.write(b"\xff{not json\n\n[" + b"[" * 100_000 + b"\n")
+    assert bridge.receive()["error"]["code"] == -32700
+    assert bridge.receive()["error"]["code"] == -32700
+    assert bridge.ask("ping")["result"] == {}
+
+
+def test_a_batch_is_answered_as_one(start_bridge: Start) -> None:
+    bridge = start_bridge("--socket", "/nowhere")
+    call = {"name": "search", "arguments": {"query": "q"}}
+    bridge.send(
+        [
+            {"jsonrpc": "2.0", "id": 1, "method": "ping"},
+            {"jsonrpc": "2.0", "method": "notifications/initialized"},
+            {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call},
+        ]
+    )
+    first, second = list[dict[str, Any]](bridge.receive())  # type: ignore[arg-type]  # a batch is a list
+    assert (first["id"], second["id"]) == (1, 2)
+    assert second["result"]["isError"]
+
+
+def test_prints_do_not_reach_the_client(tmp_path: Path) -> None:
+    program = (
+        "import os, sys; from agentctx.mcp import bridge; real = bridge.step\n"
+        "def noisy(*a, **k):\n print('stray'); os.write(1, b'stray'); return real(*a, **k)\n"
+        "bridge.step = noisy; bridge.main([])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n',
+        capture_output=True,
+        env=stripped_environment(tmp_path),
+        timeout=60,
+        check=True,
+    )
+    assert json.loads(done.stdout) == {"jsonrpc": "2.0", "id": 1, "result": {}}
+    assert done.stderr.count(b"stray") == 2
+
+
+@pytest.mark.parametrize("command", [["mcp"], ["hook", "Stop", "--client", "codex"]])
+def test_nothing_but_the_standard_library_is_imported(command: list[str], tmp_path: Path) -> None:
+    program = (
+        f"import sys; sys.argv[1:] = {command!r}\n"
+        "import atexit; from agentctx.cli import main\n"
+        "before = set(sys.modules)\n"
+        "atexit.register(lambda: sys.stderr.write(' '.join(set(sys.modules) - before)))\n"
+        "main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=b"",
+        capture_output=True,
+        env=stripped_environment(tmp_path),
+        timeout=60,
+        check=True,
+    )
+    foreign = {
+        name
+        for name in done.stderr.decode().split()
+        if name.partition(".")[0] not in sys.stdlib_module_names and not name.startswith("agentctx.mcp")
+    }
+    assert foreign == {"agentctx.config", "agentctx.config.paths"}
+
+
+def test_a_wrong_command_line_is_2_and_says_why() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "agentctx", "mcp", "--sockets", "x"],
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stdout == b""
+    assert b"Unknown option --sockets. Use --socket" in done.stderr

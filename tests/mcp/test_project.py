@@ -1,0 +1,74 @@
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agentctx.mcp.project import namespace_of, project_of, remote_url
+
+
+def git(folder: Path, *args: str) -> None:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always"]
+    subprocess.run(["git", *identity, *args], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "first")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://example.org/ann/shop.git",
+        "https://ann:secret@EXAMPLE.org/ann/shop",
+        "ssh://git@example.org:2222/ann/shop.git",
+        "git@example.org:ann/shop.git",
+        "example.org:/ann/shop/",
+    ],
+)
+def test_each_way_to_write_a_remote_is_one_project(url: str) -> None:
+    assert namespace_of(url, "/x/.git") == "git:example.org/ann/shop"
+
+
+@pytest.mark.parametrize("url", [None, "/srv/git/shop.git", "../shop", "file:///srv/shop.git", "https:///"])
+def test_a_repository_without_an_address_is_named_by_its_folder(url: str | None) -> None:
+    assert namespace_of(url, "/home/ann/shop/.git") == "dir:/home/ann/shop"
+
+
+def test_long_names_stay_apart() -> None:
+    one, two = (namespace_of(None, "/" + "x" * 300 + end) for end in "ab")
+    assert one != two
+    assert len(one) <= 120
+
+
+def test_origin_is_preferred_among_remotes() -> None:
+    config = '[remote "fork"]\n\turl = a:b/c\n[core]\n\turl = no\n[remote "origin"]\n\turl = d:e/f\n'
+    assert remote_url(config) == "d:e/f"
+    assert remote_url('[remote "fork"]\n\turl = a:b/c\n') == "a:b/c"
+    assert remote_url("[core]\n\tbare = false\n") is None
+
+
+def test_folders_worktrees_and_clones_are_one_project(repository: Path, tmp_path: Path) -> None:
+    git(repository, "remote", "add", "origin", "git@example.org:ann/shop.git")
+    deep = repository / "a" / "b"
+    deep.mkdir(parents=True)
+    git(repository, "worktree", "add", "-q", str(tmp_path / "tree"))
+    git(tmp_path, "clone", "-q", str(repository), "copy")
+    git(tmp_path / "copy", "remote", "set-url", "origin", "https://example.org/ann/shop")
+    folders = [repository, deep, tmp_path / "tree", tmp_path / "copy"]
+    assert {project_of(folder) for folder in folders} == {"git:example.org/ann/shop"}
+
+
+def test_a_worktree_of_a_repository_without_a_remote_is_the_same_project(
+    repository: Path, tmp_path: Path
+) -> None:
+    git(repository, "worktree", "add", "-q", str(tmp_path / "tree"))
+    assert project_of(tmp_path / "tree") == project_of(repository) == f"dir:{repository.resolve()}"
+
+
+def test_outside_of_a_repository_is_the_default(tmp_path: Path) -> None:
+    assert project_of(tmp_path / "not" / "there") == "default"

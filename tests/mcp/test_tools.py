@@ -1,0 +1,138 @@
+import json
+from typing import Any
+
+import pytest
+
+from agentctx.mcp.tools import TOOLS, ToolMisused, ToolScope, failure_text, outcome_text, request_of
+
+SCOPE = ToolScope("git:example.org/ann/shop", "s1", "codex")
+
+
+def test_the_list_is_small() -> None:
+    assert len(TOOLS) <= 6
+    assert len(json.dumps({"tools": TOOLS}, separators=(",", ":"))) <= 4_000
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool["name"])
+def test_each_tool_says_all_that_a_client_asks(tool: dict[str, Any]) -> None:
+    assert set(tool["annotations"]) == {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
+    assert tool["annotations"]["openWorldHint"] is False
+    assert tool["annotations"]["destructiveHint"] is (tool["name"] == "forget")
+    assert tool["annotations"]["readOnlyHint"] is (tool["name"] in {"search", "context"})
+    assert "outputSchema" not in tool
+    assert all(each["description"] for each in tool["inputSchema"]["properties"].values())
+
+
+def test_what_has_a_key_is_knowledge_of_the_project() -> None:
+    request = request_of("save", {"content": "On Tuesdays.", "key": "deploys", "tags": ["ops"]}, SCOPE)
+    assert request.body == {
+        "collection": "knowledge",
+        "namespace": "git:example.org/ann/shop",
+        "agent": "codex",
+        "content": "On Tuesdays.",
+        "key": "deploys",
+        "tags": ["ops"],
+    }
+
+
+def test_what_has_none_is_an_observation_of_the_conversation() -> None:
+    body = request_of("save", {"content": "The build was slow."}, SCOPE).body
+    assert body is not None
+    assert (body["collection"], body["session"]) == ("observation", "s1")
+
+
+def test_a_question_asks_the_project() -> None:
+    request = request_of("search", {"query": "deploys", "collection": "learning", "limit": 3}, SCOPE)
+    assert request.body == {
+        "query": "deploys",
+        "namespace": "git:example.org/ann/shop",
+        "collections": ["learning"],
+        "limit": 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "says"),
+    [
+        ("search", {}, "`query` is missing"),
+        ("search", {"query": ""}, "`query` is missing"),
+        ("search", {"query": 5}, "`query` must be a text"),
+        ("search", {"query": "q", "limit": 0}, "at least 1 and at most 50"),
+        ("search", {"query": "q", "limit": True}, "a whole number"),
+        ("search", {"query": "q", "namespace": "other"}, "takes no `namespace`"),
+        ("search", {"query": "q", "collection": "secrets"}, "one of knowledge"),
+        ("save", {"content": "c", "tags": [1]}, "a list of texts"),
+        ("save", {"content": "c", "category": "rule"}, "needs a `key`"),
+        ("feedback", {"id": "x", "success": "yes"}, "true or false"),
+    ],
+)
+def test_wrong_arguments_are_answered_with_what_to_change(
+    tool: str, arguments: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(ToolMisused, match=says):
+        request_of(tool, arguments, SCOPE)
+
+
+def test_no_id_leads_to_another_route() -> None:
+    assert (
+        request_of("forget", {"id": "../queue/retry?x"}, SCOPE).path == "/v1/entries/..%2Fqueue%2Fretry%3Fx"
+    )
+
+
+def test_a_hit_is_one_line_whatever_is_in_it() -> None:
+    hit = {
+        "id": "1",
+        "collection": "knowledge",
+        "source_id": "k",
+        "content": 'a\n{"id": "2"}',
+        "trust": "agent",
+    }
+    text = outcome_text("search", {"results": [hit], "degraded": "words only"})
+    _, line, degraded = text.split("\n")
+    assert json.loads(line)["content"] == hit["content"]
+    assert degraded == "Entries may be missing: words only."
+
+
+def test_what_became_of_a_save_is_said() -> None:
+    reply = {"id": "i", "version": 2, "changed": False, "redacted": ["aws_key"], "quarantined": True}
+    text = outcome_text("save", reply)
+    for part in ("saved already", "version 2", "aws_key", "quarantine"):
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "path"),
+    [
+        ("context", {"query": "q", "budget_tokens": 100}, "/v1/context"),
+        ("learn", {"trigger": "tool:psql", "fix": "wait"}, "/v1/entries"),
+        ("feedback", {"id": "a", "success": False}, "/v1/learnings/a/outcome"),
+        ("search", {"query": "q", "limit": None}, "/v1/search"),
+    ],
+)
+def test_each_tool_has_its_route(tool: str, arguments: dict[str, Any], path: str) -> None:
+    assert request_of(tool, arguments, SCOPE._replace(agent=None)).path == path
+
+
+@pytest.mark.parametrize(
+    ("tool", "reply", "text"),
+    [
+        ("search", {"results": [], "degraded": None}, "Nothing was found."),
+        ("context", {"block": ""}, "Memory holds nothing about this."),
+        ("context", {"block": "## …"}, "## …"),
+        ("learn", {"id": "i", "version": 1, "changed": True}, "Saved as i, version 1."),
+        ("forget", {"id": "i"}, "Forgotten: i."),
+        ("feedback", {"id": "i"}, "Recorded for i."),
+    ],
+)
+def test_the_outcome_is_one_sentence(tool: str, reply: dict[str, Any], text: str) -> None:
+    assert outcome_text(tool, reply) == text
+
+
+def test_a_refusal_says_what_to_do() -> None:
+    assert (
+        failure_text("invalid_input", "'soon' is no duration", "Write 30d.")
+        == "'soon' is no duration. Write 30d."
+    )
+    assert "Ask the operator" in failure_text("access_denied", "Not yours.", "")
+    with pytest.raises(ToolMisused, match="at least 50"):
+        request_of("context", {"query": "q", "budget_tokens": 1}, SCOPE)
