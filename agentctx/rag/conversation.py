@@ -73,7 +73,9 @@ def scores(
     ]
 
 
-def _word_scores(pool: Sequence[PooledTurn], lengths: Sequence[int], weights: Mapping[str, float]) -> list[float]:
+def _word_scores(
+    pool: Sequence[PooledTurn], lengths: Sequence[int], weights: Mapping[str, float]
+) -> list[float]:
     """BM25 over the words of each turn and its neighbours, scaled to at most 1."""
     mean = sum(lengths) / len(lengths) if lengths else 1.0
     found = [_bm25(pool, lengths, at, weights, mean) for at in range(len(pool))]

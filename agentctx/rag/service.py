@@ -17,7 +17,7 @@ from agentctx.rag.question import Answer, Context, Hit, Question, allowed
 from agentctx.rag.relevance import Eagerness, Gate
 from agentctx.rag.render import EMPTY_FRAME, BlockPassage, render, render_passage
 from agentctx.rag.rerank import Reranking, can_matter
-from agentctx.rag.retrieval import SPARE, Retrieved, QueryEmbedder, Retrieval, Serving, pool_for
+from agentctx.rag.retrieval import SPARE, QueryEmbedder, Retrieval, Retrieved, Serving, pool_for
 from agentctx.rag.select import distinct_texts, select
 from agentctx.rag.trace import Considered, Trace
 from agentctx.rerankers.base import Reranker
