@@ -70,7 +70,7 @@ def put(text: str, path: JsonPath, value: Any) -> str:
     """The text with a member set; objects on the way are made.
 
     Raises:
-        JsonUnreadable: it is not JSON, or something on the way is no object.
+        JsonUnreadable: it is not JSON, or something on the way is not an object.
     """
     if not text.strip():
         text = "{}\n"

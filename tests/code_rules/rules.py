@@ -164,13 +164,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "unusual phrase": english_is_usual,
     "error message that is not a sentence": errors_are_sentences,
 }
-FRAGMENTS: Final = (
-    "agentctx/rag/",
-    "agentctx/stores/",
-    "agentctx/storage/sqlite/search/",
-    "agentctx/service/questions.py",
-    "agentctx/service/injections.py",
-)
+FRAGMENTS: Final = ()
 """Files whose messages are still fragments. Remove one when its messages are sentences; add none."""
 NEAR_THE_DATABASE: Final = tuple(
     f"agentctx/{package}/"
