@@ -128,7 +128,9 @@ def parse(block: str) -> list[BlockPassage]:
         return []
     framed = _BLOCK.fullmatch(block)
     if framed is None:
-        raise InvalidInput("this is not a context block: the frame around the passages is missing or damaged")
+        raise InvalidInput(
+            "This is not a context block: the frame around the passages is missing or damaged."
+        )
     headers: list[re.Match[str]] = []
     contents: list[list[str]] = []
     for line in framed[2].split("\n"):
@@ -138,7 +140,7 @@ def parse(block: str) -> list[BlockPassage]:
         elif contents and line.startswith(_MARGIN):
             contents[-1].append(line[2:])
         else:
-            raise InvalidInput("this is not a context block: it has a line that is neither header nor quote")
+            raise InvalidInput("This is not a context block: a line is neither a header nor a quote.")
     return [_passage(header, lines) for header, lines in zip(headers, contents, strict=True)]
 
 
@@ -181,4 +183,4 @@ def _unescaped(text: str) -> str:
     try:
         return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
     except ValueError as error:
-        raise InvalidInput("this is not a context block: it has an escape beyond Unicode") from error
+        raise InvalidInput("This is not a context block: an escape is beyond Unicode.") from error

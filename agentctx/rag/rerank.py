@@ -85,7 +85,7 @@ def checked_ids(best: Sequence[PositionAwareChunk], given: Sequence[PositionAwar
     """
     ids = [chunk.id for chunk in best]
     if len(set(ids)) != len(ids) or not set(ids) <= {chunk.id for chunk in given}:
-        raise ProviderFailed("the reranker returned chunks that it was not given, or one of them twice")
+        raise ProviderFailed("The reranker returned chunks that it was not given, or one of them twice.")
     return [int(number) for number in ids]
 
 

@@ -34,7 +34,7 @@ class Injections(PartsHolder):
         receipt = await self._parts.receipts.find(injection_id)
         if receipt is None:
             raise NotFound(
-                f"there is no receipt {injection_id!r}",
+                f"Receipt {injection_id!r} does not exist.",
                 hint="`agentctx why` lists the last ones; old ones are removed (injection.receipts_days).",
             )
         ids = {figures.entry for figures in receipt.candidates}

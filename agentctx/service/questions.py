@@ -77,22 +77,24 @@ class Questions(PartsHolder):
         """The tokens a block may take. Raises `InvalidInput`."""
         budget = request.budget_tokens
         if budget is not None and budget <= 0:
-            raise InvalidInput("budget_tokens must be positive")
+            raise InvalidInput(f"Invalid budget_tokens {budget}.", hint="Use a positive number.")
         return budget or self._parts.settings.embedding.rag.budget_tokens
 
     def _question(self, request: SearchRequest) -> Question:
         limits, rag = self._parts.settings.limits, self._parts.settings.embedding.rag
         if len(request.query) > limits.max_query_chars:
             most = limits.max_query_chars
-            raise TooLarge(f"the question has {len(request.query)} characters, at most {most} are taken")
+            raise TooLarge(f"The question has {len(request.query)} characters; the limit is {most}.")
         if not request.query.strip():
-            raise InvalidInput("the question is empty", hint="Ask in a few words.")
+            raise InvalidInput("The question is empty.", hint="Ask in a few words.")
         limit = rag.max_results if request.limit is None else request.limit
         if not 1 <= limit <= limits.max_results:
-            raise InvalidInput(f"limit is {limit}, it may be 1 to {limits.max_results}")
+            raise InvalidInput(f"Invalid limit {limit}.", hint=f"Use 1 to {limits.max_results}.")
         distance = rag.max_distance if request.max_distance is None else request.max_distance
         if not 0 <= distance <= 2:
-            raise InvalidInput("max_distance is a cosine distance: 0 (keep all) to 2")
+            raise InvalidInput(
+                f"Invalid max_distance {distance}.", hint="Use a cosine distance from 0 (keep all) to 2."
+            )
         return Question(
             # The provider gets to see it; what it would match is cut out of the entries too.
             text=self._parts.redactor(request.query).text,
@@ -108,7 +110,7 @@ class Questions(PartsHolder):
         present = request.present or []
         if (size := sum(map(len, present))) > most:
             raise TooLarge(
-                f"present has {size} characters, at most {most} are compared",
+                f"The texts of present have {size} characters; the limit is {most}.",
                 hint="Send the latest texts of the conversation only.",
             )
         question = replace(

@@ -98,7 +98,7 @@ class EntryStore:
         """Raises `UnknownCollection`, which lists the known."""
         if name not in self._kinds:
             raise UnknownCollection(
-                f"there is no collection {name[:64]!r}",
+                f"Collection {name[:64]!r} does not exist.",
                 hint=f"Known are {', '.join(self._kinds)}; [collections.NAME] in the config declares more.",
             )
 
@@ -112,7 +112,7 @@ class EntryStore:
             VersionConflict, IdempotencyKeyReused, StorageFull, StorageFailed.
         """
         self.check_collection(collection)
-        kind, what = self._kinds[collection], f"this {collection} cannot be saved"
+        kind, what = self._kinds[collection], f"This {collection} cannot be saved"
         self._check_envelope(collection, kind, context)
         checked = check(kind.model, values, self._limits, what=what)
         values, of_fields = await self._redact(checked, what)
@@ -147,8 +147,8 @@ class EntryStore:
         given = {name: value for name, value in changes.items() if name != "clear"}
         cleared = changes.get("clear") or ()
         if both := [name for name in cleared if name in given or (name == "ttl" and ttl)]:
-            raise InvalidInput(f"this edit both sets and clears {both[0]}", hint="Do one of them.")
-        redacted, kinds = await self._redact(given, "this entry cannot be changed so")
+            raise InvalidInput(f"This edit both sets and clears {both[0]}.", hint="Do one of them.")
+        redacted, kinds = await self._redact(given, "This edit is not possible")
         expires = self._expires(ttl)
 
         def revision(entry: Entry, _: Draft | None) -> Draft:
@@ -157,7 +157,7 @@ class EntryStore:
             if "content" in redacted:
                 # The text is no longer the file's: its places would be wrong.
                 values.pop("file", None)
-            what = f"this {entry.collection} cannot be changed so"
+            what = f"This edit of {entry.collection} is not possible"
             values = without_cleared(kind, values, [name for name in cleared if name != "ttl"], what=what)
             checked = check(kind.model, values, self._limits, what=what)
             before = None if "ttl" in cleared else entry.expires
@@ -190,7 +190,7 @@ class EntryStore:
             UnknownCollection, StorageFull, StorageFailed.
         """
         kind = self._kinds[entry.collection]
-        what = f"this {entry.collection} cannot be imported"
+        what = f"This {entry.collection} cannot be imported"
         where = SaveContext(
             namespace=entry.namespace, session=entry.session or None, agent=entry.agent or None
         )
@@ -246,8 +246,8 @@ class EntryStore:
         """The live version, or the one named. Raises `NotFound`."""
         entry = await self._entries.get(entry_id, version)
         if entry is None or entry.collection not in self._kinds:
-            which = f" in version {version}" if version is not None else ""
-            raise NotFound(f"no entry has the id {entry_id!r}{which}", hint="`agentctx list` shows the ids.")
+            which = f"Version {version} of entry" if version is not None else "Entry"
+            raise NotFound(f"{which} {entry_id!r} does not exist.", hint="`agentctx list` shows the ids.")
         return entry
 
     async def history(
@@ -291,9 +291,9 @@ class EntryStore:
 
     def _check_envelope(self, collection: str, kind: Kind, context: SaveContext) -> None:
         where = {"namespace": context.namespace, "session": context.session, "agent": context.agent}
-        check(Envelope, where, self._limits, what=f"this {collection} cannot be saved")
+        check(Envelope, where, self._limits, what=f"This {collection} cannot be saved")
         if kind.needs_session and context.session is None:
-            raise InvalidInput(f"a {collection} belongs to a session", hint="Give the session's name.")
+            raise InvalidInput(f"An entry of {collection} belongs to a session.", hint="Name the session.")
 
     async def _redact(self, values: Mapping[str, Any], what: str) -> tuple[dict[str, Any], tuple[str, ...]]:
         size = sum(len(value) for value in values.values() if isinstance(value, str))

@@ -42,11 +42,11 @@ def without_cleared(
     for name in cleared:
         if name not in kind.fields:
             raise InvalidInput(
-                f"{what}: {shown(name)} is not a field of it",
+                f"{what}: {shown(name)} is not a field of it.",
                 hint=f"Its fields are {', '.join(kind.model.model_fields)}.",
             )
         if kind.model.model_fields[name].is_required():
-            raise InvalidInput(f"{what}: it must have {name}", hint=f"Give {name} another value.")
+            raise InvalidInput(f"{what}: it must have {name}.", hint=f"Give {name} another value.")
     return {name: value for name, value in values.items() if name not in cleared}
 
 

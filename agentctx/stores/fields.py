@@ -52,7 +52,7 @@ def _printable(text: str) -> str:
 def _content(text: str, info: ValidationInfo) -> str:
     cleaned = _clean(text)
     if len(cleaned) > (limit := _limits(info).max_content_chars):
-        raise TooLarge(f"content has {len(cleaned)} characters, at most {limit} are taken", hint=_SPLIT_HINT)
+        raise TooLarge(f"The content has {len(cleaned)} characters; the limit is {limit}.", hint=_SPLIT_HINT)
     return cleaned
 
 
@@ -192,7 +192,7 @@ def check(
         return model.model_validate(dict(values), context=limits).model_dump(exclude_none=True)
     except ValidationError as error:
         known = ", ".join(model.model_fields)
-        raise InvalidInput(f"{what}: {_problems(error)}", hint=f"Its fields are {known}.") from None
+        raise InvalidInput(f"{what}: {_problems(error)}.", hint=f"Its fields are {known}.") from None
 
 
 def _problems(error: ValidationError) -> str:

@@ -27,7 +27,7 @@ class FieldFinding:
 
 
 def redact_fields(
-    fields: Mapping[str, Any], redactor: Redactor, *, what: str = "this entry cannot be saved"
+    fields: Mapping[str, Any], redactor: Redactor, *, what: str = "This entry cannot be saved"
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Every text of the fields redacted, lists of texts included; kinds in the order found.
 

@@ -139,7 +139,7 @@ async def test_off_is_told_in_the_receipt(tmp_path: Path) -> None:
 async def test_a_conversation_has_a_bound(tmp_path: Path) -> None:
     async with running_core(tmp_path, None, limits={"max_present_chars": 10}) as core:
         await inject(core, "red", present=["12345", "67890"])
-        with pytest.raises(TooLarge, match="present has 11 characters, at most 10"):
+        with pytest.raises(TooLarge, match="have 11 characters; the limit is 10"):
             await inject(core, "red", present=["12345", "678901"])
 
 

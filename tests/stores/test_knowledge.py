@@ -298,7 +298,7 @@ async def test_a_redactor_that_refuses_names_kinds_and_places_and_stores_nothing
     assert secret not in refused.value.message + refused.value.hint
     assert await store.list_entries() == ([], None)
     kept = await store.save("k", "nothing to hide")
-    with pytest.raises(SecretRefused, match=r"cannot be changed so.* github-token in content at 0"):
+    with pytest.raises(SecretRefused, match=r"is not possible.* github-token in content at 0"):
         await store.edit(kept.id, {"content": secret})
     assert (await store.get(kept.id)).content == "nothing to hide"
 

@@ -339,7 +339,7 @@ def _resolved(row: Any) -> ResolvedChunk:
     check_row(row)
     content, entry = row[CONTENT], entry_of(row, content="")
     if not checksums.is_chunk(content, start, end, header=row[HEADER], digest=digest):
-        raise StorageCorrupt(f"a chunk of the entry {entry.id!r} is damaged on the disk")
+        raise StorageCorrupt(f"A chunk of the entry {entry.id!r} is damaged on the disk.")
     if entry.attributes.get("file"):  # its place is counted in all of the content
         checksums.check_content(entry.id, content, row[HASH])
     return ResolvedChunk(
