@@ -112,11 +112,18 @@ def _index_terms(text: str) -> Iterator[str]:
         yield from _pairs(characters)
         yield characters[-1]
     for match in _WORD.finditer(normal):
-        word = match[0]
-        neighbours = normal[match.start() - 1 : match.start()] + normal[match.end() : match.end() + 1]
-        if any(map(_is_glue, neighbours)):
-            yield word.lower()
-        yield from _parts(word)
+        if _touches_glue(normal, match):
+            yield match[0].lower()
+        yield from _parts(match[0])
+    # A question asks for a compound as a phrase, whose last word the text may have glued to a symbol.
+    for match in _RUN_OR_COMPOUND.finditer(normal):
+        if not match[1] and _touches_glue(normal, match):
+            yield match[0].lower()
+
+
+def _touches_glue(text: str, match: re.Match[str]) -> bool:
+    beside = text[max(match.start() - 1, 0) : match.start()] + text[match.end() : match.end() + 1]
+    return any(map(_is_glue, beside))
 
 
 def _is_glue(char: str) -> bool:

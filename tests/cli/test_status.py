@@ -46,7 +46,7 @@ def test_why_nothing_can_be_saved_is_told() -> None:
 
     lines = status_lines(status_reply(database=database))
 
-    assert "          nothing is saved: The disk has failed." in lines
+    assert "          nothing is saved at present: The disk has failed." in lines
 
 
 def _costing(**changes: object) -> list[str]:

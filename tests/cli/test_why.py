@@ -180,13 +180,13 @@ def test_why_not_says_what_decided(
         "position": "system",
     }
     assert capsys.readouterr().out.splitlines() == [
-        "relevance  its relevance is 0.10",
-        "by words   3.",
-        "both       4.",
-        "words      1 of 5",
-        "distance   0.912",
-        "relevance  0.100",
-        "gate       0.500",
+        "relevance   its relevance is 0.10",
+        "by keyword  3.",
+        "both        4.",
+        "words       1 of 5",
+        "distance    0.912",
+        "relevance   0.100",
+        "gate        0.500",
     ]
 
 

@@ -29,7 +29,7 @@ BOOKKEEPING = (
 """Every table that is neither the memory itself nor an index of it."""
 SPOILT = {
     "bytes": "x'ff00fe80'",
-    "Not valid UTF-8": "CAST(x'c3ff80ee' AS TEXT)",
+    "not UTF-8": "CAST(x'c3ff80ee' AS TEXT)",
     "null": "NULL",
     "text": "'nonsense'",
     "empty": "''",

@@ -175,7 +175,7 @@ def test_the_principal_is_the_kernels_uid(make_daemon: MakeDaemon) -> None:
     ("config", "named"),
     [
         ("surprise = 1", "surprise"),
-        ('[embedding]\nprovider = "gpt"', "only embedded, openai"),
+        ('[embedding]\nprovider = "gpt"', "Available: embedded, openai"),
         ("[embedding", "TOML"),
     ],
 )

@@ -148,7 +148,7 @@ def test_bad_lines_are_named_and_the_rest_goes_on(
     out, err = capsys.readouterr()
     assert "imported 2  already there 0  failed 7" in out
     for number in (3, 4, 5, 6, 7, 8, 10):
-        assert f"line {number}:" in err
+        assert f"Line {number}:" in err
     with two.client() as client:
         page = client.list(namespace="bad-lines")
         assert {entry.key for entry in page.entries} == {"k1", "k8"}

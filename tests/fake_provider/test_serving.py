@@ -194,7 +194,7 @@ async def test_one_key_can_be_demanded() -> None:
 async def test_addresses() -> None:
     async with running() as own:
         assert own.base_url("google") == f"{own.url}/google/v1beta"
-        with pytest.raises(NotFound, match="no fake of 'acme'"):
+        with pytest.raises(NotFound, match="Unknown fake provider 'acme'"):
             own.base_url("acme")
         with pytest.raises(InvalidInput, match="Cannot listen"):
             await FakeProviderServer(port=int(own.url.rsplit(":", 1)[1])).start()

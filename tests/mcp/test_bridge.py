@@ -130,7 +130,7 @@ def test_errors_of_the_daemon_are_shown_with_their_hint(daemon: DaemonProcess, s
     bridge = start_bridge("--socket", str(daemon.socket))
     text, failed = bridge.tool("save", content="c", key="k", ttl="soon")
     assert failed
-    assert "no duration. Write a number and s, m, h, d or w" in text
+    assert "Invalid duration 'soon'. Write a number and s, m, h, d or w" in text
 
 
 def test_what_is_not_json_is_answered_and_the_next_line_too(start_bridge: Start) -> None:

@@ -350,7 +350,7 @@ async def test_what_the_reranker_does_not_read_comes_after(core: Core) -> None:
     [
         (LastFirst(ProviderFailed("told to fail")), "provider_failed: told to fail"),
         (LastFirst(KeyError("bug")), "provider_failed: KeyError"),
-        (LastFirst(invents=True), "provider_failed: the reranker returned chunks"),
+        (LastFirst(invents=True), "provider_failed: The reranker returned chunks"),
         (LastFirst(hangs=True), "deadline: it took longer than 0.01 s"),
     ],
 )

@@ -164,7 +164,7 @@ async def test_a_header_of_ours_is_given_once(name: str, second: str) -> None:
     async with running() as daemon:
         reply = parse_reply(await daemon.exchange(save))
     assert (reply.status, reply.code) == (400, "invalid_input")
-    assert f"{name} is given twice" in reply.body["error"]["message"]
+    assert f"The header {name} appears twice" in reply.body["error"]["message"]
     assert daemon.service.calls == []
 
 

@@ -250,7 +250,7 @@ async def test_a_bad_context_is_refused(store: KnowledgeStore, context: SaveCont
 async def test_content_over_the_limit_says_the_limit(storage: SqliteStorage, clock: HandClock) -> None:
     store = KnowledgeStore(storage, None, clock=clock, limits=LimitSettings(max_content_chars=10))
     await store.save("k", "x" * 10)
-    with pytest.raises(TooLarge, match="11 characters, at most 10"):
+    with pytest.raises(TooLarge, match="11 characters; the limit is 10"):
         await store.save("k", "x" * 11)
 
 
