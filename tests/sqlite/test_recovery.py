@@ -128,7 +128,7 @@ async def test_a_read_that_lasts_is_ended_so_that_writes_resume(
     await writer.sound()
     with pytest.raises(StorageFailed, match="was interrupted"):
         await long
-    with pytest.raises(StorageFailed, match="was interrupted"):
+    with pytest.raises(StorageFailed, match="was stopped"):
         await backup
     assert await writer.run(insert("b")) is None
     assert await readers.run(rows) == ["a", "b"]
