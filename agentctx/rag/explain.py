@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from agentctx.rag.fuse import Candidate
 from agentctx.rag.relevance import Gate
 from agentctx.rag.trace import Considered
 from agentctx.storage.records import Entry, Filter, NearestChunk, WordHit
@@ -114,7 +115,7 @@ def fate_of(best: Considered, *, fused_rank: int, limit: int, gate: Gate | None,
     """The sentence for the fate of an entry's best passage."""
     messages: dict[Fate, str] = {
         "injected": "it is in the block",
-        "relevance": _below(best.candidate.relevance, gate),
+        "relevance": _below(best.candidate, gate),
         "distance": "it is farther than the question allows (embedding.rag.max_distance)",
         "share": f"better passages of the same entry take its {share} places (embedding.rag.max_per_entry)",
         "limit": f"others are better: it is {fused_rank}. of those found, and {limit} are taken",
@@ -129,6 +130,9 @@ def fate_of(best: Considered, *, fused_rank: int, limit: int, gate: Gate | None,
     return Explanation(best.fate, messages[best.fate])
 
 
-def _below(relevance: float, gate: Gate | None) -> str:
+def _below(candidate: Candidate, gate: Gate | None) -> str:
+    if candidate.by_words:
+        why = "it has no distance" if candidate.distance is None else "the model is not calibrated"
+        return f"{why}, so words decide, and it has too few of the question's"
     needed = "" if gate is None else f"; the best passage needs {gate.best:.2f}, others {gate.further:.2f}"
-    return f"its relevance is {relevance:.2f}{needed} (injection.eagerness)"
+    return f"its relevance is {candidate.relevance:.2f}{needed} (injection.eagerness)"

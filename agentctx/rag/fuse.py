@@ -22,8 +22,8 @@ class Candidate(NamedTuple):
 
     `word_score` grows with relevance; None when the words did not find it. `distance` is cosine, 0 to 2;
     None when the chunk has no vector. `score` orders the candidates of one question, higher is better.
-    `relevance` is the probability that it answers the question, 0 before it was judged. `by_cue`: the
-    distance is that of a cue.
+    `relevance` is the probability that it answers the question, 0 before it was judged; `by_words`: words
+    alone decided it. `by_cue`: the distance is that of a cue.
     """
 
     chunk: int
@@ -32,6 +32,7 @@ class Candidate(NamedTuple):
     distance: float | None
     score: float = 0.0
     relevance: float = 0.0
+    by_words: bool = False
     by_cue: bool = False
 
 

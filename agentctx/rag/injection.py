@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from agentctx.rag.caps import Caps, within_caps
 from agentctx.rag.duplicates import ConversationTexts, without_duplicates
 from agentctx.rag.fuse import Candidate
-from agentctx.rag.relevance import Gate
+from agentctx.rag.relevance import BY_WORDS, Gate
 from agentctx.rag.select import shared_out, within_floor
 from agentctx.rag.trace import Trace
 from agentctx.storage.records import ResolvedChunk
@@ -72,7 +72,12 @@ def given_places(
 
 
 def _admitted(candidates: Sequence[Candidate], gate: Gate | None) -> list[Candidate]:
+    """Those that pass the gate; by words alone, with enough of them: the gate is one for similarities."""
     if gate is None:
         return list(candidates)
-    passes = gate.admits([candidate.relevance for candidate in candidates])
-    return [candidate for candidate, is_in in zip(candidates, passes, strict=True) if is_in]
+    passes = gate.admits([0.0 if each.by_words else each.relevance for each in candidates])
+    return [
+        each
+        for each, is_in in zip(candidates, passes, strict=True)
+        if is_in or (each.by_words and each.relevance >= BY_WORDS)
+    ]

@@ -32,7 +32,10 @@ NEAREST = 10
 LEAST_WORDS = 3
 LEAST_COVERAGE = 1 / 3
 BY_WORDS, BY_FEW_WORDS = 0.5, 0.05
-"""Relevance of a passage without a vector that has enough of the question's words, and of another."""
+"""Relevance of a passage without a vector that has enough of the question's words, and of another.
+
+The first is injected, the other never, whatever the gate.
+"""
 
 
 class Weights(NamedTuple):

@@ -253,7 +253,8 @@ def judge(
                 level,
                 words.count(found[each.chunk]),
                 has_cues=each.chunk in with_cues,
-            )
+            ),
+            by_words=calibration is None or each.distance is None,
         )
         for each in candidates
     ]

@@ -141,3 +141,10 @@ def test_relevance_is_explained_by_its_figures() -> None:
     explained = fate_of(passage, fused_rank=1, limit=5, gate=Gate(0.4, 0.2), share=2)
     assert "its relevance is 0.12; the best passage needs 0.40, others 0.20" in explained.message
     assert "injection.eagerness" in explained.message
+
+
+def test_what_words_alone_judged_is_explained_by_them() -> None:
+    candidate = Candidate(1, "e", 1.0, None, relevance=0.02, by_words=True)
+    passage = Considered(candidate=candidate, fate="relevance")
+    explained = fate_of(passage, fused_rank=1, limit=5, gate=Gate(0.4, 0.2), share=2)
+    assert "too few of the question's" in explained.message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import closing
 from dataclasses import replace
@@ -13,15 +14,18 @@ import pytest
 from agentctx.config.embedding import RagSettings
 from agentctx.daemon.build import Core
 from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.rag.fuse import Candidate
+from agentctx.rag.injection import InjectionRules, worth_telling
 from agentctx.rag.question import Context, Question
-from agentctx.rag.relevance import Eagerness
+from agentctx.rag.relevance import BY_FEW_WORDS, BY_WORDS, Eagerness, Gate
 from agentctx.rag.retrieval import Serving
-from agentctx.rag.service import RAGService
-from agentctx.rag.trace import count_fates
+from agentctx.rag.service import RAGService, Sizes
+from agentctx.rag.trace import Trace, count_fates
 from agentctx.sqlite.driver import open_connection
-from agentctx.storage.records import Filter
+from agentctx.storage.records import Filter, ResolvedChunk
 from agentctx.storage.sqlite import checksums
 from agentctx.wire import Fate
+from tests.rag.test_caps import entry
 from tests.running_core import embedded, running_core, save
 
 ALL = Filter(namespace="default")
@@ -164,11 +168,27 @@ class TestRelevance:
         context = await ask(core, "zebra", max_distance=0.5)
         assert (sources(context), fates(context)) == ([], {"distance": 1})
 
-    async def test_words_alone_decide_without_a_model(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize(
+        ("relevance", "by_words", "admitted"),
+        [(BY_WORDS, True, True), (BY_FEW_WORDS, True, False), (BY_WORDS, False, False), (0.99, False, True)],
+    )
+    def test_the_gate_of_a_large_memory_measures_similarities_not_words(
+        self, relevance: float, by_words: bool, admitted: bool
+    ) -> None:
+        candidate = Candidate(1, "e", 1.0, None, relevance=relevance, by_words=by_words)
+        found = {1: ResolvedChunk(chunk=1, start=0, end=4, content="text", entry=entry(1))}
+        rules = InjectionRules(gate=Gate.of("careful", 100_000))
+        kept = worth_telling([candidate], found, rules, Trace([candidate]), max_per_entry=1)
+        assert bool(kept) is admitted
+
+    async def test_words_alone_decide_without_a_model(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         async with running_core(tmp_path, None) as core:
             await save(core, key="runbook", content="deploys run from the main branch, ask Kim")
             await save(core, key="noise", content="Kim had lunch")
-            rag = RAGService(core.storage, None, lambda: Serving(None))
+            rag = RAGService(core.storage, None, lambda: Serving(None), eagerness="careful")
+            monkeypatch.setattr(Sizes, "of", lambda *_: asyncio.sleep(0, 1_000_000))
             question = Question(
                 text="who runs deploys from which branch, Kim?", wanted=ALL, limit=5, position="tail"
             )

@@ -225,7 +225,7 @@ class TestWhyNot:
         reply = await why_not(core, saved.id, "zebra quagga")
         assert reply.verdict == "relevance"
         assert reply.gate is not None
-        assert "its relevance is 0.00" in reply.message
+        assert "the model is not calibrated, so words decide" in reply.message
 
     async def test_others_crowd_it_out(self, core: Core) -> None:
         for number in range(60):
