@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import typer
 
 from agentctx.cli.connection import connect
@@ -10,7 +13,16 @@ from agentctx.cli.options import AsJson
 from agentctx.cli.output import put, put_json
 from agentctx.cli.reembed import reembed_line
 from agentctx.embedding_providers.prices import shown_usd
-from agentctx.wire import ProviderCost, ProviderStatus, StatusReply
+from agentctx.wire import CalibrationState, ProviderCost, ProviderStatus, StatusReply
+
+CALIBRATED: Mapping[CalibrationState, str] = MappingProxyType(
+    {
+        "ready": "calibrated to the model",
+        "pending": "decided by words until the model is calibrated",
+        "off": "decided by words, injection.calibrate is false",
+        "unusable": "decided by words, the model gives unlike texts the same vectors",
+    }
+)
 
 
 def status(ctx: typer.Context, as_json: AsJson = False) -> None:
@@ -34,6 +46,7 @@ def status_lines(reply: StatusReply) -> list[str]:
         ("entries", entries),
         ("chunks", f"{reply.chunks}, {reply.vectors} vectors"),
         ("provider", _provider(reply.provider)),
+        *([("relevance", CALIBRATED[state])] if (state := reply.provider.calibration) else []),
         *([("cost", _cost(reply.provider.cost))] if reply.provider.cost else []),
         *([("reembed", reembed_line(reply.reembed))] if reply.reembed else []),
         ("queue", f"{queue.pending} pending, {queue.buried} buried, oldest {duration(queue.oldest_seconds)}"),

@@ -13,7 +13,7 @@ from agentctx.config.paths import default_data_dir, default_socket
 from agentctx.config.schema import Settings
 from agentctx.daemon.models import open_lanes, open_models
 from agentctx.daemon.service import DaemonService
-from agentctx.daemon.telemetry import Listeners, open_telemetry
+from agentctx.daemon.telemetry import open_telemetry
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.embedding_queue.lanes import Lanes
 from agentctx.embedding_queue.space_keeper import SpaceKeeper
@@ -136,19 +136,25 @@ async def open_core(
                 [model.provider for model in models], places.data_dir, may_embed=kept.calibrate
             )
             trail = AuditTrail(storage.audit, settings.audit, clock=clock)
-            parts = _parts(
-                settings,
-                places,
-                storage,
-                receipts,
-                trail,
-                settler,
-                redactor,
-                lanes,
-                _rag(settings, storage, lanes, calibrator, reranker, listeners.telemetry),
-                not_ready,
-                clock,
-                listeners,
+            parts = DaemonService(
+                Parts(
+                    settings=settings,
+                    storage=storage,
+                    stores=_stores(settings, storage, lanes, redactor, clock),
+                    rag=_rag(settings, storage, lanes, calibrator, reranker, listeners.telemetry),
+                    calibrator=calibrator,
+                    receipts=receipts,
+                    audit=trail,
+                    redactor=redactor,
+                    lanes=lanes,
+                    clock=clock,
+                    socket=str(places.socket),
+                    not_ready=not_ready,
+                    database=places.database,
+                    telemetry=listeners.telemetry,
+                    recorder=listeners.recorder,
+                    settler=settler,
+                )
             )
             yield Core(
                 data_dir=places.data_dir,
@@ -204,44 +210,15 @@ def _rag(
     )
 
 
-def _parts(
-    settings: Settings,
-    places: DaemonPaths,
-    storage: Storage,
-    receipts: ReceiptLog,
-    trail: AuditTrail,
-    settler: Settler,
-    redactor: Redactor,
-    lanes: Lanes | None,
-    rag: RAGService,
-    not_ready: Callable[[], str | None],
-    clock: Clock,
-    listeners: Listeners,
-) -> DaemonService:
-    return DaemonService(
-        Parts(
-            settings=settings,
-            storage=storage,
-            stores=Stores(
-                storage,
-                lanes.enqueue if lanes else None,
-                clock=clock,
-                limits=settings.limits,
-                redactor=redactor,
-                screener=create_screener(settings.screening),
-                declared=settings.collections,
-            ),
-            rag=rag,
-            receipts=receipts,
-            audit=trail,
-            redactor=redactor,
-            lanes=lanes,
-            clock=clock,
-            socket=str(places.socket),
-            not_ready=not_ready,
-            database=places.database,
-            telemetry=listeners.telemetry,
-            recorder=listeners.recorder,
-            settler=settler,
-        )
+def _stores(
+    settings: Settings, storage: Storage, lanes: Lanes | None, redactor: Redactor, clock: Clock
+) -> Stores:
+    return Stores(
+        storage,
+        lanes.enqueue if lanes else None,
+        clock=clock,
+        limits=settings.limits,
+        redactor=redactor,
+        screener=create_screener(settings.screening),
+        declared=settings.collections,
     )

@@ -72,6 +72,7 @@ INNER_GROUPS: tuple[Group, ...] = (
             "embedding.self_retrieval",
             "embedding.spending",
             "rag.settings",
+            "rag.calibration",
             "rerank.answers",
         ),
     ),

@@ -18,13 +18,14 @@ from agentctx.doctor.runner import chosen, run_checks
 from agentctx.doctor.running import Running
 from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.errors import AgentctxError, StorageCorrupt, StorageFailed
+from agentctx.rag.calibrator import Calibrator
 from agentctx.service.base import Examination
 from agentctx.service.fingerprints import models_in_force
 from agentctx.service.parts import Parts
 from agentctx.storage.base import Storage
 from agentctx.storage.opening import offline_storage, open_storage
 from agentctx.times import Clock, wall_clock
-from agentctx.wire import CheckResult, DoctorReply
+from agentctx.wire import CalibrationState, CheckResult, DoctorReply
 
 
 async def examine_own(parts: Parts, wanted: Examination, *, fix: bool) -> DoctorReply:
@@ -52,6 +53,7 @@ def _inside(parts: Parts, *, offline: bool) -> Inside:
         clock=parts.clock,
         queue_trouble=_trouble(parts.queue),
         look_again=parts.lanes.look_again if parts.lanes else _nothing_to_tell,
+        calibration=parts.calibrator.state(parts.keeper.provider) if parts.keeper else None,
         running=Running(
             in_force=models_in_force(parts.lanes),
             loop_lag=parts.recorder.loop_lag,
@@ -90,11 +92,24 @@ async def examine_alone(
     embedding = make_embedding(settings.embedding, offline=offline, folder=folder, clock=clock)
     try:
         async with _opened(database, settings, taken=taken, clock=clock, fix=fix) as opened:
-            inside = Inside(settings=settings, opened=opened, embedding=embedding, clock=clock)
+            inside = Inside(
+                settings=settings,
+                opened=opened,
+                embedding=embedding,
+                clock=clock,
+                calibration=await asyncio.to_thread(_calibration, embedding, folder, settings),
+            )
             return await run_checks(chosen(inner_checks(inside), wanted), fix=fix)
     finally:
         if embedding.provider is not None:
             await embedding.provider.aclose()
+
+
+def _calibration(embedding: Embedding, folder: Path | None, settings: Settings) -> CalibrationState | None:
+    if embedding.provider is None or folder is None:
+        return None
+    calibrator = Calibrator([embedding.provider], folder, may_embed=settings.injection.calibrate)
+    return calibrator.state(embedding.provider)
 
 
 @asynccontextmanager

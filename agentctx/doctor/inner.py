@@ -10,13 +10,14 @@ from agentctx.doctor.check import Check
 from agentctx.doctor.database import Opened, database_checks
 from agentctx.doctor.provider import Embedding, Probe, provider_checks
 from agentctx.doctor.queue import queue_checks
-from agentctx.doctor.rag import rag_check
+from agentctx.doctor.rag import calibration_check, rag_check
 from agentctx.doctor.rerank import rerank_check
 from agentctx.doctor.running import Running, running_checks
 from agentctx.doctor.scrub import LookAgain
 from agentctx.doctor.space import space_checks
 from agentctx.doctor.spending import spending_check
 from agentctx.times import Clock
+from agentctx.wire import CalibrationState
 
 
 def _no_queue() -> None:
@@ -34,6 +35,8 @@ class Inside:
     queue_trouble: str | None = None
     """Why the running queue embeds nothing at present."""
     look_again: LookAgain = _no_queue
+    calibration: CalibrationState | None = None
+    """None without a model."""
     running: Running | None = None
     """None where no daemon runs."""
 
@@ -61,5 +64,6 @@ def inner_checks(inside: Inside) -> list[Check]:
         ),
         spending_check(inside.embedding),
         rag_check(inside.settings),
+        calibration_check(inside.calibration),
         rerank_check(inside.settings.rerank, offline=inside.embedding.offline),
     ]

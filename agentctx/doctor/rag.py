@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from agentctx.config.schema import Settings
-from agentctx.doctor.check import Check, Finding, failed, passed, warned
+from agentctx.doctor.check import Check, Finding, failed, passed, skipped, warned
+from agentctx.doctor.provider import OFF
 from agentctx.embedding_providers.registry import NONE
+from agentctx.wire import CalibrationState
 
 SMALL_BUDGET = 100
 LONG_WAIT_S = 30.0
@@ -15,6 +17,32 @@ def rag_check(settings: Settings) -> Check:
         return judge_rag(settings)
 
     return Check(id="rag.settings", run=run)
+
+
+def calibration_check(state: CalibrationState | None) -> Check:
+    """Whether relevance understands the similarities of the model. `state` None: there is no model."""
+
+    async def run() -> Finding:
+        return judge_calibration(state)
+
+    return Check(id="rag.calibration", run=run)
+
+
+def judge_calibration(state: CalibrationState | None) -> Finding:
+    match state:
+        case None:
+            return skipped(OFF)
+        case "ready":
+            return passed("relevance is calibrated to the model")
+        case "pending":
+            return passed("not calibrated to the model yet: words decide what is injected")
+        case "off":
+            return passed("off: words decide what is injected; injection.calibrate is false")
+        case "unusable":
+            return warned(
+                "the model gives unlike texts the same vectors: words decide what is injected",
+                hint="Choose another model for embedding.model, or check its prefixes and dimensions.",
+            )
 
 
 def judge_rag(settings: Settings) -> Finding:

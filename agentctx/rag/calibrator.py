@@ -18,6 +18,7 @@ from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.errors import AgentctxError
 from agentctx.rag.calibration import CalibrationTexts, calibrate, calibration_texts
 from agentctx.rag.relevance import Calibration, Scale
+from agentctx.wire import CalibrationState
 
 log = structlog.get_logger("agentctx.rag")
 
@@ -48,11 +49,21 @@ class Calibrator:
         self._texts = calibration_texts()
         self._keys = {id(provider): calibration_key(provider, self._texts) for provider in providers}
         found = {key: _packaged(key) or _read(self._path(key), key) for key in self._keys.values()}
+        self._unusable: set[str] = set()
         self._known = {key: calibration for key, calibration in found.items() if calibration is not None}
 
     def of(self, provider: EmbeddingProvider) -> Calibration | None:
         """What is known of a model; None until it is calibrated."""
         return self._known.get(self._keys.get(id(provider), ""))
+
+    def state(self, provider: EmbeddingProvider) -> CalibrationState:
+        """Whether a model is calibrated, and why not."""
+        key = self._keys.get(id(provider), "")
+        if key in self._known:
+            return "ready"
+        if not self._may_embed:
+            return "off"
+        return "unusable" if key in self._unusable else "pending"
 
     async def run(self) -> None:
         """Calibrate the models that are not yet; tries again while a provider does not answer."""
@@ -71,6 +82,7 @@ class Calibrator:
                     log.warning(
                         "not_calibrated", model=provider.model, reason="its similarities tell nothing"
                     )
+                    self._unusable.add(key)
                     break
                 self._known[key] = made
                 self._keep(key, made)

@@ -12,6 +12,7 @@ from agentctx.embedding_providers.spending import Spending
 from agentctx.embedding_queue.lanes import Lanes
 from agentctx.embedding_queue.space_keeper import SpaceKeeper
 from agentctx.embedding_queue.worker import EmbeddingQueue
+from agentctx.rag.calibrator import Calibrator
 from agentctx.rag.service import RAGService
 from agentctx.redaction.redactor import Redactor
 from agentctx.service.audit import AuditTrail
@@ -37,6 +38,7 @@ class Parts:
     storage: Storage
     stores: Stores
     rag: RAGService
+    calibrator: Calibrator
     receipts: ReceiptLog
     audit: AuditTrail
     redactor: Redactor

@@ -145,6 +145,7 @@ class Status(PartsHolder):
             state=keeper.state,
             reason=keeper.reason,
             cost=self._provider_cost(),
+            calibration=self._parts.calibrator.state(keeper.provider),
         )
 
     def _provider_cost(self) -> ProviderCost | None:

@@ -41,6 +41,8 @@ EditableField = Literal[
     "content", "category", "tags", "cues", "source", "trigger", "error_pattern", "diagnosis", "fix", "ttl"
 ]
 """What an edit may set or take away."""
+CalibrationState = Literal["ready", "pending", "off", "unusable"]
+"""Whether relevance understands a model's similarities; `unusable`: they do not tell texts apart."""
 PlaceUnit = Literal["line", "page", "slide", "sheet", "cell"]
 CheckStatus = Literal["pass", "warn", "fail", "skip"]
 ReembedStage = Literal["off", "held", "building", "comparing", "ready", "kept"]

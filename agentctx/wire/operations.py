@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from agentctx.wire.names import STRICT
+from agentctx.wire.names import STRICT, CalibrationState
 from agentctx.wire.reembed import ReembedReply
 
 
@@ -68,7 +68,8 @@ class ProviderCost:
 class ProviderStatus:
     """`state`: ok, starting, off, or degraded with `reason`.
 
-    `cost` is null where nothing is asked over HTTP.
+    `cost` is null where nothing is asked over HTTP. `calibration` says whether relevance understands the
+    model's similarities: unless it is `ready`, words decide what is injected. Null without a model.
     """
 
     id: str
@@ -77,6 +78,7 @@ class ProviderStatus:
     state: Literal["ok", "starting", "off", "degraded"]
     reason: str | None
     cost: ProviderCost | None = None
+    calibration: CalibrationState | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,12 +1,12 @@
 import json
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from agentctx.cli.status import status_lines
-from agentctx.wire import ProviderCost, ProviderStatus
+from agentctx.wire import CalibrationState, ProviderCost, ProviderStatus
 from tests.client.stub_daemon import StubDaemon, status_reply
 
 
@@ -62,6 +62,13 @@ def _costing(**changes: object) -> list[str]:
     cost = ProviderCost(**{**fields, **changes})
     provider = ProviderStatus(id="openai", model="m", dimension=3, state="ok", reason=None, cost=cost)
     return [line for line in status_lines(status_reply(provider=provider)) if line.startswith("cost")]
+
+
+@pytest.mark.parametrize("state", get_args(CalibrationState))
+def test_it_says_what_decides_relevance(state: CalibrationState) -> None:
+    provider = ProviderStatus(id="fake", model="m", dimension=3, state="ok", reason=None, calibration=state)
+    (line,) = (line for line in status_lines(status_reply(provider=provider)) if line.startswith("relevance"))
+    assert ("decided by words" in line) is (state != "ready")
 
 
 def test_what_is_paid_has_a_line() -> None:

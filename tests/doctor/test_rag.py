@@ -1,12 +1,13 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from agentctx.config.schema import Settings
-from agentctx.doctor.rag import judge_rag, rag_check
+from agentctx.doctor.rag import judge_calibration, judge_rag, rag_check
 from agentctx.doctor.runner import run_checks
+from agentctx.wire import CalibrationState
 
 
 def settings(rag: dict[str, Any], provider: str = "fake") -> Settings:
@@ -43,3 +44,9 @@ def test_what_makes_little_sense_is_warned_of(rag: dict[str, Any], provider: str
 
 def test_several_doubts_are_all_told() -> None:
     assert judge_rag(settings({"collections": [], "budget_tokens": 1})).detail.count("; ") == 1
+
+
+@pytest.mark.parametrize("state", [None, *get_args(CalibrationState)])
+def test_a_model_whose_similarities_tell_nothing_is_warned_of(state: CalibrationState | None) -> None:
+    expected = {None: "skip", "unusable": "warn"}.get(state, "pass")
+    assert judge_calibration(state).status == expected

@@ -41,9 +41,10 @@ async def test_the_packaged_calibration_is_that_of_the_embedded_model(tmp_path: 
 async def test_another_model_is_calibrated_in_the_background_and_once(tmp_path: Path) -> None:
     provider = FakeProvider(dimension=16)
     calibrator = Calibrator([provider], tmp_path)
-    assert calibrator.of(provider) is None
+    assert (calibrator.of(provider), calibrator.state(provider)) == (None, "pending")
     async with asyncio.timeout(30):
         await calibrator.run()
+    assert calibrator.state(provider) == "ready"
     made = calibrator.of(provider)
     assert made is not None
     same = FakeProvider(dimension=16)
@@ -70,7 +71,22 @@ async def test_it_can_be_switched_off(tmp_path: Path) -> None:
     provider = FakeProvider(dimension=16)
     calibrator = Calibrator([provider], tmp_path, may_embed=False)
     await calibrator.run()
-    assert calibrator.of(provider) is None
+    assert (calibrator.of(provider), calibrator.state(provider)) == (None, "off")
+
+
+async def test_a_model_that_tells_nothing_apart_is_called_unusable(tmp_path: Path) -> None:
+    class Constant(FakeProvider):
+        async def embed(self, texts: Sequence[str]) -> Vectors:
+            return np.full((len(texts), 16), 0.25, dtype=np.float32)
+
+        async def embed_query(self, text: str) -> Vectors:
+            return np.full(16, 0.25, dtype=np.float32)
+
+    provider = Constant(dimension=16)
+    calibrator = Calibrator([provider], tmp_path)
+    async with asyncio.timeout(30):
+        await calibrator.run()
+    assert (calibrator.of(provider), calibrator.state(provider)) == (None, "unusable")
 
 
 def test_a_file_of_another_model_or_a_damaged_one_is_not_read() -> None:

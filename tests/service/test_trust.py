@@ -39,7 +39,7 @@ async def found(core: Core, query: str = "whale") -> set[str]:
     return {passage.id for passage in reply.results}
 
 
-async def injected(core: Core, position: Any, query: str = "whale") -> set[str]:
+async def injected(core: Core, position: Any, query: str) -> set[str]:
     reply = await core.service.context(ContextRequest(query=query, position=position), ME)
     return {passage.id for passage in reply.results}
 
@@ -113,8 +113,8 @@ async def test_a_flagged_text_is_told_shown_and_kept_out_of_system_prompts_only(
     assert (await core.service.get(result.id, ME)).flags == ["ignore-instructions"]
     reply = await core.service.search(SearchRequest(query="whale"), ME)
     assert [passage.flags for passage in reply.results] == [["ignore-instructions"]]
-    assert await injected(core, "tail") == {result.id}
-    assert await injected(core, "system") == set()
+    assert await injected(core, "tail", "instructions whale") == {result.id}
+    assert await injected(core, "system", "instructions whale") == set()
     explained = await core.service.explain(
         ExplainRequest(query="whale", entry=result.id, position="system"), ME
     )
@@ -138,7 +138,7 @@ async def test_quarantine_keeps_a_flagged_entry_out_of_every_answer_until_it_is_
         assert (await core.storage.stats()).chunks == 0, "no index ever knew it"
         made_of_it = await seen(core, "a summary of the whale", derived_from=[result.id])
         await core.settler.settle()
-        assert await found(core) == await injected(core, "tail") == set()
+        assert await found(core) == await injected(core, "tail", "instructions whale") == set()
         assert (await core.service.get(result.id, ME)).quarantined == "screened"
         assert (await core.service.release(result.id, ME)).released == 1
         await core.settler.settle()
@@ -157,17 +157,17 @@ async def test_external_entries_fill_no_more_than_their_share_of_an_injection(co
 
 
 async def test_a_revoked_source_is_in_no_answer_at_once_with_all_that_was_made_of_it(core: Core) -> None:
-    bad = await seen(core, "the whale is green", agent="bad")
-    summary = await seen(core, "a green whale", derived_from=[bad])
-    second = await seen(core, "whale, green, summary of a summary", derived_from=[summary])
-    good = await seen(core, "the whale is blue")
+    bad = await seen(core, "the green whale eats krill", agent="bad")
+    summary = await seen(core, "a green whale eats krill", derived_from=[bad])
+    second = await seen(core, "whale and krill, summary of a summary", derived_from=[summary])
+    good = await seen(core, "the blue whale eats krill")
     dry = await core.service.revoke(RevokeRequest(agent="bad", dry_run=True), ME)
     assert (dry.revocation, dry.entries, dry.derived) == (None, 1, 2)
     assert await found(core) == {bad, summary, second, good}
 
     reply = await core.service.revoke(RevokeRequest(agent="bad"), ME)
     assert (reply.entries, reply.derived, reply.held_before) == (1, 2, 0)
-    assert await found(core) == await injected(core, "tail") == {good}
+    assert await found(core) == await injected(core, "tail", "whale krill") == {good}
     explained = await core.service.explain(ExplainRequest(query="whale", entry=bad), ME)
     assert explained.verdict == "quarantined"
     later = await seen(core, "made later of the whale", derived_from=[second])
