@@ -70,6 +70,7 @@ INNER_GROUPS: tuple[Group, ...] = (
             "embedding.canary",
             "embedding.fingerprints",
             "embedding.self_retrieval",
+            "embedding.language",
             "embedding.spending",
             "rag.settings",
             "rag.calibration",

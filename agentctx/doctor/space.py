@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from agentctx.doctor.check import Check, Finding, failed, passed, skipped, warned
 from agentctx.doctor.database import Opened, skipping
 from agentctx.doctor.fingerprints import fingerprint_check
+from agentctx.doctor.language import language_check
 from agentctx.doctor.provider import OFF, Embedding, Probe
 from agentctx.doctor.self_retrieval import self_retrieval_check
 from agentctx.embedding_providers.base import Vectors
@@ -24,7 +25,7 @@ _MOVED = warned(
     "Or run `agentctx reembed --rollback` to go back.",
 )
 _VALUE_CHARS = 24
-_PROOFS = ("embedding.fingerprints", "embedding.self_retrieval")
+_PROOFS = ("embedding.fingerprints", "embedding.self_retrieval", "embedding.language")
 _NO_ANSWER = "the model was not asked, or did not answer"
 
 
@@ -66,14 +67,18 @@ def space_checks(
         Check(id="embedding.dimension", run=dimension, timeout_s=wait_s),
         Check(id="embedding.space", run=space),
         Check(id="embedding.canary", run=canary, timeout_s=wait_s),
-        *_proofs(opened, in_force),
+        *_proofs(opened, embedding, in_force),
     ]
 
 
-def _proofs(opened: Opened, in_force: InForce | None) -> list[Check]:
+def _proofs(opened: Opened, embedding: Embedding, in_force: InForce | None) -> list[Check]:
     if opened.storage is None:
         return [skipping(check, opened.reason) for check in _PROOFS]
-    return [fingerprint_check(opened.storage, in_force), self_retrieval_check(opened.storage)]
+    return [
+        fingerprint_check(opened.storage, in_force),
+        self_retrieval_check(opened.storage),
+        language_check(opened.storage.search, embedding),
+    ]
 
 
 def own_space(fingerprint: Mapping[str, str | int], spaces: Sequence[Space]) -> Space | None:

@@ -63,6 +63,7 @@ async def test_a_sound_daemon_passes_every_check(core: Core) -> None:
     assert tuple(results) == INNER_IDS
     assert {check.id for check in results.values() if check.status != "pass"} == {
         "backup.age",
+        "embedding.language",
         "rerank.answers",
     }
 
@@ -221,6 +222,7 @@ async def test_a_sound_database_passes_alone(tmp_path: Path) -> None:
     assert tuple(results) == INNER_IDS
     assert {check.id for check in results.values() if check.status != "pass"} == {
         "backup.age",
+        "embedding.language",
         "rerank.answers",
         "running.loop",
         "running.writes",
