@@ -173,6 +173,8 @@ def _of_worlds(eagerness: Eagerness, outcomes: Outcomes) -> Iterator[Figure]:
             bar = at_least(LEAST_FOUND, "first three") if kind == "all" else None
             share = sum(each.found for each in some) / len(some)
             yield Figure(name=f"worlds, {kind}: memory in the first three", value=share, unit="", bar=bar)
+            given = sum(each.injected for each in some) / len(some)
+            yield Figure(name=f"worlds, {kind}: memory injected", value=given, unit="")
     found = [each for each in answerable if each.found]
     yield Figure(
         name=f"worlds, {eagerness}: of these injected",
