@@ -8,6 +8,7 @@ Beside them LoCoMo and SciFact: questions asked of their own documents, of alike
 from __future__ import annotations
 
 import json
+import random
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,6 +38,7 @@ EAGERNESS: tuple[Eagerness, ...] = ("careful", "normal", "eager")
 ANSWERABLE = ("direct", "paraphrase", "indirect", "multi", "code")
 ASKED_ELSEWHERE = ("direct", "paraphrase", "near", "code")
 """Kinds of prompts that are also asked in the other worlds, where nothing should answer them."""
+PASTED_WORDS = 450
 MOST_FOREIGN = 60
 """Questions that one set asks of another."""
 LEAST_FOUND, LEAST_GIVEN, MOST_CROSS = 0.87, 0.75, 0.045
@@ -110,12 +112,33 @@ async def _worlds(
 
 
 def _asked_in(world: World, worlds: Sequence[World]) -> Iterator[tuple[str, str, frozenset[str]]]:
+    yield from _after_a_paste(world, worlds)
     for asking in worlds:
         for prompt in asking.prompts:
             if asking is world:
                 yield prompt["kind"], prompt["text"], frozenset(prompt["relevant"])
             elif prompt["kind"] in ASKED_ELSEWHERE:
                 yield "cross-code" if prompt["kind"] == "code" else "cross", prompt["text"], frozenset()
+
+
+def _after_a_paste(world: World, worlds: Sequence[World]) -> Iterator[tuple[str, str, frozenset[str]]]:
+    """Direct questions below code of other worlds, and as many such pastes alone."""
+    code = [
+        prompt["text"]
+        for other in worlds
+        if other is not world
+        for prompt in other.prompts
+        if prompt["kind"] == "codefar"
+    ]
+    drawn = random.Random(world.name)
+    for prompt in world.prompts:
+        if prompt["kind"] == "direct":
+            paste = ""
+            for text in drawn.sample(code, len(code)):
+                if len(paste.split()) <= PASTED_WORDS:
+                    paste += f"{text}\n\n"
+            yield "pasted", paste + prompt["text"], frozenset(prompt["relevant"])
+            yield "pasted-far", paste, frozenset()
 
 
 async def _save_world(world: World, stores: Stores) -> dict[str, str]:
@@ -168,9 +191,9 @@ def _of_worlds(eagerness: Eagerness, outcomes: Outcomes) -> Iterator[Figure]:
     answerable = [outcome for kind in ANSWERABLE for outcome in outcomes[kind]]
     judged = eagerness == "normal"
     if judged:
-        for kind in ("all", *ANSWERABLE):
+        for kind in ("all", *ANSWERABLE, "pasted"):
             some = answerable if kind == "all" else outcomes[kind]
-            bar = at_least(LEAST_FOUND, "first three") if kind == "all" else None
+            bar = {"all": at_least(LEAST_FOUND, "first three"), "pasted": at_least(1.0, "every")}.get(kind)
             share = sum(each.found for each in some) / len(some)
             yield Figure(name=f"worlds, {kind}: memory in the first three", value=share, unit="", bar=bar)
             given = sum(each.injected for each in some) / len(some)
@@ -184,10 +207,11 @@ def _of_worlds(eagerness: Eagerness, outcomes: Outcomes) -> Iterator[Figure]:
     )
     others = sum(each.others for each in answerable) / len(answerable)
     yield Figure(name=f"worlds, {eagerness}: other passages a prompt", value=others, unit="")
-    for kind in sorted(set(outcomes) - set(ANSWERABLE)):
-        bar = {"cross": at_most(MOST_CROSS, "cross"), "near": None, "cross-code": None}.get(
-            kind, at_most(0.0, "none")
-        )
+    for kind in sorted(set(outcomes) - {*ANSWERABLE, "pasted"}):
+        bar = {
+            "cross": at_most(MOST_CROSS, "cross"),
+            **dict.fromkeys(("near", "cross-code", "pasted-far")),
+        }.get(kind, at_most(0.0, "none"))
         rate = false_rate(outcomes[kind])
         yield Figure(name=f"worlds, {eagerness}: {kind}", value=rate, unit="", bar=bar if judged else None)
 
