@@ -1,0 +1,58 @@
+"""What a long prompt asks is one answer, and what has no vector is judged by words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from agentctx.rag.fuse import Candidate
+from agentctx.rag.relevance import BY_WORDS, Calibration, Scale
+from agentctx.rag.retrieval import LEAST_POOL, Retrieved, best_of_each, judge, pool_for
+from agentctx.rag.word_match import QuestionWords
+from agentctx.storage.records import ResolvedChunk
+from tests.rag.test_caps import entry
+
+QUESTION = QuestionWords("red apple pie recipe")
+QUERY = np.array([1.0, 0.0], dtype=np.float32)
+CALIBRATION = Calibration(Scale(), np.array([[0.0, 1.0]], dtype=np.float32))
+
+
+def text(chunk: int) -> ResolvedChunk:
+    return ResolvedChunk(chunk=chunk, start=0, end=1, content="x", entry=entry(chunk))
+
+
+def test_words_judge_what_has_no_vector_and_every_passage_of_an_uncalibrated_model() -> None:
+    near, pending = Candidate(1, "1", 1.0, 0.1), Candidate(2, "2", 1.0, None)
+    found = {1: frozenset[str](), 2: QUESTION.found(["red apple pie recipe"])}
+    measured, worded = judge([near, pending], found, QUESTION, QUERY, CALIBRATION)
+    assert (measured.by_words, worded.by_words) == (False, True)
+    assert (measured.relevance > BY_WORDS, worded.relevance) == (True, BY_WORDS)
+    for query, calibration in ((None, CALIBRATION), (QUERY, None)):
+        judged = judge([near, pending], found, QUESTION, query, calibration)
+        assert [each.by_words for each in judged] == [True, True]
+        assert judged[0].relevance < judged[1].relevance
+
+
+def test_of_several_questions_each_passage_has_its_best_relevance() -> None:
+    first = Retrieved(
+        [Candidate(1, "1", 1.0, 0.5, relevance=0.2), Candidate(2, "2", 1.0, 0.5, relevance=0.6)],
+        {1: text(1), 2: text(2)},
+        2,
+        "provider_failed: down",
+    )
+    second = Retrieved(
+        [
+            Candidate(1, "1", 1.0, 0.5, relevance=0.9),
+            Candidate(3, "3", 1.0, None),
+            Candidate(2, "2", 1.0, None),
+        ],
+        {1: text(1)},
+        1,
+    )
+    both = best_of_each([first, second])
+    assert [(each.chunk, each.relevance) for each in both.candidates] == [(1, 0.9), (2, 0.6), (3, 0.0)]
+    assert (both.judged, set(both.texts), both.degraded) == (2, {1, 2}, "provider_failed: down")
+
+
+def test_a_pool_grows_with_what_is_asked_for() -> None:
+    assert pool_for(1) == LEAST_POOL
+    assert pool_for(100) > pool_for(50) > LEAST_POOL
