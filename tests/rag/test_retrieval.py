@@ -39,15 +39,12 @@ def test_of_several_questions_each_passage_has_its_best_relevance() -> None:
         2,
         "provider_failed: down",
     )
-    second = Retrieved(
-        [
-            Candidate(1, "1", 1.0, 0.5, relevance=0.9),
-            Candidate(3, "3", 1.0, None),
-            Candidate(2, "2", 1.0, None),
-        ],
-        {1: text(1)},
-        1,
-    )
+    found = [
+        Candidate(1, "1", 1.0, 0.5, relevance=0.9),
+        Candidate(3, "3", 1.0, None),
+        Candidate(2, "2", 1.0, None),
+    ]
+    second = Retrieved(found, {1: text(1)}, 1)
     both = best_of_each([first, second])
     assert [(each.chunk, each.relevance) for each in both.candidates] == [(1, 0.9), (2, 0.6), (3, 0.0)]
     assert (both.judged, set(both.texts), both.degraded) == (2, {1, 2}, "provider_failed: down")
