@@ -39,55 +39,10 @@ AgentctxError                internal
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
-from typing import ClassVar, Final
+from typing import ClassVar
 
-NOT_SHOWN: Final = "(not shown)"
-"""What an error says in place of a value that could be a secret."""
-
-_QUOTED: Final = re.compile(
-    r"""(?<![\w\\])(?:'(?P<single>(?:[^'\\]|\\.)*)'|"(?P<double>(?:[^"\\]|\\.)*)"|`(?P<name>[^`]*)`)(?!\w)""",
-    re.DOTALL,
-)
-_ENTRY_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
-_UUID: Final = re.compile(r"(?i:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
-_PLAIN: Final = re.compile(r"[\w .,:/\[\]()<>…-]{0,200}")
-_WORD: Final = re.compile(r"[^\W_]+")
-_MOST_MIXED: Final = 9
-"""Characters in words of letters and digits; tokens and generated passwords have more."""
-_MOST_LETTERS: Final = 24
-_MOST_PHRASE: Final = 4
-"""Words with spaces between them; a passphrase has more."""
-
-
-def is_plain(value: str) -> bool:
-    """Whether an error may repeat a value: words, short figures, paths, ids; nothing like a secret."""
-    if _ENTRY_ID.fullmatch(value):
-        return True
-    words = _WORD.findall(value)
-    mixed = sum(len(word) for word in words if not word.isalpha() and not word.isdigit())
-    return (
-        _PLAIN.fullmatch(value) is not None
-        and not _UUID.search(value)
-        and mixed <= _MOST_MIXED
-        and max(map(len, words), default=0) <= _MOST_LETTERS
-        and len(value.split()) <= _MOST_PHRASE
-    )
-
-
-def shown(value: str) -> str:
-    """The value if it is plain."""
-    return value if is_plain(value) else NOT_SHOWN
-
-
-def without_values(message: str) -> str:
-    """The message without the quoted values in it that could be secrets."""
-    return _QUOTED.sub(_if_plain, message)
-
-
-def _if_plain(match: re.Match[str]) -> str:
-    return match[0] if is_plain(match[match.lastgroup or 0]) else NOT_SHOWN
+from agentctx.plain_values import without_values
 
 
 class AgentctxError(Exception):

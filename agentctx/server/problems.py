@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentctx.errors import NOT_SHOWN, is_plain
+from agentctx.plain_values import NOT_SHOWN, is_plain
 
 MAX_LISTED = 5
 _MAX_NAME_CHARS = 40

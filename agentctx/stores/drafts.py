@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
-from agentctx.errors import InvalidInput, shown
+from agentctx.errors import InvalidInput
+from agentctx.plain_values import shown
 from agentctx.screening.screener import Screener
 from agentctx.storage.cues import cues_of
 from agentctx.storage.records import Draft, Entry

@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
 from agentctx.config.schema import LimitSettings
-from agentctx.errors import InvalidInput, TooLarge, shown
+from agentctx.errors import InvalidInput, TooLarge
+from agentctx.plain_values import shown
 from agentctx.storage.cues import MAX_CUE_CHARS, MAX_CUES
 from agentctx.wire import PlaceUnit
 
