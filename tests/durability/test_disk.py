@@ -16,6 +16,7 @@ from agentctx.sqlite.reserve import Reserve
 from tests.durability.disk import faults
 from tests.durability.forked_daemon import ForkedDaemon
 from tests.durability.inspection import inspect
+from tests.live_files import contents
 
 MOST_TRIES = 10_000
 LEFT_BYTES = 512 * 1024
@@ -126,8 +127,7 @@ def until(is_so: Callable[[], bool], what: str) -> None:
 
 
 def is_in_a_file(folder: Path, text: str) -> bool:
-    files = [path for path in folder.rglob("*") if path.is_file() and path.name != "filler"]
-    return any(text.encode() in path.read_bytes() for path in files)
+    return any(text.encode() in held for path, held in contents(folder) if path.name != "filler")
 
 
 def test_on_a_full_disk_everything_can_be_forgotten(disk_with_reserve: Path) -> None:
