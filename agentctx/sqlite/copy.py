@@ -9,11 +9,11 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from agentctx.errors import AgentctxError, StorageClosed, StorageFailed, StorageFull
 from agentctx.sqlite.driver import Connection, Error, open_connection, open_copy_target, translated
@@ -68,6 +68,10 @@ class CopyPace:
             self._resumed = time.thread_time()
 
 
+Finish: TypeAlias = Callable[[Connection, CopyPace], None]
+"""Changes a copy that nobody uses yet."""
+
+
 @dataclass(frozen=True, slots=True)
 class Copied:
     """A verified copy: its size in bytes, and a SHA-256 digest, of its rows or of the file."""
@@ -98,19 +102,22 @@ def copy_database(source: Connection, target: Path, *, pace: CopyPace | None = N
         return _put_in_place(partial, target, digest)
 
 
-def copy_pages(source: Connection, target: Path, *, pace: CopyPace | None = None) -> None:
+def copy_pages(
+    source: Connection, target: Path, *, pace: CopyPace | None = None, finish: Finish | None = None
+) -> None:
     """Write what `source` has into `TARGET.partial` (mode 0600), for `keep_copy`. Blocks.
 
     `source` is the one connection that writes, and its own thread may keep using it. SQLite takes what it
     commits into the copy (https://sqlite.org/backup.html), which is of the moment when it ends; no snapshot
-    is open, so the WAL need not keep what is committed meanwhile. If the copy fails, the file is removed.
+    is open, so the WAL need not keep what is committed meanwhile. `finish` may change the copy then, in one
+    transaction that overwrites what it deletes. If the copy fails, the file is removed.
 
     Raises:
         StorageFull, StorageFailed, StorageClosed: as `copy_database`.
     """
     pace = pace or CopyPace()
     with _written_beside(target) as partial:
-        _copy_pages(source, partial, pace, PAGES_BETWEEN_COMMITS)
+        _copy_pages(source, partial, pace, PAGES_BETWEEN_COMMITS, finish)
 
 
 def keep_copy(target: Path, *, pace: CopyPace | None = None) -> Copied:
@@ -196,11 +203,24 @@ def _copy_snapshot(source: Connection, partial: Path, pace: CopyPace) -> str:
             source.execute("ROLLBACK")
 
 
-def _copy_pages(source: Connection, partial: Path, pace: CopyPace, pages_a_step: int) -> None:
+def _copy_pages(
+    source: Connection, partial: Path, pace: CopyPace, pages_a_step: int, finish: Finish | None = None
+) -> None:
     with closing(open_copy_target(partial)) as target:
         source.backup(target, pages=pages_a_step, progress=lambda *_: pace.step(), sleep=COMMIT_S)
         # A copy brings the source's mode with it; a WAL beside a backup would only be in the way.
         target.execute("PRAGMA journal_mode=DELETE")
+        if finish is not None:
+            _finish(target, pace, finish)
+
+
+def _finish(target: Connection, pace: CopyPace, finish: Finish) -> None:
+    """Without a journal on the disk: that would hold what is deleted."""
+    target.execute("PRAGMA secure_delete=ON")
+    target.execute("PRAGMA journal_mode=MEMORY")
+    target.execute("BEGIN")
+    finish(target, pace)
+    target.execute("COMMIT")
 
 
 def _wipe(partial: Path, pace: CopyPace) -> None:

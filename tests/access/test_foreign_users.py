@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.daemon_process import DaemonProcess
+from tests.live_files import modes
 
 READER, WRITER, MEMBER, STRANGER, NOBODY = 61_001, 61_002, 61_003, 61_004, 65_534
 GROUP = 61_100
@@ -192,8 +193,7 @@ def test_by_default_nobody_else_can_connect_at_all() -> None:
         try:
             assert stat.S_IMODE(daemon.socket.stat().st_mode) == 0o600
             assert stat.S_IMODE(daemon.data_dir.stat().st_mode) == 0o700
-            files = [path for path in daemon.data_dir.iterdir() if path.is_file()]
-            assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+            assert set(modes(daemon.data_dir).values()) == {0o600}
             assert Machine(daemon).ask(STRANGER, "GET", "/healthz")[0] == 0
         finally:
             daemon.end()

@@ -39,6 +39,9 @@ CLOSE = 1e-4
 LEAST_FOUND = 0.99
 CONTROL_FLIPS = 10
 CHUNKS = "SELECT id, entry, ordinal, start_at, end_at, hash, chunking, cue FROM chunks"
+CUES = """SELECT cues.id, texts.id FROM chunks cues
+JOIN chunks texts ON texts.entry = cues.entry AND texts.ordinal = 0 WHERE cues.cue <> 0"""
+"""Each entry has one cue. It leads to the first chunk of the text."""
 METADATA = ("vec_1_metadatachunks00", "vec_1_metadatachunks01")
 
 
@@ -97,7 +100,9 @@ async def _make(path: Path, seed: int) -> Seen:
             await storage.jobs.complete(saved.jobs, given / np.linalg.norm(given, axis=1, keepdims=True))
         await storage.trust.revoke(REVOKED, principal=7, dry_run=False)
         await storage.trust.settle(owed=True, limit=ENTRIES // 12)  # others are still in the indexes
-        return await _seen(storage)
+        seen = await _seen(storage)
+        seen.distances.update(await _distances_by_cue(storage))
+        return seen
     finally:
         await storage.close()
 
@@ -141,6 +146,13 @@ async def _seen(storage: SqliteStorage) -> Seen:
     for chunk, found in (await _tried(storage.search.resolve(chunks, EVERYTHING)) or {}).items():
         seen.passages[chunk] = repr((found.start, found.end, found.content, asdict(found.entry)))
     return seen
+
+
+async def _distances_by_cue(storage: SqliteStorage) -> dict[tuple[int, bool], float]:
+    """Also of entries in quarantine: a hit on one of them is true, it is `resolve` that must not show it."""
+    led = dict(await storage.db.readers.run(lambda conn: conn.execute(CUES).fetchall()))
+    exact = await storage.search.distances(1, query(), list(led))
+    return {(led[cue], True): distance for cue, distance in exact.items()}
 
 
 async def _tried(reading: Any) -> Any:

@@ -6,7 +6,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ from agentctx.wire import SaveRequest
 from tests.durability.forked_daemon import ForkedDaemon
 from tests.durability.kill import QUICK, pause
 from tests.durability.suite import Outcome
+from tests.live_files import contents
 
 A_ROUND = 25
 PROMISED_S = 5.0
@@ -151,15 +152,9 @@ def found_in(folder: Path, needles: Sequence[bytes]) -> dict[bytes, Path]:
     Reads the files of a live database: only in a process that has no connection to it.
     """
     found: dict[bytes, Path] = {}
-    for path, content in _files(folder):
+    for path, content in contents(folder):
         found |= {each: path for each in needles if each in content}
     return found
-
-
-def _files(folder: Path) -> Iterator[tuple[Path, bytes]]:
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            yield path, path.read_bytes()
 
 
 class ForgettingSuite:

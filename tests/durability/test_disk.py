@@ -16,6 +16,7 @@ from agentctx.sqlite.reserve import Reserve
 from tests.durability.disk import faults
 from tests.durability.forked_daemon import ForkedDaemon
 from tests.durability.inspection import inspect
+from tests.live_files import contents
 
 MOST_TRIES = 10_000
 LEFT_BYTES = 512 * 1024
@@ -98,8 +99,6 @@ def test_a_full_disk_refuses_writes_answers_questions_and_resumes(small_disk: Pa
 RESERVE_BYTES = 16 * 1024 * 1024
 FORGOTTEN = 100
 CANARY = "zanzibar"
-IN_TEXT = f" {CANARY}"
-"""As the text has it; FTS5 may keep one word of it as a separator of its pages (docs/security.md)."""
 PATIENCE_S = 30.0
 
 
@@ -126,8 +125,7 @@ def until(is_so: Callable[[], bool], what: str) -> None:
 
 
 def is_in_a_file(folder: Path, text: str) -> bool:
-    files = [path for path in folder.rglob("*") if path.is_file() and path.name != "filler"]
-    return any(text.encode() in path.read_bytes() for path in files)
+    return any(text.encode() in held for path, held in contents(folder) if path.name != "filler")
 
 
 def test_on_a_full_disk_everything_can_be_forgotten(disk_with_reserve: Path) -> None:
@@ -145,7 +143,7 @@ def test_on_a_full_disk_everything_can_be_forgotten(disk_with_reserve: Path) -> 
             filler = fill_to_the_last_byte(disk_with_reserve)
             save_until_full(client)
             forget(client, ids)
-            until(lambda: not is_in_a_file(daemon.data_dir, IN_TEXT), "what was forgotten is in no file")
+            until(lambda: not is_in_a_file(daemon.data_dir, CANARY), "what was forgotten is in no file")
 
             fill_to_the_last_byte(disk_with_reserve)
             save_until_full(client)

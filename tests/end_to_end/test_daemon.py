@@ -21,6 +21,7 @@ from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.wire import SaveRequest, SaveResult
 from tests.end_to_end.daemon_process import DaemonProcess
+from tests.live_files import modes
 from tests.storage.conformance import assert_sound
 
 MakeDaemon = Callable[..., DaemonProcess]
@@ -161,8 +162,7 @@ def test_only_the_owner_may_connect_or_read(make_daemon: MakeDaemon) -> None:
     daemon = make_daemon(config=NO_MODEL).start()
     assert stat.S_IMODE(daemon.socket.stat().st_mode) == 0o600
     assert stat.S_IMODE(daemon.data_dir.stat().st_mode) == 0o700
-    for file in daemon.data_dir.iterdir():
-        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+    assert set(modes(daemon.data_dir).values()) == {0o600}
 
 
 def test_the_principal_is_the_kernels_uid(make_daemon: MakeDaemon) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from agentctx.errors import AgentctxError, RedactionTimedOut, SecretRefused
 from agentctx.fake_provider.serving import running
 from agentctx.wire import SaveRequest
 from tests.end_to_end.daemon_process import DaemonProcess
+from tests.live_files import contents
 from tests.redaction.secrets import ANYWHERE, KINDS, Planted, planted
 
 CANARIES = {kind: planted(kind, random.Random(f"canary {kind}")) for kind in KINDS}
@@ -79,7 +81,18 @@ def pieces(canary: Planted) -> list[bytes]:
 
 
 def read_all(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {path.name: content for path, content in contents(folder)}
+
+
+def read_with_wal(folder: Path) -> dict[str, bytes]:
+    """While the daemon runs, which closes the database for moments, and removes the WAL then."""
+    looked = threading.Event()
+    for _ in range(1_000):
+        files = read_all(folder)
+        if any(name.endswith("-wal") for name in files):
+            return files
+        looked.wait(0.01)
+    raise AssertionError("there never was a WAL")
 
 
 def found_in(data: bytes) -> list[str]:
@@ -92,8 +105,7 @@ async def test_no_canary_is_anywhere(make_daemon: Callable[..., DaemonProcess], 
         await asyncio.to_thread(daemon.start)
         with daemon.client() as client:
             told = await asyncio.to_thread(use, client)
-        files = read_all(tmp_path)  # while it runs: with the write-ahead log
-        assert any(name.endswith("-wal") for name in files)
+        files = await asyncio.to_thread(read_with_wal, tmp_path)
         await asyncio.to_thread(daemon.stop)
         asked = b"".join(seen.body for seen in provider.requests)
     files |= {f"{name} after": data for name, data in read_all(tmp_path).items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -113,8 +114,9 @@ def _copies(folder: Path) -> list[Path]:
     copies = []
     for path in folder.glob("agentctx.db*"):
         copy = folder / f"copy-of-{path.name}"
-        copy.hardlink_to(path)
-        copies.append(copy)
+        with suppress(FileNotFoundError):  # the database is closed for moments, and has no WAL then
+            copy.hardlink_to(path)
+            copies.append(copy)
     return copies
 
 

@@ -33,7 +33,7 @@ class SqliteConnections:
         self.clock = clock
         self.one_check = asyncio.Lock()
         """Taken by who holds a reader for long: one at a time, so that questions find another."""
-        self.tidying = Tidying(writer)
+        self.tidying = Tidying(writer, readers)
         self.copies = VectorCopies(readers, memory_mb * MEBIBYTE)
         self.faults = Faults()
         """What did not match its checksum."""

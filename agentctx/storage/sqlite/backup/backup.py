@@ -11,6 +11,7 @@ from agentctx.sqlite import migrate
 from agentctx.sqlite.copy import CopyPace, check_pages, copy_pages, file_digest, keep_copy
 from agentctx.sqlite.driver import Connection, Error, open_connection, translated
 from agentctx.storage.backups import Backup
+from agentctx.storage.sqlite.search import residue
 
 _MODE = slice(18, 20)
 """Where the header of a database says whether it is in WAL mode."""
@@ -26,7 +27,7 @@ def write_backup(conn: Connection, target: Path, *, database: Path, now: int) ->
         StorageFull, StorageFailed: as `copy.copy_pages` and `keep_copy`; what was there stays.
     """
     check_target(target, database)
-    copy_pages(conn, target)
+    copy_pages(conn, target, finish=residue.remove_all)
     return keep_backup(target, now=now)
 
 

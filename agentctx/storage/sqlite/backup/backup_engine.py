@@ -15,6 +15,7 @@ from agentctx.sqlite.copy import CopyPace, copy_pages, discard_copy
 from agentctx.storage.backups import Backup
 from agentctx.storage.sqlite.backup import backup
 from agentctx.storage.sqlite.connections import SqlitePart
+from agentctx.storage.sqlite.search import residue
 
 GIVES_WAY: Final = 3
 """Times that a backup starts again because something was forgotten."""
@@ -36,7 +37,8 @@ class SqliteBackups(SqlitePart):
             while not is_made:
                 await self.db.tidying.wiped()
                 stop = threading.Event()
-                write = partial(copy_pages, target=target, pace=CopyPace(stop, rests=True))
+                pace = CopyPace(stop, rests=True)
+                write = partial(copy_pages, target=target, pace=pace, finish=residue.remove_all)
                 is_made = await self.db.writer.copy(write, stop, gives_way=attempts < GIVES_WAY)
                 attempts += 1
         except asyncio.CancelledError:  # also of one that was copied just then

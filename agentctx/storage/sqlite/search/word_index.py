@@ -18,6 +18,7 @@ WordRow: TypeAlias = tuple[int, str, str, str, str]
 TABLE: Final = "chunk_fts"
 NEXT: Final = "chunk_fts_next"
 """Exists for as long as a rebuild lasts, also across a restart."""
+TABLES: Final = (TABLE, NEXT)
 _PARTS: Final = ("data", "idx", "docsize", "config")
 SHADOWS: Final = tuple(f"{TABLE}_{part}" for part in _PARTS)
 """The tables in which FTS5 keeps the index."""

@@ -8,9 +8,17 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
+import structlog
+
+from agentctx.errors import DeadlineExceeded, StorageCorrupt, StorageFailed
+from agentctx.sqlite.readers import Readers
 from agentctx.sqlite.wipe import wipe_gaps
 from agentctx.sqlite.writer import Writer
 from agentctx.storage.entries import ErasureListener
+from agentctx.storage.sqlite.search import residue, word_index
+from agentctx.storage.sqlite.search.residue import PageKey
+
+log = structlog.get_logger("agentctx.storage")
 
 PATIENCE_MS: Final = 250
 """Writes wait while readers are waited for."""
@@ -20,12 +28,14 @@ class Tidying:
     """Knows whether something was deleted since the WAL was last emptied, and empties it.
 
     `secure_delete` overwrites what is deleted, but in the WAL: until that is moved into the database and
-    emptied, both files still hold the text. What it misses is wiped then (`sqlite.wipe`).
+    emptied, both files still hold the text. What it misses is removed before (`search.residue`) or wiped then
+    (`sqlite.wipe`).
     """
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, readers: Readers) -> None:
         self.listeners: list[ErasureListener] = []
         self._writer = writer
+        self._readers = readers
         self._wiping = asyncio.Lock()
         self._is_due = asyncio.Event()
         # A daemon that was killed may have left deleted text in the WAL.
@@ -62,18 +72,60 @@ class Tidying:
             return
 
     async def tidy(self) -> bool:
-        """Empty the WAL if anything was deleted. False: readers were in the way, or there is more by now."""
+        """Empty the WAL if anything was deleted. False: readers were in the way, or there is more by now.
+
+        Raises:
+            StorageFailed: SQLite or the disk failed. It is due again.
+        """
         if self._is_due.is_set():
             self._is_due.clear()  # what is deleted while it runs sets it again
             is_done = False
             try:
-                if await self._writer.checkpoint(patience_ms=PATIENCE_MS):
-                    await self._wipe()
-                    is_done = True
+                is_done = await self._take_out()
             finally:
                 if not is_done:
                     self._is_due.set()
         return not self._is_due.is_set()
+
+    async def _take_out(self) -> bool:
+        """The text itself leaves the files also when words of it cannot be taken out of the index yet."""
+        problem = await self._problem_of_words()
+        if not await self._writer.checkpoint(patience_ms=PATIENCE_MS):
+            return False
+        await self._wipe()
+        if problem is not None:
+            raise problem
+        return True
+
+    async def _problem_of_words(self) -> StorageFailed | None:
+        """None for a damaged index, too: the rebuild that it needs leaves nothing of it behind."""
+        try:
+            for table in word_index.TABLES:
+                await self._remove_drained_pages(table)
+                await self._replace_keys(table)
+        except StorageCorrupt as error:
+            log.warning("index_of_words_not_tidied", reason=error.message)
+        except DeadlineExceeded as error:
+            return StorageFailed(error.message, hint=error.hint)
+        except StorageFailed as error:
+            return error
+        return None
+
+    async def _remove_drained_pages(self, table: str) -> None:
+        if await self._readers.run(partial(residue.has_drained_pages, table=table)):
+            remove = partial(residue.remove_drained_pages, table=table)
+            while await self._writer.run(remove, uses_reserve=True):
+                pass
+
+    async def _replace_keys(self, table: str) -> None:
+        """The readers look for them: a save waits only while some are replaced."""
+        following: PageKey | None = residue.FIRST
+        while following is not None:
+            find = partial(residue.find_stale_keys, table=table, after=following)
+            stale, following = await self._readers.run(find)
+            if stale:
+                replace = partial(residue.replace_keys, table=table, keys=stale)
+                await self._writer.run(replace, uses_reserve=True)
 
     async def _wipe(self) -> None:
         """In turns, between which the others work: no task waits for a whole large file."""

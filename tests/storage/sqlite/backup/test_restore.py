@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.errors import InvalidInput, SchemaTooNew, StorageFailed
-from agentctx.sqlite.copy import CopyPace, check_copy, copy_pages, file_digest
+from agentctx.sqlite.copy import CopyPace, Finish, check_copy, copy_pages, file_digest
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.sqlite.migrate import load_migrations, migrate_database, schema_version
 from agentctx.storage.backups import Backup
@@ -123,15 +123,15 @@ class TestBackup:
         forgotten: list[Future[bool]] = []
         loop = asyncio.get_running_loop()
 
-        def copy(source: Connection, target: Path, *, pace: CopyPace) -> None:
-            """One during which somebody forgets: it goes on when it is told to stop, or that was refused."""
+        def copy(source: Connection, target: Path, *, pace: CopyPace, finish: Finish) -> None:
+            """One during which somebody forgets: it continues when it is stopped, or that was refused."""
             forgetting = asyncio.run_coroutine_threadsafe(forget(f"k{len(forgotten)}"), loop)
             forgotten.append(forgetting)
             if len(forgotten) <= GIVES_WAY:
                 assert pace._stop.wait(30)
             else:
                 wait([forgetting], timeout=30)
-            copy_pages(source, target, pace=pace)
+            copy_pages(source, target, pace=pace, finish=finish)
 
         async def forget(key: str) -> bool:
             await stores.delete(ids[key])

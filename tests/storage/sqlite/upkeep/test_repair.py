@@ -20,7 +20,7 @@ from agentctx.sqlite.driver import Error, OperationalError, open_connection
 from agentctx.storage.records import Saved
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search import word_index
-from agentctx.storage.sqlite.upkeep import census, integrity, repair, tidying, word_rebuild
+from agentctx.storage.sqlite.upkeep import census, integrity, repair, word_rebuild
 from tests.storage.drafts import ALL, HandClock, draft, keyless
 from tests.storage.repair_conformance import (
     NOBODY,
@@ -421,63 +421,6 @@ async def test_checks_take_turns_and_leave_readers_for_questions(
         storage.upkeep.check_vectors(),
     )
     assert most == 1
-
-
-async def test_tidying_takes_deleted_text_out_of_the_files(tmp_path: Path, storage: SqliteStorage) -> None:
-    await prepared_space(storage)
-    secret = await storage.entries.save(
-        draft("the passphrase is xylophone-marzipan", labels="quagmire"), owed=True
-    )
-    kept = await storage.entries.save(keyless("another entry that stays"), owed=True)
-    await embed_owed(storage)
-    assert await storage.upkeep.tidy()
-    await storage.entries.delete(secret.id)
-    assert await storage.upkeep.tidy()
-    left = await _bytes_on_disk(tmp_path)
-    assert b"another entry" in left
-    for word in (b"xylophone", b"marzipan", b"quagmire"):
-        assert word not in left
-    assert (await storage.entries.get(kept.id)) is not None
-
-
-async def test_expired_text_leaves_the_files_too(tmp_path: Path, storage: SqliteStorage) -> None:
-    await storage.entries.save(keyless("the passphrase is xylophone", expires=1), owed=False)
-    await storage.upkeep.tidy()
-    assert b"xylophone" in await _bytes_on_disk(tmp_path)
-    await storage.entries.sweep()
-    assert await storage.upkeep.tidy()
-    assert b"xylophone" not in await _bytes_on_disk(tmp_path)
-
-
-async def test_tidying_does_nothing_unless_something_was_deleted(storage: SqliteStorage) -> None:
-    assert await storage.upkeep.tidy(), "a daemon before may have left something"
-    await storage.entries.save(keyless("saved"), owed=False)
-    await storage.entries.sweep()
-    assert await storage.upkeep.tidy()
-    assert (await storage.stats()).wal_bytes > 0
-
-
-async def test_a_reader_puts_tidying_off(
-    tmp_path: Path, storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tidying, "PATIENCE_MS", 1)
-    saved = await storage.entries.save(keyless("read while it is deleted"), owed=False)
-    with closing(open_connection(tmp_path / "agentctx.db", readonly=True)) as reader:
-        reader.execute("BEGIN")
-        reader.execute("SELECT COUNT(*) FROM entries").fetchone()
-        await storage.entries.delete(saved.id)
-        assert not await storage.upkeep.tidy()
-        reader.execute("ROLLBACK")
-    assert await storage.upkeep.tidy()
-    assert (await storage.stats()).wal_bytes == 0
-
-
-async def _bytes_on_disk(folder: Path) -> bytes:
-    """Read by another process: closing a descriptor here would drop SQLite's locks."""
-    files = [str(file) for file in sorted(folder.iterdir())]  # noqa: ASYNC240 - one folder of a test
-    process = await asyncio.create_subprocess_exec("cat", *files, stdout=asyncio.subprocess.PIPE)
-    left, _ = await process.communicate()
-    return left
 
 
 def _zero_page_of(path: Path, index: str) -> None:

@@ -1,0 +1,33 @@
+"""The files of a folder in which a daemon works: it may remove one between listing and reading it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+
+def modes(folder: Path) -> dict[str, int]:
+    """The permissions of each regular file directly in `folder`, by name."""
+    found = {}
+    for path in folder.iterdir():
+        with suppress(FileNotFoundError):
+            status = path.lstat()
+            if stat.S_ISREG(status.st_mode):
+                found[path.name] = stat.S_IMODE(status.st_mode)
+    return found
+
+
+def contents(folder: Path) -> Iterator[tuple[Path, bytes]]:
+    """Each regular file below `folder` with what it holds, sorted by path within a folder.
+
+    Only for a process that has no connection to a database in it: closing a file would drop SQLite's locks.
+    """
+    for parent, folders, names in os.walk(folder):
+        folders.sort()
+        for path in (Path(parent) / name for name in sorted(names)):
+            with suppress(FileNotFoundError):
+                if path.is_file():
+                    yield path, path.read_bytes()

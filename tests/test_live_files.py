@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.live_files import contents, modes
+
+
+@pytest.fixture
+def vanishing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with two files, of which one is removed once it has been listed."""
+    for name in ("kept", "vanishing"):
+        (tmp_path / name).write_bytes(name.encode())
+        (tmp_path / name).chmod(0o600)
+    lstat, read = Path.lstat, Path.read_bytes
+
+    def gone(path: Path) -> Path:
+        if path.name == "vanishing":
+            path.unlink(missing_ok=True)
+        return path
+
+    monkeypatch.setattr(Path, "lstat", lambda path: lstat(gone(path)))
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read(gone(path)))
+    return tmp_path
+
+
+def test_a_file_that_vanishes_holds_nothing(vanishing: Path) -> None:
+    assert dict(contents(vanishing)) == {vanishing / "kept": b"kept"}
+
+
+def test_a_file_that_vanishes_has_no_mode(vanishing: Path) -> None:
+    assert modes(vanishing) == {"kept": 0o600}
