@@ -20,7 +20,7 @@ from agentctx.rag.word_match import WordMatch
 
 Eagerness: TypeAlias = Literal["careful", "normal", "eager"]
 
-LEAST_RELEVANCE: Mapping[Eagerness, float] = MappingProxyType({"careful": 0.3, "normal": 0.205, "eager": 0.1})
+LEAST_RELEVANCE: Mapping[Eagerness, float] = MappingProxyType({"careful": 0.3, "normal": 0.2, "eager": 0.1})
 """The relevance that the best passage of a question needs in a memory of `USUAL_SIZE` entries."""
 USUAL_SIZE = 35
 GROWTH = 0.45
