@@ -8,6 +8,21 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
+
+def vanishes_when_looked_at(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Remove files of this name the moment that they are looked at or read: they were listed before."""
+    lstat, read = Path.lstat, Path.read_bytes
+
+    def gone(path: Path) -> Path:
+        if path.name == name:
+            path.unlink(missing_ok=True)
+        return path
+
+    monkeypatch.setattr(Path, "lstat", lambda path: lstat(gone(path)))
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read(gone(path)))
+
 
 def modes(folder: Path) -> dict[str, int]:
     """The permissions of each regular file directly in `folder`, by name."""

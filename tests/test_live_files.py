@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live_files import contents, modes
+from tests.live_files import contents, modes, vanishes_when_looked_at
 
 
 @pytest.fixture
@@ -13,15 +13,7 @@ def vanishing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("kept", "vanishing"):
         (tmp_path / name).write_bytes(name.encode())
         (tmp_path / name).chmod(0o600)
-    lstat, read = Path.lstat, Path.read_bytes
-
-    def gone(path: Path) -> Path:
-        if path.name == "vanishing":
-            path.unlink(missing_ok=True)
-        return path
-
-    monkeypatch.setattr(Path, "lstat", lambda path: lstat(gone(path)))
-    monkeypatch.setattr(Path, "read_bytes", lambda path: read(gone(path)))
+    vanishes_when_looked_at("vanishing", monkeypatch)
     return tmp_path
 
 

@@ -6,6 +6,7 @@ import os
 import pwd
 import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,8 +108,16 @@ def _open_files(folder: Path) -> list[FileFacts]:
 
 
 def _files(folder: Path) -> list[FileFacts]:
-    """Regular files: what a link leads to is not ours. None is opened, which would cost SQLite its locks."""
-    return [_facts(path) for path in sorted(folder.iterdir()) if path.is_file() and not path.is_symlink()]
+    """Regular files: what a link leads to is not ours. None is opened, which would cost SQLite its locks.
+
+    A running daemon may remove one meanwhile, as SQLite does with the WAL.
+    """
+    found = []
+    for path in sorted(folder.iterdir()):
+        with suppress(FileNotFoundError):
+            if stat.S_ISREG(path.lstat().st_mode):
+                found.append(_facts(path))
+    return found
 
 
 def _facts(path: Path) -> FileFacts:

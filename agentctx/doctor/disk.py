@@ -80,8 +80,16 @@ def judge_reserve(state: ReserveLevel) -> Finding:
 
 def _space(folder: Path) -> SpaceFacts:
     is_open = folder.is_dir() and os.access(folder, os.R_OK | os.X_OK)
-    used = sum(path.lstat().st_size for path in folder.iterdir()) if is_open else 0
+    used = sum(map(_bytes, folder.iterdir())) if is_open else 0
     return SpaceFacts(shutil.disk_usage(_nearest(folder)).free, used)
+
+
+def _bytes(path: Path) -> int:
+    """0 if it is gone: a running daemon may remove a file meanwhile, as SQLite does with the WAL."""
+    try:
+        return path.lstat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _look_at_filesystem(folder: Path) -> Finding:

@@ -9,6 +9,7 @@ import pytest
 from agentctx.doctor.data_folder import FileFacts, data_folder_checks, judge_files, judge_folder
 from agentctx.doctor.runner import run_checks
 from agentctx.wire import CheckResult
+from tests.live_files import vanishes_when_looked_at
 
 ME, OTHER, ROOT = 1000, 1001, 0
 
@@ -92,3 +93,14 @@ async def test_a_folder_that_is_closed_to_us_is_skipped(tmp_path: Path) -> None:
         assert (await look(folder))[1].status == "skip"
     finally:
         folder.chmod(0o700)
+
+
+async def test_a_file_that_the_daemon_removes_meanwhile_is_nobodys_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o700)  # noqa: ASYNC240 - one folder of a test
+    for name in ("agentctx.db", "agentctx.db-wal"):
+        (tmp_path / name).touch(mode=0o600)
+    vanishes_when_looked_at("agentctx.db-wal", monkeypatch)
+    _, of_files = await look(tmp_path)
+    assert (of_files.status, of_files.message) == ("pass", "1 file, readable only by the owner")

@@ -16,6 +16,7 @@ from agentctx.doctor.disk import (
 )
 from agentctx.doctor.runner import run_checks
 from agentctx.sqlite.reserve import ReserveState
+from tests.live_files import vanishes_when_looked_at
 
 MB, GB = 10**6, 10**9
 MOUNTS = """\
@@ -69,6 +70,15 @@ def test_the_kind_of_disk(kind: str | None, status: str) -> None:
 )
 def test_room(free: int, used: int, status: str) -> None:
     assert judge_space(SpaceFacts(free, used)).status == status
+
+
+async def test_a_file_that_the_daemon_removes_meanwhile_takes_no_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "agentctx.db-wal").touch()
+    vanishes_when_looked_at("agentctx.db-wal", monkeypatch)
+    (space, *_) = await run_checks(disk_checks(tmp_path, reserve_bytes=0))
+    assert "free" in space.message
 
 
 async def test_a_folder_that_is_not_there_yet_is_on_the_disk_of_the_one_above(tmp_path: Path) -> None:

@@ -26,6 +26,10 @@ LOOK_EVERY_S = 0.1
 DIGITS = 24
 """Of a canary. The index of words keeps only what a word does not share with the one before it."""
 NEEDLE = 16
+EMPTY = bytes(4_096)
+"""No needle is in empty pages, of which the reserve of disk space consists: looking there takes seconds."""
+SERIES = 100
+"""Words that share a canary: pages of the index of words begin with some of them, and have them as keys."""
 CONFIG = f"{QUICK}[storage]\nsweep_interval_s = 60\n"
 
 
@@ -88,8 +92,8 @@ class Rounds:
 
     def _saved(self, client: Client) -> list[Doomed]:
         """Entries with a canary in each field, some with an older version, all with their vectors."""
-        words = [[self._canary() for _ in range(5)] for _ in range(A_ROUND)]
-        for text, key, tag, _, older in words:
+        words = [[self._canary() for _ in range(6)] for _ in range(A_ROUND)]
+        for text, key, tag, _, older, _ in words:
             client.save_knowledge(f"k{key}", f"older {older} {text}")
             client.save_knowledge(f"k{key}", f"the canary {text} sings", tags=[f"t{tag}"])
         saved = client.save_many(
@@ -97,16 +101,17 @@ class Rounds:
                 SaveRequest(
                     collection="knowledge",
                     key=f"k{key}",
-                    content=f"the canary {text} sings",
+                    content=f"the canary {text} sings {_series(beginning)}",
                     tags=[f"t{tag}"],
                     agent=f"a{agent}",
                 )
-                for text, key, tag, agent, _ in words
+                for text, key, tag, agent, _, beginning in words
             ]
+            + [self._neighbour(number) for number in range(A_ROUND)]
         )
         client.drain(timeout_s=30.0)
         vectors = self._vectors()
-        ids = [result.id for result in saved if not isinstance(result, AgentctxError)]
+        ids = [result.id for result in saved[:A_ROUND] if not isinstance(result, AgentctxError)]
         doomed = [
             Doomed(entry_id, (*(needle(word) for word in canaries), *vectors[entry_id]))
             for entry_id, canaries in zip(ids, words, strict=True)
@@ -114,6 +119,10 @@ class Rounds:
         missing = found_in(self.daemon.data_dir, [each.needles[0] for each in doomed])
         assert len(missing) == len(doomed), "the canaries are looked for in a way that finds none"
         return doomed
+
+    def _neighbour(self, number: int) -> SaveRequest:
+        """It stays until the next round, and with it the pages of the index of words that have its words."""
+        return SaveRequest(collection="knowledge", key=f"neighbour {number}", content=_series(self._canary()))
 
     def _vectors(self) -> dict[str, list[bytes]]:
         """The beginning of each vector, by entry."""
@@ -141,6 +150,10 @@ class Rounds:
         self.longest_s = max(self.longest_s, time.monotonic() - began)
 
 
+def _series(beginning: str) -> str:
+    return " ".join(f"{beginning}{number:03}" for number in range(SERIES))
+
+
 def needle(canary: str) -> bytes:
     """What of a canary is in the file as it is, wherever it is stored."""
     return canary[-NEEDLE:].encode()
@@ -153,7 +166,8 @@ def found_in(folder: Path, needles: Sequence[bytes]) -> dict[bytes, Path]:
     """
     found: dict[bytes, Path] = {}
     for path, content in contents(folder):
-        found |= {each: path for each in needles if each in content}
+        written = content.replace(EMPTY, b"")
+        found |= {each: path for each in needles if each in written}
     return found
 
 

@@ -22,6 +22,8 @@ log = structlog.get_logger("agentctx.storage")
 
 PATIENCE_MS: Final = 250
 """Writes wait while readers are waited for."""
+LOOK_WAIT_S: Final = 1.0
+"""For a free reader: the text itself is not to wait longer than that for the words of the index."""
 
 
 class Tidying:
@@ -112,7 +114,8 @@ class Tidying:
         return None
 
     async def _remove_drained_pages(self, table: str) -> None:
-        if await self._readers.run(partial(residue.has_drained_pages, table=table)):
+        look = partial(residue.has_drained_pages, table=table)
+        if await self._readers.run(look, wait_s=LOOK_WAIT_S):
             remove = partial(residue.remove_drained_pages, table=table)
             while await self._writer.run(remove, uses_reserve=True):
                 pass
@@ -122,7 +125,7 @@ class Tidying:
         following: PageKey | None = residue.FIRST
         while following is not None:
             find = partial(residue.find_stale_keys, table=table, after=following)
-            stale, following = await self._readers.run(find)
+            stale, following = await self._readers.run(find, wait_s=LOOK_WAIT_S)
             if stale:
                 replace = partial(residue.replace_keys, table=table, keys=stale)
                 await self._writer.run(replace, uses_reserve=True)

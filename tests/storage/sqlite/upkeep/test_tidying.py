@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.errors import StorageFull
+from agentctx.errors import DeadlineExceeded, StorageFailed, StorageFull
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.search import residue
@@ -155,3 +155,19 @@ async def test_a_full_disk_keeps_words_but_not_the_text(
     assert _words("zanzibar").encode() not in await _bytes_on_disk(tmp_path)
     assert await forgotten.upkeep.tidy(), "it is due again"
     assert b"zanzibar" not in await _bytes_on_disk(tmp_path)
+
+
+async def test_busy_readers_do_not_keep_the_text(
+    tmp_path: Path, storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def are_busy(*_: object, **__: object) -> None:
+        raise DeadlineExceeded("The database did not answer within 1 s.")
+
+    saved = await storage.entries.save(keyless("the passphrase is xylophone-marzipan"), owed=False)
+    await storage.entries.delete(saved.id)
+    with monkeypatch.context() as patched:
+        patched.setattr(storage.db.readers, "run", are_busy)
+        with pytest.raises(StorageFailed, match="did not answer"):
+            await storage.upkeep.tidy()
+    assert b"xylophone-marzipan" not in await _bytes_on_disk(tmp_path)
+    assert await storage.upkeep.tidy(), "it is due again"
