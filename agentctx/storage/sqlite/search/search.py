@@ -213,7 +213,7 @@ def _best_of(
         measured = _noted(index.measure(conn, query, fresh), faults)
         distances.update(measured.distances)
         entries.update(measured.entries)
-        if len(distances) >= limit or asked >= len(scored.chunks):
+        if len(distances) >= limit or asked >= scored.count:
             return Measured(distances, entries=entries).nearest(limit)
         asked *= 2
 
