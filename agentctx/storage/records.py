@@ -358,6 +358,8 @@ class StorageStats:
     """Live entries a collection."""
     chunks: int = 0
     vectors: int = 0
+    vector_memory_bytes: int = 0
+    """Of the copies of vectors that are searched in memory."""
     bytes: int = 0
     wal_bytes: int = 0
     commits: int = 0

@@ -134,6 +134,7 @@ class SqliteStorage:
             entries=counts,
             chunks=chunks,
             vectors=vectors,
+            vector_memory_bytes=self.db.copies.bytes,
             bytes=_size(self.db.path),
             wal_bytes=_size(self.db.path.with_name(self.db.path.name + "-wal")),
             commits=self.db.writer.commits,
