@@ -86,14 +86,14 @@ def scores(
 
 @dataclass(frozen=True, slots=True)
 class _Beside:
-    """Who stands beside whom: for each offset, the place in the pool of each turn's neighbour, -1 for none."""
+    """For each offset, the place in the pool of what stands so far from each turn, -1 for nothing."""
 
     places: Mapping[int, npt.NDArray[np.intp]]
 
     @classmethod
     def of(cls, pool: Sequence[PooledTurn]) -> Self:
         rows = [turn.beside or {} for turn in pool]
-        return cls({offset: np.array([row.get(offset, -1) for row in rows]) for offset in WORDS_OF})
+        return cls({at: np.array([row.get(at, -1) for row in rows]) for at in WORDS_OF})
 
     def sums(self, values: Values, shares: Mapping[int, float]) -> Values:
         """Of each turn its own value, and of each neighbour the share that counts."""
