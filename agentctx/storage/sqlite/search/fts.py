@@ -29,10 +29,10 @@ _TOKENS: Final = """SELECT tokens.doc, tokens.term, COALESCE(known.doc, 0)
     ORDER BY tokens.doc, tokens.offset"""
 # One row of all numbers: as rows of their own, most of the time would go into making tuples.
 _OCCURRENCES: Final = "SELECT group_concat(doc) FROM temp.chunk_occurrences WHERE term = ?"
-_MATCHING: Final = """SELECT group_concat(rowid) FROM
+_NEWEST_MATCHING: Final = """SELECT group_concat(rowid) FROM
     (SELECT rowid FROM chunk_fts WHERE chunk_fts MATCH ? ORDER BY rowid DESC LIMIT ?)"""
 _COUNT_UP_TO: Final = "SELECT COUNT(*) FROM (SELECT 1 FROM chunk_fts WHERE chunk_fts MATCH ? LIMIT ?)"
-_IN_SCOPE: Final = "SELECT group_concat(rowid) FROM chunk_fts WHERE chunk_fts MATCH ?"
+_ALL_MATCHING: Final = "SELECT group_concat(rowid) FROM chunk_fts WHERE chunk_fts MATCH ?"
 _COUNT: Final = "SELECT COUNT(*) FROM chunk_fts WHERE chunk_fts MATCH ?"
 _POOL: Final = """INSERT INTO temp.pool (rowid, text, labels, terms) SELECT id, text, labels, terms
     FROM main.chunk_text WHERE id IN (SELECT value FROM json_each(?))"""
@@ -115,10 +115,16 @@ def occurrences(conn: Connection, token: str) -> tuple[Numbers, Numbers]:
     return found[starts], np.diff(starts, append=len(found))
 
 
-def matching(conn: Connection, term: Term, scope: Scope, limit: int) -> Numbers:
+def newest_matching(conn: Connection, term: Term, scope: Scope, limit: int) -> Numbers:
     """The chunks of the scope that have a term, ascending; of more than `limit` the newest."""
     expression = match_expression([term], scope)
-    return _numbers(conn.execute(_MATCHING, (expression, limit)).fetchone()[0])[::-1]
+    return _numbers(conn.execute(_NEWEST_MATCHING, (expression, limit)).fetchone()[0])[::-1]
+
+
+def matching(conn: Connection, term: Term, scope: Scope) -> Numbers:
+    """The chunks of the scope that have a term, ascending."""
+    expression = match_expression([term], scope)
+    return _numbers(conn.execute(_ALL_MATCHING, (expression,)).fetchone()[0])
 
 
 def count_matching(conn: Connection, term: Term) -> int:
@@ -157,7 +163,7 @@ def is_larger(conn: Connection, tokens: Sequence[str], size: int) -> bool:
 
 def in_scope(conn: Connection, scope: Scope) -> Numbers:
     """The chunks that have a token of every group."""
-    return _numbers(conn.execute(_IN_SCOPE, (scope_expression(scope),)).fetchone()[0])
+    return _numbers(conn.execute(_ALL_MATCHING, (scope_expression(scope),)).fetchone()[0])
 
 
 def _numbers(joined: str | None) -> Numbers:

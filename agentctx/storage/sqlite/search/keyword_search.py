@@ -123,8 +123,11 @@ def _listed(conn: Connection, terms: Sequence[KnownTerm], scope: Scope, corpus: 
                 chunks, counts = bm25.within(chunks, counts, mine)
             left -= having
             counted.add(number)
-        elif mine is not None or not known.is_token or not number:
-            chunks = fts.matching(conn, known.term, scope, left)
+        elif mine is not None:
+            chunks = fts.matching(conn, known.term, scope)
+            counts = np.ones(len(chunks), np.int64)
+        elif not known.is_token or not number:
+            chunks = fts.newest_matching(conn, known.term, scope, left)
             counts = np.ones(len(chunks), np.int64)
             left -= len(chunks)
         else:

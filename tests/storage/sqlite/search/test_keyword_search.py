@@ -77,8 +77,8 @@ async def test_every_score_is_that_of_fts5(storage: SqliteStorage, question: str
 @pytest.mark.parametrize("question", QUESTIONS)
 async def test_the_best_are_those_of_fts5(storage: SqliteStorage, question: str) -> None:
     expected = await ranked_by_fts(storage, question)
-    best = sorted(expected.values(), reverse=True)[:10]
-    assert [hit.score for hit in await found(storage, question, 10)] == pytest.approx(best)
+    best = sorted(expected.values(), reverse=True)[:5]
+    assert [hit.score for hit in await found(storage, question, 5)] == pytest.approx(best)
 
 
 async def test_a_common_word_counts_beyond_the_budget_but_finds_nothing_alone(
@@ -92,10 +92,19 @@ async def test_a_common_word_counts_beyond_the_budget_but_finds_nothing_alone(
     assert len(hits) < len(both)
 
 
-@pytest.mark.usefixtures("scope")
+async def test_in_a_small_scope_everything_is_found_however_common_its_words_are(
+    storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = await ranked_by_fts(storage, "red green config.yaml")
+    monkeypatch.setattr(keyword_search, "MOST_POSTINGS", 20)
+    hits = await found(storage, "red green config.yaml", TEXTS)
+    assert {hit.chunk: hit.score for hit in hits} == pytest.approx(expected)
+
+
 async def test_of_a_word_that_is_too_common_the_newest_are_found(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(keyword_search, "SMALL_SCOPE", 1)
     expected = await ranked_by_fts(storage, "red")
     monkeypatch.setattr(keyword_search, "MOST_POSTINGS", 20)
     hits = await found(storage, "red", TEXTS)
