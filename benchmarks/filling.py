@@ -62,7 +62,7 @@ async def fill(
         await open_own_space(storage, provider)
         for start in range(0, count, _AT_ONCE):
             part = vectors[start : start + _AT_ONCE]
-            jobs = await save(storage, texts, len(part), lambda number, start=start: place(start + number))
+            jobs = await save(storage, texts, len(part), place, start)
             await storage.jobs.complete(jobs, part)
     finally:
         await storage.close()
@@ -74,13 +74,16 @@ async def save(
     texts: TextSource,
     count: int,
     place: Callable[[int], Place] = lambda _: Place(),
+    first: int = 0,
 ) -> list[Job]:
-    """Save `count` texts of one chunk; returns what they owe."""
+    """Save `count` texts of one chunk; returns what they owe. `place` takes the numbers from `first` on."""
     jobs: list[Job] = []
     store = MemoryStore(storage, jobs.extend, clock=wall_clock)
     for start in range(0, count, _AT_ONCE):
         batch = [texts.text(TEXT_CHARACTERS) for _ in range(min(_AT_ONCE, count - start))]
-        await asyncio.gather(*(_save(store, place(number), text) for number, text in enumerate(batch, start)))
+        await asyncio.gather(
+            *(_save(store, place(number), text) for number, text in enumerate(batch, first + start))
+        )
     if len(jobs) != count:
         raise RuntimeError(f"{count} texts became {len(jobs)} chunks, one each was expected")
     return jobs

@@ -11,7 +11,15 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageCorrupt
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.location import locate
-from agentctx.storage.records import Filter, NearestChunk, ResolvedChunk, SampledChunk, WordHit
+from agentctx.storage.records import (
+    Filter,
+    Near,
+    NearestChunk,
+    ResolvedChunk,
+    SampledChunk,
+    WithTurns,
+    WordHit,
+)
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.checksums import Faults
 from agentctx.storage.sqlite.entries.chunk_texts import ChunkTexts, Piece, stored_cues
@@ -24,7 +32,7 @@ from agentctx.storage.sqlite.entries.rows import (
     check_row,
     entry_of,
 )
-from agentctx.storage.sqlite.search import filters, keyword_search
+from agentctx.storage.sqlite.search import filters, keyword_search, turns
 from agentctx.storage.sqlite.trust import provenance, quarantine
 from agentctx.storage.sqlite.vectors.space_index import TOLERANCE, Measured, SpaceIndex
 from agentctx.storage.sqlite.vectors.vector_copies import VectorCopies
@@ -306,6 +314,17 @@ def resolve(
         chunk: replace(resolved, flags=flags[resolved.entry.id]) if resolved.entry.id in flags else resolved
         for chunk, resolved in found.items()
     }
+
+
+def resolve_with_turns(
+    conn: Connection, chunks: Sequence[int], wanted: Filter, near: Near | None, *, now: int, faults: Faults
+) -> WithTurns:
+    """The chunks and the turns beside them as one snapshot has them, with distances of these turns."""
+    around = turns.around(conn, chunks, wanted, now=now)
+    beside = list({chunk for row in around.values() for chunk in row.values()}.difference(chunks))
+    texts = resolve(conn, [*chunks, *beside], wanted, now=now, faults=faults)
+    measured = distances(conn, near.space, near.query, beside, faults=faults) if near and beside else {}
+    return WithTurns(texts, around, measured)
 
 
 def _resolved(row: Any) -> ResolvedChunk:
