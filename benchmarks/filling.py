@@ -76,7 +76,7 @@ async def save(
     place: Callable[[int], Place] = lambda _: Place(),
     first: int = 0,
 ) -> list[Job]:
-    """Save `count` texts of one chunk; returns what they owe. `place` takes the numbers from `first` on."""
+    """Save `count` texts of one chunk; returns what they owe. `place` takes numbers from `first` on."""
     jobs: list[Job] = []
     store = MemoryStore(storage, jobs.extend, clock=wall_clock)
     for start in range(0, count, _AT_ONCE):
