@@ -29,8 +29,11 @@ class Postings:
 
 
 def rarity(chunks: int, having: int) -> float:
-    """How much a term says that so many of the chunks have: its inverse document frequency."""
-    return max(math.log((chunks - having + 0.5) / (having + 0.5)), LEAST_RARITY) if chunks else 0.0
+    """How much a term says that so many of the chunks have: its inverse document frequency.
+
+    A damaged index may count fewer chunks than have the term.
+    """
+    return max(math.log((max(chunks - having, 0) + 0.5) / (having + 0.5)), LEAST_RARITY)
 
 
 def likely_order(postings: Sequence[Postings]) -> Numbers:
