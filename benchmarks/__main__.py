@@ -1,4 +1,4 @@
-"""`python -m benchmarks [NAME…] [--quick] [--json FILE] [--scifact PATH] [--locomo PATH]`."""
+"""`python -m benchmarks [NAME…] [--quick] [--large] [--json FILE] [--scifact PATH] [--locomo PATH]`."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from benchmarks import (
     revoke,
     roundtrip,
     saves,
+    scale,
     screening,
     search,
 )
@@ -47,6 +48,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "found": found.measure,
     "greed": greed.measure,
     "search": search.measure,
+    "scale": scale.measure,
     "relevance": relevance.measure,
     "injection": injection.measure,
     "footprint": footprint.measure,
@@ -66,7 +68,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _given(arguments)
     about = machine()
     print(_about_line(about), flush=True)
-    options = Options(quick=given.quick, scifact=given.scifact, locomo=given.locomo, worlds=given.worlds)
+    options = Options(
+        quick=given.quick,
+        large=given.large,
+        scifact=given.scifact,
+        locomo=given.locomo,
+        worlds=given.worlds,
+    )
     figures: list[Figure] = []
     for name in given.names or BENCHMARKS:
         figures += _run(name, options)
@@ -99,6 +107,7 @@ def _given(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(BENCHMARKS)}; else all")
     parser.add_argument("--quick", action="store_true", help="small sizes: about two minutes")
+    parser.add_argument("--large", action="store_true", help="also a million entries: about an hour")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write machine and figures there")
     parser.add_argument("--scifact", type=Path, metavar="PATH", help="folder with corpus and queries")
     parser.add_argument("--locomo", type=Path, metavar="PATH", help="folder of folders, one a conversation")

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors, check_reply, unit_rows
 from agentctx.embedding_queue.space_keeper import CANARY
 from agentctx.storage.embedding_text import TEMPLATE
-from agentctx.storage.records import Job, Space
+from agentctx.storage.records import Job, Saved, Space
 from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.stores.base import SaveContext
 from agentctx.stores.memory import MemoryStore
 from agentctx.times import wall_clock
+from agentctx.wire import DEFAULT_NAMESPACE
 from benchmarks.texts import TextSource
 
 SESSION = "bench"
@@ -21,6 +25,13 @@ SEEDS = 300
 TEXT_CHARACTERS = 400
 """One chunk."""
 _AT_ONCE = 200
+
+
+class Place(NamedTuple):
+    """Where a text belongs."""
+
+    namespace: str = DEFAULT_NAMESPACE
+    session: str = SESSION
 
 
 async def open_own_space(storage: SqliteStorage, provider: EmbeddingProvider) -> Space:
@@ -37,27 +48,46 @@ async def vectors_like_texts(provider: EmbeddingProvider, texts: TextSource, cou
     return unit_rows(seeds[np.arange(count) % len(seeds)] + unit_rows(noise))
 
 
-async def fill(database: Path, provider: EmbeddingProvider, texts: TextSource, count: int) -> Vectors:
-    """Save `count` texts of one chunk and give each a vector; returns the vectors."""
+async def fill(
+    database: Path,
+    provider: EmbeddingProvider,
+    texts: TextSource,
+    count: int,
+    place: Callable[[int], Place] = lambda _: Place(),
+) -> Vectors:
+    """Save `count` texts of one chunk and give each a vector; returns the vectors. `place` takes a number."""
     vectors = await vectors_like_texts(provider, texts, count)
     storage = await SqliteStorage.open(database)
     try:
         await open_own_space(storage, provider)
-        jobs = await save(storage, texts, count)
         for start in range(0, count, _AT_ONCE):
-            await storage.jobs.complete(jobs[start : start + _AT_ONCE], vectors[start : start + _AT_ONCE])
+            part = vectors[start : start + _AT_ONCE]
+            jobs = await save(storage, texts, len(part), place, start)
+            await storage.jobs.complete(jobs, part)
     finally:
         await storage.close()
     return vectors
 
 
-async def save(storage: SqliteStorage, texts: TextSource, count: int) -> list[Job]:
-    """Save `count` texts of one chunk; returns what they owe."""
+async def save(
+    storage: SqliteStorage,
+    texts: TextSource,
+    count: int,
+    place: Callable[[int], Place] = lambda _: Place(),
+    first: int = 0,
+) -> list[Job]:
+    """Save `count` texts of one chunk; returns what they owe. `place` takes numbers from `first` on."""
     jobs: list[Job] = []
     store = MemoryStore(storage, jobs.extend, clock=wall_clock)
     for start in range(0, count, _AT_ONCE):
         batch = [texts.text(TEXT_CHARACTERS) for _ in range(min(_AT_ONCE, count - start))]
-        await asyncio.gather(*(store.save_observation(SESSION, text) for text in batch))
+        await asyncio.gather(
+            *(_save(store, place(number), text) for number, text in enumerate(batch, first + start))
+        )
     if len(jobs) != count:
         raise RuntimeError(f"{count} texts became {len(jobs)} chunks, one each was expected")
     return jobs
+
+
+async def _save(store: MemoryStore, place: Place, text: str) -> Saved:
+    return await store.save_observation(place.session, text, context=SaveContext(namespace=place.namespace))

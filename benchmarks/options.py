@@ -8,9 +8,12 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """`scifact`, `locomo` and `worlds` are folders with sets; without them relevance is not measured."""
+    """`large` adds sizes that take an hour. `scifact`, `locomo` and `worlds` are folders with sets; without
+    them relevance is not measured.
+    """
 
     quick: bool = False
+    large: bool = False
     scifact: Path | None = None
     locomo: Path | None = None
     worlds: Path | None = None

@@ -51,7 +51,7 @@ class VectorSettings(Section):
     """How vectors are searched."""
 
     memory_mb: Annotated[int, Field(ge=0)] = Field(
-        128,
+        512,
         description="most memory for a copy of the vectors, which makes searches faster; 0, or too little "
         "for it, searches the database",
     )

@@ -11,6 +11,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Values: TypeAlias = npt.NDArray[np.float64]
+"""A value, or a row of values, for each turn of a pool."""
 
 WORDS_OF: Mapping[int, float] = {-1: 0.6, -2: 0.3, 1: 0.4, 2: 0.2}
 """How much the words of a turn count for the one that stands so far from it."""
@@ -57,8 +64,12 @@ def scores(
 
     `weights` are the rarities (idf) of the words of the question, `dense_weight` the share of nearness.
     """
+    if not pool:
+        return []
     lengths = [len(turn.text.split()) for turn in pool]
-    words = _word_scores(pool, lengths, weights)
+    beside = _Beside.of(pool)
+    words = _word_scores(pool, np.array(lengths, np.float64), weights, beside).tolist()
+    near = (NEARNESS * beside.sums(np.array([turn.nearness for turn in pool]), NEARNESS_OF)).tolist()
     asked, asks_when = question.casefold(), bool(_ASKS_WHEN.match(question))
     # What is in no conversation has no neighbours: they count as near as itself, and it is long enough.
     full = NEARNESS * sum(NEARNESS_OF.values())
@@ -67,41 +78,45 @@ def scores(
         by_words * turn.words + by_nearness * full * turn.nearness + LENGTH
         if turn.beside is None
         else by_words * words[at]
-        + by_nearness * _nearness(pool, at)
+        + by_nearness * near[at]
         + _manner(turn, lengths[at], asked, asks_when=asks_when)
         for at, turn in enumerate(pool)
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """For each offset, the place in the pool of what stands so far from each turn, -1 for nothing."""
+
+    places: Mapping[int, npt.NDArray[np.intp]]
+
+    @classmethod
+    def of(cls, pool: Sequence[PooledTurn]) -> Self:
+        rows = [turn.beside or {} for turn in pool]
+        return cls({at: np.array([row.get(at, -1) for row in rows]) for at in WORDS_OF})
+
+    def sums(self, values: Values, shares: Mapping[int, float]) -> Values:
+        """Of each turn its own value, and of each neighbour the share that counts."""
+        own: Values = values * shares.get(0, 1.0)
+        padded = np.concatenate([values, np.zeros_like(values[:1])])
+        for offset, places in self.places.items():
+            own += shares[offset] * padded[places]
+        return own
+
+
 def _word_scores(
-    pool: Sequence[PooledTurn], lengths: Sequence[int], weights: Mapping[str, float]
-) -> list[float]:
+    pool: Sequence[PooledTurn], lengths: Values, weights: Mapping[str, float], beside: _Beside
+) -> Values:
     """BM25 over the words of each turn and its neighbours, scaled to at most 1."""
-    mean = sum(lengths) / len(lengths) if lengths else 1.0
-    found = [_bm25(pool, lengths, at, weights, mean) for at in range(len(pool))]
-    best = max([*found, LEAST_OF_IDEAL * sum(weights.values())])
-    return [score / best if best else 0.0 for score in found]
-
-
-def _bm25(
-    pool: Sequence[PooledTurn], lengths: Sequence[int], at: int, weights: Mapping[str, float], mean: float
-) -> float:
-    turn = pool[at]
-    if turn.beside is None:
-        return 0.0
-    near = [(WORDS_OF[offset], other) for offset, other in turn.beside.items()]
-    length = lengths[at] + sum(share * lengths[other] for share, other in near)
-    norm = K1 * (1 - B + B * length / (mean * (1 + sum(WORDS_OF.values()))))
-    score = 0.0
-    for word, weight in weights.items():
-        count = (word in turn.found) + sum(share * (word in pool[other].found) for share, other in near)
-        score += weight * count * (K1 + 1) / (count + norm)
-    return score
-
-
-def _nearness(pool: Sequence[PooledTurn], at: int) -> float:
-    beside = {0: at, **(pool[at].beside or {})}
-    return NEARNESS * sum(NEARNESS_OF[offset] * pool[other].nearness for offset, other in beside.items())
+    found = np.array([[word in turn.found for word in weights] for turn in pool], np.float64)
+    counts = beside.sums(found, WORDS_OF)
+    spans = beside.sums(lengths, WORDS_OF) / max(lengths.mean() * (1 + sum(WORDS_OF.values())), 1e-9)
+    norms = K1 * (1 - B + B * spans)
+    rarities = np.array(list(weights.values()), np.float64)
+    scores: Values = (counts * (K1 + 1) / (counts + norms[:, np.newaxis])) @ rarities
+    scores[[turn.beside is None for turn in pool]] = 0.0
+    best = max(float(scores.max()), LEAST_OF_IDEAL * float(rarities.sum()))
+    return scores / best if best else scores
 
 
 def _manner(turn: PooledTurn, length: int, asked: str, *, asks_when: bool) -> float:

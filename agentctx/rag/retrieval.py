@@ -20,7 +20,7 @@ from agentctx.rag.question import Question
 from agentctx.rag.ranking import Pool, rank, said_by, with_neighbours
 from agentctx.rag.relevance import Calibration, relevance
 from agentctx.rag.word_match import QuestionWords
-from agentctx.storage.records import NearestChunk, ResolvedChunk, TermCounts, Turns, WordHit
+from agentctx.storage.records import Near, NearestChunk, ResolvedChunk, TermCounts, WordHit
 from agentctx.storage.search import SearchStorage
 from agentctx.telemetry.base import Telemetry
 
@@ -31,6 +31,7 @@ Words: TypeAlias = asyncio.Future[list[WordHit]]
 LEAST_POOL = 40
 """Candidates each side brings at least: 30 to 100 measure alike, and fewer cost less."""
 POOL_PER_RESULT = 4
+NOT_COUNTED = TermCounts(0, {})
 READ = 40
 """Candidates whose texts are read and judged, at least."""
 SPARE = 12
@@ -72,9 +73,13 @@ class Retrieved:
 
 @dataclass(frozen=True, slots=True)
 class Legs:
-    """What words and vectors found: hits, exact distances of what only the words found, and the query."""
+    """What words and vectors found: hits, exact distances of what only the words found, and the query.
+
+    `counts` say how common the terms of the question are.
+    """
 
     words: Sequence[WordHit]
+    counts: TermCounts = NOT_COUNTED
     nearest: Sequence[NearestChunk] = ()
     exact: Mapping[int, float] = field(default_factory=dict)
     query: Vectors | None = None
@@ -111,28 +116,36 @@ class Retrieval:
             StorageFailed, DeadlineExceeded: the database could not be read.
         """
         asked = [replace(question, text=text) for text in queries_of(question.text)]
-        found = await asyncio.gather(*(self._find(each, pool) for each in asked))
+        legs = await asyncio.gather(*(self.legs(each, pool) for each in asked))
+        found = await asyncio.gather(*map(self._judged, asked, legs))
         return found[0] if len(found) == 1 else best_of_each(found)
 
     async def legs(self, question: Question, pool: int) -> Legs:
         """What each side finds. Raises as `find`."""
         words = asyncio.ensure_future(self._words(question, pool))
+        counts = asyncio.ensure_future(self._counts(question.text))
         try:
             meaning = await self._meaning(question, words, pool)
             hits = await (words if meaning.degraded is not None else _readable(words))
-            return replace(meaning, words=hits)
+            return replace(meaning, words=hits, counts=await counts)
         finally:
             words.cancel()
+            counts.cancel()
 
-    async def _find(self, question: Question, pool: int) -> Retrieved:
-        legs, counts = await asyncio.gather(self.legs(question, pool), self._counts(question.text))
+    async def _judged(self, question: Question, legs: Legs) -> Retrieved:
+        """What was found, fused, read, ranked and judged."""
         words, weight = QuestionWords(question.text), self._settings().dense_weight
-        rarity = words.rarity(counts)
+        rarity = words.rarity(legs.counts)
         with self._telemetry.stage("fuse"):
             fused = fuse(merge(legs.words, legs.nearest, legs.exact), weight, sum(rarity.values()))
         read = fused[: max(READ, question.limit + SPARE)]
         with self._telemetry.stage("resolve"):
-            members, turns, texts = await self._read(question, read, legs)
+            found_texts = await self._storage.resolve_with_turns(
+                [each.chunk for each in read], question.wanted, _near(legs)
+            )
+            texts, turns = found_texts.texts, found_texts.turns
+            present = [each for each in read if each.chunk in texts]
+            members = with_neighbours(present, turns, texts, found_texts.distances)
         with self._telemetry.stage("rank"):
             found = {chunk: words.found(said_by(text)) for chunk, text in texts.items()}
             ranked = rank(question.text, Pool(members, texts, turns, found, rarity), weight)
@@ -144,24 +157,6 @@ class Retrieval:
         gone = [each for each in read if each.chunk not in texts]
         return Retrieved([*judged, *gone, *fused[len(read) :]], texts, len(judged) + len(gone), legs.degraded)
 
-    async def _read(
-        self, question: Question, candidates: Sequence[Candidate], legs: Legs
-    ) -> tuple[list[Candidate], Turns, Mapping[int, ResolvedChunk]]:
-        """Those of the candidates that are still there, the turns beside them, and the texts of both."""
-        chunks = [each.chunk for each in candidates]
-        turns = await self._storage.turns_around(chunks, question.wanted)
-        beside = list({chunk for row in turns.values() for chunk in row.values()}.difference(chunks))
-        texts, distances = await asyncio.gather(
-            self._storage.resolve([*chunks, *beside], question.wanted), self._distances(legs, beside)
-        )
-        present = [each for each in candidates if each.chunk in texts]
-        return with_neighbours(present, turns, texts, distances), turns, texts
-
-    async def _distances(self, legs: Legs, chunks: Sequence[int]) -> dict[int, float]:
-        if legs.space is None or legs.query is None or not chunks:
-            return {}
-        return await self._storage.distances(legs.space, legs.query, chunks)
-
     async def _words(self, question: Question, pool: int) -> list[WordHit]:
         with self._telemetry.stage("words"):
             return await self._storage.by_words(question.text, question.wanted, pool)
@@ -171,7 +166,7 @@ class Retrieval:
         try:
             return await self._storage.term_counts(question)
         except StorageCorrupt:
-            return TermCounts(0, {})
+            return NOT_COUNTED
 
     async def _meaning(self, question: Question, words: Words, pool: int) -> Legs:
         """What the vectors find; or nothing, and why."""
@@ -195,17 +190,14 @@ class Retrieval:
         if serving.embedder is None or serving.space is None:
             raise _Degraded(serving.reason or "off: no embedding provider is configured")
         query = await self._vector(serving.space, serving.embedder, question.text)
-        nearest, exact = await asyncio.gather(
-            self._vectors_near(serving.space, query, question, pool),
-            self._measured(serving.space, query, words),
-        )
-        return Legs((), nearest, exact, query, serving.space)
-
-    async def _vectors_near(
-        self, space: int, query: Vectors, question: Question, pool: int
-    ) -> list[NearestChunk]:
-        with self._telemetry.stage("vectors"):
-            return await self._storage.by_vector(space, query, question.wanted, pool)
+        measured = asyncio.ensure_future(self._measured(serving.space, query, words))
+        try:
+            with self._telemetry.stage("vectors"):
+                nearest = await self._storage.by_vector(serving.space, query, question.wanted, pool)
+            exact = await measured
+        finally:
+            measured.cancel()
+        return Legs((), nearest=nearest, exact=exact, query=query, space=serving.space)
 
     async def _measured(self, space: int, query: Vectors, words: Words) -> dict[int, float]:
         """Distances of what the words found, looked up while the vectors are searched."""
@@ -228,6 +220,10 @@ class Retrieval:
             if len(self._vectors) > most:
                 self._vectors.popitem(last=False)
         return vector
+
+
+def _near(legs: Legs) -> Near | None:
+    return None if legs.space is None or legs.query is None else Near(legs.space, legs.query)
 
 
 def judge(

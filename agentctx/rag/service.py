@@ -83,10 +83,13 @@ class RAGService:
         if not question.text.strip():
             return Answer(())
         with self._telemetry.asking(question.limit) as asking:
-            answer = await self._answer(question)
-            if answer.degraded is not None:
-                asking.ended(degradation(answer.degraded))
-        return answer
+            found = await self._retrieval.find(question, self._pool(question))
+            candidates = self._selected(question, found)
+            chosen, rerank = await self._chosen(question, candidates, found.texts)
+            degraded = self._degraded(found)
+            if degraded is not None:
+                asking.ended(degradation(degraded))
+        return _answer(question, chosen[: question.limit], found.texts, degraded, rerank)
 
     async def context(self, question: Question, *, budget_tokens: int) -> Context:
         """The block that an LLM call would get, within the budget; empty when nothing was found.
@@ -138,12 +141,6 @@ class RAGService:
 
     def _pool(self, question: Question) -> int:
         return max(pool_for(question.limit), self._candidates)
-
-    async def _answer(self, question: Question) -> Answer:
-        found = await self._retrieval.find(question, self._pool(question))
-        candidates = self._selected(question, found)
-        chosen, rerank = await self._chosen(question, candidates, found.texts)
-        return _answer(question, chosen[: question.limit], found.texts, self._degraded(found), rerank)
 
     async def _injection(self, question: Question) -> tuple[Answer, Trace]:
         """What is worth a place in an LLM call, and what became of the other candidates."""

@@ -61,6 +61,7 @@ class Status(PartsHolder):
             embed_cpu_seconds=self._parts.keeper.cpu_seconds if self._parts.keeper else 0.0,
             cpu_seconds=round(times.user + times.system, 3),
             rss_bytes=resident_bytes(),
+            vector_memory_bytes=stats.vector_memory_bytes,
             activity=self._parts.recorder.activity(embedded=self._embedded()),
             proxy=self._proxy_status(),
             reembed=await reembed_summary(self._parts),

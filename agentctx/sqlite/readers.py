@@ -8,13 +8,14 @@ import time
 import traceback
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
 from agentctx.errors import DeadlineExceeded, StorageClosed, StorageFailed
 from agentctx.sqlite.connection_thread import ConnectionThread, finish
 from agentctx.sqlite.driver import Connection, OperationalError
 
 T = TypeVar("T")
+Preparation: TypeAlias = Callable[[Connection], None]
 
 PAUSE_PATIENCE_S: Final = 3.0
 END_PATIENCE_S: Final = 1.0
@@ -30,8 +31,11 @@ _ROLLBACK_TRIES: Final = 100
 class Readers:
     """Runs functions that only read, as many at once as there are connections, first come first served."""
 
-    def __init__(self, threads: Sequence[ConnectionThread], path: str | Path) -> None:
+    def __init__(
+        self, threads: Sequence[ConnectionThread], path: str | Path, prepare: Preparation | None = None
+    ) -> None:
         self._path = path
+        self._prepare = prepare
         self._size = len(threads)
         self._threads = set(threads)
         self._free = list(threads)
@@ -40,8 +44,10 @@ class Readers:
         self._reads: set[_Read] = set()
 
     @classmethod
-    async def open(cls, path: str | Path, size: int) -> Self:
+    async def open(cls, path: str | Path, size: int, prepare: Preparation | None = None) -> Self:
         """Open `size` connections to a database that exists.
+
+        Each is given to `prepare` once: temporary tables that it makes stay, unlike their rows.
 
         Raises:
             StorageFailed: there is no database at `path`, or it cannot be read.
@@ -49,12 +55,12 @@ class Readers:
         threads: list[ConnectionThread] = []
         try:
             for _ in range(size):
-                threads.append(await _open(path))  # noqa: PERF401 (kept to close)
+                threads.append(await _open(path, prepare))  # noqa: PERF401 (kept to close)
         except BaseException:
             for thread in threads:
                 await thread.close()
             raise
-        return cls(threads, path)
+        return cls(threads, path, prepare)
 
     async def run(
         self,
@@ -185,18 +191,20 @@ class Readers:
     async def _opened(self) -> ConnectionThread:
         if self._closed.is_set():
             raise StorageClosed("The database is closed.")
-        thread = await _open(self._path)
+        thread = await _open(self._path, self._prepare)
         self._threads.add(thread)
         if self._closed.is_set():
             await thread.close()
         return thread
 
 
-async def _open(path: str | Path) -> ConnectionThread:
+async def _open(path: str | Path, prepare: Preparation | None) -> ConnectionThread:
     """Open a connection, and the WAL with it: later it may not be at its path any more."""
     thread = await ConnectionThread.open(path, readonly=True)
     try:
         await thread.run(lambda connection: connection.execute("SELECT 1 FROM sqlite_schema").fetchone())
+        if prepare is not None:
+            await thread.run(prepare)
     except BaseException:
         await thread.close()
         raise

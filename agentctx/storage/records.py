@@ -265,6 +265,24 @@ class ResolvedChunk:
     """What the entry's text looks like that an LLM might obey."""
 
 
+class Near(NamedTuple):
+    """A vector in a space, to which distances are asked for."""
+
+    space: int
+    query: Vectors
+
+
+class WithTurns(NamedTuple):
+    """Chunks by id and the turns beside them, which are among the texts too.
+
+    `distances` are exact ones of the turns that were not asked for, where they have a vector.
+    """
+
+    texts: Mapping[int, ResolvedChunk]
+    turns: Turns
+    distances: Mapping[int, float]
+
+
 @dataclass(frozen=True, slots=True)
 class QueueDepth:
     """Jobs in the table. `oldest` is when the oldest pending one was made."""
@@ -358,6 +376,8 @@ class StorageStats:
     """Live entries a collection."""
     chunks: int = 0
     vectors: int = 0
+    vector_memory_bytes: int = 0
+    """Of the copies of vectors that are searched in memory."""
     bytes: int = 0
     wal_bytes: int = 0
     commits: int = 0

@@ -8,11 +8,12 @@ from typing import Protocol
 from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.records import (
     Filter,
+    Near,
     NearestChunk,
     ResolvedChunk,
     SampledChunk,
     TermCounts,
-    Turns,
+    WithTurns,
     WordHit,
 )
 
@@ -31,13 +32,6 @@ class SearchStorage(Protocol):
         """How common the terms are that `storage.words.question_terms` finds in a question."""
         ...
 
-    async def turns_around(self, chunks: Sequence[int], wanted: Filter) -> Turns:
-        """For those of the chunks that belong to a conversation, what was said beside them.
-
-        Only what is live, unexpired and inside the filter, up to two chunks in each direction.
-        """
-        ...
-
     async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
         """The nearest hits of a space, ascending, for up to `limit` chunks: by the text and by a cue."""
         ...
@@ -54,6 +48,15 @@ class SearchStorage(Protocol):
         """The chunks that are (still) live, unexpired and inside the filter, with their present text.
 
         None for a cue, whose text nobody is shown.
+        """
+        ...
+
+    async def resolve_with_turns(
+        self, chunks: Sequence[int], wanted: Filter, near: Near | None = None
+    ) -> WithTurns:
+        """`resolve` of the chunks and of the turns beside those that belong to a conversation.
+
+        Of these only what is live, unexpired and inside the filter, up to two chunks in each direction.
         """
         ...
 

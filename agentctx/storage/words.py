@@ -92,8 +92,12 @@ def match_expression(terms: Sequence[Term], scope: Sequence[Sequence[str]]) -> s
     if not terms or not all(scope):
         return ""
     wanted = " OR ".join(_quoted(term.text) + "*" * term.prefix for term in terms)
-    groups = (" OR ".join(map(_quoted, group)) for group in scope)
-    return " AND ".join([f"{{text labels terms}} : ({wanted})", *(f"scope : ({group})" for group in groups)])
+    return " AND ".join([f"{{text labels terms}} : ({wanted})", *_scope_groups(scope)])
+
+
+def scope_expression(scope: Sequence[Sequence[str]]) -> str:
+    """What follows MATCH: of every group of scope tokens at least one, and there is a group."""
+    return " AND ".join(_scope_groups(scope))
 
 
 def scope_token(kind: ScopeKind, value: str) -> str:
@@ -103,6 +107,10 @@ def scope_token(kind: ScopeKind, value: str) -> str:
     """
     digest = hashlib.sha256(value.encode("utf-8", "surrogatepass")).digest()
     return f"{kind}{int.from_bytes(digest[:8], 'big')}"
+
+
+def _scope_groups(scope: Sequence[Sequence[str]]) -> list[str]:
+    return [f"scope : ({' OR '.join(map(_quoted, group))})" for group in scope]
 
 
 def _index_terms(text: str) -> Iterator[str]:

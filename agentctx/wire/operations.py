@@ -149,6 +149,8 @@ class StatusReply:
     embed_cpu_seconds: float
     cpu_seconds: float
     rss_bytes: int
+    vector_memory_bytes: int
+    """Of it for the vectors that are searched in memory; 0: the database is searched."""
     activity: ActivityStatus
     proxy: ProxyStatus | None = None
     """None: calls go through the proxy over the socket only."""

@@ -230,13 +230,13 @@ class TestTrace:
     ) -> None:
         gone = await save(core, key="gone", content="red apple")
         await embedded(core)
-        resolve = type(core.storage.search).resolve
+        resolve = type(core.storage.search).resolve_with_turns
 
         async def deleting(self: Any, *arguments: Any) -> Any:
             await core.storage.entries.delete(gone.id)
             return await resolve(self, *arguments)
 
-        monkeypatch.setattr(type(core.storage.search), "resolve", deleting)
+        monkeypatch.setattr(type(core.storage.search), "resolve_with_turns", deleting)
         assert fates(await ask(core, "red")) == {"stale": 1}
 
     async def test_a_plain_context_has_no_trace(self, core: Core) -> None:

@@ -203,13 +203,13 @@ async def test_what_goes_away_between_search_and_resolve_is_left_out(
     gone = await save(core, key="gone", content="red apple")
     await save(core, key="kept", content="red pear")
     await embedded(core)
-    resolve = SqliteSearch.resolve
+    resolve = SqliteSearch.resolve_with_turns
 
     async def deleting(self: SqliteSearch, *arguments: Any) -> Any:
         await core.storage.entries.delete(gone.id)
         return await resolve(self, *arguments)
 
-    monkeypatch.setattr(SqliteSearch, "resolve", deleting)
+    monkeypatch.setattr(SqliteSearch, "resolve_with_turns", deleting)
     assert contents(await service(core).retrieve(asked("red"))) == ["red pear"]
 
 

@@ -226,6 +226,7 @@ class RecordingService:
             embed_cpu_seconds=0.0,
             cpu_seconds=0.0,
             rss_bytes=0,
+            vector_memory_bytes=0,
             activity=IDLE,
         )
 

@@ -25,7 +25,7 @@ from agentctx.sqlite.writer import Writer
 from tests.access.peers import access_control, client_of, grant
 from tests.running_core import ME, embedded, running_core
 
-MOST_CALLS = {"insert_version": 8, "by_words": 11, "by_vector": 13}
+MOST_CALLS = {"insert_version": 8, "by_words": 9, "by_vector": 10}
 CARRIER = "agentctx.sqlite."
 """Carries any function to the thread of a connection: `Writer.run` and `Readers.run` are one call each."""
 
@@ -118,7 +118,7 @@ async def chains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CallChains:
     ("handler", "function", "statement"),
     [
         ("EntryHandlers.save", "insert_version", "INSERT INTO entries"),
-        ("handler_of.<locals>.handle", "by_words", "SELECT found.id"),
+        ("handler_of.<locals>.handle", "by_words", "SELECT chunks.id, e.id"),
         ("handler_of.<locals>.handle", "by_vector", "SELECT"),
     ],
 )

@@ -310,3 +310,27 @@ class TestOpenAndClose:
         await reader.close()
         with pytest.raises(DeadlineExceeded):
             await running
+
+
+async def test_every_connection_is_prepared_once_also_those_opened_again(path: Path) -> None:
+    prepared = []
+
+    def prepare(connection: Connection) -> None:
+        prepared.append(connection)
+        connection.execute("CREATE TABLE temp.scratch (x)")
+
+    def use(connection: Connection) -> int:
+        connection.execute("INSERT INTO temp.scratch VALUES (1)")
+        (rows,) = connection.execute("SELECT count(*) FROM temp.scratch").fetchone()
+        return int(rows)
+
+    readers = await Readers.open(path, 1, prepare=prepare)
+    try:
+        assert [await readers.run(use), await readers.run(use)] == [1, 1]
+        assert len(prepared) == 1
+        async with readers.paused():
+            pass
+        assert await readers.run(use) == 1
+        assert len(prepared) == 2
+    finally:
+        await readers.close()

@@ -586,7 +586,7 @@ class CueConformance:
             next(hit.chunk for hit in await storage.search.by_words(text, ALL, 5))
             for text in ("before", "here", "after")
         ]
-        assert (await storage.search.turns_around([chunks[1]], ALL))[chunks[1]] == {
+        assert (await storage.search.resolve_with_turns([chunks[1]], ALL)).turns[chunks[1]] == {
             -1: chunks[0],
             1: chunks[2],
         }
@@ -850,7 +850,7 @@ class ConversationConformance:
 
     async def test_turns_beside_a_turn_are_found_in_their_order(self, storage: Storage) -> None:
         chunks = [await _said(storage, f"turn {number}") for number in range(5)]
-        around = await storage.search.turns_around([chunks[2], chunks[0]], ALL)
+        around = (await storage.search.resolve_with_turns([chunks[2], chunks[0]], ALL)).turns
         assert around == {
             chunks[2]: {-2: chunks[0], -1: chunks[1], 1: chunks[3], 2: chunks[4]},
             chunks[0]: {1: chunks[1], 2: chunks[2]},
@@ -870,7 +870,7 @@ class ConversationConformance:
         ]
         clock.now += 20
         agents_only = Filter(namespace="default", trust=("agent",))
-        around = await storage.search.turns_around([chunks[3]], agents_only)
+        around = (await storage.search.resolve_with_turns([chunks[3]], agents_only)).turns
         assert around == {chunks[3]: {-1: chunks[0], 1: chunks[6]}}
 
     async def test_notes_knowledge_and_long_texts_are_no_turns(self, storage: Storage) -> None:
@@ -881,7 +881,7 @@ class ConversationConformance:
         cut = await _said(storage, long, spans=spans)
         chunks += [await _said(storage, f"turn {n}") for n in range(2, 4)]
         fact = await _said(storage, "a fact", collection="knowledge")
-        around = await storage.search.turns_around([alone, cut, fact, chunks[1]], ALL)
+        around = (await storage.search.resolve_with_turns([alone, cut, fact, chunks[1]], ALL)).turns
         assert around == {chunks[1]: {-1: chunks[0], 2: chunks[2]}}
 
     async def test_terms_are_counted_by_the_chunks_that_have_them(self, storage: Storage) -> None:

@@ -28,6 +28,7 @@ from agentctx.storage.sqlite.connections import SqliteConnections
 from agentctx.storage.sqlite.entries.entry_engine import SqliteEntries
 from agentctx.storage.sqlite.files import SqliteFiles
 from agentctx.storage.sqlite.queue.job_engine import SqliteJobs
+from agentctx.storage.sqlite.search import fts
 from agentctx.storage.sqlite.search.search_engine import SqliteSearch
 from agentctx.storage.sqlite.trust.trust_engine import SqliteTrust
 from agentctx.storage.sqlite.upkeep import bookkeeping
@@ -108,7 +109,7 @@ class SqliteStorage:
             try:
                 await _repair_bookkeeping(writer, clock, is_ledger_repaired=is_ledger_repaired)
                 await writer.run(fill_missing, uses_reserve=True)
-                pool = await Readers.open(path, readers)
+                pool = await Readers.open(path, readers, prepare=fts.make_scratch)
                 writer.recover_with(pool)
                 return writer, pool
             except BaseException:
@@ -133,6 +134,7 @@ class SqliteStorage:
             entries=counts,
             chunks=chunks,
             vectors=vectors,
+            vector_memory_bytes=self.db.copies.bytes,
             bytes=_size(self.db.path),
             wal_bytes=_size(self.db.path.with_name(self.db.path.name + "-wal")),
             commits=self.db.writer.commits,

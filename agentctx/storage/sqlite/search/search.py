@@ -11,7 +11,15 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageCorrupt
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.location import locate
-from agentctx.storage.records import Filter, NearestChunk, ResolvedChunk, SampledChunk, WordHit
+from agentctx.storage.records import (
+    Filter,
+    Near,
+    NearestChunk,
+    ResolvedChunk,
+    SampledChunk,
+    WithTurns,
+    WordHit,
+)
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.checksums import Faults
 from agentctx.storage.sqlite.entries.chunk_texts import ChunkTexts, Piece, stored_cues
@@ -24,12 +32,11 @@ from agentctx.storage.sqlite.entries.rows import (
     check_row,
     entry_of,
 )
-from agentctx.storage.sqlite.search import filters, fts
+from agentctx.storage.sqlite.search import filters, keyword_search, turns
 from agentctx.storage.sqlite.trust import provenance, quarantine
 from agentctx.storage.sqlite.vectors.space_index import TOLERANCE, Measured, SpaceIndex
 from agentctx.storage.sqlite.vectors.vector_copies import VectorCopies
 from agentctx.storage.sqlite.vectors.vector_copy import Scored
-from agentctx.storage.words import match_expression
 
 FEW_CHUNKS = 256
 """Up to here exact distances by point look-up beat a scan of the namespace (20 ids take 0.1 ms)."""
@@ -53,33 +60,8 @@ _CHUNK_IDS = "SELECT chunks.id FROM chunks JOIN entries e ON e.seq = chunks.entr
 
 def by_words(conn: Connection, question: str, wanted: Filter, limit: int, *, now: int) -> list[WordHit]:
     """The best hits by BM25; none for a question without words."""
-    terms = fts.question_terms(conn, question)
-    expression = match_expression(terms, _scope(conn, wanted))
-    if not expression:
-        return []
-    narrowed: str = ""
-    parameters: tuple[Any, ...] = ()
-    narrowing = narrow(conn, wanted, now=now)
-    if narrowing.left_out:
-        narrowed = "AND +chunk_fts.rowid NOT IN (SELECT value FROM json_each(?))"
-        parameters = (json.dumps(sorted(narrowing.left_out)),)
-    elif narrowing.among is not None:
-        # The + keeps FTS from running the whole question once for every id.
-        narrowed = "AND +chunk_fts.rowid IN (SELECT value FROM json_each(?))"
-        parameters = (json.dumps(narrowing.among),)
-
-    def best(most: int) -> list[WordHit]:
-        rows = conn.execute(
-            f"""SELECT found.id, entries.id, -found.rank FROM
-                  (SELECT rowid AS id, rank FROM chunk_fts WHERE chunk_fts MATCH ? {narrowed}
-                   ORDER BY rank LIMIT ?) found
-                JOIN chunks ON chunks.id = found.id JOIN entries ON entries.seq = chunks.entry
-                ORDER BY found.rank, found.id""",  # noqa: S608 - built from constants of filters.py
-            (expression, *parameters, most),
-        )
-        return _led_to_text(conn, [WordHit(*row) for row in rows])
-
-    return _of_chunks(best, limit)
+    hits = keyword_search.hits_by_words(conn, question, wanted, now=now)
+    return _of_chunks(lambda most: _led_to_text(conn, hits(most)), limit)
 
 
 def _of_chunks(find: Callable[[int], list[_Hit]], limit: int) -> list[_Hit]:
@@ -213,7 +195,7 @@ def _best_of(
         measured = _noted(index.measure(conn, query, fresh), faults)
         distances.update(measured.distances)
         entries.update(measured.entries)
-        if len(distances) >= limit or asked >= len(scored.chunks):
+        if len(distances) >= limit or asked >= scored.count:
             return Measured(distances, entries=entries).nearest(limit)
         asked *= 2
 
@@ -334,6 +316,17 @@ def resolve(
     }
 
 
+def resolve_with_turns(
+    conn: Connection, chunks: Sequence[int], wanted: Filter, near: Near | None, *, now: int, faults: Faults
+) -> WithTurns:
+    """The chunks and the turns beside them as one snapshot has them, with distances of these turns."""
+    around = turns.around(conn, chunks, wanted, now=now)
+    beside = list({chunk for row in around.values() for chunk in row.values()}.difference(chunks))
+    texts = resolve(conn, [*chunks, *beside], wanted, now=now, faults=faults)
+    measured = distances(conn, near.space, near.query, beside, faults=faults) if near and beside else {}
+    return WithTurns(texts, around, measured)
+
+
 def _resolved(row: Any) -> ResolvedChunk:
     chunk, start, end, digest = row[CHUNK:]
     check_row(row)
@@ -350,14 +343,3 @@ def _resolved(row: Any) -> ResolvedChunk:
         entry=entry,
         location=locate(entry.attributes, content, start, end),
     )
-
-
-def _scope(conn: Connection, wanted: Filter) -> list[list[str]]:
-    """The scope groups that narrow anything: that of the only namespace matches every chunk, at a price."""
-    others = conn.execute(
-        """SELECT EXISTS (SELECT 1 FROM entries WHERE live = 1 AND namespace < ?)
-               OR EXISTS (SELECT 1 FROM entries WHERE live = 1 AND namespace > ?)""",
-        (wanted.namespace, wanted.namespace),
-    ).fetchone()[0]
-    namespace, *narrower = filters.scope_groups(wanted)
-    return [namespace, *narrower] if others else narrower

@@ -7,9 +7,9 @@ from functools import partial
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageCorrupt
-from agentctx.storage.records import Filter, NearestChunk, ResolvedChunk, Turns, WordHit
+from agentctx.storage.records import Filter, Near, NearestChunk, ResolvedChunk, WithTurns, WordHit
 from agentctx.storage.sqlite.connections import SqlitePart, reads
-from agentctx.storage.sqlite.search import fts, search, turns
+from agentctx.storage.sqlite.search import fts, search
 from agentctx.storage.sqlite.upkeep.word_rebuild import UNREADABLE
 
 
@@ -63,9 +63,18 @@ class SqliteSearch(SqlitePart):
             )
         )
 
-    async def turns_around(self, chunks: Sequence[int], wanted: Filter) -> Turns:
+    async def resolve_with_turns(
+        self, chunks: Sequence[int], wanted: Filter, near: Near | None = None
+    ) -> WithTurns:
         return await self.db.readers.run(
-            partial(turns.around, chunks=chunks, wanted=wanted, now=self.db.clock())
+            partial(
+                search.resolve_with_turns,
+                chunks=chunks,
+                wanted=wanted,
+                near=near,
+                now=self.db.clock(),
+                faults=self.db.faults,
+            )
         )
 
     term_counts = reads(fts.term_counts)

@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import Filter, Turns
 from agentctx.storage.sqlite.search import filters
+from agentctx.storage.sqlite.search.filters import Condition
 
 REACH = 2
 """Turns looked at in each direction."""
 TURNS_OF = "observation"
 """The collection whose sessions are conversations."""
 
-_SIDE = """SELECT e.seq FROM entries e INDEXED BY entries_turns
-    WHERE e.live = 1 AND e.session <> '' AND e.namespace = ? AND e.collection = ? AND e.session = ?
-    AND (e.created, e.seq) {comparison} (?, ?) AND {condition}
-    ORDER BY e.created {order}, e.seq {order} LIMIT ?"""
+_SIDE = """(SELECT json_group_array(seq) FROM (SELECT e.seq FROM entries e INDEXED BY entries_turns
+    WHERE e.live = 1 AND e.session <> '' AND e.namespace = here.namespace
+      AND e.collection = here.collection AND e.session = here.session
+      AND (e.created, e.seq) {comparison} (here.created, here.seq) AND {condition}
+    ORDER BY e.created {order}, e.seq {order} LIMIT ?))"""
+_ROWS = """SELECT chunks.id, here.seq, {before}, {after}
+    FROM json_each(?) wanted CROSS JOIN chunks ON chunks.id = wanted.value
+    CROSS JOIN entries here ON here.seq = chunks.entry
+    WHERE here.live = 1 AND here.session <> '' AND here.collection = ?"""
 
 
-class _Place(NamedTuple):
-    """Where an entry stands."""
+class _Row(NamedTuple):
+    """The number of an entry, and of those said before and after it, the nearest first."""
 
     seq: int
-    namespace: str
-    collection: str
-    session: str
-    created: int
+    before: list[int]
+    after: list[int]
 
 
 def around(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int) -> Turns:
@@ -36,42 +40,30 @@ def around(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int)
 
     What is long enough to be several chunks says itself what it is about: it is no turn.
     """
-    places = _places(conn, chunks)
-    condition = filters.entry_condition(wanted, now=now)
-    rows = {place.seq: _row(conn, place, condition) for place in set(places.values())}
-    turns = _turns(conn, {seq for row in rows.values() for seq in row})
-    beside = {chunk: _beside(rows[place.seq], place.seq, turns) for chunk, place in places.items()}
+    rows = _rows(conn, chunks, filters.entry_condition(wanted, now=now))
+    turns = _turns(conn, {seq for row in rows.values() for seq in (row.seq, *row.before, *row.after)})
+    beside = {chunk: _beside(row, turns) for chunk, row in rows.items()}
     # One or two entries of a session are notes, and no conversation.
     return {chunk: others for chunk, others in beside.items() if len(others) > 1}
 
 
-def _beside(row: list[int], seq: int, turns: dict[int, int]) -> dict[int, int]:
-    at = row.index(seq)
-    if seq not in turns:
+def _beside(row: _Row, turns: Mapping[int, int]) -> dict[int, int]:
+    if row.seq not in turns:
         return {}
-    return {here - at: turns[each] for here, each in enumerate(row) if here != at and each in turns}
+    before = {-at: seq for at, seq in enumerate(row.before, 1)}
+    after = dict(enumerate(row.after, 1))
+    return {at: turns[seq] for at, seq in sorted((before | after).items()) if seq in turns}
 
 
-def _places(conn: Connection, chunks: Sequence[int]) -> dict[int, _Place]:
-    rows = conn.execute(
-        """SELECT chunks.id, e.seq, e.namespace, e.collection, e.session, e.created
-           FROM json_each(?) wanted CROSS JOIN chunks ON chunks.id = wanted.value
-           CROSS JOIN entries e ON e.seq = chunks.entry
-           WHERE e.live = 1 AND e.session <> '' AND e.collection = ?""",
-        (json.dumps(list(chunks)), TURNS_OF),
+def _rows(conn: Connection, chunks: Sequence[int], condition: Condition) -> dict[int, _Row]:
+    """What stands around the entries of the chunks that were said in a session."""
+    sql = _ROWS.format(
+        before=_SIDE.format(comparison="<", order="DESC", condition=condition.sql),
+        after=_SIDE.format(comparison=">", order="ASC", condition=condition.sql),
     )
-    return {chunk: _Place(*place) for chunk, *place in rows}
-
-
-def _row(conn: Connection, place: _Place, condition: Any) -> list[int]:
-    """The numbers of the entries around one, itself among them, in the order they were said."""
-
-    def side(comparison: str, order: str) -> list[int]:
-        sql = _SIDE.format(comparison=comparison, condition=condition.sql, order=order)
-        session = (place.namespace, place.collection, place.session, place.created, place.seq)
-        return [row[0] for row in conn.execute(sql, (*session, *condition.parameters, REACH))]
-
-    return [*reversed(side("<", "DESC")), place.seq, *side(">", "ASC")]
+    side = (*condition.parameters, REACH)
+    found = conn.execute(sql, (*side, *side, json.dumps(list(chunks)), TURNS_OF))
+    return {chunk: _Row(seq, json.loads(before), json.loads(after)) for chunk, seq, before, after in found}
 
 
 def _turns(conn: Connection, entries: Iterable[int]) -> dict[int, int]:

@@ -24,7 +24,8 @@ from agentctx.storage.sqlite.vectors.vector_copy import VectorCopy, row_bytes
 
 log = structlog.get_logger("agentctx.storage")
 
-DEFAULT_MB: Final = 128
+DEFAULT_MB: Final = 512
+"""Enough for 1.3 million vectors of 384 numbers; fewer take less."""
 MOST_BEHIND: Final = 256
 """New vectors that a question reads itself: up to 3 ms. With more it searches the table."""
 ROWS_A_SLICE: Final = 512

@@ -10,6 +10,7 @@ see was counted before it began, and a row that is blanked while it runs is of a
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -18,6 +19,7 @@ from typing import Final, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import simsimd
 
 from agentctx.embedding_providers.base import Vectors
 
@@ -26,12 +28,13 @@ Codes: TypeAlias = npt.NDArray[np.int32]
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
-ROWS_A_BLOCK: Final = 4_096
+ROWS_A_BLOCK: Final = 32_768
 PLACE_BYTES: Final = 32
 """What a row takes beside its numbers: scale, chunk, seq and three codes."""
-CACHED_NUMBERS: Final = 98_304
-"""Numbers that are made floats at once: few enough to be in the core's cache when they are multiplied, and
-for one thread. OpenBLAS splits larger products, and its threads wait for each other on a busy machine."""
+GATHERED_SHARE: Final = 0.25
+"""Below this share of a run of rows, copying the wanted ones together is faster than scanning the run."""
+MAXIMA: Final = 64
+"""Similarities of which one maximum is taken, to find what the best at least have."""
 SPARE: Final = 64
 """Most candidates beyond those that were asked for."""
 _LARGEST: Final = 127
@@ -53,6 +56,15 @@ class StoredVector(NamedTuple):
     """float32."""
 
 
+class ScoredRun(NamedTuple):
+    """Chunks with their similarity to a question, -inf for those that it does not want."""
+
+    chunks: Numbers
+    similarities: Vectors
+    wanted: int
+    """How many of them it wants."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scored:
     """Chunks with their similarity to a question, in no order.
@@ -60,22 +72,33 @@ class Scored:
     Of two, the one that is nearer by more than `error` is nearer.
     """
 
-    chunks: Numbers
-    similarities: Vectors
+    runs: Sequence[ScoredRun]
     error: float
+
+    @property
+    def count(self) -> int:
+        """How many chunks the question wants."""
+        return sum(run.wanted for run in self.runs)
 
     def candidates(self, limit: int) -> list[int]:
         """The chunks that may be among the `limit` nearest, the likely ones first."""
-        count = len(self.chunks)
-        asked = min(limit + SPARE, count)
-        if limit < 1 or not count:
+        asked = min(limit + SPARE, self.count)
+        if limit < 1 or not asked:
             return []
-        best = np.argpartition(self.similarities, count - asked)[count - asked :]
-        best = best[np.argsort(-self.similarities[best], kind="stable")]
-        similarities = self.similarities[best]
+        values = np.concatenate([run.similarities for run in self.runs])
+        best = _best(values, asked)
+        similarities = values[best]
         possible = similarities >= similarities[min(limit, asked) - 1] - self.error
         # A chunk whose vector was stored again has two rows until the next check.
-        return list(dict.fromkeys(self.chunks[best[possible]].tolist()))
+        return list(dict.fromkeys(self._chunks_at(best[possible])))
+
+    def _chunks_at(self, places: npt.NDArray[np.intp]) -> list[int]:
+        ends = np.cumsum([len(run.chunks) for run in self.runs])
+        of_run = np.searchsorted(ends, places, side="right")
+        return [
+            int(self.runs[run].chunks[place - ends[run]])  # negative: counted from the end of the run
+            for run, place in zip(of_run.tolist(), places.tolist(), strict=True)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,15 +219,14 @@ class VectorCopy:
         As with vec0, `session` asks for its rows and for rows without a session. `query` is `(dimension,)`
         and of any length but 0.
         """
-        with np.errstate(all="ignore"):
-            unit = query / np.linalg.norm(query)
         wanted = self._wanted(namespace, collections, session, among, left_out)
-        found = [_scored(block, wanted.rows(block, count), unit) for block, count in self._filled()]
-        if not found:
-            return Scored(np.empty(0, np.int64), np.empty(0, np.float32), 0.0)
-        chunks, similarities, scales = zip(*found, strict=True)
-        error = _DEVIATIONS * max(scales) / 12**0.5
-        return Scored(np.concatenate(chunks), np.concatenate(similarities), error)
+        codes, scales = rounded(query[np.newaxis])
+        runs, largest = [], 0.0
+        for block, count in self._filled():
+            run, scale = _scored(block, wanted.matching(block, count), codes, scales)
+            runs.append(run)
+            largest = max(largest, scale)
+        return Scored(runs, _DEVIATIONS * math.hypot(largest, float(scales[0])) / 12**0.5)
 
     def _wanted(
         self,
@@ -242,8 +264,8 @@ class _Wanted:
     among: Numbers | None
     left_out: Numbers
 
-    def rows(self, block: _Block, count: int) -> npt.NDArray[np.intp]:
-        """Those of the first `count` rows that match."""
+    def matching(self, block: _Block, count: int) -> Flags:
+        """Which of the first `count` rows match."""
         matching = _is_any(block.namespaces[:count], self.namespaces)
         if self.collections is not None:
             matching &= _is_any(block.collections[:count], self.collections)
@@ -253,7 +275,7 @@ class _Wanted:
             matching &= np.isin(block.chunks[:count], self.among)
         if len(self.left_out):
             matching &= ~np.isin(block.chunks[:count], self.left_out)
-        return np.flatnonzero(matching)
+        return matching
 
 
 def row_bytes(dimension: int) -> int:
@@ -274,28 +296,44 @@ def rounded(vectors: Vectors) -> tuple[Bytes, Vectors]:
     return codes.astype(np.int8), scales.astype(np.float32)
 
 
-def similarities(codes: Bytes, scales: Vectors, query: Vectors) -> Vectors:
-    """The cosine of each row with a unit vector, up to rounding."""
-    rows = max(1, CACHED_NUMBERS // codes.shape[1])
-    floats = np.empty((min(rows, len(codes)), codes.shape[1]), np.float32)
-    products = np.empty(len(codes), np.float32)
-    for first in range(0, len(codes), rows):
-        part = codes[first : first + rows]
-        np.copyto(floats[: len(part)], part)
-        np.matmul(floats[: len(part)], query, out=products[first : first + rows])
-    products *= scales
-    return products
+def similarities(codes: Bytes, scales: Vectors, query: Bytes, scale: Vectors) -> Vectors:
+    """The cosine of each row with the query, which is one row, up to rounding."""
+    products = np.empty((1, len(codes)), np.float32)
+    simsimd.cdist(query, codes, "dot", out=products)
+    found: Vectors = products[0]
+    found *= scales
+    found *= scale
+    return found
 
 
-def _scored(block: _Block, rows: npt.NDArray[np.intp], query: Vectors) -> tuple[Numbers, Vectors, float]:
-    """Chunks and similarities of the rows, and their largest scale."""
+def _scored(block: _Block, matching: Flags, query: Bytes, scale: Vectors) -> tuple[ScoredRun, float]:
+    """Chunks and similarities of the rows that match, and their largest scale."""
+    rows = np.flatnonzero(matching)
     if not len(rows):
-        return np.empty(0, np.int64), np.empty(0, np.float32), 0.0
-    # Rows in one piece are multiplied where they are.
-    is_run = rows[-1] - rows[0] + 1 == len(rows)
-    where = slice(rows[0], rows[-1] + 1) if is_run else rows
-    scales = block.scales[where]
-    return block.chunks[where].copy(), similarities(block.codes[where], scales, query), float(scales.max())
+        return ScoredRun(np.empty(0, np.int64), np.empty(0, np.float32), 0), 0.0
+    span = slice(rows[0], rows[-1] + 1)
+    length = span.stop - span.start
+    if len(rows) < GATHERED_SHARE * length:
+        found = similarities(block.codes[rows], block.scales[rows], query, scale)
+        return ScoredRun(block.chunks[rows], found, len(rows)), float(block.scales[rows].max())
+    found = similarities(block.codes[span], block.scales[span], query, scale)
+    if len(rows) < length:
+        found[~matching[span]] = -np.inf
+    return ScoredRun(block.chunks[span], found, len(rows)), float(block.scales[span].max())
+
+
+def _best(values: Vectors, count: int) -> npt.NDArray[np.intp]:
+    """The places of the `count` largest, the largest first."""
+    groups = len(values) // MAXIMA
+    if groups > count:
+        # So many maxima are as large as this one: what is smaller is not among the largest.
+        maxima = values[: groups * MAXIMA].reshape(MAXIMA, groups).max(axis=0)
+        places = np.flatnonzero(values >= np.partition(maxima, groups - count)[groups - count])
+    else:
+        places = np.arange(len(values))
+    if len(places) > count:
+        places = places[np.argpartition(values[places], len(places) - count)[len(places) - count :]]
+    return places[np.argsort(-values[places], kind="stable")]
 
 
 def _is_any(values: Codes, wanted: Codes) -> Flags:

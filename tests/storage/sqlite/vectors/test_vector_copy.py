@@ -14,6 +14,7 @@ from agentctx.storage.sqlite.vectors.vector_copy import (
     ROWS_A_BLOCK,
     SPARE,
     Scored,
+    ScoredRun,
     StoredVector,
     VectorCopy,
     rounded,
@@ -79,8 +80,9 @@ def test_the_nearest_that_match_are_among_the_candidates(
     )
     candidates = scored.candidates(limit)
     nearest = sorted(wanted, key=lambda row: -float(np.frombuffer(row.vector, np.float32) @ query))[:limit]
-    assert set(scored.chunks.tolist()) == {row.chunk for row in wanted}
+    assert scored.count == len(wanted)
     assert {row.chunk for row in nearest} <= set(candidates)
+    assert set(candidates) <= {row.chunk for row in wanted}
     assert len(candidates) <= limit + SPARE
 
 
@@ -98,17 +100,31 @@ def test_none_of_the_nearest_of_ten_thousand_is_missed(dimension: int, kind: str
     assert missed == 0
 
 
+@pytest.mark.parametrize("every", [1, 2, 50])
+def test_few_of_many_rows_are_found_as_all_are(every: int) -> None:
+    """Most of them, which are scanned with what lies between, or few, which are gathered."""
+    vectors = random_vectors(20_000, DIMENSION, seed=4)
+    places = [("a" if number % every == 0 else "b", "b", "") for number in range(20_000)]
+    copy = copy_of(stored(vectors, places))
+    query = random_vectors(1, DIMENSION, seed=9)[0]
+    mine = np.arange(0, 20_000, every)
+    nearest = mine[np.argsort(-(vectors[mine] @ query))[:10]] + 101
+    candidates = copy.score(query, namespace="a").candidates(10)
+    assert set(nearest.tolist()) <= set(candidates)
+    assert all((chunk - 101) % every == 0 for chunk in candidates)
+
+
 def test_rows_over_several_blocks_are_all_found() -> None:
     rows = stored(random_vectors(2 * ROWS_A_BLOCK + 7, 2, seed=1))
     scored = copy_of(rows, 2).score(np.array([1, 0], np.float32), namespace="a")
-    assert sorted(scored.chunks.tolist()) == [row.chunk for row in rows]
+    assert sorted(scored.candidates(len(rows))) == [row.chunk for row in rows]
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 400), st.floats(1e-3, 1e3))
 def test_rounding_keeps_the_direction(seed: int, dimension: int, length: float) -> None:
     vectors = random_vectors(3, dimension, seed)
     codes, scales = rounded(vectors * np.float32(length))
-    close = similarities(codes, scales, vectors[0])
+    close = similarities(codes, scales, *rounded(vectors[:1]))
     assert close == pytest.approx(vectors @ vectors[0], abs=0.01)
 
 
@@ -173,7 +189,7 @@ def test_an_empty_copy_finds_nothing() -> None:
 
 def test_candidates_end_where_rounding_cannot_have_changed_the_order() -> None:
     values = np.array([0.9, 0.5, 0.89, 0.7, 0.85], np.float32)
-    scored = Scored(np.arange(5), values, error=0.02)
+    scored = Scored([ScoredRun(np.arange(3), values[:3], 3), ScoredRun(np.arange(3, 5), values[3:], 2)], 0.02)
     assert scored.candidates(1) == [0, 2]
     assert scored.candidates(3) == [0, 2, 4]
     assert scored.candidates(9) == [0, 2, 4, 3, 1]

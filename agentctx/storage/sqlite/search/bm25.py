@@ -1,0 +1,75 @@
+"""BM25 as FTS5 computes it, over the chunks that were looked up. No I/O."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers: TypeAlias = npt.NDArray[np.int64]
+Scores: TypeAlias = npt.NDArray[np.float64]
+
+K1: Final = 1.2
+B: Final = 0.75
+LEAST_RARITY: Final = 1e-6
+"""Of a term that more than half of all chunks have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """The chunks that have a term, ascending, with how often each does, and how much the term says (idf)."""
+
+    chunks: Numbers
+    counts: Numbers
+    rarity: float
+
+
+def rarity(chunks: int, having: int) -> float:
+    """How much a term says that so many of the chunks have: its inverse document frequency.
+
+    A damaged index may count fewer chunks than have the term.
+    """
+    return max(math.log((max(chunks - having, 0) + 0.5) / (having + 0.5)), LEAST_RARITY)
+
+
+def likely_order(postings: Sequence[Postings]) -> Numbers:
+    """The chunks that have any of the terms, the best first as if all were equally long."""
+    if not postings:
+        return np.empty(0, np.int64)
+    parts = [each.rarity * _share(each.counts, np.float64(1.0)) for each in postings]
+    chunks, places = np.unique(np.concatenate([each.chunks for each in postings]), return_inverse=True)
+    scores = np.bincount(places, np.concatenate(parts), minlength=len(chunks))
+    order: Numbers = chunks[np.argsort(-scores, kind="stable")]
+    return order
+
+
+def scores(rarities: Sequence[float], counts: npt.NDArray[np.float64], lengths: Scores) -> Scores:
+    """The score of each chunk.
+
+    `counts` has a row for each term and a column for each chunk; `lengths` are in units of the mean length.
+    """
+    found: Scores = np.asarray(rarities) @ _share(counts, lengths)
+    return found
+
+
+def counts_of(postings: Postings, chunks: Numbers) -> Numbers:
+    """How often each of the chunks has the term."""
+    places = np.searchsorted(postings.chunks, chunks)
+    places[places == len(postings.chunks)] = 0
+    has = postings.chunks[places] == chunks if len(postings.chunks) else np.zeros(len(chunks), np.bool_)
+    return np.where(has, postings.counts[places], 0) if has.any() else np.zeros(len(chunks), np.int64)
+
+
+def within(chunks: Numbers, counts: Numbers, wanted: Numbers) -> tuple[Numbers, Numbers]:
+    """Those of the chunks that are wanted, with their counts."""
+    kept = np.isin(chunks, wanted, assume_unique=True)
+    return chunks[kept], counts[kept]
+
+
+def _share(counts: npt.NDArray[np.float64] | Numbers, lengths: Scores | np.float64) -> Scores:
+    shares: Scores = counts * (K1 + 1) / (counts + K1 * (1 - B + B * lengths))
+    return shares

@@ -1,0 +1,198 @@
+"""How long a question takes, and what it finds and costs in memory, as a memory grows."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from http import HTTPStatus
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from agentctx.client.async_client import AsyncClient
+from agentctx.client.async_transport import AsyncUnixTransport
+from agentctx.config.embedding import EmbeddingSettings
+from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
+from agentctx.embedding_providers.registry import create_provider
+from agentctx.rag.retrieval import pool_for
+from agentctx.storage.records import Filter, SpaceState
+from agentctx.storage.sqlite.engine import SqliteStorage
+from agentctx.wire import API_PREFIX, DEFAULT_NAMESPACE
+from benchmarks.daemons import daemon_folder, database_in, started
+from benchmarks.figures import Figure, at_least, at_most
+from benchmarks.filling import Place, fill
+from benchmarks.options import Options
+from benchmarks.texts import TextSource
+from benchmarks.timing import interleaved_ms, median, percentile
+
+MOST_BESIDE_MS = {2_000: 5.0, 10_000: 5.0, 100_000: 8.0, 1_000_000: 30.0}
+"""What a question may take beyond its embedding, by entries."""
+LARGE = 1_000_000
+MOST_TIMES_MEDIAN = 2.5
+LEAST_RECALL = 0.99
+SMALL_NAMESPACE = "small"
+ONE_IN = 100
+TURNS_A_SESSION = 50
+_K = 10
+_RECALL_QUESTIONS = 50
+_TIMEOUT_S = 30.0
+_COPY_TIMEOUT_S = 600.0
+POOL = pool_for(EmbeddingSettings().rag.max_results)
+
+
+class Asked(NamedTuple):
+    """Milliseconds of each round."""
+
+    embeddings: list[float]
+    searches: list[float]
+    contexts: list[float]
+    small: list[float]
+
+
+class Asker:
+    """Questions that were never asked before, over the socket."""
+
+    def __init__(self, transport: AsyncUnixTransport) -> None:
+        self.texts = TextSource(seed=7)
+        self._transport = transport
+
+    def ask(self, route: str, namespace: str) -> Callable[[], Awaitable[None]]:
+        async def asked() -> None:
+            body = json.dumps({"query": self.texts.question(), "namespace": namespace}).encode()
+            reply = await self._transport.request("POST", f"{API_PREFIX}/{route}", body, {})
+            if reply.status != HTTPStatus.OK or json.loads(reply.body)["degraded"] is not None:
+                raise RuntimeError(f"a question was not answered: {reply.body[:500]!r}")
+
+        return asked
+
+
+async def measure(options: Options) -> list[Figure]:
+    sizes = [2_000] if options.quick else [10_000, 100_000, *([LARGE] if options.large else [])]
+    provider = create_provider(EmbeddingSettings())
+    if provider is None:
+        raise RuntimeError("the default provider embeds nothing")
+    try:
+        figures: list[Figure] = []
+        for entries in sizes:
+            figures += await _measured(provider, entries, options.size(300, 60))
+        return figures
+    finally:
+        await provider.aclose()
+
+
+async def _measured(provider: EmbeddingProvider, entries: int, rounds: int) -> list[Figure]:
+    with daemon_folder() as folder:
+        vectors = await fill(database_in(folder), provider, TextSource(seed=8), entries, place_of)
+        async with started(folder) as client:
+            memory = await _copied(client, *vectors.shape)
+            asked = await _asked(client, provider, rounds)
+        recall = await _recall(database_in(folder), provider, vectors)
+    return figures_of(entries, asked, memory, recall)
+
+
+def place_of(number: int) -> Place:
+    """One of a hundred in a namespace of its own, all in sessions."""
+    namespace = SMALL_NAMESPACE if number % ONE_IN == 0 else DEFAULT_NAMESPACE
+    return Place(namespace, f"s{number // TURNS_A_SESSION}")
+
+
+def figures_of(entries: int, asked: Asked, memory: int, recall: float) -> list[Figure]:
+    """The figures of one size, with their bars."""
+    name, bare = f"{entries} entries", median(asked.embeddings)
+    most_ms = MOST_BESIDE_MS[entries]
+    return [
+        Figure(name=f"{name}: bare embedding, p50", value=bare, unit="ms"),
+        *_times(f"{name}: search", asked.searches, bare, most_ms),
+        *_times(f"{name}: context", asked.contexts, bare, most_ms),
+        Figure(
+            name=f"{name}: search in a namespace of 1 %, p50",
+            value=median(asked.small),
+            unit="ms",
+            baseline=median(asked.searches),
+            bar=at_most(bare + most_ms, f"embedding + {most_ms:g} ms"),
+        ),
+        Figure(
+            name=f"{name}: recall@{_K} of the vectors",
+            value=recall,
+            unit="",
+            bar=at_least(LEAST_RECALL, f"{LEAST_RECALL:g}"),
+        ),
+        Figure(name=f"{name}: vectors in memory", value=memory / entries, unit="B/entry"),
+    ]
+
+
+def _times(name: str, times: Sequence[float], bare: float, most_ms: float) -> list[Figure]:
+    p50 = median(times)
+    return [
+        Figure(
+            name=f"{name}, p50",
+            value=p50,
+            unit="ms",
+            baseline=bare,
+            bar=at_most(bare + most_ms, f"embedding + {most_ms:g} ms"),
+        ),
+        Figure(
+            name=f"{name}, p95",
+            value=percentile(times, 95),
+            unit="ms",
+            baseline=p50,
+            bar=at_most(MOST_TIMES_MEDIAN * p50, f"{MOST_TIMES_MEDIAN:g} x p50"),
+        ),
+    ]
+
+
+async def _copied(client: AsyncClient, entries: int, dimension: int) -> int:
+    """Ask until all vectors are in memory; returns the bytes that they take there."""
+    texts, until = TextSource(seed=9), time.monotonic() + _COPY_TIMEOUT_S
+    while True:
+        await client.search(texts.question())
+        status = await client.status()
+        if status.vector_memory_bytes >= entries * dimension:
+            return status.vector_memory_bytes
+        if time.monotonic() > until:
+            raise RuntimeError(f"the vectors were not in memory after {_COPY_TIMEOUT_S:g} s")
+
+
+async def _asked(client: AsyncClient, provider: EmbeddingProvider, rounds: int) -> Asked:
+    transport = AsyncUnixTransport(client.socket, _TIMEOUT_S)
+    asker = Asker(transport)
+
+    async def embed() -> Vectors:
+        return await provider.embed_query(asker.texts.question())
+
+    try:
+        return Asked(
+            *await interleaved_ms(
+                (
+                    embed,
+                    asker.ask("search", DEFAULT_NAMESPACE),
+                    asker.ask("context", DEFAULT_NAMESPACE),
+                    asker.ask("search", SMALL_NAMESPACE),
+                ),
+                rounds=rounds,
+            )
+        )
+    finally:
+        await transport.close()
+
+
+async def _recall(database: Path, provider: EmbeddingProvider, vectors: Vectors) -> float:
+    """The share of the nearest ten, by all vectors one by one, that the storage finds through its copy."""
+    storage = await SqliteStorage.open(database)
+    try:
+        (space,) = [each for each in await storage.spaces.all() if each.state is SpaceState.ACTIVE]
+        storage.db.copies.refresh_soon(space.id)
+        await storage.db.copies.refreshed()
+        numbers = np.arange(len(vectors))
+        mine = vectors[numbers % ONE_IN != 0]
+        texts, found = TextSource(seed=10), 0
+        for _ in range(_RECALL_QUESTIONS):
+            query = await provider.embed_query(texts.question())
+            farthest = 1 - np.partition(mine @ query, -_K)[-_K]
+            hits = await storage.search.by_vector(space.id, query, Filter(namespace=DEFAULT_NAMESPACE), POOL)
+            found += sum(hit.distance <= farthest + 1e-5 for hit in hits[:_K])
+        return found / (_K * _RECALL_QUESTIONS)
+    finally:
+        await storage.close()

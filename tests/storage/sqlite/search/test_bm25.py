@@ -1,0 +1,28 @@
+"""Scores by words, of numbers that no sound index has."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from agentctx.storage.sqlite.search.bm25 import LEAST_RARITY, Postings, counts_of, likely_order, rarity
+
+
+def test_a_rarer_term_says_more_and_none_says_less_than_nothing() -> None:
+    assert rarity(1_000, 1) > rarity(1_000, 10) > rarity(1_000, 900) == LEAST_RARITY
+    assert rarity(3, 10) == LEAST_RARITY
+    assert rarity(0, 0) == LEAST_RARITY
+
+
+def test_who_has_more_and_rarer_terms_comes_first() -> None:
+    common = Postings(np.array([1, 2, 3]), np.array([1, 1, 4]), 1.0)
+    rare = Postings(np.array([2]), np.array([1]), 5.0)
+    assert likely_order([rare, common]).tolist() == [2, 3, 1]
+    assert likely_order([]).tolist() == []
+
+
+def test_a_chunk_without_the_term_counts_none() -> None:
+    postings = Postings(np.array([3, 7]), np.array([2, 5]), 1.0)
+    assert counts_of(postings, np.array([7, 1, 3, 9])).tolist() == [5, 0, 2, 0]
+    assert counts_of(
+        Postings(np.array([], np.int64), np.array([], np.int64), 1.0), np.array([1])
+    ).tolist() == [0]
