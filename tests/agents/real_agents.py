@@ -36,10 +36,10 @@ class RealAgent(ABC):
         return next(iter(sorted(NODE_MODULES.glob(cls.program), reverse=True)), None)
 
     @abstractmethod
-    def settle(self, home: Path, vendor_url: str) -> dict[str, str]:
+    def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
         """Write its settings into a home, before `connect`; the variables it is run with.
 
-        `vendor_url` is the base URL that a client of `vendor` takes.
+        `vendor_url` is the base URL that a client of `vendor` takes; None leaves the vendor's own.
         """
 
     @abstractmethod
@@ -68,7 +68,10 @@ class Codex(RealAgent):
     hook_role = "developer"
     remembers_turns = True
 
-    def settle(self, home: Path, vendor_url: str) -> dict[str, str]:
+    def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
+        if vendor_url is None:
+            (home / ".codex").mkdir()
+            return {"CODEX_API_KEY": "x"}
         lines = ['model = "some-model"', 'model_provider = "fake"', "[model_providers.fake]", 'name = "fake"']
         lines += [f'base_url = "{vendor_url}"', 'wire_api = "responses"', 'env_key = "OPENAI_API_KEY"']
         _write(home / ".codex/config.toml", "\n".join([*lines, "request_max_retries = 0", ""]))
@@ -78,6 +81,10 @@ class Codex(RealAgent):
         # The user reviews hooks once, with /hooks; nobody is here to do so.
         words = ["exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust"]
         return [*words, *(["resume", "--last"] if resumes else []), prompt]
+
+    def is_turn(self, body: Body) -> bool:
+        """It asks for nothing else; for some models its tools are among the items of the input."""
+        return "input" in body
 
     def tool(self, name: str) -> str:
         return f"mcp__agentctx__{name}"
@@ -93,13 +100,18 @@ class Opencode(RealAgent):
     program = "opencode-linux-*/bin/opencode"
     vendor = "anthropic"
 
-    def settle(self, home: Path, vendor_url: str) -> dict[str, str]:
+    def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
+        offline = {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1"}
+        if vendor_url is None:
+            models = {"model": "anthropic/claude-sonnet-4-5", "small_model": "anthropic/claude-haiku-4-5"}
+            _write(home / ".config/opencode/opencode.json", json.dumps(models))
+            return {"ANTHROPIC_API_KEY": "x", **offline}
         options = {"baseURL": f"{vendor_url}/v1", "apiKey": "x"}
         models = {"m": {"tool_call": True, "limit": {"context": 200_000, "output": 8_000}}}
         provider = {"npm": "@ai-sdk/anthropic", "options": options, "models": models}
         settings = {"model": "fake/m", "small_model": "fake/m", "provider": {"fake": provider}}
         _write(home / ".config/opencode/opencode.json", json.dumps(settings))
-        return {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1"}
+        return offline
 
     def arguments(self, prompt: str, *, resumes: bool = False) -> list[str]:
         return ["run", *(["--continue"] if resumes else []), prompt]
@@ -117,10 +129,10 @@ class ClaudeCode(RealAgent):
     hook_role = "system"
     remembers_turns = True
 
-    def settle(self, home: Path, vendor_url: str) -> dict[str, str]:
+    def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
         (home / ".claude").mkdir()
         return {
-            "ANTHROPIC_BASE_URL": vendor_url,
+            **({"ANTHROPIC_BASE_URL": vendor_url} if vendor_url else {}),
             "ANTHROPIC_API_KEY": "x",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
@@ -143,12 +155,12 @@ class GeminiCli(RealAgent):
     hook_role = "user"
     remembers_turns = True
 
-    def settle(self, home: Path, vendor_url: str) -> dict[str, str]:
+    def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
         settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
         _write(home / ".gemini/settings.json", json.dumps(settings))
         return {
             "GEMINI_API_KEY": "x",
-            "GOOGLE_GEMINI_BASE_URL": vendor_url.removesuffix("/v1beta"),
+            **({"GOOGLE_GEMINI_BASE_URL": vendor_url.removesuffix("/v1beta")} if vendor_url else {}),
             "GEMINI_CLI_TRUST_WORKSPACE": "true",
         }
 
@@ -169,10 +181,10 @@ class CopilotCli(RealAgent):
     vendor = "anthropic"
     hook_role = "user"
 
-    def settle(self, home: Path, vendor_url: str) -> dict[str, str]:
+    def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
         (home / ".copilot").mkdir()
         return {
-            "COPILOT_PROVIDER_BASE_URL": vendor_url,
+            "COPILOT_PROVIDER_BASE_URL": vendor_url or "https://api.anthropic.com",
             "COPILOT_PROVIDER_TYPE": "anthropic",
             "COPILOT_PROVIDER_API_KEY": "x",
             "COPILOT_MODEL": "claude-sonnet-4.5",

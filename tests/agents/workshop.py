@@ -44,6 +44,8 @@ class Workshop:
     vendor: FakeProviderServer
     daemon: DaemonProcess
     env: dict[str, str]
+    is_wrapped: bool = False
+    """Whether the agent is started by `agentctx wrap`."""
 
     @property
     def project(self) -> Path:
@@ -57,13 +59,13 @@ class Workshop:
     async def connect(self, *options: str) -> None:
         await self.agentctx("connect", self.agent.name, "--yes", *options)
 
-    async def turn(self, prompt: str, *, resumes: bool = False, wrapped: bool = False) -> Turn:
-        """One turn of a new session, or of the latest one; `wrapped` through the proxy."""
+    async def turn(self, prompt: str, *, resumes: bool = False) -> Turn:
+        """One turn of a new session, or of the latest one."""
         program = self.agent.path()
         assert program is not None
         before = len(self.vendor.requests)
         command = [str(program), *self.agent.arguments(prompt, resumes=resumes)]
-        if wrapped:
+        if self.is_wrapped:
             ours = [str(self.home / "bin/agentctx"), "--socket", str(self.daemon.socket), "wrap", "--"]
             command = [*ours, *command]
         printed = await self._run(command, self.env)
@@ -90,16 +92,16 @@ class Workshop:
 
 
 @asynccontextmanager
-async def workshop(agent: RealAgent, home: Path) -> AsyncIterator[Workshop]:
-    """`home` is an empty folder."""
+async def workshop(agent: RealAgent, home: Path, *, wrapped: bool = False) -> AsyncIterator[Workshop]:
+    """`home` is an empty folder. The agent is set up for the fake vendor, or `wrapped` for its own."""
     (home / "project").mkdir()
     _install_ours(home)
     async with serving.running() as vendor:
         daemon = DaemonProcess(home, config=_config(vendor))
         try:
             await asyncio.to_thread(daemon.start)
-            env = _environment(home) | agent.settle(home, vendor.base_url(agent.vendor))
-            yield Workshop(agent=agent, home=home, vendor=vendor, daemon=daemon, env=env)
+            env = _environment(home) | agent.settle(home, None if wrapped else vendor.base_url(agent.vendor))
+            yield Workshop(agent=agent, home=home, vendor=vendor, daemon=daemon, env=env, is_wrapped=wrapped)
         finally:
             await asyncio.to_thread(daemon.end)
 
