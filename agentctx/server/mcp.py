@@ -96,7 +96,7 @@ class McpEndpoint:
         return _without_call(message, decided)
 
     async def _batch(self, messages: list[Any], scope: Scope, headers: dict[str, str]) -> _Answer:
-        replies = []
+        replies: list[dict[str, Any]] = []
         for message in messages:
             decided = step(message, version=__version__)
             replies += decided.messages

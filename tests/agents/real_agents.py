@@ -103,8 +103,8 @@ class Opencode(RealAgent):
     def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
         offline = {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1"}
         if vendor_url is None:
-            models = {"model": "anthropic/claude-sonnet-4-5", "small_model": "anthropic/claude-haiku-4-5"}
-            _write(home / ".config/opencode/opencode.json", json.dumps(models))
+            own = {"model": "anthropic/claude-sonnet-4-5", "small_model": "anthropic/claude-haiku-4-5"}
+            _write(home / ".config/opencode/opencode.json", json.dumps(own))
             return {"ANTHROPIC_API_KEY": "x", **offline}
         options = {"baseURL": f"{vendor_url}/v1", "apiKey": "x"}
         models = {"m": {"tool_call": True, "limit": {"context": 200_000, "output": 8_000}}}

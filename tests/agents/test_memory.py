@@ -33,8 +33,10 @@ async def test_the_next_session_knows_what_this_one_saved(shop: Workshop) -> Non
 
 
 async def test_nothing_is_added_when_nothing_is_relevant(shop: Workshop) -> None:
+    if shop.agent.hook_role is None:
+        pytest.skip(f"connect writes no hook for {shop.agent.name}")
     await shop.connect()
-    await _tell(shop)
+    _save(shop)
     turn = await shop.turn(UNRELATED)
     assert turn.requests
     assert not _blocks(turn)
@@ -52,7 +54,7 @@ async def test_a_turn_is_remembered_when_the_user_wants_it(shop: Workshop) -> No
 async def test_earlier_turns_keep_their_bytes(shop: Workshop) -> None:
     """Else the vendor's cache of the prompt is lost with each turn."""
     await shop.connect()
-    await _tell(shop)
+    _save(shop)
     before = await shop.turn(ASKED)
     after = await shop.turn("And who was it again that has the key?", resumes=True)
     sent = messages(before.requests[-1])
@@ -69,10 +71,21 @@ async def _tell(shop: Workshop) -> Turn:
     )
     turn = await shop.turn(TOLD)
     shop.vendor.answer()
-    with shop.daemon.client() as memory:
-        memory.drain()
-        memory.context(ASKED)  # the model is loaded before a hook with a deadline asks it
+    _load_model(shop)
     return turn
+
+
+def _save(shop: Workshop) -> None:
+    with shop.daemon.client() as memory:
+        memory.save_observation("earlier", FACT)
+    _load_model(shop)
+
+
+def _load_model(shop: Workshop) -> None:
+    """Before a hook asks, which has a deadline."""
+    with shop.daemon.client() as memory:
+        memory.drain(timeout_s=60.0)
+        memory.context(ASKED)
 
 
 def _marker(shop: Workshop) -> str:
