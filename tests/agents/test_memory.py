@@ -15,6 +15,11 @@ TOLD: Final = "PLEASE-REMEMBER. The deploy window is on Tuesday at nine; Rosa ha
 ASKED: Final = "When is the deploy window and who has the key?"
 UNRELATED: Final = "Which metal melts at the lowest temperature?"
 NOTED: Final = "I have noted when the deploy window is, and that Rosa is the one who has the key to it."
+PUZZLE: Final = "Why does the checkout job of the web shop fail on Fridays?"
+EXPLAINED: Final = (
+    "The checkout job fails on Fridays because the ledger database is vacuumed at nine on that day, which "
+    "locks it for ten minutes. Move the job to six o'clock, or raise its lock timeout to fifteen minutes."
+)
 HEADING: Final = "## Semantic Context (RAG)"
 OURS: Final = ("search", "context", "save", "learn", "forget", "feedback")
 ATTEMPTS: Final = 6
@@ -25,7 +30,7 @@ async def test_the_next_session_knows_what_this_one_saved(shop: Workshop) -> Non
     await shop.connect()
     first = await _tell(shop)
     assert [name for name in OURS if not mentions(first.requests[0], shop.agent.tool(name))] == []
-    assert any(sent.role == "tool" and "Saved as" in sent.text for sent in texts(first.requests[-1]))
+    assert any(sent.role == "tool" and ", version 1." in sent.text for sent in texts(first.requests[-1]))
     if shop.agent.hook_role is None:
         await _knows_by_searching(shop)
     else:
@@ -46,9 +51,9 @@ async def test_a_turn_is_remembered_when_the_user_wants_it(shop: Workshop) -> No
     if not shop.agent.remembers_turns:
         pytest.skip(f"connect --remember saves no turns of {shop.agent.name}")
     await shop.connect("--remember")
-    await _tell(shop)
-    found = await shop.agentctx("search", "--json", "noted when the deploy window is")
-    assert NOTED in found
+    shop.vendor.answer(FakeAnswer(text=EXPLAINED, contains=PUZZLE))
+    await shop.turn(PUZZLE)
+    assert EXPLAINED in await shop.agentctx("search", "--json", PUZZLE)
 
 
 async def test_earlier_turns_keep_their_bytes(shop: Workshop) -> None:
@@ -64,7 +69,7 @@ async def test_earlier_turns_keep_their_bytes(shop: Workshop) -> None:
 async def _tell(shop: Workshop) -> Turn:
     """A session in which the model saves a fact."""
     shop.vendor.answer(
-        FakeAnswer(text=NOTED, contains="Saved as"),
+        FakeAnswer(text=NOTED, contains=", version 1."),
         FakeAnswer(
             calls=(shop.agent.call("save", content=FACT),), contains=("PLEASE-REMEMBER", _marker(shop))
         ),
@@ -90,7 +95,7 @@ def _load_model(shop: Workshop) -> None:
 
 def _marker(shop: Workshop) -> str:
     """What only requests that offer our tools hold."""
-    return "Memory of this project" if shop.agent.name == "codex" else shop.agent.tool("save")
+    return "mcp__agentctx" if shop.agent.name == "codex" else shop.agent.tool("save")
 
 
 async def _knows_by_hook(shop: Workshop) -> None:
