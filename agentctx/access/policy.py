@@ -41,6 +41,8 @@ PATHS: Final[Mapping[str, Policy]] = {
     "/openapi.json": MEMBER,
     # Reads for the injection; what is captured is saved with the right to write.
     "/proxy": READ,
+    # Each tool call is an operation with a policy of its own.
+    "/mcp": MEMBER,
 }
 """By the path of a plain route, or of what is mounted."""
 

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from agentctx.cli.connection import connect
+from agentctx.cli.wrapped_programs import wrapped
 from agentctx.errors import ConfigInvalid
 from agentctx.wire import ProxyStatus
 
@@ -38,8 +39,10 @@ def wrap(
             "The daemon has no TCP port for programs that cannot use its socket.",
             hint="Set proxy.tcp_port in its config, for example to 18181, and restart it.",
         )
-    added = variables(proxy, _token(proxy), session=session, agent=agent, present=os.environ)
-    raise typer.Exit(_run(command, {**os.environ, **added}))
+    token = _token(proxy)
+    added = variables(proxy, token, session=session, agent=agent, present=os.environ)
+    program = wrapped(command, base_url(proxy, token), _tags(session, agent), os.environ)
+    raise typer.Exit(_run(program.command, {**os.environ, **added, **program.variables}))
 
 
 def variables(
@@ -54,9 +57,8 @@ def variables(
 
     Headers that the `present` environment asks for are kept.
     """
-    base = f"http://127.0.0.1:{proxy.port}/t/{token}/proxy"
-    tags = {"X-Agentctx-Session": session, "X-Agentctx-Agent": agent}
-    lines = [f"{name}: {value}" for name, value in tags.items() if value]
+    base = base_url(proxy, token)
+    lines = [f"{name}: {value}" for name, value in _tags(session, agent).items()]
     headers = {name: _with_lines(present.get(name, ""), lines) for name in _CUSTOM_HEADERS} if lines else {}
     return {
         "OPENAI_BASE_URL": f"{base}/openai/v1",
@@ -65,6 +67,16 @@ def variables(
         "OLLAMA_HOST": f"{base}/ollama",
         **headers,
     }
+
+
+def base_url(proxy: ProxyStatus, token: str) -> str:
+    """Where the proxy has a path for each vendor, for programs that cannot send the token in a header."""
+    return f"http://127.0.0.1:{proxy.port}/t/{token}/proxy"
+
+
+def _tags(session: str | None, agent: str | None) -> dict[str, str]:
+    tags = {"X-Agentctx-Session": session, "X-Agentctx-Agent": agent}
+    return {name: value for name, value in tags.items() if value}
 
 
 def _with_lines(present: str, lines: Sequence[str]) -> str:

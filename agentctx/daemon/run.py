@@ -45,6 +45,7 @@ from agentctx.host.systemd import (
 from agentctx.proxy.serving import bind_loopback, on_loopback, open_proxy
 from agentctx.server.app import create_app
 from agentctx.server.http_server import HttpServer
+from agentctx.server.mcp import LoopbackApp, McpEndpoint
 from agentctx.server.quota_gate import QuotaGate
 from agentctx.server.request_context import RequestContext
 from agentctx.service.backup import FOLDER_NAME
@@ -146,17 +147,20 @@ async def run(
             app = create_app(service, settings, core.telemetry, proxy, access, quota_gate)
         servers = [HttpServer(app, [listening], settings.server, quotas)]
         if settings.proxy.tcp_port:
-            servers.append(_on_loopback(proxy, settings, places, core.telemetry))
+            served = LoopbackApp(proxy, McpEndpoint(app))
+            servers.append(_on_loopback(served, settings, places, core.telemetry))
         reloader = reloader or Reloader(lambda: settings)
         await _serve(core, access, servers, settings, state, stop, record, socket_file, systemd, reloader)
     log.info("stopped")
 
 
-def _on_loopback(proxy: ASGIApp, settings: Settings, places: DaemonPaths, telemetry: Telemetry) -> HttpServer:
-    for_token = on_loopback(proxy, settings.proxy, places.data_dir)
+def _on_loopback(
+    served: ASGIApp, settings: Settings, places: DaemonPaths, telemetry: Telemetry
+) -> HttpServer:
+    for_token = on_loopback(served, settings.proxy, places.data_dir)
     listening = bind_loopback(settings.proxy.tcp_port)
     log.info("proxy_on_loopback", port=settings.proxy.tcp_port)
-    # Nothing but the proxy is served here, whatever a path begins with.
+    # A path may begin with the token: the proxy's limit is the limit of all.
     most = settings.server.max_proxy_body_bytes
     limits = settings.server.model_copy(update={"max_body_bytes": most})
     return HttpServer(RequestContext(for_token, telemetry), [listening], limits)

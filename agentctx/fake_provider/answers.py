@@ -15,13 +15,17 @@ _ARGUMENT_PIECE = 8
 
 
 class ToolCall(BaseModel):
-    """A call of one of the client's functions. Without an `id` it gets one that depends on the request."""
+    """A call of one of the client's functions. Without an `id` it gets one that depends on the request.
+
+    `namespace` is the group of functions it belongs to, which Responses alone knows.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     arguments: dict[str, Any] = Field(default_factory=dict)
     id: str = ""
+    namespace: str = ""
 
     @property
     def arguments_json(self) -> str:

@@ -15,8 +15,8 @@ class When(BaseModel):
 
     request: PositiveInt | None = None
     """Which one since the script was set, from 1; all providers together."""
-    contains: str | None = None
-    """Any string of the request's body holds it."""
+    contains: str | tuple[str, ...] = ()
+    """Each of these texts is in some string of the request's body."""
     provider: str | None = None
     times: PositiveInt | None = None
 
@@ -26,7 +26,8 @@ class When(BaseModel):
             return False
         if self.provider is not None and self.provider != provider:
             return False
-        return self.contains is None or any(self.contains in text for text in strings(payload))
+        wanted = (self.contains,) if isinstance(self.contains, str) else self.contains
+        return all(any(each in text for text in strings(payload)) for each in wanted)
 
 
 Rule = TypeVar("Rule", bound=When)

@@ -6,6 +6,7 @@ revision in `_meta`, so the era is read off each request.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from agentctx.mcp.tools import INSTRUCTIONS, PROMPTS, TOOLS, prompt_messages
@@ -17,9 +18,14 @@ PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
+HEADER_MISMATCH: Final = -32020
 UNSUPPORTED_VERSION: Final = -32022
 
 _META: Final = "io.modelcontextprotocol/"
+_HANDSHAKE_METHODS: Final = frozenset({"initialize", "ping", "logging/setLevel"})
+"""What 2026-07-28 has removed."""
+_SUBJECTS: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+"""Requests that name something, and where."""
 _LIST_TTL_MS: Final = 3_600_000
 """The lists never change while the bridge runs; a newer bridge is noticed after an hour."""
 
@@ -58,6 +64,51 @@ def step(message: object, *, version: str) -> McpStep:
     return _answer(request_id, method, params, version)
 
 
+def revision_of(message: object) -> str | None:
+    """The revision that a message names itself; those of the handshake name none."""
+    params = message.get("params") if isinstance(message, dict) else None
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    revision = meta.get(f"{_META}protocolVersion") if isinstance(meta, dict) else None
+    return revision if isinstance(revision, str) else None
+
+
+def header_problem(message: object, headers: Mapping[str, str]) -> Message | None:
+    """The error of a message over HTTP whose headers, names in lower case, do not say what it says.
+
+    Since 2026-07-28 they repeat its revision, its method and what it names, for what stands between.
+    """
+    if not isinstance(message, dict) or not isinstance(params := message.get("params", {}), dict):
+        return None
+    revision = revision_of(message)
+    given = headers.get("mcp-protocol-version")
+    if revision is None:
+        return _unstated_revision(message, given)
+    if not isinstance(params["_meta"].get(f"{_META}clientCapabilities"), dict):
+        return error(_id_of(message), INVALID_PARAMS, f"`_meta` needs {_META}clientCapabilities.")
+    wanted = {"mcp-protocol-version": revision, "mcp-method": message.get("method")}
+    if (subject := _SUBJECTS.get(str(message.get("method")))) is not None:
+        wanted["mcp-name"] = params.get(subject)
+    wrong = [name for name, value in wanted.items() if value is not None and headers.get(name) != value]
+    return _mismatched(message, wrong[0]) if wrong else None
+
+
+def _unstated_revision(message: Message, given: str | None) -> Message | None:
+    """What is wrong with a message that names no revision itself, while its header may."""
+    if given in STATELESS_VERSIONS:
+        return error(_id_of(message), INVALID_PARAMS, f"`_meta` needs {_META}protocolVersion.")
+    is_known = given is None or given in HANDSHAKE_VERSIONS
+    return None if is_known else _mismatched(message, "mcp-protocol-version")
+
+
+def _mismatched(message: Message, name: str) -> Message:
+    return error(_id_of(message), HEADER_MISMATCH, f"The header {name} does not match the body.")
+
+
+def _id_of(message: Message) -> str | int | None:
+    request_id = message.get("id")
+    return request_id if isinstance(request_id, str | int) else None
+
+
 def tool_result(call: McpToolCall, text: str, *, failed: bool, version: str) -> Message:
     """The reply to a tool call: text alone, since clients show a model only the JSON where there is both."""
     result: Message = {"content": [{"type": "text", "text": text}], "isError": failed}
@@ -84,6 +135,8 @@ def _answer(request_id: str | int, method: str, params: Message, version: str) -
     if asked is not None and asked not in STATELESS_VERSIONS:
         data = {"supported": list(STATELESS_VERSIONS), "requested": str(asked)}
         return McpStep((error(request_id, UNSUPPORTED_VERSION, "Unsupported protocol version.", data),))
+    if asked is not None and method in _HANDSHAKE_METHODS:
+        return McpStep((error(request_id, METHOD_NOT_FOUND, f"{asked} has no {method}."),))
     is_stateless = asked is not None or method == "server/discover"
     if method == "tools/call":
         return _call(request_id, params, meta, is_stateless)

@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
 from starlette.middleware import Middleware
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from agentctx import __version__
@@ -19,6 +20,7 @@ from agentctx.server.entries import SAVE_RESPONSES, EntryHandlers
 from agentctx.server.errors import HANDLERS
 from agentctx.server.gate import AccessGate, declare_policies, version_telling
 from agentctx.server.injections import InjectionHandlers
+from agentctx.server.mcp import McpEndpoint
 from agentctx.server.metrics import MetricRoutes
 from agentctx.server.openapi import describe_fields
 from agentctx.server.probes import ProbeRoutes
@@ -72,6 +74,7 @@ def create_app(
     ProbeRoutes(service).add_to(app)
     add_operations(app, service, _own_handlers(service, settings), {"save": SAVE_RESPONSES})
     MetricRoutes(service).add_to(app)
+    app.router.routes.append(Route(McpEndpoint.path, McpEndpoint(app)))
     if proxy is not None:
         app.mount("/proxy", proxy)
     declare_policies(app.routes)

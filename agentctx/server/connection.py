@@ -35,7 +35,7 @@ from uvicorn.server import ServerState
 
 from agentctx.access.quotas import Quotas
 from agentctx.config.schema import ServerSettings
-from agentctx.errors import AgentctxError, InvalidInput, RateLimited
+from agentctx.errors import AgentctxError, RateLimited
 from agentctx.server.peer import has_hung_up, peer_of
 from agentctx.server.request_limits import (
     announced_body,
@@ -44,6 +44,7 @@ from agentctx.server.request_limits import (
     cut_off,
     head_too_large,
     largest_body,
+    other_protocol,
     reason,
     refusal,
     too_slow,
@@ -245,7 +246,7 @@ class PeerProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         check_head(self.url, self.headers, self.parser.get_http_version(), self.settings)
         if self.parser.should_upgrade():
-            raise InvalidInput("Only HTTP/1.1 is supported.", hint="Do not send an Upgrade header.")
+            raise other_protocol(self.headers)
         self._enter(_Phase.BODY)
         self._body_bytes, self._body_length = 0, announced_body(self.headers)
         super().on_headers_complete()

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from http import HTTPStatus
 
 import httptools
 
 from agentctx.config.schema import ServerSettings
-from agentctx.errors import AgentctxError, InvalidInput, RequestTimeout, TooLarge
+from agentctx.errors import AgentctxError, InvalidInput, RequestTimeout, TooLarge, UpgradeRefused
 from agentctx.server.errors import STATUS, error_json, retry_after
 from agentctx.server.request_context import new_request_id
 from agentctx.wire import REQUEST_ID_HEADER
 
 _VERSIONS = frozenset({"1.0", "1.1"})
+_PROXIED = re.compile(rb"(/t/[^/]+)?/proxy/")
+"""Calls through the proxy, also those with the port's token in the path."""
 
 
 class HeadTooLarge(TooLarge):
@@ -47,7 +50,7 @@ def announced_body(headers: Sequence[tuple[bytes, bytes]]) -> int | None:
 
 def largest_body(url: bytes, settings: ServerSettings) -> int:
     """Bytes of the largest body a request to this target may have: prompts hold pictures."""
-    return settings.max_proxy_body_bytes if url.startswith(b"/proxy/") else settings.max_body_bytes
+    return settings.max_proxy_body_bytes if _PROXIED.match(url) else settings.max_body_bytes
 
 
 def refusal(error: AgentctxError) -> bytes:
@@ -60,10 +63,14 @@ def refusal(error: AgentctxError) -> bytes:
         "content-type: application/json\r\n"
         f"content-length: {len(body)}\r\n"
         f"{REQUEST_ID_HEADER.lower()}: {request_id}\r\n"
-        + "".join(f"{name.lower()}: {value}\r\n" for name, value in retry_after(error).items())
+        + "".join(f"{name.lower()}: {value}\r\n" for name, value in _more_headers(error).items())
         + "connection: close\r\n\r\n"
     )
     return head.encode() + body
+
+
+def _more_headers(error: AgentctxError) -> dict[str, str]:
+    return {"Upgrade": "HTTP/1.1"} if isinstance(error, UpgradeRefused) else retry_after(error)
 
 
 def reason(error: httptools.HttpParserError) -> AgentctxError:
@@ -89,6 +96,14 @@ def body_too_large(most: int) -> TooLarge:
         f"The request body is larger than {most} bytes.",
         hint="Send several requests; the limits are server.max_body_bytes and server.max_proxy_body_bytes.",
     )
+
+
+def other_protocol(headers: Sequence[tuple[bytes, bytes]]) -> AgentctxError:
+    """For a request that wants to leave HTTP. On 426 alone Codex falls back from WebSocket at once."""
+    said = "Only HTTP/1.1 is supported."
+    if any(name == b"upgrade" for name, _ in headers):
+        return UpgradeRefused(said, hint="Do not send an Upgrade header.")
+    return InvalidInput(said, hint="Do not send CONNECT.")
 
 
 def too_slow(part: str, seconds: float) -> RequestTimeout:

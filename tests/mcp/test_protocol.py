@@ -3,7 +3,15 @@ from typing import Any
 
 import pytest
 
-from agentctx.mcp.protocol import HANDSHAKE_VERSIONS, McpStep, step, tool_result
+from agentctx.mcp.protocol import (
+    HANDSHAKE_VERSIONS,
+    HEADER_MISMATCH,
+    METHOD_NOT_FOUND,
+    McpStep,
+    header_problem,
+    step,
+    tool_result,
+)
 from agentctx.mcp.tools import INSTRUCTIONS
 
 STATELESS = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
@@ -61,7 +69,12 @@ def test_lists_say_how_long_they_hold_in_the_stateless_era_alone(method: str, me
 
 def test_ping_is_empty() -> None:
     assert result("ping") == {}
-    assert result("ping", STATELESS)["resultType"] == "complete"
+
+
+@pytest.mark.parametrize("method", ["initialize", "ping", "logging/setLevel"])
+def test_the_stateless_era_has_no_methods_of_the_handshake(method: str) -> None:
+    (reply,) = asked(method, STATELESS).messages
+    assert reply["error"]["code"] == METHOD_NOT_FOUND
 
 
 def test_a_version_that_is_not_spoken_names_those_that_are() -> None:
@@ -140,3 +153,24 @@ def test_the_prompt_has_a_description_and_can_be_got() -> None:
     assert prompt["description"]
     (message,) = result("prompts/get", {"name": prompt["name"], "arguments": {"topic": "tides"}})["messages"]
     assert "tides" in json.dumps(message)
+
+
+@pytest.mark.parametrize("message", [[], 1, {"id": 1, "method": "ping", "params": []}])
+def test_headers_have_nothing_to_match_in_what_is_no_request(message: object) -> None:
+    assert header_problem(message, {"mcp-protocol-version": "1999-01-01"}) is None
+
+
+@pytest.mark.parametrize(
+    ("method", "subject"), [("tools/call", "name"), ("prompts/get", "name"), ("resources/read", "uri")]
+)
+def test_the_header_names_what_the_request_names(method: str, subject: str) -> None:
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    message = {"id": 1, "method": method, "params": {subject: "search", "_meta": meta}}
+    headers = {"mcp-protocol-version": "2026-07-28", "mcp-method": method}
+    assert header_problem(message, {**headers, "mcp-name": "search"}) is None
+    problem = header_problem(message, {**headers, "mcp-name": "save"})
+    assert problem is not None
+    assert (problem["id"], problem["error"]["code"]) == (1, HEADER_MISMATCH)

@@ -108,8 +108,6 @@ def _headers() -> Iterator[tuple[str, bytes]]:
         "two Idempotency-Keys": b"Idempotency-Key: a\r\nIdempotency-Key: b\r\nConnection: close",
         "two Idempotency-Keys, alike": b"Idempotency-Key: a\r\nidempotency-key: a\r\nConnection: close",
         "two sessions": b"X-Agentctx-Session: a\r\nX-Agentctx-Session: b\r\nConnection: close",
-        "Upgrade": b"Connection: Upgrade\r\nUpgrade: h2c",
-        "a WebSocket": b"Connection: Upgrade\r\nUpgrade: websocket",
     }
     for name, line in lines.items():
         yield f"header: {name}", with_header(line)

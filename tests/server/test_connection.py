@@ -47,8 +47,6 @@ NOT_HTTP = {
     "path with a space": b"GET /a b HTTP/1.1\r\nHost: a\r\n\r\n",
     "path not ascii": b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n",
     "connect": b"CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n",
-    "upgrade": b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
-    "websocket": b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
     "bare line feeds": b"GET /healthz HTTP/1.1\nHost: a\n\n",
     "bare line feed in a header": b"GET /healthz HTTP/1.1\r\nHost: a\nX: b\r\n\r\n",
     "folded header": b"GET /healthz HTTP/1.1\r\nHost: a\r\nX: b\r\n c\r\n\r\n",
@@ -153,6 +151,16 @@ async def test_a_body_is_asked_for_when_the_client_waits() -> None:
         assert (await read_reply(reader)).status == 200
 
 
+@pytest.mark.parametrize("protocol", ["websocket", "h2c"])
+async def test_another_protocol_is_refused_so_that_clients_fall_back_to_http(protocol: str) -> None:
+    request = f"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: {protocol}\r\n\r\n"
+    async with running() as daemon:
+        reply = parse_reply(await daemon.exchange(request.encode()))
+        assert await daemon.is_healthy()
+    assert (reply.status, reply.code) == (426, "upgrade_refused")
+    assert reply.headers["upgrade"] == "HTTP/1.1"
+
+
 TWICE = ["Idempotency-Key", "X-Agentctx-Session", "X-Agentctx-Namespace", "X-Agentctx-Inject"]
 
 
@@ -250,6 +258,14 @@ def test_the_body_may_have_exactly_its_limit() -> None:
     check_head(b"/", [(b"host", b"a"), (b"content-length", b"5")], "1.1", settings)
     with pytest.raises(TooLarge):
         check_head(b"/", [(b"host", b"a"), (b"content-length", b"6")], "1.1", settings)
+
+
+@pytest.mark.parametrize("path", [b"/proxy/openai/v1/responses", b"/t/TOKEN/proxy/anthropic/v1/messages"])
+def test_a_proxied_body_may_be_larger(path: bytes) -> None:
+    settings = ServerSettings(max_body_bytes=5, max_proxy_body_bytes=6)
+    check_head(path, [(b"host", b"a"), (b"content-length", b"6")], "1.1", settings)
+    with pytest.raises(TooLarge):
+        check_head(b"/t/TOKEN/v1/search", [(b"host", b"a"), (b"content-length", b"6")], "1.1", settings)
 
 
 def test_one_host_from_1_1_on() -> None:

@@ -128,6 +128,7 @@ def _output(exchange: FakeExchange) -> list[Payload]:
             "call_id": call.id,
             "name": call.name,
             "arguments": call.arguments_json,
+            **({"namespace": call.namespace} if call.namespace else {}),
         }
         for number, call in enumerate(exchange.answer.calls)
     ]

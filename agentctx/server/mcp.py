@@ -1,0 +1,245 @@
+"""`/mcp`: MCP over streamable HTTP, with the messages and tools of the stdio bridge.
+
+No session is kept, so none is lost when the daemon restarts. A tool call is a request to the daemon's own
+API in the name of the peer, with its checks and limits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agentctx import __version__
+from agentctx.mcp.protocol import (
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    McpStep,
+    McpToolCall,
+    error,
+    header_problem,
+    revision_of,
+    step,
+    tool_result,
+)
+from agentctx.mcp.tools import (
+    ApiRequest,
+    ToolMisused,
+    ToolScope,
+    entry_path,
+    failure_text,
+    outcome_text,
+    request_of,
+)
+from agentctx.wire import DEFAULT_NAMESPACE
+
+TIMEOUT_S: Final = 10.0
+"""How long a tool call may take."""
+_OK: Final = range(200, 300)
+_ERROR_STATUS: Final = {METHOD_NOT_FOUND: 404}
+"""HTTP status of a stateless request's JSON-RPC error; 400 for others."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    status: int
+    body: bytes = b""
+    kind: str = "application/json"
+    stays_open: bool = False
+
+
+class McpEndpoint:
+    """ASGI application for one path.
+
+    The headers `X-Agentctx-Namespace`, `X-Agentctx-Session` and `X-Agentctx-Agent` say whose memory it is.
+
+    Args:
+        api: the daemon's API, which is asked as the peer of the connection.
+    """
+
+    path: ClassVar[str] = "/mcp"
+
+    def __init__(self, api: ASGIApp) -> None:
+        self._api = api
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = await self._answer(scope, receive)
+        headers = [(b"content-type", answer.kind.encode()), (b"cache-control", b"no-store")]
+        if scope["method"] != "POST":
+            headers.append((b"allow", b"POST"))
+        if not answer.stays_open:
+            headers.append((b"content-length", b"%d" % len(answer.body)))
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": answer.body, "more_body": answer.stays_open})
+        if answer.stays_open:
+            await _disconnected(receive)
+
+    async def _answer(self, scope: Scope, receive: Receive) -> _Answer:
+        if scope["method"] != "POST":
+            return _failed(405, INVALID_REQUEST, "Use POST. This server sends no messages of its own.")
+        headers = _headers(scope)
+        try:
+            message = json.loads(await _read(receive))
+        except (ValueError, RecursionError):
+            return _failed(400, PARSE_ERROR, "The body is not JSON.")
+        if isinstance(message, list):  # batches are part of 2025-03-26
+            return await self._batch(message, scope, headers)
+        if problem := header_problem(message, headers):
+            return _Answer(400, _dumped(problem))
+        decided = step(message, version=__version__)
+        if decided.call is not None:
+            return _Answer(200, _dumped(await self._run(decided.call, scope, headers)))
+        return _without_call(message, decided)
+
+    async def _batch(self, messages: list[Any], scope: Scope, headers: dict[str, str]) -> _Answer:
+        replies: list[dict[str, Any]] = []
+        for message in messages:
+            decided = step(message, version=__version__)
+            replies += decided.messages
+            if decided.call is not None:
+                replies.append(await self._run(decided.call, scope, headers))
+        if not messages:
+            return _failed(400, INVALID_REQUEST, "An empty batch.")
+        return _Answer(200, _dumped(replies)) if replies else _Answer(202)
+
+    async def _run(self, call: McpToolCall, scope: Scope, headers: dict[str, str]) -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                text, failed = await self._outcome(call, scope, headers)
+        except ToolMisused as misuse:
+            text, failed = str(misuse), True
+        except TimeoutError:
+            text, failed = f"The memory did not answer within {TIMEOUT_S:g} s. Try again later.", True
+        return tool_result(call, text, failed=failed, version=__version__)
+
+    async def _outcome(self, call: McpToolCall, scope: Scope, headers: dict[str, str]) -> tuple[str, bool]:
+        tools = _scope_of(headers, call)
+        request = request_of(call.name, call.arguments, tools)
+        if request.entry is not None:
+            status, view = await self._ask(scope, ApiRequest("GET", entry_path(request.entry)))
+            if status not in _OK:
+                return _refused(view), True
+            if view["namespace"] != tools.namespace:
+                raise ToolMisused("This project has no such entry. Use an id from search.")
+        status, reply = await self._ask(scope, request)
+        return (outcome_text(call.name, reply), False) if status in _OK else (_refused(reply), True)
+
+    async def _ask(self, outer: Scope, request: ApiRequest) -> tuple[int, Any]:
+        exchange = _Exchange(b"" if request.body is None else json.dumps(request.body).encode())
+        # In a task of its own, whose log lines have an id of their own.
+        await asyncio.create_task(self._call(_inner(outer, request, exchange.request), exchange))
+        return exchange.status, json.loads(exchange.reply)
+
+    async def _call(self, scope: Scope, exchange: _Exchange) -> None:
+        await self._api(scope, exchange.receive, exchange.send)
+
+
+class LoopbackApp:
+    """What is served on the port: MCP at its path, the proxy everywhere else."""
+
+    def __init__(self, proxy: ASGIApp, mcp: McpEndpoint) -> None:
+        self._proxy = proxy
+        self._mcp = mcp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] == McpEndpoint.path:
+            scope["route"] = self._mcp  # its path is what the request is counted under
+            await self._mcp(scope, receive, send)
+        else:
+            await self._proxy(scope, receive, send)
+
+
+class _Exchange:
+    """One request within the process: its body, and the reply as it comes."""
+
+    def __init__(self, request: bytes) -> None:
+        self.request = request
+        self.status = 0
+        self.reply = b""
+        self._is_read = False
+
+    async def receive(self) -> Message:
+        if self._is_read:
+            await asyncio.Event().wait()  # the peer stays until the reply is there
+        self._is_read = True
+        return {"type": "http.request", "body": self.request, "more_body": False}
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        else:
+            self.reply += message.get("body", b"")
+
+
+def _inner(outer: Scope, request: ApiRequest, body: bytes) -> Scope:
+    headers = [(b"host", b"agentctx"), (b"content-type", b"application/json")]
+    headers.append((b"content-length", b"%d" % len(body)))
+    return {
+        "type": "http",
+        "asgi": outer["asgi"],
+        "http_version": "1.1",
+        "method": request.method,
+        "scheme": "http",
+        "path": request.path,
+        "raw_path": request.path.encode(),
+        "query_string": b"",
+        "root_path": "",
+        "headers": headers,
+        "client": outer.get("client"),
+        "server": outer.get("server"),
+        "state": dict(outer.get("state", {})),
+    }
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    return {name.decode("latin-1"): value.decode("latin-1").strip() for name, value in scope["headers"]}
+
+
+def _scope_of(headers: dict[str, str], call: McpToolCall) -> ToolScope:
+    session = call.conversation or headers.get("x-agentctx-session") or "mcp"
+    namespace = headers.get("x-agentctx-namespace") or DEFAULT_NAMESPACE
+    return ToolScope(namespace, session, headers.get("x-agentctx-agent"))
+
+
+def _without_call(message: Any, decided: McpStep) -> _Answer:
+    if not decided.messages:
+        return _Answer(202)
+    (reply,) = decided.messages
+    if "method" in reply:  # a subscription, which stays open though nothing here ever changes
+        return _Answer(200, b"data: " + _dumped(reply) + b"\n\n", "text/event-stream", stays_open=True)
+    if "error" not in reply:
+        return _Answer(200, _dumped(reply))
+    status = _ERROR_STATUS.get(reply["error"]["code"], 400)
+    return _Answer(status if revision_of(message) else 200, _dumped(reply))
+
+
+def _refused(reply: Any) -> str:
+    fault = reply["error"]
+    return failure_text(fault["code"], fault["message"], fault.get("hint") or "")
+
+
+def _failed(status: int, code: int, text: str) -> _Answer:
+    return _Answer(status, _dumped(error(None, code, text)))
+
+
+def _dumped(message: Any) -> bytes:
+    return json.dumps(message, ensure_ascii=True, separators=(",", ":")).encode()
+
+
+async def _read(receive: Receive) -> bytes:
+    """The body, whose size and time are limited below ASGI; empty when the client left."""
+    parts = []
+    while (message := await receive())["type"] == "http.request":
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(parts)
+    return b""
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

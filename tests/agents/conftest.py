@@ -1,0 +1,32 @@
+"""One agent in a home of its own, for each test and each agent that is installed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.agents.real_agents import REAL_AGENTS, RealAgent
+from tests.agents.workshop import Workshop, workshop
+
+
+@pytest.fixture(params=list(REAL_AGENTS))
+def agent(request: pytest.FixtureRequest) -> RealAgent:
+    found = REAL_AGENTS[request.param]()
+    if found.path() is None:
+        pytest.skip(f"{found.name} is not installed; run `make test-agents`")
+    return found
+
+
+@pytest.fixture
+async def shop(agent: RealAgent, tmp_path: Path) -> AsyncIterator[Workshop]:
+    async with workshop(agent, tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+async def wrapped_shop(agent: RealAgent, tmp_path: Path) -> AsyncIterator[Workshop]:
+    """Where the agent calls its own vendor and is started by `agentctx wrap`."""
+    async with workshop(agent, tmp_path, wrapped=True) as running:
+        yield running

@@ -1,0 +1,206 @@
+"""The real programs: how each is set up, called and asked to call a tool of ours."""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from agentctx.fake_provider.answers import ToolCall
+from tests.agents.wires import Body
+
+NODE_MODULES: Final = Path(
+    os.environ.get("AGENTCTX_AGENTS") or Path(__file__).parents[2] / ".agents" / "node_modules"
+)
+"""Where `make test-agents` installs them."""
+
+
+class RealAgent(ABC):
+    """One program. `name` is the one that `agentctx connect` knows."""
+
+    name: ClassVar[str]
+    program: ClassVar[str]
+    """Where it is in `NODE_MODULES`; a glob, since binaries are named after the platform."""
+    vendor: ClassVar[str]
+    """Whose API it speaks: a dialect of the fake provider."""
+    hook_role: ClassVar[str | None] = None
+    """Who says, in a request, what a hook of ours adds; None: `connect` writes no hook for it."""
+    remembers_turns: ClassVar[bool] = False
+    """Whether `connect --remember` saves what was said."""
+
+    @classmethod
+    def path(cls) -> Path | None:
+        """The program; None when it is not installed."""
+        return next(iter(sorted(NODE_MODULES.glob(cls.program), reverse=True)), None)
+
+    @abstractmethod
+    def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
+        """Write its settings into a home, before `connect`; the variables it is run with.
+
+        `vendor_url` is the base URL that a client of `vendor` takes; None leaves the vendor's own.
+        """
+
+    @abstractmethod
+    def arguments(self, prompt: str, *, resumes: bool = False) -> list[str]:
+        """Those of one turn without a person: of a new session, or of the latest one."""
+
+    @abstractmethod
+    def tool(self, name: str) -> str:
+        """What its model calls a tool of ours."""
+
+    def call(self, name: str, **arguments: Any) -> ToolCall:
+        """A call of a tool of ours, as its model makes it."""
+        return ToolCall(name=self.tool(name), arguments=arguments)
+
+    def is_turn(self, body: Body) -> bool:
+        """Whether a request is one of the conversation, and no title or topic of it."""
+        return bool(body.get("tools"))
+
+
+class Codex(RealAgent):
+    """Speaks Responses; a hook's context is a message of the developer."""
+
+    name = "codex"
+    program = ".bin/codex"
+    vendor = "openai"
+    hook_role = "developer"
+    remembers_turns = True
+
+    def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
+        if vendor_url is None:
+            (home / ".codex").mkdir()
+            return {"CODEX_API_KEY": "x"}
+        lines = ['model = "some-model"', 'model_provider = "fake"', "[model_providers.fake]", 'name = "fake"']
+        lines += [f'base_url = "{vendor_url}"', 'wire_api = "responses"', 'env_key = "OPENAI_API_KEY"']
+        _write(home / ".codex/config.toml", "\n".join([*lines, "request_max_retries = 0", ""]))
+        return {"OPENAI_API_KEY": "x"}
+
+    def arguments(self, prompt: str, *, resumes: bool = False) -> list[str]:
+        # The user reviews hooks once, with /hooks; nobody is here to do so.
+        words = ["exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust"]
+        return [*words, *(["resume", "--last"] if resumes else []), prompt]
+
+    def is_turn(self, body: Body) -> bool:
+        """It asks for nothing else; for some models its tools are among the items of the input."""
+        return "input" in body
+
+    def tool(self, name: str) -> str:
+        return f"mcp__agentctx__{name}"
+
+    def call(self, name: str, **arguments: Any) -> ToolCall:
+        return ToolCall(name=name, namespace="mcp__agentctx", arguments=arguments)
+
+
+class Opencode(RealAgent):
+    """Speaks what its provider's package speaks, here Anthropic's Messages."""
+
+    name = "opencode"
+    program = "opencode-linux-*/bin/opencode"
+    vendor = "anthropic"
+
+    def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
+        offline = {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1"}
+        if vendor_url is None:
+            own = {"model": "anthropic/claude-sonnet-4-5", "small_model": "anthropic/claude-haiku-4-5"}
+            _write(home / ".config/opencode/opencode.json", json.dumps(own))
+            return {"ANTHROPIC_API_KEY": "x", **offline}
+        options = {"baseURL": f"{vendor_url}/v1", "apiKey": "x"}
+        models = {"m": {"tool_call": True, "limit": {"context": 200_000, "output": 8_000}}}
+        provider = {"npm": "@ai-sdk/anthropic", "options": options, "models": models}
+        settings = {"model": "fake/m", "small_model": "fake/m", "provider": {"fake": provider}}
+        _write(home / ".config/opencode/opencode.json", json.dumps(settings))
+        return offline
+
+    def arguments(self, prompt: str, *, resumes: bool = False) -> list[str]:
+        return ["run", *(["--continue"] if resumes else []), prompt]
+
+    def tool(self, name: str) -> str:
+        return f"agentctx_{name}"
+
+
+class ClaudeCode(RealAgent):
+    """Speaks Messages; a hook's context is a system message between the turns."""
+
+    name = "claude-code"
+    program = "@anthropic-ai/claude-code-linux-*/claude"
+    vendor = "anthropic"
+    hook_role = "system"
+    remembers_turns = True
+
+    def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
+        (home / ".claude").mkdir()
+        return {
+            **({"ANTHROPIC_BASE_URL": vendor_url} if vendor_url else {}),
+            "ANTHROPIC_API_KEY": "x",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+        }
+
+    def arguments(self, prompt: str, *, resumes: bool = False) -> list[str]:
+        allowed = ["--allowedTools", "mcp__plugin_agentctx_agentctx"]
+        return [*(["-c"] if resumes else []), "-p", prompt, *allowed]
+
+    def tool(self, name: str) -> str:
+        return f"mcp__plugin_agentctx_agentctx__{name}"
+
+
+class GeminiCli(RealAgent):
+    """Speaks Gemini's API; a hook's context is part of the user's turn."""
+
+    name = "gemini"
+    program = ".bin/gemini"
+    vendor = "google"
+    hook_role = "user"
+    remembers_turns = True
+
+    def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
+        settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
+        _write(home / ".gemini/settings.json", json.dumps(settings))
+        return {
+            "GEMINI_API_KEY": "x",
+            **({"GOOGLE_GEMINI_BASE_URL": vendor_url.removesuffix("/v1beta")} if vendor_url else {}),
+            "GEMINI_CLI_TRUST_WORKSPACE": "true",
+        }
+
+    def arguments(self, prompt: str, *, resumes: bool = False) -> list[str]:
+        # Without a model it asks one which to take.
+        words = ["-m", "gemini-2.5-flash", "--approval-mode", "yolo"]
+        return [*words, *(["--resume", "latest"] if resumes else []), "-p", prompt]
+
+    def tool(self, name: str) -> str:
+        return f"mcp_agentctx_{name}"
+
+
+class CopilotCli(RealAgent):
+    """Speaks Messages to a provider of the user's own; a hook's context is part of the user's turn."""
+
+    name = "copilot"
+    program = ".bin/copilot"
+    vendor = "anthropic"
+    hook_role = "user"
+
+    def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
+        (home / ".copilot").mkdir()
+        return {
+            "COPILOT_PROVIDER_BASE_URL": vendor_url or "https://api.anthropic.com",
+            "COPILOT_PROVIDER_TYPE": "anthropic",
+            "COPILOT_PROVIDER_API_KEY": "x",
+            "COPILOT_MODEL": "claude-sonnet-4.5",
+            "COPILOT_OFFLINE": "true",
+        }
+
+    def arguments(self, prompt: str, *, resumes: bool = False) -> list[str]:
+        return [*(["--continue"] if resumes else []), "-p", prompt, "--allow-all-tools"]
+
+    def tool(self, name: str) -> str:
+        return f"agentctx-{name}"
+
+
+REAL_AGENTS: Final = {agent.name: agent for agent in (Codex, Opencode, ClaudeCode, GeminiCli, CopilotCli)}
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")

@@ -1,0 +1,120 @@
+"""What one session of a real agent is told, the next one knows. Offline, before a fake vendor."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from agentctx.fake_provider.answers import FakeAnswer
+from tests.agents.wires import SentText, mentions, messages, texts
+from tests.agents.workshop import Turn, Workshop
+
+FACT: Final = "The deploy window is on Tuesday at nine; Rosa has the key."
+TOLD: Final = "PLEASE-REMEMBER. The deploy window is on Tuesday at nine; Rosa has the key."
+ASKED: Final = "When is the deploy window and who has the key?"
+UNRELATED: Final = "Which metal melts at the lowest temperature?"
+NOTED: Final = "I have noted when the deploy window is, and that Rosa is the one who has the key to it."
+PUZZLE: Final = "Why does the checkout job of the web shop fail on Fridays?"
+EXPLAINED: Final = (
+    "The checkout job fails on Fridays because the ledger database is vacuumed at nine on that day, which "
+    "locks it for ten minutes. Move the job to six o'clock, or raise its lock timeout to fifteen minutes."
+)
+HEADING: Final = "## Semantic Context (RAG)"
+OURS: Final = ("search", "context", "save", "learn", "forget", "feedback")
+ATTEMPTS: Final = 6
+"""A hook answers within 300 ms or says nothing, which a loaded machine makes likelier."""
+
+
+async def test_the_next_session_knows_what_this_one_saved(shop: Workshop) -> None:
+    await shop.connect()
+    first = await _tell(shop)
+    assert [name for name in OURS if not mentions(first.requests[0], shop.agent.tool(name))] == []
+    assert any(sent.role == "tool" and ", version 1." in sent.text for sent in texts(first.requests[-1]))
+    if shop.agent.hook_role is None:
+        await _knows_by_searching(shop)
+    else:
+        await _knows_by_hook(shop)
+
+
+async def test_nothing_is_added_when_nothing_is_relevant(shop: Workshop) -> None:
+    if shop.agent.hook_role is None:
+        pytest.skip(f"connect writes no hook for {shop.agent.name}")
+    await shop.connect()
+    _save(shop)
+    turn = await shop.turn(UNRELATED)
+    assert turn.requests
+    assert not _blocks(turn)
+
+
+async def test_a_turn_is_remembered_when_the_user_wants_it(shop: Workshop) -> None:
+    if not shop.agent.remembers_turns:
+        pytest.skip(f"connect --remember saves no turns of {shop.agent.name}")
+    await shop.connect("--remember")
+    shop.vendor.answer(FakeAnswer(text=EXPLAINED, contains=PUZZLE))
+    await shop.turn(PUZZLE)
+    assert EXPLAINED in await shop.agentctx("search", "--json", PUZZLE)
+
+
+async def test_earlier_turns_keep_their_bytes(shop: Workshop) -> None:
+    """Else the vendor's cache of the prompt is lost with each turn."""
+    await shop.connect()
+    _save(shop)
+    before = await shop.turn(ASKED)
+    after = await shop.turn("And who was it again that has the key?", resumes=True)
+    sent = messages(before.requests[-1])
+    assert messages(after.requests[0])[: len(sent)] == sent
+
+
+async def _tell(shop: Workshop) -> Turn:
+    """A session in which the model saves a fact."""
+    shop.vendor.answer(
+        FakeAnswer(text=NOTED, contains=", version 1."),
+        FakeAnswer(
+            calls=(shop.agent.call("save", content=FACT),), contains=("PLEASE-REMEMBER", _marker(shop))
+        ),
+    )
+    turn = await shop.turn(TOLD)
+    shop.vendor.answer()
+    _load_model(shop)
+    return turn
+
+
+def _save(shop: Workshop) -> None:
+    with shop.daemon.client() as memory:
+        memory.save_observation("earlier", FACT)
+    _load_model(shop)
+
+
+def _load_model(shop: Workshop) -> None:
+    """Before a hook asks, which has a deadline."""
+    with shop.daemon.client() as memory:
+        memory.drain(timeout_s=60.0)
+        memory.context(ASKED)
+
+
+def _marker(shop: Workshop) -> str:
+    """What only requests that offer our tools hold."""
+    return "mcp__agentctx" if shop.agent.name == "codex" else shop.agent.tool("save")
+
+
+async def _knows_by_hook(shop: Workshop) -> None:
+    for _ in range(ATTEMPTS):
+        blocks = _blocks(await shop.turn(ASKED))
+        if blocks:
+            break
+    (block,) = blocks
+    assert block.role == shop.agent.hook_role
+    assert FACT in block.text
+
+
+async def _knows_by_searching(shop: Workshop) -> None:
+    search = FakeAnswer(calls=(shop.agent.call("search", query=ASKED),), contains=_marker(shop), times=1)
+    shop.vendor.answer(search)
+    turn = await shop.turn(ASKED)
+    assert any(sent.role == "tool" and FACT in sent.text for sent in texts(turn.requests[-1]))
+
+
+def _blocks(turn: Turn) -> list[SentText]:
+    """The texts of the first request that hold a block of ours."""
+    return [sent for sent in texts(turn.requests[0]) if HEADING in sent.text]

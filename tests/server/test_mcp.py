@@ -1,0 +1,150 @@
+"""MCP over HTTP, on the socket and on the port."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+
+from agentctx.mcp.protocol import HEADER_MISMATCH, INVALID_PARAMS, METHOD_NOT_FOUND, PARSE_ERROR
+from agentctx.server.mcp import McpEndpoint
+from tests.proxy.running_proxy import RunningProxy, running_proxy
+
+META: Final = "io.modelcontextprotocol/"
+MODERN: Final = {
+    f"{META}protocolVersion": "2026-07-28",
+    f"{META}clientInfo": {"name": "t", "version": "1"},
+    f"{META}clientCapabilities": {},
+}
+
+
+@pytest.fixture
+async def daemon(tmp_path: Path) -> AsyncIterator[RunningProxy]:
+    async with running_proxy(
+        tmp_path, saved="", embedding={"provider": "none"}, proxy={"tcp_namespaces": ["default", "team"]}
+    ) as running:
+        yield running
+
+
+async def ask(client: httpx.AsyncClient, method: str, headers: Any = None, **params: Any) -> httpx.Response:
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return await client.post(_root(client) + "/mcp", json=message, headers=headers)
+
+
+async def call(
+    client: httpx.AsyncClient, tool: str, headers: Any = None, **arguments: Any
+) -> tuple[str, bool]:
+    """The text of a tool's outcome, and whether it failed."""
+    reply = await ask(client, "tools/call", headers, name=tool, arguments=arguments)
+    result = reply.json()["result"]
+    return result["content"][0]["text"], result["isError"]
+
+
+def _root(client: httpx.AsyncClient) -> str:
+    return str(client.base_url).removesuffix("/").removesuffix("/proxy")
+
+
+async def test_what_is_saved_over_the_port_is_found_over_the_socket(daemon: RunningProxy) -> None:
+    async with daemon.over_tcp() as port, daemon.over_socket() as socket:
+        hello = (await ask(port, "initialize", protocolVersion="2025-06-18")).json()["result"]
+        assert (hello["protocolVersion"], hello["serverInfo"]["name"]) == ("2025-06-18", "agentctx")
+        text, failed = await call(port, "save", content="Deploys happen on Tuesdays.", key="deploys")
+        assert (failed, text.startswith("Saved as")) == (False, True)
+        assert "Deploys happen on Tuesdays." in (await call(socket, "search", query="deploys"))[0]
+
+
+async def test_the_token_is_asked_for_and_may_be_in_the_path(daemon: RunningProxy) -> None:
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{daemon.port}", trust_env=False) as anyone:
+        assert (await anyone.post("/mcp", json=ping)).status_code == 403
+        assert (await anyone.post("/t/wrong/mcp", json=ping)).status_code == 403
+        assert (await anyone.post(f"/t/{daemon.token}/mcp", json=ping)).json()["result"] == {}
+        bearer = {"Authorization": f"Bearer {daemon.token}"}
+        assert (await anyone.post("/mcp", json=ping, headers=bearer)).status_code == 200
+        page = {**bearer, "Origin": "https://evil.example"}
+        assert (await anyone.post("/mcp", json=ping, headers=page)).status_code == 403
+
+
+async def test_the_namespace_of_a_call_is_that_of_its_header(daemon: RunningProxy) -> None:
+    team = {"X-Agentctx-Namespace": "team"}
+    async with daemon.over_tcp() as port:
+        await call(port, "save", team, content="The team deploys on Mondays.", key="deploys")
+        assert "Nothing was found." in (await call(port, "search", query="deploys"))[0]
+        found, _ = await call(port, "search", team, query="deploys")
+        entry = json.loads(found.splitlines()[1])["id"]
+        text, failed = await call(port, "forget", id=entry)
+        assert (failed, text) == (True, "This project has no such entry. Use an id from search.")
+        assert (await call(port, "forget", team, id=entry))[0].startswith("Forgotten")
+        reply = await ask(port, "ping", {"X-Agentctx-Namespace": "secret"})
+        assert reply.status_code == 403
+
+
+async def test_a_refusal_of_the_daemon_says_what_to_do(daemon: RunningProxy) -> None:
+    async with daemon.over_tcp() as port:
+        text, failed = await call(port, "save", content="x" * 300_000)
+        assert (failed, "262144" in text.replace(",", "")) == (True, True)
+        text, failed = await call(port, "forget", id="nothing")
+        assert (failed, bool(text)) == (True, True)
+
+
+async def test_the_headers_of_the_stateless_era_have_to_match(daemon: RunningProxy) -> None:
+    right = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"}
+    cases: list[tuple[dict[str, str], dict[str, Any], int, int | None]] = [
+        (right, MODERN, 200, None),
+        ({**right, "Mcp-Method": "ping"}, MODERN, 400, HEADER_MISMATCH),
+        ({**right, "MCP-Protocol-Version": "2025-06-18"}, MODERN, 400, HEADER_MISMATCH),
+        ({"Mcp-Method": "tools/list"}, MODERN, 400, HEADER_MISMATCH),
+        (right, {}, 400, INVALID_PARAMS),
+        (right, {f"{META}protocolVersion": "2026-07-28"}, 400, INVALID_PARAMS),
+        ({"MCP-Protocol-Version": "1999-01-01"}, {}, 400, HEADER_MISMATCH),
+    ]
+    async with daemon.over_tcp() as port:
+        for headers, meta, status, code in cases:
+            reply = await ask(port, "tools/list", headers, _meta=meta)
+            found = reply.json().get("error", {}).get("code")
+            assert (reply.status_code, found) == (status, code), (headers, meta)
+        gone = await ask(port, "ping", {**right, "Mcp-Method": "ping"}, _meta=MODERN)
+        assert (gone.status_code, gone.json()["error"]["code"]) == (404, METHOD_NOT_FOUND)
+
+
+async def test_what_is_not_a_request(daemon: RunningProxy) -> None:
+    async with daemon.over_tcp() as port:
+        url = _root(port) + "/mcp"
+        reply = await port.post(url, content=b"{")
+        assert (reply.status_code, reply.json()["error"]["code"]) == (400, PARSE_ERROR)
+        assert (await port.post(url, json=[])).status_code == 400
+        assert (await port.get(url)).status_code == 405
+        notice = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        reply = await port.post(url, json=notice)
+        assert (reply.status_code, reply.content) == (202, b"")
+        batch = await port.post(url, json=[notice, {"jsonrpc": "2.0", "id": 7, "method": "ping"}])
+        assert [each["id"] for each in batch.json()] == [7]
+
+
+async def test_a_subscription_is_acknowledged_and_stays_open(daemon: RunningProxy) -> None:
+    message = {"jsonrpc": "2.0", "id": 5, "method": "subscriptions/listen", "params": {}}
+    async with (
+        daemon.over_tcp() as port,
+        port.stream("POST", _root(port) + "/mcp", json=message) as reply,
+    ):
+        assert reply.headers["content-type"] == "text/event-stream"
+        first = await anext(reply.aiter_lines())
+        assert json.loads(first.removeprefix("data: "))["method"].endswith("acknowledged")
+
+
+async def test_an_api_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentctx.server.mcp.TIMEOUT_S", 0.0)
+
+    async def silent(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    app = McpEndpoint(silent)
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://agentctx") as client:
+        text, failed = await call(client, "search", query="anything")
+    assert (failed, "did not answer" in text) == (True, True)
