@@ -96,9 +96,13 @@ class EditFields(TypedDict, total=False):
 
 
 class SearchOptions(TypedDict, total=False):
-    """What narrows a question. `limit` is the most passages, `max_distance` a cosine distance, 0 to 2."""
+    """What narrows a question. `limit` is the most passages, `max_distance` a cosine distance, 0 to 2.
+
+    `namespaces` asks several instead of one.
+    """
 
     namespace: str
+    namespaces: list[str] | None
     collections: list[str] | None
     session: str | None
     agent: str | None

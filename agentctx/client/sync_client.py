@@ -184,12 +184,12 @@ class Client(Session):
 
     def search(self, query: str, **options: Unpack[SearchOptions]) -> wire.SearchReply:
         """The passages closest to a question, by keyword and by meaning."""
-        options.setdefault("namespace", self.namespace)
+        self._choose_namespace(options)
         return self._send(calls.search(wire.SearchRequest(query=query, **options)))
 
     def context(self, query: str, **options: Unpack[ContextOptions]) -> wire.ContextReply:
         """The ready-made block for a prompt; empty when nothing is relevant."""
-        options.setdefault("namespace", self.namespace)
+        self._choose_namespace(options)
         return self._send(calls.context(wire.ContextRequest(query=query, **options)))
 
     def injection(self, injection_id: str) -> wire.InjectionView:
@@ -202,7 +202,7 @@ class Client(Session):
 
     def why_not(self, entry_id: str, query: str, **options: Unpack[ContextOptions]) -> wire.ExplainReply:
         """Why an entry is in the context for a question, or not, as things are now."""
-        options.setdefault("namespace", self.namespace)
+        self._choose_namespace(options)
         return self._send(calls.why_not(wire.ExplainRequest(entry=entry_id, query=query, **options)))
 
     def status(self) -> wire.StatusReply:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from agentctx import __version__
-from agentctx.mcp.arguments import UsageError, parsed
+from agentctx.mcp.arguments import UsageError, last_of, parsed
 from agentctx.mcp.daemon import DaemonAway, DaemonRefused, ask, socket_path
-from agentctx.mcp.project import project_of
+from agentctx.mcp.project import own_namespace, project_of
 from agentctx.mcp.protocol import INVALID_REQUEST, PARSE_ERROR, McpToolCall, Message, error, step, tool_result
 from agentctx.mcp.tools import ToolMisused, ToolScope, entry_path, failure_text, outcome_text, request_of
 
@@ -41,9 +41,9 @@ def main(args: Sequence[str]) -> int:
         sys.stderr.write(f"agentctx mcp: {error}\n")
         return 2
     requests, replies = _own_streams()
-    scope = _scope(options.get("--namespace"), options.get("--agent"), os.environ)
+    scope = _scope(options.get("--namespace", []), last_of(options, "--agent"), os.environ)
     try:
-        Bridge(replies, named_socket=options.get("--socket"), scope=scope).serve(requests)
+        Bridge(replies, named_socket=last_of(options, "--socket"), scope=scope).serve(requests)
     except (KeyboardInterrupt, BrokenPipeError):
         return 0
     return 0
@@ -131,12 +131,13 @@ class Bridge:
         if request.entry is not None:
             self._check_namespace(path, request.entry)
         reply = ask(path, request.method, request.path, request.body, timeout_s=TIMEOUT_S)
-        return outcome_text(call.name, reply)
+        saved_in = (request.body or {}).get("namespace", "")
+        return outcome_text(call.name, reply, namespace=saved_in)
 
     def _check_namespace(self, path: Path, entry: str) -> None:
         """An id is valid in every namespace; a tool only reaches the entries of its own."""
         view = ask(path, "GET", entry_path(entry), timeout_s=TIMEOUT_S)
-        if view["namespace"] != self._scope.namespace:
+        if view["namespace"] not in self._scope.asked:
             raise ToolMisused("This project has no such entry. Use an id from search.")
 
     def _send(self, message: Message | list[Message]) -> None:
@@ -146,10 +147,13 @@ class Bridge:
             self._replies.flush()
 
 
-def _scope(namespace: str | None, agent: str | None, env: Mapping[str, str]) -> ToolScope:
+def _scope(named: Sequence[str], agent: str | None, env: Mapping[str, str]) -> ToolScope:
+    """`named` are the namespaces of the command line: the first is saved to, the others are asked too."""
     folder = Path(env.get("CLAUDE_PROJECT_DIR") or os.curdir).absolute()
     session = env.get("CLAUDE_CODE_SESSION_ID") or f"mcp-{os.getpid()}-{os.urandom(3).hex()}"
-    return ToolScope(namespace or project_of(folder), session, agent)
+    if named:
+        return ToolScope(named[0], session, agent, also=tuple(named[1:]))
+    return ToolScope(project_of(folder), session, agent, own=own_namespace())
 
 
 def _own_streams() -> tuple[BinaryIO, BinaryIO]:

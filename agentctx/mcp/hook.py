@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-from agentctx.mcp.arguments import UsageError, parsed
+from agentctx.mcp.arguments import UsageError, last_of, parsed
 from agentctx.mcp.daemon import DaemonAway, DaemonRefused, ask, socket_path
 from agentctx.mcp.hook_events import (
     CLIENTS,
@@ -26,7 +26,7 @@ from agentctx.mcp.hook_events import (
     decided,
     output,
 )
-from agentctx.mcp.project import project_of
+from agentctx.mcp.project import namespaces_of
 
 DEADLINE_S: Final = 0.3
 """A prompt waits no longer than this."""
@@ -52,8 +52,8 @@ def main(args: Sequence[str]) -> int:
     return 0
 
 
-def _named(words: Sequence[str], options: Mapping[str, str]) -> tuple[str, str]:
-    client = options.get("--client", "")
+def _named(words: Sequence[str], options: Mapping[str, list[str]]) -> tuple[str, str]:
+    client = last_of(options, "--client") or ""
     if len(words) != 1 or client not in CLIENTS:
         raise UsageError(f"Use agentctx hook EVENT --client NAME, with a name of {', '.join(CLIENTS)}.")
     return words[0], client
@@ -70,11 +70,13 @@ def _end_at_deadline(seconds: float) -> None:
     signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
-def _answer(event: str, client: str, options: Mapping[str, str], deadline: float) -> dict[str, Any] | None:
+def _answer(
+    event: str, client: str, options: Mapping[str, list[str]], deadline: float
+) -> dict[str, Any] | None:
     payload = _payload()
-    namespace = options.get("--namespace") or project_of(_folder(client, payload, os.environ))
-    wanted = decided(event, client, payload, namespace=namespace, remember="--remember" in options)
-    path = socket_path(options.get("--socket"))
+    namespaces = options.get("--namespace") or namespaces_of(_folder(client, payload, os.environ))
+    wanted = decided(event, client, payload, namespaces=namespaces, remember="--remember" in options)
+    path = socket_path(last_of(options, "--socket"))
     try:
         block = _acted(wanted, path, deadline)
     except (DaemonAway, DaemonRefused):

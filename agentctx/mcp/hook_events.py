@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from agentctx.mcp.tools import MAX_QUERY_CHARS
@@ -41,15 +42,15 @@ class RememberedTurn(NamedTuple):
 
 
 def decided(
-    event: str, client: str, payload: Json, *, namespace: str, remember: bool
+    event: str, client: str, payload: Json, *, namespaces: Sequence[str], remember: bool
 ) -> HookQuestion | RememberedTurn | None:
-    """What an event asks of the daemon; None: nothing."""
+    """What an event asks of the daemon; None: nothing. A turn is saved to the first of the namespaces."""
     if event in PROMPT_EVENTS:
-        return _about(prompt_of(payload), client, namespace)
+        return _about(prompt_of(payload), client, namespaces)
     if event in START_EVENTS:
-        return _about_project(client, namespace)
+        return _about_project(client, namespaces)
     if event in STOP_EVENTS and remember:
-        return _turn(payload, client, namespace)
+        return _turn(payload, client, namespaces[0])
     return None
 
 
@@ -114,18 +115,18 @@ def _after(text: str, stop: int, end: str) -> int:
     return closing + 1 if closing >= 0 else len(text)
 
 
-def _about(prompt: str, client: str, namespace: str) -> HookQuestion | None:
+def _about(prompt: str, client: str, namespaces: Sequence[str]) -> HookQuestion | None:
     if not prompt or prompt.startswith("/"):  # a command of the client
         return None
-    body = {"query": prompt[:MAX_QUERY_CHARS], "namespace": namespace, "position": position_of(client)}
+    body = {"query": prompt[:MAX_QUERY_CHARS], "namespaces": [*namespaces], "position": position_of(client)}
     return HookQuestion((body,), trusted=position_of(client) == "system")
 
 
-def _about_project(client: str, namespace: str) -> HookQuestion:
+def _about_project(client: str, namespaces: Sequence[str]) -> HookQuestion:
     """Knowledge, near to the question or not; where some of it came from outside, the rules alone."""
     body = {
         "query": _START_QUERY,
-        "namespace": namespace,
+        "namespaces": [*namespaces],
         "collections": ["knowledge"],
         "limit": _START_LIMIT,
         "budget_tokens": _START_BUDGET,

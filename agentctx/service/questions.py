@@ -15,10 +15,12 @@ from agentctx.storage.injections import Receipt
 from agentctx.storage.records import Filter
 from agentctx.stores.redaction import redact_name
 from agentctx.times import parse_time
-from agentctx.wire import ContextReply, ContextRequest, SearchReply, SearchRequest
+from agentctx.wire import DEFAULT_NAMESPACE, ContextReply, ContextRequest, SearchReply, SearchRequest
 
 MEANING_SHARE = 0.75
 """Of the deadline of an injection: what is left is for the search by words and the way back."""
+MOST_NAMESPACES = 8
+"""Namespaces of one question: each is searched by itself."""
 
 
 class Questions(PartsHolder):
@@ -62,7 +64,7 @@ class Questions(PartsHolder):
             context,
             injection_id=injection_id,
             created=self._parts.clock(),
-            namespace=request.namespace,
+            namespaces=request.asked,
             session=self._name(request.session) or "",
             agent=self._name(request.agent) or "",
             principal=peer.uid,
@@ -85,6 +87,7 @@ class Questions(PartsHolder):
         if len(request.query) > limits.max_query_chars:
             most = limits.max_query_chars
             raise TooLarge(f"The question has {len(request.query)} characters; the limit is {most}.")
+        _check_namespaces(request)
         if not request.query.strip():
             raise InvalidInput("The question is empty.", hint="Ask in a few words.")
         limit = rag.max_results if request.limit is None else request.limit
@@ -99,6 +102,7 @@ class Questions(PartsHolder):
             # The provider gets to see it; what it would match is cut out of the entries too.
             text=self._parts.redactor(request.query).text,
             wanted=self._filter(request),
+            also=request.asked[1:],
             limit=limit,
             order=request.order,
             max_distance=distance,
@@ -131,7 +135,7 @@ class Questions(PartsHolder):
         for collection in collections:
             stores.check_collection(collection)
         return Filter(
-            namespace=request.namespace,
+            namespace=request.asked[0],
             collections=None if set(collections) >= set(stores.collections) else collections,
             session=self._name(request.session),
             agent=self._name(request.agent),
@@ -140,3 +144,14 @@ class Questions(PartsHolder):
             since=None if request.since is None else parse_time(request.since, now=now),
             until=None if request.until is None else parse_time(request.until, now=now),
         )
+
+
+def _check_namespaces(request: SearchRequest) -> None:
+    if request.namespaces is None:
+        return
+    if not 1 <= len(request.asked) <= MOST_NAMESPACES or not request.namespaces:
+        raise InvalidInput(
+            f"Invalid number of namespaces: {len(request.namespaces)}.", hint=f"Name 1 to {MOST_NAMESPACES}."
+        )
+    if request.namespace not in {DEFAULT_NAMESPACE, *request.namespaces}:
+        raise InvalidInput("The question has a namespace and namespaces.", hint="Send one of the two fields.")

@@ -63,7 +63,7 @@ class ReceiptLog(WriteBehind[Receipt]):
 
     async def last(self, limit: int, visible: Visible = everything) -> list[Receipt]:
         """The newest that are visible, newest first, written or still waiting."""
-        waiting = {each.id: each for each in self._waiting if visible(each.namespace, each.principal)}
+        waiting = {each.id: each for each in self._waiting if visible(each.namespaces, each.principal)}
         found = {receipt.id: receipt for receipt in await self._storage.last(limit, visible)} | waiting
         return [found[injection_id] for injection_id in sorted(found, reverse=True)[:limit]]
 
@@ -84,7 +84,7 @@ def make_receipt(
     *,
     injection_id: str,
     created: int,
-    namespace: str,
+    namespaces: tuple[str, ...],
     session: str,
     agent: str,
     principal: int | None,
@@ -98,7 +98,7 @@ def make_receipt(
     return Receipt(
         id=injection_id,
         created=created,
-        namespace=namespace,
+        namespaces=namespaces,
         session=session,
         agent=agent,
         principal=principal,

@@ -40,7 +40,7 @@ class Receipt:
 
     id: str
     created: int
-    namespace: str
+    namespaces: tuple[str, ...]
     session: str
     agent: str
     principal: int | None
@@ -60,11 +60,11 @@ class Receipt:
     """SHA-256 of the block's bytes."""
 
 
-Visible: TypeAlias = Callable[[str, int | None], bool]
-"""Whether receipts of a namespace and a principal may be shown. Called in another thread."""
+Visible: TypeAlias = Callable[[Sequence[str], int | None], bool]
+"""Whether receipts of these namespaces and a principal may be shown. Called in another thread."""
 
 
-def everything(namespace: str, principal: int | None) -> bool:  # noqa: ARG001 - fits as `Visible`
+def everything(namespaces: Sequence[str], principal: int | None) -> bool:  # noqa: ARG001 - fits as `Visible`
     """They all may."""
     return True
 

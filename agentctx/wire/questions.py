@@ -17,6 +17,8 @@ class SearchRequest:
     query: str
     """In plain words; nothing in it is syntax."""
     namespace: str = DEFAULT_NAMESPACE
+    namespaces: list[str] | None = None
+    """Ask all of these, up to 8, instead of `namespace`. One ranking; each passage says where it is from."""
     collections: list[str] | None = None
     """None: those of `embedding.rag.collections`."""
     session: str | None = None
@@ -35,6 +37,11 @@ class SearchRequest:
     """`relevance`: words and meaning fused; `distance`: the nearest first."""
     max_distance: float | None = None
     """Drop passages farther than this cosine distance; 0 keeps all."""
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """Every namespace that is asked: the guard checks these, and these are searched."""
+        return tuple(dict.fromkeys(self.namespaces or [self.namespace]))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,6 +75,7 @@ class Location:
 class Passage:
     """One hit: a chunk of an entry. `distance` is cosine (0 to 2), null when it has no vector yet."""
 
+    namespace: str
     collection: str
     id: str
     source_id: str

@@ -26,7 +26,7 @@ def test_a_conversation_from_the_handshake_to_forgetting(daemon: DaemonProcess, 
     bridge.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     saved, failed = bridge.tool("save", content="Deploys happen on Tuesdays.", key="deploys", category="rule")
-    assert (saved.startswith("Saved as "), failed) == (True, False)
+    assert (saved.startswith("Saved in "), failed) == (True, False)
     found, _ = bridge.tool("search", query="When do deploys happen?")
     hit = json.loads(found.splitlines()[1])
     assert (hit["source_id"], hit["agent"]) == ("deploys", "codex")

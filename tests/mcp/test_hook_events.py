@@ -8,7 +8,7 @@ BLOCK = "## Semantic Context (RAG)\n\nPassages …\n\n<memory 5d41402abc4b>\n> o
 
 
 def question(event: str, client: str, payload: dict[str, Any]) -> HookQuestion:
-    wanted = decided(event, client, payload, namespace="n", remember=False)
+    wanted = decided(event, client, payload, namespaces=["n", "user:ann"], remember=False)
     assert isinstance(wanted, HookQuestion)
     return wanted
 
@@ -25,7 +25,7 @@ def question(event: str, client: str, payload: dict[str, Any]) -> HookQuestion:
 )
 def test_a_prompt_asks_with_the_authority_of_its_place(client: str, event: str, position: str) -> None:
     (body,) = question(event, client, {"prompt": "How do we deploy?"}).bodies
-    assert body == {"query": "How do we deploy?", "namespace": "n", "position": position}
+    assert body == {"query": "How do we deploy?", "namespaces": ["n", "user:ann"], "position": position}
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,10 @@ def test_injected_context_is_not_asked_about(injected: str) -> None:
 
 @pytest.mark.parametrize("prompt", ["", "  ", "/compact now", None, 5, BLOCK])
 def test_what_is_no_question_asks_nothing(prompt: object) -> None:
-    assert decided("UserPromptSubmit", "codex", {"prompt": prompt}, namespace="n", remember=True) is None
+    assert (
+        decided("UserPromptSubmit", "codex", {"prompt": prompt}, namespaces=["n", "user:ann"], remember=True)
+        is None
+    )
 
 
 def test_a_hostile_prompt_does_not_take_forever() -> None:
@@ -101,8 +104,8 @@ def test_a_turn_is_remembered_only_when_that_is_wanted() -> None:
         "prompt": f"{BLOCK}\nWhere is the log?",
         "last_assistant_message": "The log of the service is in /var/log/shop/service.log.",
     }
-    assert decided("Stop", "codex", payload, namespace="n", remember=False) is None
-    wanted = decided("Stop", "codex", payload, namespace="n", remember=True)
+    assert decided("Stop", "codex", payload, namespaces=["n", "user:ann"], remember=False) is None
+    wanted = decided("Stop", "codex", payload, namespaces=["n", "user:ann"], remember=True)
     assert isinstance(wanted, RememberedTurn)
     assert wanted.body["content"] == (
         "User: Where is the log?\n\nAssistant: The log of the service is in /var/log/shop/service.log."
@@ -112,4 +115,4 @@ def test_a_turn_is_remembered_only_when_that_is_wanted() -> None:
 
 def test_a_short_answer_is_not_worth_remembering() -> None:
     payload = {"session_id": "s", "last_assistant_message": "Done."}
-    assert decided("Stop", "codex", payload, namespace="n", remember=True) is None
+    assert decided("Stop", "codex", payload, namespaces=["n", "user:ann"], remember=True) is None

@@ -40,7 +40,7 @@ class Table:
 
     async def last(self, limit: int, visible: Visible = everything) -> list[Receipt]:
         newest = [self.rows[each] for each in sorted(self.rows, reverse=True)]
-        return [each for each in newest if visible(each.namespace, each.principal)][:limit]
+        return [each for each in newest if visible(each.namespaces, each.principal)][:limit]
 
     async def sweep(self, *, before: int, keep: int) -> int:
         self.swept.append((before, keep))
@@ -57,7 +57,7 @@ def log_of(table: Table, **changes: Any) -> ReceiptLog:
 def receipt(injection_id: str, context: Context | None = None, **changes: Any) -> Receipt:
     fields = {
         "created": 1,
-        "namespace": "default",
+        "namespaces": ("default",),
         "session": "",
         "agent": "",
         "principal": 0,

@@ -31,8 +31,8 @@ def _find(conn: Connection, injection_id: str) -> Receipt | None:
 
 
 def _last(conn: Connection, limit: int, visible: Visible = everything) -> list[Receipt]:
-    rows = conn.execute("SELECT id, namespace, principal FROM injections ORDER BY id DESC")
-    ids = islice((row[0] for row in rows if visible(row[1], row[2])), limit)
+    rows = conn.execute("SELECT id, namespaces, principal FROM injections ORDER BY id DESC")
+    ids = islice((row[0] for row in rows if visible(_names(row[1]), row[2])), limit)
     found = [_receipt(conn.execute(f"{_SELECT} WHERE id = ?", (each,)).fetchone()) for each in list(ids)]
     return [receipt for receipt in found if receipt is not None]
 
@@ -53,8 +53,18 @@ def _expired(conn: Connection, entry_id: str, now: int) -> bool:
     return bool(row[0])
 
 
+def _names(text: object) -> tuple[str, ...]:
+    """The namespaces of a row; none where it is damaged, so that only admins of everything see it."""
+    try:
+        names = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        names = None
+    return tuple(map(str, names)) if isinstance(names, list) else ()
+
+
 def _row(receipt: Receipt) -> tuple[Any, ...]:
     values = {name: getattr(receipt, name) for name in _COLUMNS}
+    values["namespaces"] = json.dumps(receipt.namespaces, separators=(",", ":"))
     values["candidates"] = json.dumps(receipt.candidates, separators=(",", ":"))
     values["fates"] = json.dumps(dict(receipt.fates), separators=(",", ":"))
     return tuple(values.values())
@@ -70,6 +80,7 @@ def _receipt(row: Sequence[Any]) -> Receipt | None:
 
 def _read(row: Sequence[Any]) -> Receipt:
     values = dict(zip(_COLUMNS, row, strict=True))
+    values["namespaces"] = _names(values["namespaces"])
     values["candidates"] = tuple(CandidateFigures(*figures) for figures in json.loads(values["candidates"]))
     values["fates"] = json.loads(values["fates"])
     return Receipt(**values)
