@@ -261,15 +261,20 @@ class AsyncClient(Session):
         return await self._send(calls.export(options))
 
     async def import_entries(
-        self, entries: Sequence[wire.ImportEntry], *, dry_run: bool = False, include_forgotten: bool = False
+        self,
+        entries: Sequence[wire.ImportEntry],
+        *,
+        dry_run: bool = False,
+        include_forgotten: bool = False,
+        trust: wire.ImportTrust = "external",
     ) -> SaveOutcomes:
         """Save what was exported, under its ids; a result or an error for each. Twice is once.
 
         What was forgotten there is an error (`Forgotten`), unless `include_forgotten`; so is what has expired
-        (`Expired`).
+        (`Expired`). `trust="agent"`, for admins of the daemon, lets new entries into system prompts.
         """
         return await self._send(
-            calls.import_entries(entries, dry_run=dry_run, include_forgotten=include_forgotten)
+            calls.import_entries(entries, dry_run=dry_run, include_forgotten=include_forgotten, trust=trust)
         )
 
     async def revoke(self, **source: Unpack[RevokeOptions]) -> wire.RevokeReply:

@@ -116,11 +116,17 @@ class SearchOptions(TypedDict, total=False):
 
 
 class ContextOptions(SearchOptions, total=False):
-    """The same, and the most tokens of the block, where it goes, and what the conversation already holds."""
+    """The same, and the most tokens of the block, where it goes, and what the conversation already holds.
+
+    `conversation` leaves out what was injected there before, unless it `restarted`.
+    """
 
     budget_tokens: int | None
     position: InjectionPosition | None
     present: list[str] | None
+    conversation: str | None
+    restarted: bool
+    relevant_only: bool
 
 
 class ListOptions(TypedDict, total=False):

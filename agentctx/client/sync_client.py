@@ -251,14 +251,21 @@ class Client(Session):
         return self._send(calls.export(options))
 
     def import_entries(
-        self, entries: Sequence[wire.ImportEntry], *, dry_run: bool = False, include_forgotten: bool = False
+        self,
+        entries: Sequence[wire.ImportEntry],
+        *,
+        dry_run: bool = False,
+        include_forgotten: bool = False,
+        trust: wire.ImportTrust = "external",
     ) -> SaveOutcomes:
         """Save what was exported, under its ids; a result or an error for each. Twice is once.
 
         What was forgotten there is an error (`Forgotten`), unless `include_forgotten`; so is what has expired
-        (`Expired`).
+        (`Expired`). `trust="agent"`, for admins of the daemon, lets new entries into system prompts.
         """
-        return self._send(calls.import_entries(entries, dry_run=dry_run, include_forgotten=include_forgotten))
+        return self._send(
+            calls.import_entries(entries, dry_run=dry_run, include_forgotten=include_forgotten, trust=trust)
+        )
 
     def revoke(self, **source: Unpack[RevokeOptions]) -> wire.RevokeReply:
         """Take a source out of every answer, at once, with all that was made of its entries.

@@ -91,6 +91,12 @@ def _groups(launch: Launch, agent: str, events: Sequence[str], **more: Any) -> d
     }
 
 
+def _tool_hook(event: str, server: str, *fields: str) -> dict[str, Any]:
+    """A hook that calls a tool of the running server with these fields of the event; it starts no process."""
+    given = {"event": event} | {name: f"${{{name}}}" for name in ("session_id", *fields)}
+    return {"hooks": [{"type": "mcp_tool", "server": server, "tool": "hook", "input": given, "timeout": 3}]}
+
+
 def _events(launch: Launch, prompt: str, stop: str) -> list[str]:
     return ["SessionStart", prompt, *([stop] if launch.remember else [])]
 
@@ -98,6 +104,7 @@ def _events(launch: Launch, prompt: str, stop: str) -> list[str]:
 def _claude_code(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
     plugin = _claude_folder(places) / "skills" / NAME
     groups = _groups(launch, "claude-code", _events(launch, "UserPromptSubmit", "Stop"), timeout=3)
+    groups["UserPromptSubmit"] = _tool_hook("UserPromptSubmit", f"plugin:{NAME}:{NAME}", "prompt")
     hooks = {"hooks": {event: [group] for event, group in groups.items()}}
     manifest = {
         "name": NAME,

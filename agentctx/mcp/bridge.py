@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -16,9 +17,19 @@ from typing import Any, BinaryIO, Final
 from agentctx import __version__
 from agentctx.mcp.arguments import UsageError, last_of, parsed
 from agentctx.mcp.daemon import DaemonAway, DaemonRefused, ask, socket_path
+from agentctx.mcp.hook import DEADLINE_S, STOP_DEADLINE_S, act
+from agentctx.mcp.hook_events import CLIENTS, STOP_EVENTS, decided, output
 from agentctx.mcp.project import own_namespace, project_of
 from agentctx.mcp.protocol import INVALID_REQUEST, PARSE_ERROR, McpToolCall, Message, error, step, tool_result
-from agentctx.mcp.tools import ToolMisused, ToolScope, entry_path, failure_text, outcome_text, request_of
+from agentctx.mcp.tools import (
+    HOOK_TOOL,
+    ToolMisused,
+    ToolScope,
+    entry_path,
+    failure_text,
+    outcome_text,
+    request_of,
+)
 
 TIMEOUT_S: Final = 10.0
 """How long a tool waits for the daemon."""
@@ -126,6 +137,8 @@ class Bridge:
 
     def _outcome(self, call: McpToolCall) -> str:
         scope = self._scope._replace(session=call.conversation or self._scope.session)
+        if call.name == HOOK_TOOL:
+            return json.dumps(self._hook(call.arguments))
         request = request_of(call.name, call.arguments, scope)
         path = socket_path(self._named_socket)
         if request.entry is not None:
@@ -133,6 +146,21 @@ class Bridge:
         reply = ask(path, request.method, request.path, request.body, timeout_s=TIMEOUT_S)
         saved_in = (request.body or {}).get("namespace", "")
         return outcome_text(call.name, reply, namespace=saved_in)
+
+    def _hook(self, event: Message) -> Message:
+        """The JSON that answers a client's own hook; empty when there is nothing to add."""
+        name, client = str(event.get("event")), self._scope.agent or ""
+        if client not in CLIENTS:
+            raise ToolMisused(f"Start this server with --agent and one of {', '.join(CLIENTS)}.")
+        wanted = decided(
+            name, client, event, namespaces=self._scope.asked, remember=bool(event.get("remember"))
+        )
+        seconds = STOP_DEADLINE_S if name in STOP_EVENTS else DEADLINE_S
+        try:
+            text = act(wanted, socket_path(self._named_socket), time.monotonic() + seconds)
+        except (DaemonAway, DaemonRefused):
+            text = ""
+        return output(name, client, text) or {}
 
     def _check_namespace(self, path: Path, entry: str) -> None:
         """An id is valid in every namespace; a tool only reaches the entries of its own."""

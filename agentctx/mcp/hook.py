@@ -18,7 +18,9 @@ from typing import Any, Final
 from agentctx.mcp.arguments import UsageError, last_of, parsed
 from agentctx.mcp.daemon import DaemonAway, DaemonRefused, ask, socket_path
 from agentctx.mcp.hook_events import (
+    BETWEEN_BLOCKS,
     CLIENTS,
+    MAX_BLOCK_CHARS,
     STOP_EVENTS,
     HookQuestion,
     RememberedTurn,
@@ -78,22 +80,29 @@ def _answer(
     wanted = decided(event, client, payload, namespaces=namespaces, remember="--remember" in options)
     path = socket_path(last_of(options, "--socket"))
     try:
-        block = _acted(wanted, path, deadline)
+        block = act(wanted, path, deadline)
     except (DaemonAway, DaemonRefused):
         block = ""
     return output(event, client, block)
 
 
-def _acted(wanted: HookQuestion | RememberedTurn | None, path: Path, deadline: float) -> str:
-    """Do what the event wants; the block to show."""
+def act(wanted: HookQuestion | RememberedTurn | None, path: Path, deadline: float) -> str:
+    """Do what an event wants until the deadline (monotonic, seconds); the text to show.
+
+    Raises:
+        DaemonAway, DaemonRefused: the daemon did not do it.
+    """
     if isinstance(wanted, RememberedTurn):
         ask(path, "POST", "/v1/entries", wanted.body, timeout_s=deadline - time.monotonic())
+    blocks: list[str] = []
     if isinstance(wanted, HookQuestion):
+        room = MAX_BLOCK_CHARS
         for body in wanted.bodies:
             reply = ask(path, "POST", "/v1/context", body, timeout_s=deadline - time.monotonic())
-            if block := block_of(reply, trusted=wanted.trusted):
-                return block
-    return ""
+            if block := block_of(reply, trusted=wanted.trusted, room=room):
+                blocks.append(block)
+                room -= len(block) + len(BETWEEN_BLOCKS)
+    return BETWEEN_BLOCKS.join(blocks)
 
 
 def _payload() -> dict[str, Any]:

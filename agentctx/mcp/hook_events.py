@@ -16,9 +16,15 @@ STOP_EVENTS: Final = frozenset({"Stop", "AfterAgent", "agentStop", "stop"})
 
 MAX_BLOCK_CHARS: Final = 9_500
 """Claude Code and Codex cut what is over 10,000 characters."""
+BETWEEN_BLOCKS: Final = "\n\n"
 _START_QUERY: Final = "rules, conventions, preferences and decisions of this project"
-_START_LIMIT: Final = 10
-_START_BUDGET: Final = 800
+_START: Final[tuple[Json, ...]] = (
+    {"category": "rule", "limit": 10, "budget_tokens": 600},
+    {"limit": 8, "budget_tokens": 500},
+)
+"""What a session begins with: the rules, then what else is nearest to the question."""
+_KEPT_CONTEXT: Final = frozenset({"resume", "fork"})
+"""Sources of a session's start with which the conversation still holds what it was given."""
 _MIN_REMEMBERED_CHARS: Final = 40
 _MAX_REMEMBERED_CHARS: Final = 20_000
 _TAGS: Final = ("hook_context", "system-reminder", "system_reminder", "environment_context")
@@ -29,7 +35,7 @@ _INJECTED: Final = [(f"<{tag}>", f"</{tag}>") for tag in _TAGS] + [
 
 
 class HookQuestion(NamedTuple):
-    """Questions, of which the first good answer is shown. `trusted`: it holds nothing from outside."""
+    """Questions, in order, whose blocks are shown together. `trusted`: they hold nothing from outside."""
 
     bodies: tuple[Json, ...]
     trusted: bool
@@ -46,19 +52,19 @@ def decided(
 ) -> HookQuestion | RememberedTurn | None:
     """What an event asks of the daemon; None: nothing. A turn is saved to the first of the namespaces."""
     if event in PROMPT_EVENTS:
-        return _about(prompt_of(payload), client, namespaces)
+        return _about(payload, client, namespaces)
     if event in START_EVENTS:
-        return _about_project(client, namespaces)
+        return _about_project(payload, client, namespaces)
     if event in STOP_EVENTS and remember:
         return _turn(payload, client, namespaces[0])
     return None
 
 
-def block_of(reply: Json, *, trusted: bool) -> str:
+def block_of(reply: Json, *, trusted: bool, room: int = MAX_BLOCK_CHARS) -> str:
     """The block of an answer; empty when there is none, or when it may not stand where it would be put."""
     block = str(reply.get("block") or "")
     results = reply.get("results") or []
-    if len(block) > MAX_BLOCK_CHARS:
+    if len(block) > room:
         return ""
     if trusted and any(hit.get("trust") == "external" or hit.get("flags") for hit in results):
         return ""
@@ -103,9 +109,10 @@ def position_of(client: str) -> str:
     return "system" if client in {"claude-code", "codex"} else "tail"
 
 
-def session_of(payload: Json) -> str:
-    """The client's name of the conversation."""
-    return str(payload.get("session_id") or payload.get("sessionId") or "hook")
+def session_of(payload: Json) -> str | None:
+    """The client's name of the conversation; None when it gives none."""
+    name = payload.get("session_id") or payload.get("sessionId")
+    return str(name) if name else None
 
 
 def _after(text: str, stop: int, end: str) -> int:
@@ -115,23 +122,31 @@ def _after(text: str, stop: int, end: str) -> int:
     return closing + 1 if closing >= 0 else len(text)
 
 
-def _about(prompt: str, client: str, namespaces: Sequence[str]) -> HookQuestion | None:
+def _about(payload: Json, client: str, namespaces: Sequence[str]) -> HookQuestion | None:
+    prompt = prompt_of(payload)
     if not prompt or prompt.startswith("/"):  # a command of the client
         return None
-    body = {"query": prompt[:MAX_QUERY_CHARS], "namespaces": [*namespaces], "position": position_of(client)}
-    return HookQuestion((body,), trusted=position_of(client) == "system")
+    body = {"query": prompt[:MAX_QUERY_CHARS], **_place(client, namespaces)}
+    return _question([body], payload, client, restarted=payload.get("restarted") is True)
 
 
-def _about_project(client: str, namespaces: Sequence[str]) -> HookQuestion:
-    """Knowledge, near to the question or not; where some of it came from outside, the rules alone."""
-    body = {
-        "query": _START_QUERY,
-        "namespaces": [*namespaces],
-        "collections": ["knowledge"],
-        "limit": _START_LIMIT,
-        "budget_tokens": _START_BUDGET,
-    }
-    return HookQuestion((body, body | {"category": "rule"}), trusted=position_of(client) == "system")
+def _about_project(payload: Json, client: str, namespaces: Sequence[str]) -> HookQuestion:
+    """Knowledge, near to the question or not."""
+    asked = {"query": _START_QUERY, "collections": ["knowledge"], "relevant_only": False}
+    bodies = [asked | _place(client, namespaces) | each for each in _START]
+    return _question(bodies, payload, client, restarted=payload.get("source") not in _KEPT_CONTEXT)
+
+
+def _question(bodies: list[Json], payload: Json, client: str, *, restarted: bool) -> HookQuestion:
+    """Nothing is shown twice in a conversation that has a name, so only the first body may restart it."""
+    if session := session_of(payload):
+        bodies = [body | {"conversation": session} for body in bodies]
+        bodies[0] |= {"restarted": True} if restarted else {}
+    return HookQuestion(tuple(bodies), trusted=position_of(client) == "system")
+
+
+def _place(client: str, namespaces: Sequence[str]) -> Json:
+    return {"namespaces": [*namespaces], "position": position_of(client)}
 
 
 def _turn(payload: Json, client: str, namespace: str) -> RememberedTurn | None:
@@ -145,7 +160,7 @@ def _turn(payload: Json, client: str, namespace: str) -> RememberedTurn | None:
         {
             "collection": "observation",
             "namespace": namespace,
-            "session": session_of(payload),
+            "session": session_of(payload) or "hook",
             "agent": client,
             "origin": "capture",
             "content": content,

@@ -187,6 +187,9 @@ TOOLS: Final[list[Json]] = [
     ),
 ]
 
+HOOK_TOOL: Final = "hook"
+"""Called by a client's own hooks and shown to no model, so it is not among `TOOLS`."""
+
 PROMPTS: Final[list[Json]] = [
     {
         "name": "recall",

@@ -31,6 +31,8 @@ class Question:
     max_distance: float = 0.0
     position: InjectionPosition | None = None
     present: Sequence[str] = ()
+    relevant_only: bool = True
+    """Whether an injection leaves out what is not relevant enough."""
     deadline_s: float | None = None
     """None: that of the settings."""
     asker: int | None = None

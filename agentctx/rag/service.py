@@ -168,7 +168,7 @@ class RAGService:
 
     async def _rules(self, question: Question) -> InjectionRules:
         gate = None
-        if question.position and self.eagerness:
+        if question.position and question.relevant_only and self.eagerness:
             sizes = [await self._sizes.of(wanted.namespace) for wanted in question.filters]
             gate = Gate.of(self.eagerness, sum(sizes))
         return InjectionRules(

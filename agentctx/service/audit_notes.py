@@ -83,6 +83,15 @@ def exported(arguments: Arguments, reply: ExportReply) -> AuditNote:
     return _found("export", namespace, (each.entry.id for each in reply.entries))
 
 
+def trusted_import(arguments: Arguments, reply: Sequence[object]) -> AuditNote | None:
+    """An import whose trust an operator raised; the saves of any import are recorded with them."""
+    request = arguments["request"]
+    if request.trust == "external" or request.dry_run:
+        return None
+    namespaces = sorted({entry.namespace for entry in request.entries})
+    return _action("trusted_import", trust=request.trust, entries=len(reply), namespaces=namespaces)
+
+
 def backed_up(arguments: Arguments, reply: BackupReply) -> AuditNote:
     return _action("backup", entries=reply.entries, named=arguments["request"].file is not None)
 

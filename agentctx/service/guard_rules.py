@@ -59,6 +59,13 @@ async def in_every_namespace(
     await _require_all(grounds, right, peer, (entry.namespace for entry in entries))
 
 
+async def of_import(grounds: Grounds, right: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:
+    """Of many entries; to raise what they are worth, of the whole daemon."""
+    await in_every_namespace(grounds, right, peer, arguments)
+    if arguments["request"].trust != "external":
+        await grounds.access.require_admin(peer)
+
+
 async def on_entry(grounds: Grounds, right: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:
     """Of an entry by its id."""
     rights = await grounds.access.rights_of(peer)

@@ -53,7 +53,19 @@ class Questions(PartsHolder):
         question, budget_tokens = self.context_question(request, peer), self.budget(request)
         if not self._parts.settings.embedding.rag.enabled:
             return Context("", 0, (), degraded="off: embedding.rag.enabled is false")
+        if request.conversation and not request.restarted:
+            told = await self._injected_in(request.conversation, question, peer)
+            question = replace(question, present=[*question.present, *told])
         return await self._parts.rag.context(question, budget_tokens=budget_tokens)
+
+    async def _injected_in(self, conversation: str, question: Question, peer: Peer) -> list[str]:
+        """The texts that a conversation was given before, as far as they still are what they were."""
+        chunks = await self._parts.receipts.injected_in(self._name(conversation) or "", peer.uid)
+        if not chunks:
+            return []
+        search, namespaces = self._parts.storage.search, [each.namespace for each in question.filters]
+        found = [await search.resolve(chunks, Filter(namespace=namespace)) for namespace in namespaces]
+        return [each.content for resolved in found for each in resolved.values()]
 
     async def _receipt(
         self, injection_id: str, request: ContextRequest, context: Context, peer: Peer, took_s: float
@@ -65,9 +77,10 @@ class Questions(PartsHolder):
             injection_id=injection_id,
             created=self._parts.clock(),
             namespaces=request.asked,
-            session=self._name(request.session) or "",
+            session=self._name(request.session or request.conversation) or "",
             agent=self._name(request.agent) or "",
             principal=peer.uid,
+            restarted=request.restarted,
             position=request.position,
             question_hash=question_hash(request.query, await self._parts.rag.secret()),
             question=self._parts.redactor(request.query).text if stores_prompts else None,
@@ -118,7 +131,11 @@ class Questions(PartsHolder):
                 hint="Send the latest texts of the conversation only.",
             )
         question = replace(
-            self._question(request), present=present, position=request.position, asker=peer.uid
+            self._question(request),
+            present=present,
+            position=request.position,
+            asker=peer.uid,
+            relevant_only=request.relevant_only,
         )
         if request.position is None:
             return question

@@ -19,6 +19,7 @@ from agentctx.storage.injections import (
     Receipt,
     Visible,
     everything,
+    since_restart,
 )
 from agentctx.times import Clock
 from agentctx.wire import InjectionPosition
@@ -61,6 +62,19 @@ class ReceiptLog(WriteBehind[Receipt]):
         waiting = (receipt for receipt in self._waiting if receipt.id == injection_id)
         return next(waiting, None) or await self._storage.find(injection_id)
 
+    async def injected_in(self, conversation: str, principal: int | None) -> list[int]:
+        """The chunks that a user's conversation was given since it restarted, written or still waiting."""
+        waiting = [
+            each
+            for each in reversed(list(self._waiting))
+            if (each.session, each.principal) == (conversation, principal)
+        ]
+        known = {each.id for each in waiting}
+        stored = await self._storage.of_conversation(conversation, principal)
+        receipts = since_restart([*waiting, *(each for each in stored if each.id not in known)])
+        chunks = (each for receipt in receipts for each in receipt.candidates if each.fate == "injected")
+        return list(dict.fromkeys(each.chunk for each in chunks))
+
     async def last(self, limit: int, visible: Visible = everything) -> list[Receipt]:
         """The newest that are visible, newest first, written or still waiting."""
         waiting = {each.id: each for each in self._waiting if visible(each.namespaces, each.principal)}
@@ -88,6 +102,7 @@ def make_receipt(
     session: str,
     agent: str,
     principal: int | None,
+    restarted: bool,
     position: InjectionPosition,
     question_hash: str,
     question: str | None,
@@ -102,6 +117,7 @@ def make_receipt(
         session=session,
         agent=agent,
         principal=principal,
+        restarted=restarted,
         position=position,
         question_hash=question_hash,
         question=question,

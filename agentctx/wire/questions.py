@@ -58,6 +58,13 @@ class ContextRequest(SearchRequest):
     no call is meant, the block is for reading."""
     present: list[str] | None = None
     """Texts that the conversation already holds: passages contained in one of them are left out."""
+    conversation: str | None = None
+    """The conversation that the block goes to: what was injected there before is left out. Unlike `session`,
+    it narrows nothing."""
+    restarted: bool = False
+    """The conversation begins, or lost what it held (a compaction): all may be injected again."""
+    relevant_only: bool = True
+    """False: the nearest passages, whatever their relevance. For the start of a conversation."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

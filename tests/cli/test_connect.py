@@ -89,7 +89,8 @@ def test_entries_start_this_program_at_its_socket(connect: Connect, home: Path) 
     assert json.loads((plugin / ".claude-plugin/plugin.json").read_bytes())["name"] == "agentctx"
     hooks = json.loads((plugin / "hooks/hooks.json").read_bytes())["hooks"]
     assert sorted(hooks) == ["SessionStart", "UserPromptSubmit"]
-    assert "hook UserPromptSubmit --client claude-code" in hooks["UserPromptSubmit"][0]["hooks"][0]["command"]
+    assert "hook SessionStart --client claude-code" in hooks["SessionStart"][0]["hooks"][0]["command"]
+    assert hooks["UserPromptSubmit"][0]["hooks"][0]["server"] == "plugin:agentctx:agentctx"
     assert "agentctx" in json.loads((home / ".config/Code/User/mcp.json").read_bytes())["servers"]
 
 

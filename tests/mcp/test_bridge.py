@@ -210,3 +210,22 @@ def test_a_wrong_command_line_is_2_and_says_why() -> None:
     assert done.returncode == 2
     assert done.stdout == b""
     assert b"Unknown option --sockets. Use --socket" in done.stderr
+
+
+def test_a_hook_of_the_client_is_a_tool_that_no_model_sees(
+    daemon: DaemonProcess, start_bridge: Start
+) -> None:
+    bridge = start_bridge("--socket", str(daemon.socket), "--agent", "claude-code")
+    assert "hook" not in [tool["name"] for tool in bridge.ask("tools/list")["result"]["tools"]]
+    bridge.tool("save", content="Deploys of the shop happen on Tuesdays.", key="deploys")
+    event = {"event": "UserPromptSubmit", "session_id": "s1", "prompt": "When do deploys of the shop happen?"}
+    text, failed = bridge.tool("hook", **event)
+    shown = json.loads(text)["hookSpecificOutput"]
+    assert (shown["hookEventName"], failed) == ("UserPromptSubmit", False)
+    assert "> Deploys of the shop happen on Tuesdays." in shown["additionalContext"]
+    assert bridge.tool("hook", **event) == ("{}", False), "once in a conversation"
+
+
+def test_a_hook_without_a_daemon_adds_nothing(tmp_path: Path, start_bridge: Start) -> None:
+    bridge = start_bridge("--socket", str(tmp_path / "none"), "--agent", "claude-code")
+    assert bridge.tool("hook", event="UserPromptSubmit", prompt="When do deploys happen?") == ("{}", False)

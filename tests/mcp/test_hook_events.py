@@ -54,10 +54,31 @@ def test_a_hostile_prompt_does_not_take_forever() -> None:
     assert prompt_of({"prompt": "<hook_context>" * 20_000}).startswith("<hook_context>")
 
 
-def test_a_session_begins_with_what_the_project_knows_then_with_its_rules() -> None:
-    asked = question("SessionStart", "codex", {"source": "startup"})
-    assert [body.get("category") for body in asked.bodies] == [None, "rule"]
-    assert all(body["collections"] == ["knowledge"] for body in asked.bodies)
+def test_a_session_begins_with_the_rules_then_with_what_else_the_project_knows() -> None:
+    asked = question("SessionStart", "codex", {"source": "startup", "session_id": "s1"})
+    assert [body.get("category") for body in asked.bodies] == ["rule", None]
+    for body in asked.bodies:
+        assert (body["collections"], body["position"], body["conversation"]) == (
+            ["knowledge"],
+            "system",
+            "s1",
+        )
+        assert body["relevant_only"] is False
+
+
+@pytest.mark.parametrize(
+    ("source", "restarted"),
+    [("startup", True), ("clear", True), ("compact", True), ("resume", False), ("fork", False)],
+)
+def test_after_a_compaction_all_may_be_shown_again(source: str, restarted: bool) -> None:
+    asked = question("SessionStart", "claude-code", {"source": source, "session_id": "s1"})
+    assert [body.get("restarted", False) for body in asked.bodies] == [restarted, False]
+
+
+def test_a_prompt_asks_for_what_its_conversation_was_not_given() -> None:
+    (body,) = question("BeforeAgent", "gemini", {"prompt": "How do we deploy?", "session_id": "s1"}).bodies
+    assert body["conversation"] == "s1"
+    assert "restarted" not in body
 
 
 @pytest.mark.parametrize(

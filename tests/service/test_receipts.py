@@ -58,6 +58,7 @@ def receipt(injection_id: str, context: Context | None = None, **changes: Any) -
     fields = {
         "created": 1,
         "namespaces": ("default",),
+        "restarted": False,
         "session": "",
         "agent": "",
         "principal": 0,

@@ -10,7 +10,14 @@ from itertools import islice
 from typing import Any
 
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.injections import CandidateFigures, Receipt, Visible, everything
+from agentctx.storage.injections import (
+    MOST_OF_CONVERSATION,
+    CandidateFigures,
+    Receipt,
+    Visible,
+    everything,
+    since_restart,
+)
 from agentctx.storage.sqlite.connections import SqlitePart, reads, writes
 
 _COLUMNS = tuple(field.name for field in fields(Receipt))
@@ -35,6 +42,14 @@ def _last(conn: Connection, limit: int, visible: Visible = everything) -> list[R
     ids = islice((row[0] for row in rows if visible(_names(row[1]), row[2])), limit)
     found = [_receipt(conn.execute(f"{_SELECT} WHERE id = ?", (each,)).fetchone()) for each in list(ids)]
     return [receipt for receipt in found if receipt is not None]
+
+
+def _of_conversation(conn: Connection, conversation: str, principal: int | None) -> list[Receipt]:
+    rows = conn.execute(
+        f"{_SELECT} WHERE session = ? AND principal IS ? ORDER BY id DESC LIMIT ?",
+        (conversation, principal, MOST_OF_CONVERSATION),
+    )
+    return since_restart(receipt for row in rows if (receipt := _receipt(row)) is not None)
 
 
 def _sweep(conn: Connection, *, before: int, keep: int) -> int:
@@ -83,6 +98,7 @@ def _read(row: Sequence[Any]) -> Receipt:
     values["namespaces"] = _names(values["namespaces"])
     values["candidates"] = tuple(CandidateFigures(*figures) for figures in json.loads(values["candidates"]))
     values["fates"] = json.loads(values["fates"])
+    values["restarted"] = bool(values["restarted"])
     return Receipt(**values)
 
 
@@ -92,6 +108,7 @@ class SqliteInjections(SqlitePart):
     add = writes(_add)
     find = reads(_find)
     last = reads(_last)
+    of_conversation = reads(_of_conversation)
     sweep = writes(_sweep)
 
     async def expired(self, entry_id: str) -> bool:

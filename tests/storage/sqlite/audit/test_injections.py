@@ -18,6 +18,7 @@ FULL = Receipt(
     session="s",
     agent="planner",
     principal=1_000,
+    restarted=True,
     position="system",
     question_hash="ab",
     question="why?",
