@@ -35,7 +35,13 @@ def connect(
     project: Annotated[
         bool, typer.Option("--project", help="Into the settings of this folder's project: tools only.")
     ] = False,
-    remember: Annotated[bool, typer.Option("--remember", help="Save each turn when it ends.")] = False,
+    remember: Annotated[
+        bool,
+        typer.Option(
+            "--remember",
+            help="Save turns that say something, fixes of failed tools, and summaries of compactions.",
+        ),
+    ] = False,
 ) -> None:
     """Give agents this memory: Claude Code, Codex, Gemini CLI, Copilot CLI, opencode, Cursor, VS Code, Zed, …
 

@@ -91,9 +91,21 @@ def _groups(launch: Launch, agent: str, events: Sequence[str], **more: Any) -> d
     }
 
 
-def _tool_hook(event: str, server: str, *fields: str) -> dict[str, Any]:
+def _remembering(server: str) -> dict[str, Any]:
+    """What Claude Code says at the end of turns, of tools' calls and of compactions."""
+    tool = ("tool_name", "tool_input.command", "tool_input.file_path")
+    return {
+        "Stop": _tool_hook("Stop", server, "last_assistant_message", "transcript_path", remember=True),
+        "PostToolUse": _tool_hook("PostToolUse", server, *tool),
+        "PostToolUseFailure": _tool_hook("PostToolUseFailure", server, *tool, "error"),
+        "PostCompact": _tool_hook("PostCompact", server, "compact_summary", remember=True),
+    }
+
+
+def _tool_hook(event: str, server: str, *fields: str, **constant: Any) -> dict[str, Any]:
     """A hook that calls a tool of the running server with these fields of the event; it starts no process."""
-    given = {"event": event} | {name: f"${{{name}}}" for name in ("session_id", *fields)}
+    names = {name.rpartition(".")[2]: f"${{{name}}}" for name in ("session_id", *fields)}
+    given = {"event": event, **names, **constant}
     return {"hooks": [{"type": "mcp_tool", "server": server, "tool": "hook", "input": given, "timeout": 3}]}
 
 
@@ -104,7 +116,10 @@ def _events(launch: Launch, prompt: str, stop: str) -> list[str]:
 def _claude_code(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
     plugin = _claude_folder(places) / "skills" / NAME
     groups = _groups(launch, "claude-code", _events(launch, "UserPromptSubmit", "Stop"), timeout=3)
-    groups["UserPromptSubmit"] = _tool_hook("UserPromptSubmit", f"plugin:{NAME}:{NAME}", "prompt")
+    server_name = f"plugin:{NAME}:{NAME}"
+    groups["UserPromptSubmit"] = _tool_hook("UserPromptSubmit", server_name, "prompt")
+    if launch.remember:
+        groups |= _remembering(server_name)
     hooks = {"hooks": {event: [group] for event, group in groups.items()}}
     manifest = {
         "name": NAME,

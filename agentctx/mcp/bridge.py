@@ -17,10 +17,20 @@ from typing import Any, BinaryIO, Final
 from agentctx import __version__
 from agentctx.mcp.arguments import UsageError, last_of, parsed
 from agentctx.mcp.daemon import DaemonAway, DaemonRefused, ask, socket_path
-from agentctx.mcp.hook import DEADLINE_S, STOP_DEADLINE_S, act
-from agentctx.mcp.hook_events import CLIENTS, STOP_EVENTS, decided, output
+from agentctx.mcp.hook import DEADLINE_S, STOP_DEADLINE_S, act, with_prompt
+from agentctx.mcp.hook_events import (
+    CLIENTS,
+    TOOL_EVENTS,
+    HookQuestion,
+    RememberedEntry,
+    decided,
+    learned,
+    output,
+    tool_event,
+)
 from agentctx.mcp.project import own_namespace, project_of
 from agentctx.mcp.protocol import INVALID_REQUEST, PARSE_ERROR, McpToolCall, Message, error, step, tool_result
+from agentctx.mcp.tool_failures import ToolFailures
 from agentctx.mcp.tools import (
     HOOK_TOOL,
     ToolMisused,
@@ -70,6 +80,7 @@ class Bridge:
         self._writing = threading.Lock()
         self._slots = threading.BoundedSemaphore(MAX_CALLS)
         self._threads: set[threading.Thread] = set()
+        self._failures = ToolFailures()
 
     def serve(self, requests: BinaryIO) -> None:
         """Answer each line until the stream ends, then wait for the calls that still run."""
@@ -152,15 +163,22 @@ class Bridge:
         name, client = str(event.get("event")), self._scope.agent or ""
         if client not in CLIENTS:
             raise ToolMisused(f"Start this server with --agent and one of {', '.join(CLIENTS)}.")
-        wanted = decided(
-            name, client, event, namespaces=self._scope.asked, remember=bool(event.get("remember"))
-        )
-        seconds = STOP_DEADLINE_S if name in STOP_EVENTS else DEADLINE_S
+        wanted = self._wanted(name, client, event)
+        seconds = STOP_DEADLINE_S if isinstance(wanted, RememberedEntry) else DEADLINE_S
         try:
             text = act(wanted, socket_path(self._named_socket), time.monotonic() + seconds)
         except (DaemonAway, DaemonRefused):
             text = ""
         return output(name, client, text) or {}
+
+    def _wanted(self, name: str, client: str, event: Message) -> HookQuestion | RememberedEntry | None:
+        if name in TOOL_EVENTS:
+            learning = tool_event(self._failures, name, event)
+            return learned(learning, client, self._scope.namespace) if learning else None
+        remember = bool(event.get("remember"))
+        return decided(
+            name, client, with_prompt(name, event), namespaces=self._scope.asked, remember=remember
+        )
 
     def _check_namespace(self, path: Path, entry: str) -> None:
         """An id is valid in every namespace; a tool only reaches the entries of its own."""

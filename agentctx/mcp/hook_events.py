@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from agentctx.mcp.injected_text import without_injected
+from agentctx.mcp.tool_failures import ToolFailures, ToolLearning, ToolUse
 from agentctx.mcp.tools import MAX_QUERY_CHARS
 
 Json = dict[str, Any]
@@ -16,6 +18,10 @@ STOP_EVENTS: Final = frozenset({"Stop", "AfterAgent", "agentStop", "stop"})
 
 MAX_BLOCK_CHARS: Final = 9_500
 """Claude Code and Codex cut what is over 10,000 characters."""
+TOOL_EVENTS: Final = frozenset({"PostToolUse", "PostToolUseFailure"})
+SUMMARY_EVENTS: Final = frozenset({"PostCompact"})
+
+MOST_SUMMARY_CHARS: Final = 20_000
 BETWEEN_BLOCKS: Final = "\n\n"
 _START_QUERY: Final = "rules, conventions, preferences and decisions of this project"
 _START: Final[tuple[Json, ...]] = (
@@ -25,13 +31,6 @@ _START: Final[tuple[Json, ...]] = (
 """What a session begins with: the rules, then what else is nearest to the question."""
 _KEPT_CONTEXT: Final = frozenset({"resume", "fork"})
 """Sources of a session's start with which the conversation still holds what it was given."""
-_MIN_REMEMBERED_CHARS: Final = 40
-_MAX_REMEMBERED_CHARS: Final = 20_000
-_TAGS: Final = ("hook_context", "system-reminder", "system_reminder", "environment_context")
-_INJECTED: Final = [(f"<{tag}>", f"</{tag}>") for tag in _TAGS] + [
-    ("## Semantic Context (RAG)\n", "</memory ")
-]
-"""How context that programs put into a prompt begins and ends; our block ends with the line of its fence."""
 
 
 class HookQuestion(NamedTuple):
@@ -41,22 +40,24 @@ class HookQuestion(NamedTuple):
     trusted: bool
 
 
-class RememberedTurn(NamedTuple):
-    """A turn to save."""
+class RememberedEntry(NamedTuple):
+    """What to save."""
 
     body: Json
 
 
 def decided(
     event: str, client: str, payload: Json, *, namespaces: Sequence[str], remember: bool
-) -> HookQuestion | RememberedTurn | None:
-    """What an event asks of the daemon; None: nothing. A turn is saved to the first of the namespaces."""
+) -> HookQuestion | RememberedEntry | None:
+    """What an event asks of the daemon; None: nothing. The first of the namespaces is saved to."""
     if event in PROMPT_EVENTS:
         return _about(payload, client, namespaces)
     if event in START_EVENTS:
         return _about_project(payload, client, namespaces)
     if event in STOP_EVENTS and remember:
         return _turn(payload, client, namespaces[0])
+    if event in SUMMARY_EVENTS and remember:
+        return _summary(payload, client, namespaces[0])
     return None
 
 
@@ -73,7 +74,7 @@ def block_of(reply: Json, *, trusted: bool, room: int = MAX_BLOCK_CHARS) -> str:
 
 def output(event: str, client: str, block: str) -> Json | None:
     """The client's JSON; None: print nothing."""
-    if event in STOP_EVENTS:
+    if event in STOP_EVENTS | SUMMARY_EVENTS:
         return {}  # context given here would make the agent go on
     if not block:
         return None
@@ -92,18 +93,6 @@ def prompt_of(payload: Json) -> str:
     return without_injected(prompt) if isinstance(prompt, str) else ""
 
 
-def without_injected(text: str) -> str:
-    """The text without context that programs put in. Linear: what begins and does not end stays."""
-    for begin, end in _INJECTED:
-        kept: list[str] = []
-        at = 0
-        while (start := text.find(begin, at)) >= 0 and (stop := text.find(end, start)) >= 0:
-            kept += [text[at:start], " "]
-            at = _after(text, stop, end)
-        text = "".join(kept) + text[at:]
-    return text.strip()
-
-
 def position_of(client: str) -> str:
     """Where the client puts a hook's context: in a message of the system, or into the user's turn."""
     return "system" if client in {"claude-code", "codex"} else "tail"
@@ -113,13 +102,6 @@ def session_of(payload: Json) -> str | None:
     """The client's name of the conversation; None when it gives none."""
     name = payload.get("session_id") or payload.get("sessionId")
     return str(name) if name else None
-
-
-def _after(text: str, stop: int, end: str) -> int:
-    if end.endswith(">"):
-        return stop + len(end)
-    closing = text.find(">", stop)
-    return closing + 1 if closing >= 0 else len(text)
 
 
 def _about(payload: Json, client: str, namespaces: Sequence[str]) -> HookQuestion | None:
@@ -149,20 +131,42 @@ def _place(client: str, namespaces: Sequence[str]) -> Json:
     return {"namespaces": [*namespaces], "position": position_of(client)}
 
 
-def _turn(payload: Json, client: str, namespace: str) -> RememberedTurn | None:
+def _turn(payload: Json, client: str, namespace: str) -> RememberedEntry | None:
+    from agentctx.mcp.turns import remembered_turn  # its patterns would double what a prompt's hook takes
+
     answer = payload.get("last_assistant_message") or payload.get("prompt_response")
-    if not isinstance(answer, str) or len(answer.strip()) < _MIN_REMEMBERED_CHARS:
+    prompt = payload.get("prompt")
+    text = remembered_turn(*(each if isinstance(each, str) else "" for each in (prompt, answer)))
+    if text is None:
         return None
-    prompt = prompt_of(payload)
-    asked = f"User: {prompt}\n\n" if prompt else ""
-    content = f"{asked}Assistant: {without_injected(answer)}"[:_MAX_REMEMBERED_CHARS]
-    return RememberedTurn(
-        {
-            "collection": "observation",
-            "namespace": namespace,
-            "session": session_of(payload) or "hook",
-            "agent": client,
-            "origin": "capture",
-            "content": content,
-        }
-    )
+    return _remembered("observation", text, payload, client, namespace)
+
+
+def _summary(payload: Json, client: str, namespace: str) -> RememberedEntry | None:
+    summary = payload.get("compact_summary")
+    text = without_injected(summary)[:MOST_SUMMARY_CHARS] if isinstance(summary, str) else ""
+    if not text:
+        return None
+    return _remembered("reflection", text, payload, client, namespace)
+
+
+def tool_event(failures: ToolFailures, event: str, payload: Json) -> ToolLearning | None:
+    """What the end of a tool's call teaches. `command` and `file_path` are those of its input."""
+    session = session_of(payload) or ""
+    target = payload.get("command") or payload.get("file_path") or ""
+    call = ToolUse(str(payload.get("tool_name") or ""), str(target))
+    if event == "PostToolUseFailure":
+        failures.failed(session, call, str(payload.get("error") or ""))
+        return None
+    return failures.succeeded(session, call)
+
+
+def learned(learning: ToolLearning, client: str, namespace: str) -> RememberedEntry:
+    """What a failed tool and its fix teach; the same error counts up one learning."""
+    body = {"collection": "learning", "namespace": namespace, "agent": client, "origin": "capture"}
+    return RememberedEntry({**body, **learning._asdict()})
+
+
+def _remembered(collection: str, text: str, payload: Json, client: str, namespace: str) -> RememberedEntry:
+    body = {"collection": collection, "namespace": namespace, "agent": client, "origin": "capture"}
+    return RememberedEntry({**body, "session": session_of(payload) or "hook", "content": text})

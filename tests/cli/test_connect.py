@@ -104,6 +104,23 @@ def test_turns_are_remembered_only_when_asked_for(connect: Connect, home: Path) 
     assert settings_of(home) == {}
 
 
+def test_claude_code_says_what_is_remembered_through_its_server(connect: Connect, home: Path) -> None:
+    connect("claude-code", "--remember")
+    hooks = json.loads((home / ".claude/skills/agentctx/hooks/hooks.json").read_bytes())["hooks"]
+    inputs = {event: group["hooks"][0].get("input") for event, (group,) in hooks.items()}
+    assert inputs["Stop"]["last_assistant_message"] == "${last_assistant_message}"
+    assert inputs["Stop"]["remember"] is True
+    assert inputs["PostToolUseFailure"] == {
+        "event": "PostToolUseFailure",
+        "session_id": "${session_id}",
+        "tool_name": "${tool_name}",
+        "command": "${tool_input.command}",
+        "file_path": "${tool_input.file_path}",
+        "error": "${error}",
+    }
+    assert {"PostToolUse", "PostCompact"} <= inputs.keys()
+
+
 def test_edits_made_since_are_kept(connect: Connect, home: Path) -> None:
     codex = write(home, ".codex/config.toml", CODEX)
     gemini = write(home, ".gemini/settings.json", GEMINI)

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from agentctx.mcp.hook_events import HookQuestion, RememberedTurn, block_of, decided, output, prompt_of
+from agentctx.mcp.hook_events import HookQuestion, RememberedEntry, block_of, decided, output, prompt_of
 
 BLOCK = "## Semantic Context (RAG)\n\nPassages …\n\n<memory 5d41402abc4b>\n> old\n</memory 5d41402abc4b>"
 
@@ -127,7 +127,7 @@ def test_a_turn_is_remembered_only_when_that_is_wanted() -> None:
     }
     assert decided("Stop", "codex", payload, namespaces=["n", "user:ann"], remember=False) is None
     wanted = decided("Stop", "codex", payload, namespaces=["n", "user:ann"], remember=True)
-    assert isinstance(wanted, RememberedTurn)
+    assert isinstance(wanted, RememberedEntry)
     assert wanted.body["content"] == (
         "User: Where is the log?\n\nAssistant: The log of the service is in /var/log/shop/service.log."
     )
@@ -137,3 +137,15 @@ def test_a_turn_is_remembered_only_when_that_is_wanted() -> None:
 def test_a_short_answer_is_not_worth_remembering() -> None:
     payload = {"session_id": "s", "last_assistant_message": "Done."}
     assert decided("Stop", "codex", payload, namespaces=["n", "user:ann"], remember=True) is None
+
+
+def test_the_summary_of_a_compaction_is_a_reflection() -> None:
+    payload = {"session_id": "s", "compact_summary": f"The shop moves to Postgres 16.\n{BLOCK}"}
+    assert decided("PostCompact", "claude-code", payload, namespaces=["n"], remember=False) is None
+    wanted = decided("PostCompact", "claude-code", payload, namespaces=["n"], remember=True)
+    assert isinstance(wanted, RememberedEntry)
+    assert (wanted.body["collection"], wanted.body["content"]) == (
+        "reflection",
+        "The shop moves to Postgres 16.",
+    )
+    assert output("PostCompact", "claude-code", "") == {}

@@ -42,6 +42,11 @@ class Table:
         newest = [self.rows[each] for each in sorted(self.rows, reverse=True)]
         return [each for each in newest if visible(each.namespaces, each.principal)][:limit]
 
+    async def of_conversation(self, conversation: str, principal: int | None) -> list[Receipt]:
+        return [
+            each for each in self.rows.values() if (each.session, each.principal) == (conversation, principal)
+        ]
+
     async def sweep(self, *, before: int, keep: int) -> int:
         self.swept.append((before, keep))
         return 0
