@@ -169,7 +169,11 @@ def test_no_is_respected(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (".gemini/settings.json", '{"theme": ', "not JSON"),
         (".gemini/settings.json", '{"mcpServers": {"agentctx": {"command": "other"}}}', "did not write"),
-        (".gemini/settings.json", '{"mcpServers": []}', "no object"),
+        (
+            ".gemini/settings.json",
+            '{"mcpServers": []}',
+            "'agentctx' belongs in an object, but a list stands in its place",
+        ),
         (".codex/config.toml", "model = ", "cannot be edited"),
         (".codex/config.toml", "mcp_servers = {docs = {command = 'd'}}\n", "cannot be edited"),
         (".copilot/hooks/agentctx.json", "{}", "did not write"),
@@ -220,7 +224,25 @@ def test_a_project_gets_the_tools(connect: Connect, home: Path, monkeypatch: pyt
     monkeypatch.chdir(project)
     assert connect("claude-code", "codex", "--project") == 0
     assert sorted(settings_of(home)) == ["shop/.codex/config.toml", "shop/.mcp.json"]
+    assert connect("--undo", "--project") == 0
+    assert settings_of(home) == {}
+
+
+def test_the_users_settings_and_those_of_each_project_are_undone_apart(
+    connect: Connect, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect("codex")
+    of_user = settings_of(home)
+    for name in ("shop", "bank"):
+        (home / name).mkdir()
+        monkeypatch.chdir(home / name)
+        connect("codex", "--project")
+    assert connect("--undo", "--project") == 0
+    assert settings_of(home).keys() == {*of_user, "shop/.codex/config.toml"}
     assert connect("--undo") == 0
+    assert settings_of(home).keys() == {"shop/.codex/config.toml"}
+    monkeypatch.chdir(home / "shop")
+    assert connect("--undo", "--project") == 0
     assert settings_of(home) == {}
 
 
