@@ -19,7 +19,7 @@ _AGAIN = "Run `agentctx connect` again."
 
 
 def connection_checks(ledger: Path, socket: Path, *, is_running: bool) -> list[Check]:
-    """`ledger` is the user's list of connections, `socket` the daemon's, which is asked if it `is_running`."""
+    """`ledger` is the list of connections, `socket` the daemon's, which is asked if it `is_running`."""
 
     @cache
     def files() -> Mapping[Path, ConnectedFile]:
