@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agentctx.connect.edits import ConfigEdit, as_json
+from agentctx.connect.opencode_plugin import opencode_plugin
 
 NAME: Final = "agentctx"
 
@@ -182,7 +183,10 @@ def _copilot(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
 
 
 def _opencode(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
-    return _opencode_in(places.config() / "opencode", launch)
+    folder = places.config() / "opencode"
+    plugin = opencode_plugin(launch.command, launch.socket, remember=launch.remember)
+    file = FileEdits(folder / "plugins" / f"{NAME}.js", (ConfigEdit("file", (), plugin),))
+    return [*_opencode_in(folder, launch), file]
 
 
 def _opencode_in(folder: Path, launch: Launch) -> list[FileEdits]:

@@ -14,7 +14,7 @@ Json = dict[str, Any]
 CLIENTS: Final = ("claude-code", "codex", "gemini", "copilot", "cursor", "opencode")
 PROMPT_EVENTS: Final = frozenset({"UserPromptSubmit", "BeforeAgent", "userPromptSubmitted", "chat.message"})
 START_EVENTS: Final = frozenset({"SessionStart", "sessionStart"})
-STOP_EVENTS: Final = frozenset({"Stop", "AfterAgent", "agentStop", "stop"})
+STOP_EVENTS: Final = frozenset({"Stop", "AfterAgent", "agentStop", "stop", "session.idle"})
 
 MAX_BLOCK_CHARS: Final = 9_500
 """Claude Code and Codex cut what is over 10,000 characters."""
@@ -99,9 +99,12 @@ def position_of(client: str) -> str:
 
 
 def session_of(payload: Json) -> str | None:
-    """The client's name of the conversation; None when it gives none."""
+    """The client's name of the conversation; None when it gives none.
+
+    opencode's have the form of a token (`ses_…`), which would be redacted, and all of them alike.
+    """
     name = payload.get("session_id") or payload.get("sessionId")
-    return str(name) if name else None
+    return str(name).removeprefix("ses_") if name else None
 
 
 def _about(payload: Json, client: str, namespaces: Sequence[str]) -> HookQuestion | None:

@@ -3,6 +3,9 @@ from typing import Any
 import pytest
 
 from agentctx.mcp.hook_events import HookQuestion, RememberedEntry, block_of, decided, output, prompt_of
+from agentctx.redaction.redactor import Redactor
+from agentctx.redaction.rules import load_rules
+from agentctx.stores.redaction import redact_name
 
 BLOCK = "## Semantic Context (RAG)\n\nPassages …\n\n<memory 5d41402abc4b>\n> old\n</memory 5d41402abc4b>"
 
@@ -149,3 +152,11 @@ def test_the_summary_of_a_compaction_is_a_reflection() -> None:
         "The shop moves to Postgres 16.",
     )
     assert output("PostCompact", "claude-code", "") == {}
+
+
+def test_a_conversation_of_opencode_is_not_named_like_a_token() -> None:
+    name = "ses_df773b319ffeQk4yaAcWGiHREY"
+    (body,) = question("chat.message", "opencode", {"prompt": "How?", "session_id": name}).bodies
+    assert body["conversation"] == "df773b319ffeQk4yaAcWGiHREY"
+    assert redact_name(body["conversation"], Redactor(load_rules()))[0] == body["conversation"]
+    assert redact_name(name, Redactor(load_rules()))[0] != name
