@@ -125,8 +125,8 @@ class ContextOptions(SearchOptions, total=False):
     position: InjectionPosition | None
     present: list[str] | None
     conversation: str | None
-    restarted: bool
-    relevant_only: bool
+    restarted: bool | None
+    relevant_only: bool | None
 
 
 class ListOptions(TypedDict, total=False):

@@ -80,7 +80,7 @@ class Questions(PartsHolder):
             session=self._name(request.session or request.conversation) or "",
             agent=self._name(request.agent) or "",
             principal=peer.uid,
-            restarted=request.restarted,
+            restarted=bool(request.restarted),
             position=request.position,
             question_hash=question_hash(request.query, await self._parts.rag.secret()),
             question=self._parts.redactor(request.query).text if stores_prompts else None,
@@ -135,7 +135,7 @@ class Questions(PartsHolder):
             present=present,
             position=request.position,
             asker=peer.uid,
-            relevant_only=request.relevant_only,
+            relevant_only=request.relevant_only is not False,
         )
         if request.position is None:
             return question

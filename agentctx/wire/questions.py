@@ -61,9 +61,9 @@ class ContextRequest(SearchRequest):
     conversation: str | None = None
     """The conversation that the block goes to: what was injected there before is left out. Unlike `session`,
     it narrows nothing."""
-    restarted: bool = False
+    restarted: bool | None = None
     """The conversation begins, or lost what it held (a compaction): all may be injected again."""
-    relevant_only: bool = True
+    relevant_only: bool | None = None
     """False: the nearest passages, whatever their relevance. For the start of a conversation."""
 
 
