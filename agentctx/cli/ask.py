@@ -8,6 +8,7 @@ from agentctx.cli.connection import connect
 from agentctx.cli.layout import GAP, columns, cut_left, one_line, printable, width
 from agentctx.cli.options import (
     AsJson,
+    AskedNamespaces,
     Budget,
     ByAgent,
     ByCategory,
@@ -15,7 +16,6 @@ from agentctx.cli.options import (
     Collections,
     Limit,
     MaxDistance,
-    Namespace,
     OptionalSession,
     OrderOption,
     PositionOption,
@@ -25,9 +25,9 @@ from agentctx.cli.options import (
 )
 from agentctx.cli.output import line_width, note, paint, put, put_json
 from agentctx.cli.places import place
-from agentctx.wire import DEFAULT_NAMESPACE, Passage
+from agentctx.wire import Passage
 
-_HEADER = ("DISTANCE", "RELEVANCE", "COLLECTION", "SOURCE")
+_HEADER: tuple[str, ...] = ("DISTANCE", "RELEVANCE", "COLLECTION", "SOURCE")
 _LEAST_SOURCE = 24
 _WORDS_MISSING = "words: "
 _INDENT = " " * (len("DISTANCE") + len("RELEVANCE") + 4)
@@ -39,7 +39,7 @@ def search(
     *,
     collection: Collections = None,
     session: OptionalSession = None,
-    namespace: Namespace = DEFAULT_NAMESPACE,
+    namespace: AskedNamespaces = None,
     agent: ByAgent = None,
     category: ByCategory = None,
     tag: ByTags = None,
@@ -56,7 +56,7 @@ def search(
             query,
             collections=collection,
             session=session,
-            namespace=namespace,
+            namespaces=namespace or None,
             agent=agent,
             category=category,
             tags=tag or None,
@@ -69,7 +69,7 @@ def search(
     if as_json:
         put_json(reply)
         return
-    for line in passage_lines(reply.results, line_width()):
+    for line in passage_lines(reply.results, line_width(), with_namespace=len(namespace or []) > 1):
         put(line)
     if not reply.results:
         note("nothing was found")
@@ -83,7 +83,7 @@ def context(
     *,
     collection: Collections = None,
     session: OptionalSession = None,
-    namespace: Namespace = DEFAULT_NAMESPACE,
+    namespace: AskedNamespaces = None,
     agent: ByAgent = None,
     category: ByCategory = None,
     tag: ByTags = None,
@@ -102,7 +102,7 @@ def context(
             query,
             collections=collection,
             session=session,
-            namespace=namespace,
+            namespaces=namespace or None,
             agent=agent,
             category=category,
             tags=tag or None,
@@ -125,14 +125,21 @@ def context(
     _tell_rerank(reply.rerank)
 
 
-def passage_lines(passages: list[Passage], limit: int | None) -> list[str]:
-    """Two lines for each passage: its figures and source; then the beginning of its text."""
+def passage_lines(passages: list[Passage], limit: int | None, *, with_namespace: bool = False) -> list[str]:
+    """Two lines for each passage: its figures and source; then the beginning of its text.
+
+    `with_namespace` adds a column that says where each is from.
+    """
     if not passages:
         return []
     rows = [_HEADER, *(_row(passage) for passage in passages)]
-    taken = sum(max(width(row[at]) for row in rows) + len(GAP) for at in range(len(_HEADER) - 1))
+    if with_namespace:
+        names = ["NAMESPACE", *(one_line(passage.namespace, None) for passage in passages)]
+        rows = [(name, *row) for row, name in zip(rows, names, strict=True)]
+    taken = sum(max(width(row[at]) for row in rows) + len(GAP) for at in range(len(rows[0]) - 1))
+    figures = {1, 2} if with_namespace else {0, 1}
     source_room = None if limit is None else max(_LEAST_SOURCE, limit - taken)
-    header, *lines = columns([(*row[:-1], cut_left(row[-1], source_room)) for row in rows], right={0, 1})
+    header, *lines = columns([(*row[:-1], cut_left(row[-1], source_room)) for row in rows], right=figures)
     room = None if limit is None else limit - len(_INDENT)
     texts = [_INDENT + one_line(_flagged(passage) + passage.content, room) for passage in passages]
     pairs = [line for pair in zip(lines, texts, strict=True) for line in pair]
@@ -144,7 +151,7 @@ def _flagged(passage: Passage) -> str:
     return f"[{', '.join(passage.flags)}] " if passage.flags else ""
 
 
-def _row(passage: Passage) -> tuple[str, str, str, str]:
+def _row(passage: Passage) -> tuple[str, ...]:
     distance = "-" if passage.distance is None else f"{passage.distance:.3f}"
     source = place(passage.location) if passage.location else passage.source_id
     return distance, f"{passage.relevance:.2f}", passage.collection, one_line(source, None)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
@@ -17,11 +15,10 @@ from agentctx.cli.output import complain, paint, put
 from agentctx.config.paths import find_socket
 from agentctx.connect.agents import AGENTS, AgentPlaces, Launch, edits_of
 from agentctx.connect.changes import FileChange, connected, disconnected
+from agentctx.connect.exchange import ExchangeFailed, exchange
 from agentctx.connect.files import content, place_of, remove_empty, replace
-from agentctx.connect.ledger import Ledger
+from agentctx.connect.ledger import Ledger, ledger_path
 from agentctx.errors import AgentctxError, ConfigInvalid, InvalidInput
-
-_CHECK_S: Final = 20.0
 
 
 def connect(
@@ -29,20 +26,31 @@ def connect(
     agents: Annotated[
         list[str] | None, typer.Argument(metavar="[AGENT]...", help="Which. Default: all that are installed.")
     ] = None,
-    undo: Annotated[bool, typer.Option("--undo", help="Take out what was written.")] = False,
+    undo: Annotated[
+        bool,
+        typer.Option(
+            "--undo", help="Take out what was written: of the user, or with --project of this folder."
+        ),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes and make none.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     project: Annotated[
         bool, typer.Option("--project", help="Into the settings of this folder's project: tools only.")
     ] = False,
-    remember: Annotated[bool, typer.Option("--remember", help="Save each turn when it ends.")] = False,
+    remember: Annotated[
+        bool,
+        typer.Option(
+            "--remember",
+            help="Save turns that say something, fixes of failed tools, and summaries of compactions.",
+        ),
+    ] = False,
 ) -> None:
     """Give agents this memory: Claude Code, Codex, Gemini CLI, Copilot CLI, opencode, Cursor, VS Code, Zed, …
 
     Shows what it will write and asks. Again, it changes nothing; --undo restores every file.
     """
     places = AgentPlaces(Path.home(), os.environ, sys.platform == "darwin", Path.cwd() if project else None)
-    ledger = Ledger(_ledger_file(places))
+    ledger = Ledger(ledger_path(places.home, places.env))
     names = _named(agents, places, ledger, undo=undo)
     socket = str((ctx.obj or find_socket()).absolute())
     launch = Launch(_program(), socket, remember)
@@ -50,7 +58,9 @@ def connect(
     changes: list[FileChange] = []
     for name in names:
         try:
-            changes += _undone(name, ledger) if undo else _planned(name, places, launch, ledger)
+            changes += (
+                _undone(name, ledger, places.project) if undo else _planned(name, places, launch, ledger)
+            )
         except (AgentctxError, OSError) as error:
             complain(error if isinstance(error, AgentctxError) else ConfigInvalid(str(error)))
             failures += 1
@@ -65,7 +75,7 @@ def _named(agents: Sequence[str] | None, places: AgentPlaces, ledger: Ledger, *,
     """The agents meant: those named, else those connected or installed."""
     if unknown := [name for name in agents or [] if name not in AGENTS]:
         raise InvalidInput(f"Unknown agent {unknown[0]!r}.", hint=f"Use one of {', '.join(AGENTS)}.")
-    names = list(agents or (ledger.agents() if undo else _installed(places)))
+    names = list(agents or (ledger.agents(places.project) if undo else _installed(places)))
     if not names:
         nothing = "Nothing is connected." if undo else "No agent is installed here."
         raise InvalidInput(nothing, hint=f"Name one: {', '.join(AGENTS)}.")
@@ -89,16 +99,16 @@ def _planned(name: str, places: AgentPlaces, launch: Launch, ledger: Ledger) -> 
     changes = []
     for file in edits:
         path = place_of(file.path, _roots(places))
-        change = connected(path, name, content(path), ledger.of(path), file.edits)
+        change = connected(path, name, content(path), ledger.of(path), file.edits, project=places.project)
         changes += [change] if change is not None else []
     if not changes:
         put(f"{AGENTS[name].title}: connected already")
     return changes
 
 
-def _undone(name: str, ledger: Ledger) -> list[FileChange]:
+def _undone(name: str, ledger: Ledger, project: Path | None) -> list[FileChange]:
     changes = []
-    for path, known in ledger.files(name).items():
+    for path, known in ledger.files(name, project).items():
         place_of(path, [path])
         changes.append(disconnected(path, content(path), known))
     if not changes:
@@ -151,23 +161,10 @@ def _say_next_steps(names: Sequence[str]) -> None:
 
 def _checked(launch: Launch) -> int:
     """Exchange one question with the bridge, as an agent will; the number of failures."""
-    call = {"name": "search", "arguments": {"query": "connection check", "limit": 1}}
-    request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
     try:
-        done = subprocess.run(  # noqa: S603 - the very command that was written
-            launch.server("agentctx"),
-            input=request.encode() + b"\n",
-            capture_output=True,
-            timeout=_CHECK_S,
-            check=True,
-        )
-        result = json.loads(done.stdout)["result"]
-        text = result["content"][0]["text"]
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
-        complain(ConfigInvalid(f"The bridge does not answer ({error}).", hint="Run `agentctx mcp` by hand."))
-        return 1
-    if result["isError"]:
-        complain(ConfigInvalid(f"Connected, but the memory does not answer yet. {text}"))
+        exchange(launch.server("agentctx"))
+    except ExchangeFailed as failure:
+        complain(ConfigInvalid(f"Connected, but: {failure}", hint="`agentctx doctor` says more."))
         return 1
     put(f"{paint('checked', 'green')}  the bridge and the daemon answer")
     return 0
@@ -180,9 +177,3 @@ def _program() -> tuple[str, ...]:
         return (str(started.absolute()),)
     beside = Path(sys.executable).parent / "agentctx"
     return (str(beside),) if beside.is_file() else (sys.executable, "-m", "agentctx")
-
-
-def _ledger_file(places: AgentPlaces) -> Path:
-    given = places.env.get("XDG_STATE_HOME", "")
-    state = Path(given) if given.startswith("/") else places.home / ".local/state"
-    return state / "agentctx" / "connections.json"

@@ -18,6 +18,7 @@ from agentctx.cli.options import AsJson
 from agentctx.cli.output import complain, note, put, put_json
 from agentctx.cli.system_errors import hint_of
 from agentctx.errors import AgentctxError, Expired, Forgotten, InvalidInput
+from agentctx.wire import ImportTrust
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
@@ -42,6 +43,7 @@ class ImportReport:
 
     dry_run: bool
     include_forgotten: bool = False
+    trust: ImportTrust = "external"
     entries: int = 0
     imported: int = 0
     unchanged: int = 0
@@ -66,17 +68,21 @@ def import_entries(
     include_forgotten: Annotated[
         bool, typer.Option("--include-forgotten", help="Bring back what was forgotten here, too.")
     ] = False,
+    trust: Annotated[
+        ImportTrust,
+        typer.Option("--trust", help="agent: worth what agents save, also in system prompts. Admins only."),
+    ] = "external",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Import a file written by `agentctx export`. Idempotent: rerun to resume an interrupted import.
 
     Entries keep their ids and times. What is here and newer stays, and what was forgotten here or has expired
-    is left out. All of it gets trust `external`.
+    is left out. It gets trust `external`, unless --trust says otherwise, which the audit trail records.
     """
     from agentctx.ingest.progress import choose_progress
 
-    report = ImportReport(dry_run, include_forgotten)
+    report = ImportReport(dry_run, include_forgotten, trust)
     progress = choose_progress(sys.stderr, quiet=quiet)
     with connect(ctx, timeout_s=TIMEOUT_S) as client, _opened(file) as lines:
         read_header(_first(lines))
@@ -142,7 +148,10 @@ def _send(client: Client, batch: list[_Line], report: ImportReport) -> None:
     versions = [version for line in batch for version in line.versions]
     try:
         outcomes = client.import_entries(
-            versions, dry_run=report.dry_run, include_forgotten=report.include_forgotten
+            versions,
+            dry_run=report.dry_run,
+            include_forgotten=report.include_forgotten,
+            trust=report.trust,
         )
     except InvalidInput as error:
         if len(batch) > 1:
@@ -163,7 +172,10 @@ def _send(client: Client, batch: list[_Line], report: ImportReport) -> None:
 def _alone(client: Client, version: ImportEntry, report: ImportReport) -> object:
     try:
         return client.import_entries(
-            [version], dry_run=report.dry_run, include_forgotten=report.include_forgotten
+            [version],
+            dry_run=report.dry_run,
+            include_forgotten=report.include_forgotten,
+            trust=report.trust,
         )[0]
     except InvalidInput as error:
         return error

@@ -18,6 +18,14 @@ ConfigFile: TypeAlias = Annotated[
 DataDir: TypeAlias = Annotated[Path | None, typer.Option("--data-dir", help="Folder of the database.")]
 EntryId: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="Id of the entry.")]
 Namespace: TypeAlias = Annotated[str, typer.Option(help="Who shares the entry.")]
+AskedNamespaces: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--namespace",
+        metavar="NAMESPACE",
+        help="Whose memory is asked; repeat to ask several. Default: default.",
+    ),
+]
 OptionalSession: TypeAlias = Annotated[
     str | None, typer.Option(help="Only entries of this session and of none.")
 ]

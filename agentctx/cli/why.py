@@ -94,7 +94,7 @@ def injection_lines(view: InjectionView, limit: int | None) -> list[str]:
 
 
 def _facts(view: InjectionView) -> list[tuple[str, str | None]]:
-    scope = [view.namespace, f"session {view.session}" if view.session else "", view.agent or ""]
+    scope = [*view.namespaces, f"session {view.session}" if view.session else "", view.agent or ""]
     return [
         ("injection", view.id),
         ("created", view.created),

@@ -10,20 +10,20 @@ from agentctx.cli.connection import connect
 from agentctx.cli.layout import columns, cut, one_line
 from agentctx.cli.options import (
     AsJson,
+    AskedNamespaces,
     Budget,
     ByAgent,
     ByCategory,
     ByTags,
     Collections,
     Limit,
-    Namespace,
     OptionalSession,
     PositionOption,
     Since,
     Until,
 )
 from agentctx.cli.output import line_width, note, put, put_json
-from agentctx.wire import DEFAULT_NAMESPACE, ExplainReply
+from agentctx.wire import ExplainReply
 
 EntryArgument = Annotated[str, typer.Argument(metavar="ENTRY", help="Id of the entry that was missed.")]
 
@@ -35,7 +35,7 @@ def why_not(
     query: Annotated[str, typer.Option("--query", help="The question that should have found it.")],
     collection: Collections = None,
     session: OptionalSession = None,
-    namespace: Namespace = DEFAULT_NAMESPACE,
+    namespace: AskedNamespaces = None,
     agent: ByAgent = None,
     category: ByCategory = None,
     tag: ByTags = None,
@@ -53,7 +53,7 @@ def why_not(
             query,
             collections=collection,
             session=session,
-            namespace=namespace,
+            namespaces=namespace or None,
             agent=agent,
             category=category,
             tags=tag or None,

@@ -192,12 +192,12 @@ class AsyncClient(Session):
 
     async def search(self, query: str, **options: Unpack[SearchOptions]) -> wire.SearchReply:
         """The passages closest to a question, by keyword and by meaning."""
-        options.setdefault("namespace", self.namespace)
+        self._choose_namespace(options)
         return await self._send(calls.search(wire.SearchRequest(query=query, **options)))
 
     async def context(self, query: str, **options: Unpack[ContextOptions]) -> wire.ContextReply:
         """The ready-made block for a prompt; empty when nothing is relevant."""
-        options.setdefault("namespace", self.namespace)
+        self._choose_namespace(options)
         return await self._send(calls.context(wire.ContextRequest(query=query, **options)))
 
     async def injection(self, injection_id: str) -> wire.InjectionView:
@@ -212,7 +212,7 @@ class AsyncClient(Session):
         self, entry_id: str, query: str, **options: Unpack[ContextOptions]
     ) -> wire.ExplainReply:
         """Why an entry is in the context for a question, or not, as things are now."""
-        options.setdefault("namespace", self.namespace)
+        self._choose_namespace(options)
         return await self._send(calls.why_not(wire.ExplainRequest(entry=entry_id, query=query, **options)))
 
     async def status(self) -> wire.StatusReply:
@@ -261,15 +261,20 @@ class AsyncClient(Session):
         return await self._send(calls.export(options))
 
     async def import_entries(
-        self, entries: Sequence[wire.ImportEntry], *, dry_run: bool = False, include_forgotten: bool = False
+        self,
+        entries: Sequence[wire.ImportEntry],
+        *,
+        dry_run: bool = False,
+        include_forgotten: bool = False,
+        trust: wire.ImportTrust = "external",
     ) -> SaveOutcomes:
         """Save what was exported, under its ids; a result or an error for each. Twice is once.
 
         What was forgotten there is an error (`Forgotten`), unless `include_forgotten`; so is what has expired
-        (`Expired`).
+        (`Expired`). `trust="agent"`, for admins of the daemon, lets new entries into system prompts.
         """
         return await self._send(
-            calls.import_entries(entries, dry_run=dry_run, include_forgotten=include_forgotten)
+            calls.import_entries(entries, dry_run=dry_run, include_forgotten=include_forgotten, trust=trust)
         )
 
     async def revoke(self, **source: Unpack[RevokeOptions]) -> wire.RevokeReply:

@@ -197,13 +197,14 @@ def export(options: ExportOptions) -> ApiCall[wire.ExportReply]:
 
 
 def import_entries(
-    entries: Sequence[wire.ImportEntry], *, dry_run: bool, include_forgotten: bool
+    entries: Sequence[wire.ImportEntry], *, dry_run: bool, include_forgotten: bool, trust: wire.ImportTrust
 ) -> ApiCall[SaveOutcomes]:
     body = _encode(
         {
             "entries": [_present(entry) for entry in entries],
             "dry_run": dry_run,
             "include_forgotten": include_forgotten,
+            "trust": trust,
         }
     )
     read = _outcomes_reader(len(entries))

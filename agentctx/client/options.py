@@ -96,9 +96,13 @@ class EditFields(TypedDict, total=False):
 
 
 class SearchOptions(TypedDict, total=False):
-    """What narrows a question. `limit` is the most passages, `max_distance` a cosine distance, 0 to 2."""
+    """What narrows a question. `limit` is the most passages, `max_distance` a cosine distance, 0 to 2.
+
+    `namespaces` asks several instead of one.
+    """
 
     namespace: str
+    namespaces: list[str] | None
     collections: list[str] | None
     session: str | None
     agent: str | None
@@ -112,11 +116,17 @@ class SearchOptions(TypedDict, total=False):
 
 
 class ContextOptions(SearchOptions, total=False):
-    """The same, and the most tokens of the block, where it goes, and what the conversation already holds."""
+    """The same, and the most tokens of the block, where it goes, and what the conversation already holds.
+
+    `conversation` leaves out what was injected there before, unless it `restarted`.
+    """
 
     budget_tokens: int | None
     position: InjectionPosition | None
     present: list[str] | None
+    conversation: str | None
+    restarted: bool | None
+    relevant_only: bool | None
 
 
 class ListOptions(TypedDict, total=False):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from agentctx.client.calls import ApiCall
+from agentctx.client.options import SearchOptions
 from agentctx.client.retry import Attempts
 from agentctx.client.transport import HttpReply
 from agentctx.config.paths import find_socket
@@ -47,6 +48,11 @@ class Session:
 
     def _timeout_of(self, call: ApiCall[Any]) -> float:
         return self.timeout_s + call.takes_s
+
+    def _choose_namespace(self, options: SearchOptions) -> None:
+        """Ask the client's own namespace where the call names none."""
+        if not options.get("namespaces"):
+            options.setdefault("namespace", self.namespace)
 
     def _note(self, reply: HttpReply) -> None:
         self.daemon_version = reply.headers.get(VERSION_HEADER.lower())

@@ -184,12 +184,12 @@ class Client(Session):
 
     def search(self, query: str, **options: Unpack[SearchOptions]) -> wire.SearchReply:
         """The passages closest to a question, by keyword and by meaning."""
-        options.setdefault("namespace", self.namespace)
+        self._choose_namespace(options)
         return self._send(calls.search(wire.SearchRequest(query=query, **options)))
 
     def context(self, query: str, **options: Unpack[ContextOptions]) -> wire.ContextReply:
         """The ready-made block for a prompt; empty when nothing is relevant."""
-        options.setdefault("namespace", self.namespace)
+        self._choose_namespace(options)
         return self._send(calls.context(wire.ContextRequest(query=query, **options)))
 
     def injection(self, injection_id: str) -> wire.InjectionView:
@@ -202,7 +202,7 @@ class Client(Session):
 
     def why_not(self, entry_id: str, query: str, **options: Unpack[ContextOptions]) -> wire.ExplainReply:
         """Why an entry is in the context for a question, or not, as things are now."""
-        options.setdefault("namespace", self.namespace)
+        self._choose_namespace(options)
         return self._send(calls.why_not(wire.ExplainRequest(entry=entry_id, query=query, **options)))
 
     def status(self) -> wire.StatusReply:
@@ -251,14 +251,21 @@ class Client(Session):
         return self._send(calls.export(options))
 
     def import_entries(
-        self, entries: Sequence[wire.ImportEntry], *, dry_run: bool = False, include_forgotten: bool = False
+        self,
+        entries: Sequence[wire.ImportEntry],
+        *,
+        dry_run: bool = False,
+        include_forgotten: bool = False,
+        trust: wire.ImportTrust = "external",
     ) -> SaveOutcomes:
         """Save what was exported, under its ids; a result or an error for each. Twice is once.
 
         What was forgotten there is an error (`Forgotten`), unless `include_forgotten`; so is what has expired
-        (`Expired`).
+        (`Expired`). `trust="agent"`, for admins of the daemon, lets new entries into system prompts.
         """
-        return self._send(calls.import_entries(entries, dry_run=dry_run, include_forgotten=include_forgotten))
+        return self._send(
+            calls.import_entries(entries, dry_run=dry_run, include_forgotten=include_forgotten, trust=trust)
+        )
 
     def revoke(self, **source: Unpack[RevokeOptions]) -> wire.RevokeReply:
         """Take a source out of every answer, at once, with all that was made of its entries.

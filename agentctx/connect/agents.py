@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from agentctx.connect.edits import ConfigEdit, as_json
+from agentctx.connect.opencode_plugin import opencode_plugin
 
 NAME: Final = "agentctx"
 
@@ -91,6 +92,24 @@ def _groups(launch: Launch, agent: str, events: Sequence[str], **more: Any) -> d
     }
 
 
+def _remembering(server: str) -> dict[str, Any]:
+    """What Claude Code says at the end of turns, of tools' calls and of compactions."""
+    tool = ("tool_name", "tool_input.command", "tool_input.file_path")
+    return {
+        "Stop": _tool_hook("Stop", server, "last_assistant_message", "transcript_path", remember=True),
+        "PostToolUse": _tool_hook("PostToolUse", server, *tool),
+        "PostToolUseFailure": _tool_hook("PostToolUseFailure", server, *tool, "error"),
+        "PostCompact": _tool_hook("PostCompact", server, "compact_summary", remember=True),
+    }
+
+
+def _tool_hook(event: str, server: str, *fields: str, **constant: Any) -> dict[str, Any]:
+    """A hook that calls a tool of the running server with these fields of the event; it starts no process."""
+    names = {name.rpartition(".")[2]: f"${{{name}}}" for name in ("session_id", *fields)}
+    given = {"event": event, **names, **constant}
+    return {"hooks": [{"type": "mcp_tool", "server": server, "tool": "hook", "input": given, "timeout": 3}]}
+
+
 def _events(launch: Launch, prompt: str, stop: str) -> list[str]:
     return ["SessionStart", prompt, *([stop] if launch.remember else [])]
 
@@ -98,6 +117,10 @@ def _events(launch: Launch, prompt: str, stop: str) -> list[str]:
 def _claude_code(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
     plugin = _claude_folder(places) / "skills" / NAME
     groups = _groups(launch, "claude-code", _events(launch, "UserPromptSubmit", "Stop"), timeout=3)
+    server_name = f"plugin:{NAME}:{NAME}"
+    groups["UserPromptSubmit"] = _tool_hook("UserPromptSubmit", server_name, "prompt")
+    if launch.remember:
+        groups |= _remembering(server_name)
     hooks = {"hooks": {event: [group] for event, group in groups.items()}}
     manifest = {
         "name": NAME,
@@ -160,7 +183,10 @@ def _copilot(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
 
 
 def _opencode(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
-    return _opencode_in(places.config() / "opencode", launch)
+    folder = places.config() / "opencode"
+    plugin = opencode_plugin(launch.command, launch.socket, remember=launch.remember)
+    file = FileEdits(folder / "plugins" / f"{NAME}.js", (ConfigEdit("file", (), plugin),))
+    return [*_opencode_in(folder, launch), file]
 
 
 def _opencode_in(folder: Path, launch: Launch) -> list[FileEdits]:

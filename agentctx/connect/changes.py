@@ -31,9 +31,15 @@ class FileChange(NamedTuple):
 
 
 def connected(
-    path: Path, agent: str, current: bytes | None, known: ConnectedFile | None, edits: Sequence[ConfigEdit]
+    path: Path,
+    agent: str,
+    current: bytes | None,
+    known: ConnectedFile | None,
+    edits: Sequence[ConfigEdit],
+    *,
+    project: Path | None = None,
 ) -> FileChange | None:
-    """The change that puts the edits into a file; None: they are there already.
+    """The change that puts the edits into a file; None: they are there already. `project`: whose file it is.
 
     Raises:
         ConfigInvalid: the file cannot be edited without harm.
@@ -47,7 +53,8 @@ def connected(
         original = _original(path, current, known)
     after = _named(path, lambda: applied(_text(path, original), edits)).encode()
     _check_whole_files(path, original, edits)
-    written = ConnectedFile(agent, original, digest(after), tuple(edits), known.folders if known else ())
+    folders = known.folders if known else ()
+    written = ConnectedFile(agent, original, digest(after), tuple(edits), folders, project)
     return FileChange(path, current, after, written)
 
 

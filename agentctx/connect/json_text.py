@@ -137,9 +137,9 @@ def _emptied(text: str, parent: JsonNode) -> str:
 
 
 def _added(text: str, parent: JsonNode, name: str | int, value: Any, depth: int) -> str:
-    wanted = dict if isinstance(name, str) else list
+    wanted, kind = (dict, "an object") if isinstance(name, str) else (list, "a list")
     if not isinstance(parent.value, wanted):
-        raise JsonUnreadable(f"there is no object to hold {name!r}")
+        raise JsonUnreadable(f"{name!r} belongs in {kind}, but {_kind_of(parent.value)} stands in its place")
     unit = _indent(text)
     inner = "\n" + unit * (depth + 1)
     key = f"{json.dumps(name)}: " if isinstance(name, str) else ""
@@ -253,6 +253,12 @@ def _blank(text: str, at: int) -> int:
 
 def _unreadable(text: str, at: int) -> JsonUnreadable:
     return JsonUnreadable(f"line {text.count(chr(10), 0, at) + 1} is not JSON")
+
+
+def _kind_of(value: Any) -> str:
+    """What a value of JSON is, for an error message."""
+    kinds = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
+    return kinds.get(type(value), "a number")
 
 
 def _shown(path: JsonPath) -> str:

@@ -15,13 +15,17 @@ from agentctx.errors import ConfigInvalid
 
 
 class ConnectedFile(NamedTuple):
-    """One file. `original` None: there was none. `digest`: of what was written."""
+    """One file. `original` None: there was none. `digest`: of what was written.
+
+    `project`: whose settings these are; None: the user's.
+    """
 
     agent: str
     original: bytes | None
     digest: str
     edits: tuple[ConfigEdit, ...]
     folders: tuple[Path, ...] = ()
+    project: Path | None = None
 
 
 class Ledger:
@@ -38,12 +42,21 @@ class Ledger:
     def of(self, path: Path) -> ConnectedFile | None:
         return self._files.get(path)
 
-    def files(self, agent: str) -> dict[Path, ConnectedFile]:
-        """What was written for an agent."""
-        return {path: written for path, written in self._files.items() if written.agent == agent}
+    def files(self, agent: str, project: Path | None = None) -> dict[Path, ConnectedFile]:
+        """What was written for an agent into the user's settings, or into those of a project."""
+        wanted = (agent, project)
+        return {
+            path: written
+            for path, written in self._files.items()
+            if (written.agent, written.project) == wanted
+        }
 
-    def agents(self) -> list[str]:
-        return sorted({written.agent for written in self._files.values()})
+    def agents(self, project: Path | None = None) -> list[str]:
+        return sorted({written.agent for written in self._files.values() if written.project == project})
+
+    def everything(self) -> dict[Path, ConnectedFile]:
+        """What was written into all files."""
+        return dict(self._files)
 
     def record(self, path: Path, written: ConnectedFile | None) -> None:
         """Remember what was written; None: nothing of ours is in it any more."""
@@ -52,6 +65,13 @@ class Ledger:
             self._files[path] = written
         text = json.dumps({str(each): _stored(known) for each, known in self._files.items()}, indent=1)
         replace(self._path, text.encode())
+
+
+def ledger_path(home: Path, env: Mapping[str, str]) -> Path:
+    """Where a user's list of connections is."""
+    given = env.get("XDG_STATE_HOME", "")
+    state = Path(given) if given.startswith("/") else home / ".local/state"
+    return state / "agentctx" / "connections.json"
 
 
 def digest(data: bytes) -> str:
@@ -78,6 +98,7 @@ def _stored(written: ConnectedFile) -> dict[str, Any]:
         "digest": written.digest,
         "edits": [list(edit) for edit in written.edits],
         "folders": [str(each) for each in written.folders],
+        "project": None if written.project is None else str(written.project),
     }
 
 
@@ -85,4 +106,5 @@ def _loaded(stored: Mapping[str, Any]) -> ConnectedFile:
     original = None if stored["original"] is None else base64.b64decode(stored["original"])
     edits = tuple(ConfigEdit(kind, tuple(path), value) for kind, path, value in stored["edits"])
     folders = tuple(Path(each) for each in stored["folders"])
-    return ConnectedFile(stored["agent"], original, stored["digest"], edits, folders)
+    project = None if stored["project"] is None else Path(stored["project"])
+    return ConnectedFile(stored["agent"], original, stored["digest"], edits, folders, project)

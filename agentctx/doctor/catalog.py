@@ -34,6 +34,11 @@ MACHINE_GROUPS: tuple[Group, ...] = (
     ),
     Group("socket", "Socket", ("socket.folder", "socket.file")),
     Group("daemon", "Daemon", ("daemon.answers", "daemon.version", "daemon.last_start")),
+    Group(
+        "connections",
+        "Connected agents",
+        ("connections.entries", "connections.program", "connections.socket", "connections.bridge"),
+    ),
 )
 """Examined from outside, by the command."""
 

@@ -6,6 +6,7 @@ when no daemon has them. One report comes of it, in one order.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -18,9 +19,11 @@ from agentctx.config.load import SettingsReading, read_settings
 from agentctx.config.paths import default_data_dir, find_socket
 from agentctx.config.problems import config_invalid
 from agentctx.config.schema import Settings
+from agentctx.connect.ledger import ledger_path
 from agentctx.doctor.catalog import CHECK_IDS, INNER_IDS
 from agentctx.doctor.check import Check, Finding
 from agentctx.doctor.config_file import config_checks, facts_of
+from agentctx.doctor.connections import connection_checks
 from agentctx.doctor.contact import NOT_OURS, Contact, contact_checks
 from agentctx.doctor.data_folder import data_folder_checks
 from agentctx.doctor.database import skipping
@@ -228,6 +231,9 @@ def _second_checks(loaded: _Loaded, contact: Contact, data_dir: Path | None) -> 
         *socket_checks(loaded.socket, wanted_mode=mode, remove_stale=lambda: _remove_stale(loaded.socket)),
         *contact_checks(contact, version=__version__),
         last_start,
+        *connection_checks(
+            ledger_path(Path.home(), os.environ), loaded.socket.absolute(), is_running=contact.is_running
+        ),
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 
 class UsageError(Exception):
@@ -11,26 +11,33 @@ class UsageError(Exception):
 
 def parsed(
     args: Sequence[str], *, options: Collection[str], flags: Collection[str] = ()
-) -> tuple[list[str], dict[str, str]]:
+) -> tuple[list[str], dict[str, list[str]]]:
     """The words and the options of a command line; a flag that is given has the value `yes`.
+
+    An option has all its values, in order.
 
     Raises:
         UsageError: an option is unknown or lacks its value.
     """
     words: list[str] = []
-    values: dict[str, str] = {}
+    values: dict[str, list[str]] = {}
     rest = iter(args)
     for arg in rest:
         name, separator, value = arg.partition("=")
         if not arg.startswith("--"):
             words.append(arg)
         elif name in flags and not separator:
-            values[name] = "yes"
+            values[name] = ["yes"]
         elif name in options:
             given = value if separator else next(rest, None)
             if given is None:
                 raise UsageError(f"{name} needs a value.")
-            values[name] = given
+            values.setdefault(name, []).append(given)
         else:
             raise UsageError(f"Unknown option {name}. Use {', '.join([*options, *flags])}.")
     return words, values
+
+
+def last_of(options: Mapping[str, Sequence[str]], name: str) -> str | None:
+    """The value of an option that counts once: the last one given."""
+    return options[name][-1] if name in options else None

@@ -9,16 +9,37 @@ import json
 import os
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from agentctx import __version__
-from agentctx.mcp.arguments import UsageError, parsed
+from agentctx.mcp.arguments import UsageError, last_of, parsed
 from agentctx.mcp.daemon import DaemonAway, DaemonRefused, ask, socket_path
-from agentctx.mcp.project import project_of
+from agentctx.mcp.hook import DEADLINE_S, STOP_DEADLINE_S, act, with_prompt
+from agentctx.mcp.hook_events import (
+    CLIENTS,
+    TOOL_EVENTS,
+    HookQuestion,
+    RememberedEntry,
+    decided,
+    learned,
+    output,
+    tool_event,
+)
+from agentctx.mcp.project import own_namespace, project_of
 from agentctx.mcp.protocol import INVALID_REQUEST, PARSE_ERROR, McpToolCall, Message, error, step, tool_result
-from agentctx.mcp.tools import ToolMisused, ToolScope, entry_path, failure_text, outcome_text, request_of
+from agentctx.mcp.tool_failures import ToolFailures
+from agentctx.mcp.tools import (
+    HOOK_TOOL,
+    ToolMisused,
+    ToolScope,
+    entry_path,
+    failure_text,
+    outcome_text,
+    request_of,
+)
 
 TIMEOUT_S: Final = 10.0
 """How long a tool waits for the daemon."""
@@ -41,9 +62,9 @@ def main(args: Sequence[str]) -> int:
         sys.stderr.write(f"agentctx mcp: {error}\n")
         return 2
     requests, replies = _own_streams()
-    scope = _scope(options.get("--namespace"), options.get("--agent"), os.environ)
+    scope = _scope(options.get("--namespace", []), last_of(options, "--agent"), os.environ)
     try:
-        Bridge(replies, named_socket=options.get("--socket"), scope=scope).serve(requests)
+        Bridge(replies, named_socket=last_of(options, "--socket"), scope=scope).serve(requests)
     except (KeyboardInterrupt, BrokenPipeError):
         return 0
     return 0
@@ -59,6 +80,7 @@ class Bridge:
         self._writing = threading.Lock()
         self._slots = threading.BoundedSemaphore(MAX_CALLS)
         self._threads: set[threading.Thread] = set()
+        self._failures = ToolFailures()
 
     def serve(self, requests: BinaryIO) -> None:
         """Answer each line until the stream ends, then wait for the calls that still run."""
@@ -126,17 +148,42 @@ class Bridge:
 
     def _outcome(self, call: McpToolCall) -> str:
         scope = self._scope._replace(session=call.conversation or self._scope.session)
+        if call.name == HOOK_TOOL:
+            return json.dumps(self._hook(call.arguments))
         request = request_of(call.name, call.arguments, scope)
         path = socket_path(self._named_socket)
         if request.entry is not None:
             self._check_namespace(path, request.entry)
         reply = ask(path, request.method, request.path, request.body, timeout_s=TIMEOUT_S)
-        return outcome_text(call.name, reply)
+        saved_in = (request.body or {}).get("namespace", "")
+        return outcome_text(call.name, reply, namespace=saved_in)
+
+    def _hook(self, event: Message) -> Message:
+        """The JSON that answers a client's own hook; empty when there is nothing to add."""
+        name, client = str(event.get("event")), self._scope.agent or ""
+        if client not in CLIENTS:
+            raise ToolMisused(f"Start this server with --agent and one of {', '.join(CLIENTS)}.")
+        wanted = self._wanted(name, client, event)
+        seconds = STOP_DEADLINE_S if isinstance(wanted, RememberedEntry) else DEADLINE_S
+        try:
+            text = act(wanted, socket_path(self._named_socket), time.monotonic() + seconds)
+        except (DaemonAway, DaemonRefused):
+            text = ""
+        return output(name, client, text) or {}
+
+    def _wanted(self, name: str, client: str, event: Message) -> HookQuestion | RememberedEntry | None:
+        if name in TOOL_EVENTS:
+            learning = tool_event(self._failures, name, event)
+            return learned(learning, client, self._scope.namespace) if learning else None
+        remember = bool(event.get("remember"))
+        return decided(
+            name, client, with_prompt(name, event), namespaces=self._scope.asked, remember=remember
+        )
 
     def _check_namespace(self, path: Path, entry: str) -> None:
         """An id is valid in every namespace; a tool only reaches the entries of its own."""
         view = ask(path, "GET", entry_path(entry), timeout_s=TIMEOUT_S)
-        if view["namespace"] != self._scope.namespace:
+        if view["namespace"] not in self._scope.asked:
             raise ToolMisused("This project has no such entry. Use an id from search.")
 
     def _send(self, message: Message | list[Message]) -> None:
@@ -146,10 +193,13 @@ class Bridge:
             self._replies.flush()
 
 
-def _scope(namespace: str | None, agent: str | None, env: Mapping[str, str]) -> ToolScope:
+def _scope(named: Sequence[str], agent: str | None, env: Mapping[str, str]) -> ToolScope:
+    """`named` are the namespaces of the command line: the first is saved to, the others are asked too."""
     folder = Path(env.get("CLAUDE_PROJECT_DIR") or os.curdir).absolute()
     session = env.get("CLAUDE_CODE_SESSION_ID") or f"mcp-{os.getpid()}-{os.urandom(3).hex()}"
-    return ToolScope(namespace or project_of(folder), session, agent)
+    if named:
+        return ToolScope(named[0], session, agent, also=tuple(named[1:]))
+    return ToolScope(project_of(folder), session, agent, own=own_namespace())
 
 
 def _own_streams() -> tuple[BinaryIO, BinaryIO]:

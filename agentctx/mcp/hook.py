@@ -15,24 +15,29 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
-from agentctx.mcp.arguments import UsageError, parsed
+from agentctx.mcp.arguments import UsageError, last_of, parsed
 from agentctx.mcp.daemon import DaemonAway, DaemonRefused, ask, socket_path
 from agentctx.mcp.hook_events import (
+    BETWEEN_BLOCKS,
     CLIENTS,
+    MAX_BLOCK_CHARS,
     STOP_EVENTS,
     HookQuestion,
-    RememberedTurn,
+    RememberedEntry,
     block_of,
     decided,
     output,
 )
-from agentctx.mcp.project import project_of
+from agentctx.mcp.project import namespaces_of
+from agentctx.mcp.transcripts import last_prompt
 
 DEADLINE_S: Final = 0.3
 """A prompt waits no longer than this."""
 STOP_DEADLINE_S: Final = 2.0
 """Nobody waits for the end of a turn to be saved."""
 MAX_EVENT_BYTES: Final = 8 << 20
+MAX_TAIL_BYTES: Final = 1 << 20
+"""Of a transcript, whose end has the last prompt."""
 
 
 def main(args: Sequence[str]) -> int:
@@ -52,8 +57,8 @@ def main(args: Sequence[str]) -> int:
     return 0
 
 
-def _named(words: Sequence[str], options: Mapping[str, str]) -> tuple[str, str]:
-    client = options.get("--client", "")
+def _named(words: Sequence[str], options: Mapping[str, list[str]]) -> tuple[str, str]:
+    client = last_of(options, "--client") or ""
     if len(words) != 1 or client not in CLIENTS:
         raise UsageError(f"Use agentctx hook EVENT --client NAME, with a name of {', '.join(CLIENTS)}.")
     return words[0], client
@@ -70,28 +75,55 @@ def _end_at_deadline(seconds: float) -> None:
     signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
-def _answer(event: str, client: str, options: Mapping[str, str], deadline: float) -> dict[str, Any] | None:
-    payload = _payload()
-    namespace = options.get("--namespace") or project_of(_folder(client, payload, os.environ))
-    wanted = decided(event, client, payload, namespace=namespace, remember="--remember" in options)
-    path = socket_path(options.get("--socket"))
+def _answer(
+    event: str, client: str, options: Mapping[str, list[str]], deadline: float
+) -> dict[str, Any] | None:
+    payload = with_prompt(event, _payload())
+    namespaces = options.get("--namespace") or namespaces_of(_folder(client, payload, os.environ))
+    wanted = decided(event, client, payload, namespaces=namespaces, remember="--remember" in options)
+    path = socket_path(last_of(options, "--socket"))
     try:
-        block = _acted(wanted, path, deadline)
+        block = act(wanted, path, deadline)
     except (DaemonAway, DaemonRefused):
         block = ""
     return output(event, client, block)
 
 
-def _acted(wanted: HookQuestion | RememberedTurn | None, path: Path, deadline: float) -> str:
-    """Do what the event wants; the block to show."""
-    if isinstance(wanted, RememberedTurn):
+def act(wanted: HookQuestion | RememberedEntry | None, path: Path, deadline: float) -> str:
+    """Do what an event wants until the deadline (monotonic, seconds); the text to show.
+
+    Raises:
+        DaemonAway, DaemonRefused: the daemon did not do it.
+    """
+    if isinstance(wanted, RememberedEntry):
         ask(path, "POST", "/v1/entries", wanted.body, timeout_s=deadline - time.monotonic())
+    blocks: list[str] = []
     if isinstance(wanted, HookQuestion):
+        room = MAX_BLOCK_CHARS
         for body in wanted.bodies:
             reply = ask(path, "POST", "/v1/context", body, timeout_s=deadline - time.monotonic())
-            if block := block_of(reply, trusted=wanted.trusted):
-                return block
-    return ""
+            if block := block_of(reply, trusted=wanted.trusted, room=room):
+                blocks.append(block)
+                room -= len(block) + len(BETWEEN_BLOCKS)
+    return BETWEEN_BLOCKS.join(blocks)
+
+
+def with_prompt(event: str, payload: dict[str, Any]) -> dict[str, Any]:
+    """The end of a turn together with its prompt, which only the transcript has in some clients."""
+    path = payload.get("transcript_path") or payload.get("transcriptPath")
+    if event not in STOP_EVENTS or payload.get("prompt") or not isinstance(path, str):
+        return payload
+    return payload | {"prompt": last_prompt(_tail(Path(path)))}
+
+
+def _tail(path: Path) -> list[str]:
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - MAX_TAIL_BYTES))
+            return file.read(MAX_TAIL_BYTES).decode(errors="replace").splitlines()
+    except OSError:  # it is the client's file, and may be gone
+        return []
 
 
 def _payload() -> dict[str, Any]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from agentctx.mcp.injected_text import without_injected
+from agentctx.mcp.tool_failures import ToolFailures, ToolLearning, ToolUse
 from agentctx.mcp.tools import MAX_QUERY_CHARS
 
 Json = dict[str, Any]
@@ -11,53 +14,58 @@ Json = dict[str, Any]
 CLIENTS: Final = ("claude-code", "codex", "gemini", "copilot", "cursor", "opencode")
 PROMPT_EVENTS: Final = frozenset({"UserPromptSubmit", "BeforeAgent", "userPromptSubmitted", "chat.message"})
 START_EVENTS: Final = frozenset({"SessionStart", "sessionStart"})
-STOP_EVENTS: Final = frozenset({"Stop", "AfterAgent", "agentStop", "stop"})
+STOP_EVENTS: Final = frozenset({"Stop", "AfterAgent", "agentStop", "stop", "session.idle"})
 
 MAX_BLOCK_CHARS: Final = 9_500
 """Claude Code and Codex cut what is over 10,000 characters."""
+TOOL_EVENTS: Final = frozenset({"PostToolUse", "PostToolUseFailure"})
+SUMMARY_EVENTS: Final = frozenset({"PostCompact"})
+
+MOST_SUMMARY_CHARS: Final = 20_000
+BETWEEN_BLOCKS: Final = "\n\n"
 _START_QUERY: Final = "rules, conventions, preferences and decisions of this project"
-_START_LIMIT: Final = 10
-_START_BUDGET: Final = 800
-_MIN_REMEMBERED_CHARS: Final = 40
-_MAX_REMEMBERED_CHARS: Final = 20_000
-_TAGS: Final = ("hook_context", "system-reminder", "system_reminder", "environment_context")
-_INJECTED: Final = [(f"<{tag}>", f"</{tag}>") for tag in _TAGS] + [
-    ("## Semantic Context (RAG)\n", "</memory ")
-]
-"""How context that programs put into a prompt begins and ends; our block ends with the line of its fence."""
+_START: Final[tuple[Json, ...]] = (
+    {"category": "rule", "limit": 10, "budget_tokens": 600},
+    {"limit": 8, "budget_tokens": 500},
+)
+"""What a session begins with: the rules, then what else is nearest to the question."""
+_KEPT_CONTEXT: Final = frozenset({"resume", "fork"})
+"""Sources of a session's start with which the conversation still holds what it was given."""
 
 
 class HookQuestion(NamedTuple):
-    """Questions, of which the first good answer is shown. `trusted`: it holds nothing from outside."""
+    """Questions, in order, whose blocks are shown together. `trusted`: they hold nothing from outside."""
 
     bodies: tuple[Json, ...]
     trusted: bool
 
 
-class RememberedTurn(NamedTuple):
-    """A turn to save."""
+class RememberedEntry(NamedTuple):
+    """What to save."""
 
     body: Json
 
 
 def decided(
-    event: str, client: str, payload: Json, *, namespace: str, remember: bool
-) -> HookQuestion | RememberedTurn | None:
-    """What an event asks of the daemon; None: nothing."""
+    event: str, client: str, payload: Json, *, namespaces: Sequence[str], remember: bool
+) -> HookQuestion | RememberedEntry | None:
+    """What an event asks of the daemon; None: nothing. The first of the namespaces is saved to."""
     if event in PROMPT_EVENTS:
-        return _about(prompt_of(payload), client, namespace)
+        return _about(payload, client, namespaces)
     if event in START_EVENTS:
-        return _about_project(client, namespace)
+        return _about_project(payload, client, namespaces)
     if event in STOP_EVENTS and remember:
-        return _turn(payload, client, namespace)
+        return _turn(payload, client, namespaces[0])
+    if event in SUMMARY_EVENTS and remember:
+        return _summary(payload, client, namespaces[0])
     return None
 
 
-def block_of(reply: Json, *, trusted: bool) -> str:
+def block_of(reply: Json, *, trusted: bool, room: int = MAX_BLOCK_CHARS) -> str:
     """The block of an answer; empty when there is none, or when it may not stand where it would be put."""
     block = str(reply.get("block") or "")
     results = reply.get("results") or []
-    if len(block) > MAX_BLOCK_CHARS:
+    if len(block) > room:
         return ""
     if trusted and any(hit.get("trust") == "external" or hit.get("flags") for hit in results):
         return ""
@@ -66,7 +74,7 @@ def block_of(reply: Json, *, trusted: bool) -> str:
 
 def output(event: str, client: str, block: str) -> Json | None:
     """The client's JSON; None: print nothing."""
-    if event in STOP_EVENTS:
+    if event in STOP_EVENTS | SUMMARY_EVENTS:
         return {}  # context given here would make the agent go on
     if not block:
         return None
@@ -85,68 +93,83 @@ def prompt_of(payload: Json) -> str:
     return without_injected(prompt) if isinstance(prompt, str) else ""
 
 
-def without_injected(text: str) -> str:
-    """The text without context that programs put in. Linear: what begins and does not end stays."""
-    for begin, end in _INJECTED:
-        kept: list[str] = []
-        at = 0
-        while (start := text.find(begin, at)) >= 0 and (stop := text.find(end, start)) >= 0:
-            kept += [text[at:start], " "]
-            at = _after(text, stop, end)
-        text = "".join(kept) + text[at:]
-    return text.strip()
-
-
 def position_of(client: str) -> str:
     """Where the client puts a hook's context: in a message of the system, or into the user's turn."""
     return "system" if client in {"claude-code", "codex"} else "tail"
 
 
-def session_of(payload: Json) -> str:
-    """The client's name of the conversation."""
-    return str(payload.get("session_id") or payload.get("sessionId") or "hook")
+def session_of(payload: Json) -> str | None:
+    """The client's name of the conversation; None when it gives none.
+
+    opencode's have the form of a token (`ses_…`), which would be redacted, and all of them alike.
+    """
+    name = payload.get("session_id") or payload.get("sessionId")
+    return str(name).removeprefix("ses_") if name else None
 
 
-def _after(text: str, stop: int, end: str) -> int:
-    if end.endswith(">"):
-        return stop + len(end)
-    closing = text.find(">", stop)
-    return closing + 1 if closing >= 0 else len(text)
-
-
-def _about(prompt: str, client: str, namespace: str) -> HookQuestion | None:
+def _about(payload: Json, client: str, namespaces: Sequence[str]) -> HookQuestion | None:
+    prompt = prompt_of(payload)
     if not prompt or prompt.startswith("/"):  # a command of the client
         return None
-    body = {"query": prompt[:MAX_QUERY_CHARS], "namespace": namespace, "position": position_of(client)}
-    return HookQuestion((body,), trusted=position_of(client) == "system")
+    body = {"query": prompt[:MAX_QUERY_CHARS], **_place(client, namespaces)}
+    return _question([body], payload, client, restarted=payload.get("restarted") is True)
 
 
-def _about_project(client: str, namespace: str) -> HookQuestion:
-    """Knowledge, near to the question or not; where some of it came from outside, the rules alone."""
-    body = {
-        "query": _START_QUERY,
-        "namespace": namespace,
-        "collections": ["knowledge"],
-        "limit": _START_LIMIT,
-        "budget_tokens": _START_BUDGET,
-    }
-    return HookQuestion((body, body | {"category": "rule"}), trusted=position_of(client) == "system")
+def _about_project(payload: Json, client: str, namespaces: Sequence[str]) -> HookQuestion:
+    """Knowledge, near to the question or not."""
+    asked = {"query": _START_QUERY, "collections": ["knowledge"], "relevant_only": False}
+    bodies = [asked | _place(client, namespaces) | each for each in _START]
+    return _question(bodies, payload, client, restarted=payload.get("source") not in _KEPT_CONTEXT)
 
 
-def _turn(payload: Json, client: str, namespace: str) -> RememberedTurn | None:
+def _question(bodies: list[Json], payload: Json, client: str, *, restarted: bool) -> HookQuestion:
+    """Nothing is shown twice in a conversation that has a name, so only the first body may restart it."""
+    if session := session_of(payload):
+        bodies = [body | {"conversation": session} for body in bodies]
+        bodies[0] |= {"restarted": True} if restarted else {}
+    return HookQuestion(tuple(bodies), trusted=position_of(client) == "system")
+
+
+def _place(client: str, namespaces: Sequence[str]) -> Json:
+    return {"namespaces": [*namespaces], "position": position_of(client)}
+
+
+def _turn(payload: Json, client: str, namespace: str) -> RememberedEntry | None:
+    from agentctx.mcp.turns import remembered_turn  # its patterns would double what a prompt's hook takes
+
     answer = payload.get("last_assistant_message") or payload.get("prompt_response")
-    if not isinstance(answer, str) or len(answer.strip()) < _MIN_REMEMBERED_CHARS:
+    prompt = payload.get("prompt")
+    text = remembered_turn(*(each if isinstance(each, str) else "" for each in (prompt, answer)))
+    if text is None:
         return None
-    prompt = prompt_of(payload)
-    asked = f"User: {prompt}\n\n" if prompt else ""
-    content = f"{asked}Assistant: {without_injected(answer)}"[:_MAX_REMEMBERED_CHARS]
-    return RememberedTurn(
-        {
-            "collection": "observation",
-            "namespace": namespace,
-            "session": session_of(payload),
-            "agent": client,
-            "origin": "capture",
-            "content": content,
-        }
-    )
+    return _remembered("observation", text, payload, client, namespace)
+
+
+def _summary(payload: Json, client: str, namespace: str) -> RememberedEntry | None:
+    summary = payload.get("compact_summary")
+    text = without_injected(summary)[:MOST_SUMMARY_CHARS] if isinstance(summary, str) else ""
+    if not text:
+        return None
+    return _remembered("reflection", text, payload, client, namespace)
+
+
+def tool_event(failures: ToolFailures, event: str, payload: Json) -> ToolLearning | None:
+    """What the end of a tool's call teaches. `command` and `file_path` are those of its input."""
+    session = session_of(payload) or ""
+    target = payload.get("command") or payload.get("file_path") or ""
+    call = ToolUse(str(payload.get("tool_name") or ""), str(target))
+    if event == "PostToolUseFailure":
+        failures.failed(session, call, str(payload.get("error") or ""))
+        return None
+    return failures.succeeded(session, call)
+
+
+def learned(learning: ToolLearning, client: str, namespace: str) -> RememberedEntry:
+    """What a failed tool and its fix teach; the same error counts up one learning."""
+    body = {"collection": "learning", "namespace": namespace, "agent": client, "origin": "capture"}
+    return RememberedEntry({**body, **learning._asdict()})
+
+
+def _remembered(collection: str, text: str, payload: Json, client: str, namespace: str) -> RememberedEntry:
+    body = {"collection": collection, "namespace": namespace, "agent": client, "origin": "capture"}
+    return RememberedEntry({**body, "session": session_of(payload) or "hook", "content": text})

@@ -1,17 +1,22 @@
 """Which project a folder belongs to, as the namespace its memories are in.
 
-The name comes from the repository: the address of its remote, else the path of its `.git` folder. Clones
-share the address, worktrees both, so they are the same project. Outside a repository it is `default`.
+The name comes from the repository: the address of its remote, else its path. A clone of a repository on this
+machine is named after the one it was cloned from. So clones and worktrees are one project. Outside a
+repository it is `default`. What concerns the user in all projects is in a namespace of the user's own.
 """
 
 from __future__ import annotations
 
+import os
+import pwd
 import re
 from pathlib import Path
 from typing import Final
 
 OUTSIDE: Final = "default"
 """The namespace of folders that belong to no repository."""
+MAX_CLONES: Final = 8
+"""How many local clones of clones are followed."""
 _MOST_CHARS: Final = 120
 _MAX_CONFIG_BYTES: Final = 1 << 20
 _SECTION: Final = re.compile(r'\s*\[\s*remote\s+"(?P<name>(?:[^"\\]|\\.)*)"\s*\]')
@@ -24,7 +29,27 @@ def project_of(folder: Path) -> str:
     common = _common_dir(folder)
     if common is None:
         return OUTSIDE
-    return namespace_of(remote_url(_text(common / "config")), str(common))
+    for _ in range(MAX_CLONES):
+        url = remote_url(_text(common / "config"))
+        cloned = _repository_at(url, common) if url else None
+        if cloned is None:
+            break
+        common = cloned
+    return namespace_of(url, str(common))
+
+
+def namespaces_of(folder: Path) -> tuple[str, ...]:
+    """Whose memory is asked in a folder: that of its project and that of the user."""
+    return project_of(folder), own_namespace()
+
+
+def own_namespace() -> str:
+    """The namespace of the user who runs this process, whatever the project."""
+    uid = os.getuid()
+    try:
+        return f"user:{pwd.getpwuid(uid).pw_name}"
+    except KeyError:  # an account that exists in a container only
+        return f"user:{uid}"
 
 
 def namespace_of(url: str | None, common_dir: str) -> str:
@@ -33,7 +58,7 @@ def namespace_of(url: str | None, common_dir: str) -> str:
     Names that would be too long end in a hash.
     """
     place = _address(url) if url else None
-    path = common_dir.removesuffix("/.git")
+    path = common_dir.removesuffix(".git").removesuffix("/")
     name = f"git:{place}" if place else f"dir:{path}"
     if len(name) <= _MOST_CHARS:
         return name
@@ -69,6 +94,18 @@ def _address(url: str) -> str | None:
         return None
     path = path.strip("/").removesuffix(".git").rstrip("/")
     return f"{host.lower()}/{path}" if host and path else None
+
+
+def _repository_at(url: str, common: Path) -> Path | None:
+    """The `.git` folder of a remote on this machine; None where there is none. `common`: of the clone."""
+    if _address(url):
+        return None
+    named = Path(url.removeprefix("file://"))
+    place = common.parent / named
+    for each in (place / ".git", place, place.with_name(f"{place.name}.git")):
+        if (each / "HEAD").is_file():
+            return each.resolve()
+    return None
 
 
 def _common_dir(folder: Path) -> Path | None:

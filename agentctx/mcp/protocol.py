@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from agentctx.mcp.tools import INSTRUCTIONS, PROMPTS, TOOLS, prompt_messages
+from agentctx.mcp.tools import HOOK_TOOL, INSTRUCTIONS, PROMPTS, TOOLS, prompt_messages
 
 HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 STATELESS_VERSIONS: Final = ("2026-07-28",)
@@ -199,7 +199,7 @@ def _server_info(version: str) -> Message:
 
 def _call(request_id: str | int, params: Message, meta: Message, is_stateless: bool) -> McpStep:
     name, arguments = params.get("name"), params.get("arguments", {})
-    if name not in [tool["name"] for tool in TOOLS]:  # a name may be unhashable
+    if name not in [HOOK_TOOL, *(tool["name"] for tool in TOOLS)]:  # a name may be unhashable
         return McpStep((error(request_id, INVALID_PARAMS, f"There is no tool {str(name)[:80]!r}."),))
     if not isinstance(arguments, dict):
         return McpStep((error(request_id, INVALID_PARAMS, "`arguments` is not an object."),))

@@ -46,12 +46,15 @@ def places(
     )
 
 
-def outside(entry: Entry, wanted: Filter) -> Explanation | None:
-    """Why a question cannot find a live entry, whatever its words; None when it can."""
-    if entry.namespace != wanted.namespace:
+def outside(entry: Entry, wanted: Filter, also: Sequence[str] = ()) -> Explanation | None:
+    """Why a question cannot find a live entry, whatever its words; None when it can.
+
+    `also` are further namespaces that are asked.
+    """
+    if entry.namespace not in {wanted.namespace, *also}:
+        asked = ", ".join(map(repr, (wanted.namespace, *also)))
         return Explanation(
-            "namespace",
-            f"it is in the namespace {entry.namespace!r}, the question asks in {wanted.namespace!r}",
+            "namespace", f"it is in the namespace {entry.namespace!r}, the question asks in {asked}"
         )
     if narrowed := _narrowed(entry, wanted):
         return Explanation("filter", f"the question is narrowed to {narrowed}")

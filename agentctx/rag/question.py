@@ -24,15 +24,24 @@ class Question:
 
     text: str
     wanted: Filter
+    also: tuple[str, ...] = ()
+    """Further namespaces, asked with the same filter."""
     limit: int
     order: Order = "distance"
     max_distance: float = 0.0
     position: InjectionPosition | None = None
     present: Sequence[str] = ()
+    relevant_only: bool = True
+    """Whether an injection leaves out what is not relevant enough."""
     deadline_s: float | None = None
     """None: that of the settings."""
     asker: int | None = None
     """The uid of who asks: what other users saved is capped."""
+
+    @property
+    def filters(self) -> list[Filter]:
+        """What is wanted, in each namespace that is asked."""
+        return [self.wanted, *(replace(self.wanted, namespace=name) for name in self.also)]
 
 
 @dataclass(frozen=True, slots=True)

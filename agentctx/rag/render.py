@@ -49,7 +49,7 @@ EMPTY_FRAME = f"{_HEAD}<memory {'0' * FENCE_LENGTH}>\n</memory {'0' * FENCE_LENG
 _BLOCK = re.compile(
     rf"{re.escape(_HEAD)}<memory ([0-9a-f]{{{FENCE_LENGTH}}})>\n(.+)\n</memory \1>", re.DOTALL
 )
-_PASSAGE_HEADER = re.compile(r'### \[([^ ]*)\] "([^"]*)" ([^ ]*) trust=([^ ]*)')
+_PASSAGE_HEADER = re.compile(r'### \[([^ ]*)\] "([^"]*)" ([^ ]*) trust=([^ ]*)(?: from=([^ ]+))?')
 _MARGIN = ">"
 _QUOTED = re.compile(r"^>(?: |$)")
 
@@ -79,13 +79,17 @@ _INVISIBLE = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockPassage:
-    """A passage as a block shows it. `source` is an entry's key or id, `date` is absolute, `YYYY-MM-DD`."""
+    """A passage as a block shows it. `source` is an entry's key or id, `date` is absolute, `YYYY-MM-DD`.
+
+    `namespace` says whose memory it is from, where several were asked.
+    """
 
     collection: str
     source: str
     date: str
     trust: str
     content: str
+    namespace: str = ""
 
 
 def render(passages: Sequence[BlockPassage], *, secret: bytes) -> str:
@@ -106,6 +110,8 @@ def render_passage(passage: BlockPassage) -> str:
         _escaped(field, _IN_WORD) for field in (passage.collection, passage.date, passage.trust)
     )
     header = f'### [{collection}] "{_escaped(passage.source, _IN_QUOTES)}" {date} trust={trust}'
+    if passage.namespace:
+        header += f" from={_escaped(passage.namespace, _IN_WORD)}"
     return "\n".join([header, *map(_quoted, _escaped(passage.content, _IN_CONTENT).split("\n")), ""])
 
 
@@ -145,13 +151,14 @@ def parse(block: str) -> list[BlockPassage]:
 
 
 def _passage(header: re.Match[str], lines: Sequence[str]) -> BlockPassage:
-    collection, source, date, trust = map(_unescaped, header.groups())
+    collection, source, date, trust, namespace = map(_unescaped, header.groups(default=""))
     return BlockPassage(
         collection=collection,
         source=source,
         date=date,
         trust=trust,
         content=_unescaped("\n".join(lines)),
+        namespace=namespace,
     )
 
 

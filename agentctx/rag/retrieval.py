@@ -6,6 +6,8 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import merge as merge_sorted
+from itertools import accumulate
 from typing import Protocol, TypeAlias
 
 import structlog
@@ -108,17 +110,19 @@ class Retrieval:
         self._vectors: OrderedDict[tuple[int, str], Vectors] = OrderedDict()
 
     async def find(self, question: Question, pool: int) -> Retrieved:
-        """Everything that may answer a question. Each side brings `pool` candidates.
+        """Everything that may answer a question. Each side brings `pool` candidates of each namespace.
 
         A long prompt asks several questions, of which the most relevant answers count.
 
         Raises:
             StorageFailed, DeadlineExceeded: the database could not be read.
         """
-        asked = [replace(question, text=text) for text in queries_of(question.text)]
+        texts = queries_of(question.text)
+        asked = [replace(question, wanted=wanted, text=text) for wanted in question.filters for text in texts]
         legs = await asyncio.gather(*(self.legs(each, pool) for each in asked))
         found = await asyncio.gather(*map(self._judged, asked, legs))
-        return found[0] if len(found) == 1 else best_of_each(found)
+        by_namespace = (found[at : at + len(texts)] for at in range(0, len(found), len(texts)))
+        return interleaved([best_of_each(each) for each in by_namespace])
 
     async def legs(self, question: Question, pool: int) -> Legs:
         """What each side finds. Raises as `find`."""
@@ -258,6 +262,8 @@ def judge(
 
 def best_of_each(found: Sequence[Retrieved]) -> Retrieved:
     """What several questions found, as one: each candidate by its best relevance, the most relevant first."""
+    if len(found) == 1:
+        return found[0]
     texts = {chunk: text for each in found for chunk, text in each.texts.items()}
     judged = [candidate for each in found for candidate in each.candidates[: each.judged]]
     rest = [candidate for each in found for candidate in each.candidates[each.judged :]]
@@ -265,6 +271,28 @@ def best_of_each(found: Sequence[Retrieved]) -> Retrieved:
     others = _first_of_each(rest, known={candidate.chunk for candidate in best})
     degraded = next((each.degraded for each in found if each.degraded), None)
     return Retrieved([*best, *others], texts, len(best), degraded)
+
+
+def interleaved(found: Sequence[Retrieved]) -> Retrieved:
+    """What several namespaces hold, as one ranking by relevance.
+
+    The candidates of a namespace keep their order among themselves, which knows more than their relevance: a
+    turn between good ones stands well. So each counts with the best relevance from it on.
+    """
+    if len(found) == 1:
+        return found[0]
+    judged = [list(zip(_prospects(each), each.candidates[: each.judged], strict=True)) for each in found]
+    best = [candidate for _, candidate in merge_sorted(*judged, key=lambda row: -row[0])]
+    rest = [candidate for each in found for candidate in each.candidates[each.judged :]]
+    texts = {chunk: text for each in found for chunk, text in each.texts.items()}
+    degraded = next((each.degraded for each in found if each.degraded), None)
+    return Retrieved([*best, *rest], texts, len(best), degraded)
+
+
+def _prospects(found: Retrieved) -> list[float]:
+    """For each judged candidate the best relevance from it to the end."""
+    backwards = accumulate((each.relevance for each in reversed(found.candidates[: found.judged])), max)
+    return list(backwards)[::-1]
 
 
 def _first_of_each(candidates: Iterable[Candidate], known: Collection[int] = ()) -> list[Candidate]:

@@ -109,8 +109,10 @@ class RAGService:
         else:
             answer, trace = await self._injection(allowed(question))
         left = budget_tokens - estimate_tokens(EMPTY_FRAME)
-        hits = fit(answer.hits, left, lambda hit: estimate_tokens(render_passage(block_passage(hit))))
-        block = render([block_passage(hit) for hit in hits], secret=await self.secret())
+        names_origin = bool(question.also)
+        passages = {hit.chunk.chunk: block_passage(hit, names_origin=names_origin) for hit in answer.hits}
+        hits = fit(answer.hits, left, lambda hit: estimate_tokens(render_passage(passages[hit.chunk.chunk])))
+        block = render([passages[hit.chunk.chunk] for hit in hits], secret=await self.secret())
         considered: tuple[Considered, ...] = ()
         if trace is not None:
             trace.left_out(
@@ -134,7 +136,7 @@ class RAGService:
         return self._secret
 
     async def places(self, question: Question, entry: str) -> Ranks:
-        """Where an entry stands among all that a question finds."""
+        """Where an entry stands among all that a question finds in its first namespace."""
         question = allowed(question)
         legs = await self._retrieval.legs(question, LOOKED_AT)
         return places(entry, legs.words, legs.nearest, LOOKED_AT, legs.degraded)
@@ -163,8 +165,9 @@ class RAGService:
 
     async def _rules(self, question: Question) -> InjectionRules:
         gate = None
-        if question.position and self.eagerness:
-            gate = Gate.of(self.eagerness, await self._sizes.of(question.wanted.namespace))
+        if question.position and question.relevant_only and self.eagerness:
+            sizes = [await self._sizes.of(wanted.namespace) for wanted in question.filters]
+            gate = Gate.of(self.eagerness, sum(sizes))
         return InjectionRules(
             gate=gate,
             max_distance=question.max_distance,
@@ -228,8 +231,8 @@ def _answer(
     return Answer(tuple(Hit(found[c.chunk], c.distance, c.relevance) for c in ordered), degraded, rerank)
 
 
-def block_passage(hit: Hit) -> BlockPassage:
-    """The hit as the block shows it."""
+def block_passage(hit: Hit, *, names_origin: bool = False) -> BlockPassage:
+    """The hit as the block shows it. `names_origin`: with the namespace it is from."""
     entry = hit.chunk.entry
     return BlockPassage(
         collection=entry.collection,
@@ -237,4 +240,5 @@ def block_passage(hit: Hit) -> BlockPassage:
         date=format_date(entry.updated),
         trust=entry.trust,
         content=hit.chunk.content,
+        namespace=entry.namespace if names_origin else "",
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from agentctx.wire import (
@@ -17,6 +17,7 @@ from agentctx.wire import (
     ReleaseReply,
     RevokeReply,
     SearchReply,
+    SearchRequest,
     VersionPage,
 )
 
@@ -55,20 +56,20 @@ def read_versions(arguments: Arguments, reply: VersionPage) -> AuditNote:
 
 
 def searched(arguments: Arguments, reply: SearchReply) -> AuditNote:
-    return _found("search", arguments["request"].namespace, (hit.id for hit in reply.results))
+    return _answered("search", arguments["request"], reply)
 
 
 def given_context(arguments: Arguments, reply: ContextReply) -> AuditNote:
-    return _found("context", arguments["request"].namespace, (hit.id for hit in reply.results))
+    return _answered("context", arguments["request"], reply)
 
 
 def explained(arguments: Arguments, _: object) -> AuditNote:
     request = arguments["request"]
-    return AuditNote(kind="explain", namespace=request.namespace, subject=request.entry[:64])
+    return AuditNote(kind="explain", **_places(request.asked), subject=request.entry[:64])
 
 
 def read_receipt(_: Arguments, reply: InjectionView) -> AuditNote:
-    return AuditNote(kind="injection", namespace=reply.namespace, subject=reply.id)
+    return AuditNote(kind="injection", **_places(reply.namespaces), subject=reply.id)
 
 
 def listed_receipts(_: Arguments, __: object) -> AuditNote:
@@ -80,6 +81,15 @@ def exported(arguments: Arguments, reply: ExportReply) -> AuditNote:
     namespaces = arguments["selection"].namespaces
     namespace = namespaces[0] if len(namespaces) == 1 else None
     return _found("export", namespace, (each.entry.id for each in reply.entries))
+
+
+def trusted_import(arguments: Arguments, reply: Sequence[object]) -> AuditNote | None:
+    """An import whose trust an operator raised; the saves of any import are recorded with them."""
+    request = arguments["request"]
+    if request.trust == "external" or request.dry_run:
+        return None
+    namespaces = sorted({entry.namespace for entry in request.entries})
+    return _action("trusted_import", trust=request.trust, entries=len(reply), namespaces=namespaces)
 
 
 def backed_up(arguments: Arguments, reply: BackupReply) -> AuditNote:
@@ -114,6 +124,19 @@ def released(arguments: Arguments, reply: ReleaseReply) -> AuditNote:
 
 def _action(kind: str, *, subject: str | None = None, **detail: Any) -> AuditNote:
     return AuditNote(kind=kind, subject=subject, detail=detail, is_action=True)
+
+
+def _answered(kind: str, request: SearchRequest, reply: SearchReply | ContextReply) -> AuditNote:
+    note = _found(kind, None, (hit.id for hit in reply.results))
+    where = _places(request.asked)
+    return replace(note, namespace=where["namespace"], detail={**note.detail, **where["detail"]})
+
+
+def _places(asked: Sequence[str]) -> dict[str, Any]:
+    """The one namespace that was asked, or all of them as detail."""
+    if len(asked) == 1:
+        return {"namespace": asked[0], "detail": {}}
+    return {"namespace": None, "detail": {"namespaces": list(asked)}}
 
 
 def _found(kind: str, namespace: str | None, ids: Iterable[str]) -> AuditNote:

@@ -7,7 +7,7 @@ may be read but not changed is `AccessDenied`: its existence is not secret then.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -40,9 +40,15 @@ async def as_admin(grounds: Grounds, _: Right, peer: Peer, __: Mapping[str, Any]
 
 
 async def in_namespace(grounds: Grounds, right: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:
-    """Of the one request, by its `namespace`."""
-    request = arguments["wanted"] if "wanted" in arguments else arguments["request"]
-    await grounds.access.require(peer, request.namespace, right)
+    """Of a list, by its `namespace`."""
+    await grounds.access.require(peer, arguments["wanted"].namespace, right)
+
+
+async def in_asked_namespaces(
+    grounds: Grounds, right: Right, peer: Peer, arguments: Mapping[str, Any]
+) -> None:
+    """Of a question: in each of the namespaces that it asks."""
+    await _require_all(grounds, right, peer, arguments["request"].asked)
 
 
 async def in_every_namespace(
@@ -51,6 +57,13 @@ async def in_every_namespace(
     """Of many entries, one that is refused refuses the request: nothing of it is done."""
     entries = arguments["requests"] if "requests" in arguments else arguments["request"].entries
     await _require_all(grounds, right, peer, (entry.namespace for entry in entries))
+
+
+async def of_import(grounds: Grounds, right: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:
+    """Of many entries; to raise what they are worth, of the whole daemon."""
+    await in_every_namespace(grounds, right, peer, arguments)
+    if arguments["request"].trust != "external":
+        await grounds.access.require_admin(peer)
 
 
 async def on_entry(grounds: Grounds, right: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:
@@ -71,7 +84,8 @@ async def on_explained_entry(
 ) -> ExplainReply | None:
     """Of a question about an entry: one that may not be read is explained as one that does not exist."""
     request = arguments["request"]
-    rights = await grounds.access.require(peer, request.namespace, right)
+    await _require_all(grounds, right, peer, request.asked)
+    rights = await grounds.access.rights_of(peer)
     if rights.is_admin or await _readable(grounds, rights, request.entry) is not None:
         return None
     return ExplainReply(
@@ -89,7 +103,7 @@ async def on_receipt(grounds: Grounds, _: Right, peer: Peer, arguments: Mapping[
         return
     injection_id = arguments["injection_id"]
     receipt = await grounds.receipt(injection_id)
-    if receipt is None or not may_see(receipt.namespace, receipt.principal, rights, peer):
+    if receipt is None or not may_see(receipt.namespaces, receipt.principal, rights, peer):
         raise no_receipt(injection_id)
 
 
@@ -100,8 +114,8 @@ async def own_receipts(grounds: Grounds, _: Right, peer: Peer, arguments: dict[s
         return
     visible = arguments.get("visible", everything)
 
-    def granted(namespace: str, principal: int | None) -> bool:
-        return visible(namespace, principal) and may_see(namespace, principal, rights, peer)
+    def granted(namespaces: Sequence[str], principal: int | None) -> bool:
+        return visible(namespaces, principal) and may_see(namespaces, principal, rights, peer)
 
     arguments["visible"] = granted
 
@@ -121,9 +135,9 @@ async def in_selection(grounds: Grounds, right: Right, peer: Peer, arguments: di
     arguments["selection"] = replace(selection, namespaces=granted)
 
 
-def may_see(namespace: str, principal: int | None, rights: Rights, peer: Peer) -> bool:
-    """Whether a receipt may be shown: one's own while one may read there, or any to the namespace's admin."""
-    right = rights.on(namespace)
+def may_see(namespaces: Sequence[str], principal: int | None, rights: Rights, peer: Peer) -> bool:
+    """Whether a receipt may be shown: one's own, to a reader of all its namespaces; any, to their admin."""
+    right = min((rights.on(namespace) for namespace in namespaces), default=Right.NONE)
     return right >= Right.ADMIN or (right >= Right.READ and principal == peer.uid)
 
 

@@ -60,7 +60,7 @@ class Injections(PartsHolder):
         known = (await self._parts.storage.trust.provenance([entry.id])).get(entry.id, NOTHING_KNOWN)
         if known.quarantined:
             return explained(entry.id, quarantined(entry.id, known.quarantined))
-        if verdict := outside(entry, allowed(question).wanted):
+        if verdict := outside(entry, allowed(question).wanted, question.also):
             return explained(entry.id, verdict)
         return await self._explained(entry, question, self._questions.budget(request))
 
@@ -72,12 +72,13 @@ class Injections(PartsHolder):
     async def _explained(self, entry: Entry, question: Question, budget_tokens: int) -> ExplainReply:
         rag, storage = self._parts.rag, self._parts.storage
         context = await rag.context(question, budget_tokens=budget_tokens)
-        where = await rag.places(question, entry.id)
+        home = replace(question, wanted=replace(question.wanted, namespace=entry.namespace), also=())
+        where = await rag.places(home, entry.id)
         mine = [each for each in context.considered if each.candidate.entry == entry.id]
         best = best_of(mine)
         if best is None:
             return explained(entry.id, unfound(entry, where), where)
-        found = await storage.search.resolve([best.candidate.chunk], allowed(question).wanted)
+        found = await storage.search.resolve([best.candidate.chunk], allowed(home).wanted)
         texts = said_by(found[best.candidate.chunk]) if found else []
         words = QuestionWords(question.text).match(texts)
         rank = _rank(context.considered, best)

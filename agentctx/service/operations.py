@@ -56,13 +56,17 @@ _ENTRY: Final = "/entries/{entry_id}"
 _ROWS: Final = (
     # Routes are tried in this order: what is asked most comes first.
     _of_entries(
-        "search", Route("POST", "/search", (504,)), READ, guard_rules.in_namespace, audit_notes.searched
+        "search",
+        Route("POST", "/search", (504,)),
+        READ,
+        guard_rules.in_asked_namespaces,
+        audit_notes.searched,
     ),
     _of_entries(
         "context",
         Route("POST", "/context", (504,)),
         READ,
-        guard_rules.in_namespace,
+        guard_rules.in_asked_namespaces,
         audit_notes.given_context,
     ),
     _of_entries("save", Route("POST", "/entries", (409, 507)), WRITE, guard_rules.in_every_namespace),
@@ -106,7 +110,13 @@ _ROWS: Final = (
         audit_notes.read_receipt,
     ),
     _of_entries("export", Route("GET", "/export"), READ, guard_rules.in_selection, audit_notes.exported),
-    _of_entries("import_entries", Route("POST", "/import", (507,)), WRITE, guard_rules.in_every_namespace),
+    _of_entries(
+        "import_entries",
+        Route("POST", "/import", (507,)),
+        WRITE,
+        guard_rules.of_import,
+        audit_notes.trusted_import,
+    ),
     _of_daemon("status", Route("GET", "/status")),
     _of_daemon("queue", Route("GET", "/queue")),
     _of_daemon("retry", Route("POST", "/queue/retry", (507,))),

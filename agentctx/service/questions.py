@@ -15,10 +15,12 @@ from agentctx.storage.injections import Receipt
 from agentctx.storage.records import Filter
 from agentctx.stores.redaction import redact_name
 from agentctx.times import parse_time
-from agentctx.wire import ContextReply, ContextRequest, SearchReply, SearchRequest
+from agentctx.wire import DEFAULT_NAMESPACE, ContextReply, ContextRequest, SearchReply, SearchRequest
 
 MEANING_SHARE = 0.75
 """Of the deadline of an injection: what is left is for the search by words and the way back."""
+MOST_NAMESPACES = 8
+"""Namespaces of one question: each is searched by itself."""
 
 
 class Questions(PartsHolder):
@@ -51,7 +53,19 @@ class Questions(PartsHolder):
         question, budget_tokens = self.context_question(request, peer), self.budget(request)
         if not self._parts.settings.embedding.rag.enabled:
             return Context("", 0, (), degraded="off: embedding.rag.enabled is false")
+        if request.conversation and not request.restarted:
+            told = await self._injected_in(request.conversation, question, peer)
+            question = replace(question, present=[*question.present, *told])
         return await self._parts.rag.context(question, budget_tokens=budget_tokens)
+
+    async def _injected_in(self, conversation: str, question: Question, peer: Peer) -> list[str]:
+        """The texts that a conversation was given before, as far as they still are what they were."""
+        chunks = await self._parts.receipts.injected_in(self._name(conversation) or "", peer.uid)
+        if not chunks:
+            return []
+        search, namespaces = self._parts.storage.search, [each.namespace for each in question.filters]
+        found = [await search.resolve(chunks, Filter(namespace=namespace)) for namespace in namespaces]
+        return [each.content for resolved in found for each in resolved.values()]
 
     async def _receipt(
         self, injection_id: str, request: ContextRequest, context: Context, peer: Peer, took_s: float
@@ -62,10 +76,11 @@ class Questions(PartsHolder):
             context,
             injection_id=injection_id,
             created=self._parts.clock(),
-            namespace=request.namespace,
-            session=self._name(request.session) or "",
+            namespaces=request.asked,
+            session=self._name(request.session or request.conversation) or "",
             agent=self._name(request.agent) or "",
             principal=peer.uid,
+            restarted=bool(request.restarted),
             position=request.position,
             question_hash=question_hash(request.query, await self._parts.rag.secret()),
             question=self._parts.redactor(request.query).text if stores_prompts else None,
@@ -85,6 +100,7 @@ class Questions(PartsHolder):
         if len(request.query) > limits.max_query_chars:
             most = limits.max_query_chars
             raise TooLarge(f"The question has {len(request.query)} characters; the limit is {most}.")
+        _check_namespaces(request)
         if not request.query.strip():
             raise InvalidInput("The question is empty.", hint="Ask in a few words.")
         limit = rag.max_results if request.limit is None else request.limit
@@ -99,6 +115,7 @@ class Questions(PartsHolder):
             # The provider gets to see it; what it would match is cut out of the entries too.
             text=self._parts.redactor(request.query).text,
             wanted=self._filter(request),
+            also=request.asked[1:],
             limit=limit,
             order=request.order,
             max_distance=distance,
@@ -114,7 +131,11 @@ class Questions(PartsHolder):
                 hint="Send the latest texts of the conversation only.",
             )
         question = replace(
-            self._question(request), present=present, position=request.position, asker=peer.uid
+            self._question(request),
+            present=present,
+            position=request.position,
+            asker=peer.uid,
+            relevant_only=request.relevant_only is not False,
         )
         if request.position is None:
             return question
@@ -131,7 +152,7 @@ class Questions(PartsHolder):
         for collection in collections:
             stores.check_collection(collection)
         return Filter(
-            namespace=request.namespace,
+            namespace=request.asked[0],
             collections=None if set(collections) >= set(stores.collections) else collections,
             session=self._name(request.session),
             agent=self._name(request.agent),
@@ -140,3 +161,14 @@ class Questions(PartsHolder):
             since=None if request.since is None else parse_time(request.since, now=now),
             until=None if request.until is None else parse_time(request.until, now=now),
         )
+
+
+def _check_namespaces(request: SearchRequest) -> None:
+    if request.namespaces is None:
+        return
+    if not 1 <= len(request.asked) <= MOST_NAMESPACES or not request.namespaces:
+        raise InvalidInput(
+            f"Invalid number of namespaces: {len(request.namespaces)}.", hint=f"Name 1 to {MOST_NAMESPACES}."
+        )
+    if request.namespace not in {DEFAULT_NAMESPACE, *request.namespaces}:
+        raise InvalidInput("The question has a namespace and namespaces.", hint="Send one of the two fields.")

@@ -19,6 +19,7 @@ from agentctx.storage.injections import (
     Receipt,
     Visible,
     everything,
+    since_restart,
 )
 from agentctx.times import Clock
 from agentctx.wire import InjectionPosition
@@ -61,9 +62,22 @@ class ReceiptLog(WriteBehind[Receipt]):
         waiting = (receipt for receipt in self._waiting if receipt.id == injection_id)
         return next(waiting, None) or await self._storage.find(injection_id)
 
+    async def injected_in(self, conversation: str, principal: int | None) -> list[int]:
+        """The chunks that a user's conversation was given since it restarted, written or still waiting."""
+        waiting = [
+            each
+            for each in reversed(list(self._waiting))
+            if (each.session, each.principal) == (conversation, principal)
+        ]
+        known = {each.id for each in waiting}
+        stored = await self._storage.of_conversation(conversation, principal)
+        receipts = since_restart([*waiting, *(each for each in stored if each.id not in known)])
+        chunks = (each for receipt in receipts for each in receipt.candidates if each.fate == "injected")
+        return list(dict.fromkeys(each.chunk for each in chunks))
+
     async def last(self, limit: int, visible: Visible = everything) -> list[Receipt]:
         """The newest that are visible, newest first, written or still waiting."""
-        waiting = {each.id: each for each in self._waiting if visible(each.namespace, each.principal)}
+        waiting = {each.id: each for each in self._waiting if visible(each.namespaces, each.principal)}
         found = {receipt.id: receipt for receipt in await self._storage.last(limit, visible)} | waiting
         return [found[injection_id] for injection_id in sorted(found, reverse=True)[:limit]]
 
@@ -84,10 +98,11 @@ def make_receipt(
     *,
     injection_id: str,
     created: int,
-    namespace: str,
+    namespaces: tuple[str, ...],
     session: str,
     agent: str,
     principal: int | None,
+    restarted: bool,
     position: InjectionPosition,
     question_hash: str,
     question: str | None,
@@ -98,10 +113,11 @@ def make_receipt(
     return Receipt(
         id=injection_id,
         created=created,
-        namespace=namespace,
+        namespaces=namespaces,
         session=session,
         agent=agent,
         principal=principal,
+        restarted=restarted,
         position=position,
         question_hash=question_hash,
         question=question,

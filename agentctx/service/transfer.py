@@ -16,7 +16,7 @@ from agentctx.storage import transfer
 from agentctx.storage.records import Change, Entry
 from agentctx.storage.trust import NOTHING_KNOWN, Provenance
 from agentctx.times import format_time, parse_time
-from agentctx.wire import ExportedEntry, ExportReply, ImportEntry, ImportRequest, SaveResult
+from agentctx.wire import ExportedEntry, ExportReply, ImportEntry, ImportRequest, SaveResult, Trust
 
 _ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _CURSOR: Final = re.compile(r"[0-9]{1,18}")
@@ -60,7 +60,7 @@ class Transfer(PartsHolder):
         given = request.entries[number]
         try:
             self._parts.stores.check_collection(given.collection)
-            entry = imported_entry(given, last, now=self._parts.clock())
+            entry = imported_entry(given, last, now=self._parts.clock(), trust=request.trust)
             saved = await self._parts.stores.import_entry(
                 entry,
                 principal=peer.uid,
@@ -90,7 +90,7 @@ def exported_entry(exported: transfer.ExportRow, known: Provenance = NOTHING_KNO
     )
 
 
-def imported_entry(given: ImportEntry, last: ImportEntry, *, now: int) -> Entry:
+def imported_entry(given: ImportEntry, last: ImportEntry, *, now: int, trust: Trust = "external") -> Entry:
     """The entry that a foreign line describes; what cannot be is an error, what is not believed is missing.
 
     Its times may lie in the future: the clock of one of the two machines was wrong, and it is unknown which.
@@ -123,7 +123,7 @@ def imported_entry(given: ImportEntry, last: ImportEntry, *, now: int) -> Entry:
         content=given.content,
         attributes=given.attributes,
         origin="import",
-        trust="external",
+        trust=trust,
         principal=0,
         created=created,
         updated=updated,

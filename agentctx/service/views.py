@@ -83,6 +83,7 @@ def entry_view(entry: Entry, known: Provenance = NOTHING_KNOWN) -> EntryView:
 def passage(hit: Hit) -> Passage:
     entry = hit.chunk.entry
     return Passage(
+        namespace=entry.namespace,
         collection=entry.collection,
         id=entry.id,
         source_id=hit.source_id,
@@ -153,6 +154,7 @@ def _summary(receipt: Receipt) -> dict[str, Any]:
     return {
         **{name: getattr(receipt, name) for name in same},
         "created": format_time(receipt.created),
+        "namespaces": list(receipt.namespaces),
         "session": receipt.session or None,
         "agent": receipt.agent or None,
         "fates": dict(receipt.fates),

@@ -6,7 +6,7 @@ Ids and figures only. What an entry says never gets here, so forgetting an entry
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -40,10 +40,13 @@ class Receipt:
 
     id: str
     created: int
-    namespace: str
+    namespaces: tuple[str, ...]
     session: str
+    """Of the question, else the conversation that the block went to."""
     agent: str
     principal: int | None
+    restarted: bool
+    """Whether the conversation held nothing of before."""
     position: InjectionPosition
     question_hash: str
     question: str | None
@@ -60,11 +63,25 @@ class Receipt:
     """SHA-256 of the block's bytes."""
 
 
-Visible: TypeAlias = Callable[[str, int | None], bool]
-"""Whether receipts of a namespace and a principal may be shown. Called in another thread."""
+Visible: TypeAlias = Callable[[Sequence[str], int | None], bool]
+"""Whether receipts of these namespaces and a principal may be shown. Called in another thread."""
 
 
-def everything(namespace: str, principal: int | None) -> bool:  # noqa: ARG001 - fits as `Visible`
+MOST_OF_CONVERSATION = 500
+"""Receipts of one conversation that are looked at."""
+
+
+def since_restart(receipts: Iterable[Receipt]) -> list[Receipt]:
+    """Of receipts, newest first, those up to the last restart of their conversation."""
+    found: list[Receipt] = []
+    for receipt in receipts:
+        found.append(receipt)
+        if receipt.restarted:
+            break
+    return found
+
+
+def everything(namespaces: Sequence[str], principal: int | None) -> bool:  # noqa: ARG001 - fits as `Visible`
     """They all may."""
     return True
 
@@ -80,6 +97,10 @@ class InjectionStorage(Protocol):
 
     async def last(self, limit: int, visible: Visible = everything) -> list[Receipt]:
         """The newest that are visible, newest first."""
+        ...
+
+    async def of_conversation(self, conversation: str, principal: int | None) -> list[Receipt]:
+        """Those of a user's conversation, newest first, up to the last that says it restarted."""
         ...
 
     async def sweep(self, *, before: int, keep: int) -> int:

@@ -181,7 +181,7 @@ class EntryStore:
     ) -> Saved:
         """Save a version that was exported, under its id and with its times.
 
-        Whatever it says of itself, it is of origin `import` and its trust is `external`.
+        Whatever it says of itself, it is of origin `import`. Its trust is that of `entry`: callers decide it.
 
         Raises:
             Forgotten: its id was forgotten, and not `include_forgotten`.
@@ -204,7 +204,6 @@ class EntryStore:
             session=where.session or "",
             agent=where.agent or "",
             origin="import",
-            trust=_TRUST_OF_ORIGIN["import"],
             principal=principal,
             attributes=counted(kind, entry),
         )

@@ -44,7 +44,8 @@ class InjectionSummary:
     id: str
     """Sorts by time."""
     created: str
-    namespace: str
+    namespaces: list[str]
+    """Those that were asked."""
     session: str | None
     agent: str | None
     principal: int | None

@@ -14,6 +14,8 @@ COLLECTIONS = ("knowledge", "observation", "reflection", "learning")
 
 Origin = Literal["user", "agent", "tool", "document", "import", "capture"]
 Trust = Literal["operator", "agent", "external"]
+ImportTrust = Literal["external", "agent"]
+"""What an import may be worth."""
 Order = Literal["distance", "relevance"]
 InjectionPosition = Literal["system", "tail"]
 Fate = Literal[

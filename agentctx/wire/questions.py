@@ -17,6 +17,8 @@ class SearchRequest:
     query: str
     """In plain words; nothing in it is syntax."""
     namespace: str = DEFAULT_NAMESPACE
+    namespaces: list[str] | None = None
+    """Ask all of these, up to 8, instead of `namespace`. One ranking; each passage says where it is from."""
     collections: list[str] | None = None
     """None: those of `embedding.rag.collections`."""
     session: str | None = None
@@ -36,6 +38,11 @@ class SearchRequest:
     max_distance: float | None = None
     """Drop passages farther than this cosine distance; 0 keeps all."""
 
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """Every namespace that is asked: the guard checks these, and these are searched."""
+        return tuple(dict.fromkeys(self.namespaces or [self.namespace]))
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ContextRequest(SearchRequest):
@@ -51,6 +58,13 @@ class ContextRequest(SearchRequest):
     no call is meant, the block is for reading."""
     present: list[str] | None = None
     """Texts that the conversation already holds: passages contained in one of them are left out."""
+    conversation: str | None = None
+    """The conversation that the block goes to: what was injected there before is left out. Unlike `session`,
+    it narrows nothing."""
+    restarted: bool | None = None
+    """The conversation begins, or lost what it held (a compaction): all may be injected again."""
+    relevant_only: bool | None = None
+    """False: the nearest passages, whatever their relevance. For the start of a conversation."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,6 +82,7 @@ class Location:
 class Passage:
     """One hit: a chunk of an entry. `distance` is cosine (0 to 2), null when it has no vector yet."""
 
+    namespace: str
     collection: str
     id: str
     source_id: str

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from agentctx.wire.entries import EntryView
-from agentctx.wire.names import STRICT
+from agentctx.wire.names import STRICT, ImportTrust
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,3 +65,6 @@ class ImportRequest:
     entries: list[ImportEntry]
     dry_run: bool = False
     include_forgotten: bool = False
+    trust: ImportTrust = "external"
+    """What new entries are worth. `agent`: what agents save is worth, also in system prompts. Only an admin
+    of the daemon may say so, and the audit trail records it. What is here already keeps its trust."""

@@ -1,4 +1,6 @@
-"""Many namespaces full of canaries, and users who each may use one of them, asking for those of the others.
+"""Many projects full of canaries, and users who each work in one of them, asking for those of the others.
+
+A user may use the namespace of the project and one of the user's own, and asks both at once, as agents do.
 
 `python -m tests.access.isolation --full` does it with 100 x 1,000 canaries and 100,000 reads.
 """
@@ -14,7 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,11 @@ def canary(namespace: int, number: int) -> str:
 def name_of(namespace: int) -> str:
     """Names that are the beginning of others, or differ in case only."""
     return f"{'team' if namespace % 2 else 'Team'}-{namespace // 2}"
+
+
+def own_of(namespace: int) -> str:
+    """The namespace of the user who works in a project."""
+    return f"user:{name_of(namespace)}"
 
 
 def peer_of(namespace: int) -> Peer:
@@ -86,14 +93,17 @@ async def fill(core: Core, namespaces: int, canaries: int) -> World:
     for namespace in range(namespaces):
         world.entries[namespace] = []
         requests = [_entry(namespace, number) for number in range(canaries)]
-        for at in range(0, canaries, _BATCH):
+        requests.append(replace(_entry(namespace, canaries), namespace=own_of(namespace)))
+        for at in range(0, len(requests), _BATCH):
             saved = await core.service.save(requests[at : at + _BATCH], ME)
             world.entries[namespace] += [_id(result) for result in saved]
     if core.lanes is not None:
         await embedded(core)
     for namespace in range(namespaces):
         question = ContextRequest(
-            query=f"password {canary(namespace, 0)}", namespace=name_of(namespace), position="tail"
+            query=f"password {canary(namespace, 0)}",
+            namespaces=[name_of(namespace), own_of(namespace)],
+            position="tail",
         )
         reply = await core.service.context(question, peer_of(namespace))
         assert reply.injection_id is not None
@@ -129,6 +139,27 @@ async def _search(http: httpx.AsyncClient, world: World, me: int, foreign: int, 
     return await http.post("/v1/search", json=body)
 
 
+async def _search_both(
+    http: httpx.AsyncClient, world: World, me: int, foreign: int, dice: random.Random
+) -> Any:
+    both = [name_of(me), own_of(me)]
+    body = {"query": _foreign_text(world, foreign, dice), "namespaces": both, "limit": 50}
+    return await http.post("/v1/search", json=body)
+
+
+async def _ask_too_many(
+    http: httpx.AsyncClient, world: World, me: int, foreign: int, dice: random.Random
+) -> Any:
+    """Its own, and one of another user somewhere among them."""
+    asked = [name_of(me), own_of(me), dice.choice([name_of, own_of])(foreign)]
+    dice.shuffle(asked)
+    body = {"query": _foreign_text(world, foreign, dice), "namespaces": asked}
+    route = dice.choice(["search", "context", "injections/explain"])
+    if route == "injections/explain":
+        body["entry"] = dice.choice(world.entries[foreign])
+    return await http.post(f"/v1/{route}", json=body)
+
+
 async def _search_there(
     http: httpx.AsyncClient, world: World, me: int, foreign: int, dice: random.Random
 ) -> Any:
@@ -139,7 +170,7 @@ async def _search_there(
 async def _inject(http: httpx.AsyncClient, world: World, me: int, foreign: int, dice: random.Random) -> Any:
     query = _foreign_text(world, foreign, dice)
     position = dice.choice(["tail", "system", None])
-    body = {"query": query, "namespace": name_of(me), "position": position}
+    body = {"query": query, "namespaces": [name_of(me), own_of(me)], "position": position}
     return await http.post("/v1/context", json=body)
 
 
@@ -203,6 +234,8 @@ async def _save_there(
 
 READS: Sequence[Read] = (
     _search,
+    _search_both,
+    _ask_too_many,
     _search_there,
     _inject,
     _list,
@@ -241,7 +274,7 @@ def application(core: Core, world: World, *, is_guarded: bool = True) -> ASGIApp
 
 def _access(namespaces: int) -> AccessControl:
     return access_control(
-        *(grant("write", name_of(each), uid=peer_of(each).uid) for each in range(namespaces))
+        *(grant("write", name_of(each), own_of(each), uid=peer_of(each).uid) for each in range(namespaces))
     )
 
 

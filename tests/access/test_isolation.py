@@ -1,4 +1,4 @@
-"""No canary of one namespace reaches a user of another, over any path."""
+"""No canary of one project reaches a user of another, over any route."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agentctx.embedding_providers.fake import FakeProvider
 from tests.access.isolation import application, fill, probe
 from tests.running_core import running_core
 
-NAMESPACES, CANARIES, READS, SEED = 100, 10, 600, 1
+NAMESPACES, CANARIES, READS, SEED = 50, 10, 600, 1
 
 
 async def test_nobody_sees_a_foreign_canary(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ OPTIONS = [
     "s",
     "--namespace",
     "team",
+    "--namespace",
+    "user:ann",
     "--agent",
     "planner",
     "--category",
@@ -42,7 +44,8 @@ FIELDS = {
     "query": "when?",
     "collections": ["knowledge", "learning"],
     "session": "s",
-    "namespace": "team",
+    "namespace": "default",
+    "namespaces": ["team", "user:ann"],
     "agent": "planner",
     "category": "rule",
     "tags": ["a", "b"],
@@ -212,3 +215,14 @@ def test_an_empty_block_is_no_data(
 
     assert agentctx("context", "when?") == 0
     assert capsys.readouterr() == ("", "note: nothing is relevant: the block is empty\n")
+
+
+def test_passages_of_several_namespaces_say_where_they_are_from(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answer(
+        "POST", "/v1/search", (200, found(passage(namespace="team"), passage(namespace="user:ann")))
+    )
+    agentctx("search", "when?", "--namespace", "team", "--namespace", "user:ann")
+    header, first, _, second, _ = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in (header, first, second)] == ["NAMESPACE", "team", "user:ann"]

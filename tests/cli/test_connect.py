@@ -89,7 +89,8 @@ def test_entries_start_this_program_at_its_socket(connect: Connect, home: Path) 
     assert json.loads((plugin / ".claude-plugin/plugin.json").read_bytes())["name"] == "agentctx"
     hooks = json.loads((plugin / "hooks/hooks.json").read_bytes())["hooks"]
     assert sorted(hooks) == ["SessionStart", "UserPromptSubmit"]
-    assert "hook UserPromptSubmit --client claude-code" in hooks["UserPromptSubmit"][0]["hooks"][0]["command"]
+    assert "hook SessionStart --client claude-code" in hooks["SessionStart"][0]["hooks"][0]["command"]
+    assert hooks["UserPromptSubmit"][0]["hooks"][0]["server"] == "plugin:agentctx:agentctx"
     assert "agentctx" in json.loads((home / ".config/Code/User/mcp.json").read_bytes())["servers"]
 
 
@@ -101,6 +102,23 @@ def test_turns_are_remembered_only_when_asked_for(connect: Connect, home: Path) 
     assert sorted(json.loads(hooks.read_bytes())["hooks"]) == ["SessionStart", "UserPromptSubmit"]
     connect("codex", "--undo")
     assert settings_of(home) == {}
+
+
+def test_claude_code_says_what_is_remembered_through_its_server(connect: Connect, home: Path) -> None:
+    connect("claude-code", "--remember")
+    hooks = json.loads((home / ".claude/skills/agentctx/hooks/hooks.json").read_bytes())["hooks"]
+    inputs = {event: group["hooks"][0].get("input") for event, (group,) in hooks.items()}
+    assert inputs["Stop"]["last_assistant_message"] == "${last_assistant_message}"
+    assert inputs["Stop"]["remember"] is True
+    assert inputs["PostToolUseFailure"] == {
+        "event": "PostToolUseFailure",
+        "session_id": "${session_id}",
+        "tool_name": "${tool_name}",
+        "command": "${tool_input.command}",
+        "file_path": "${tool_input.file_path}",
+        "error": "${error}",
+    }
+    assert {"PostToolUse", "PostCompact"} <= inputs.keys()
 
 
 def test_edits_made_since_are_kept(connect: Connect, home: Path) -> None:
@@ -151,7 +169,11 @@ def test_no_is_respected(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (".gemini/settings.json", '{"theme": ', "not JSON"),
         (".gemini/settings.json", '{"mcpServers": {"agentctx": {"command": "other"}}}', "did not write"),
-        (".gemini/settings.json", '{"mcpServers": []}', "no object"),
+        (
+            ".gemini/settings.json",
+            '{"mcpServers": []}',
+            "'agentctx' belongs in an object, but a list stands in its place",
+        ),
         (".codex/config.toml", "model = ", "cannot be edited"),
         (".codex/config.toml", "mcp_servers = {docs = {command = 'd'}}\n", "cannot be edited"),
         (".copilot/hooks/agentctx.json", "{}", "did not write"),
@@ -202,7 +224,25 @@ def test_a_project_gets_the_tools(connect: Connect, home: Path, monkeypatch: pyt
     monkeypatch.chdir(project)
     assert connect("claude-code", "codex", "--project") == 0
     assert sorted(settings_of(home)) == ["shop/.codex/config.toml", "shop/.mcp.json"]
+    assert connect("--undo", "--project") == 0
+    assert settings_of(home) == {}
+
+
+def test_the_users_settings_and_those_of_each_project_are_undone_apart(
+    connect: Connect, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect("codex")
+    of_user = settings_of(home)
+    for name in ("shop", "bank"):
+        (home / name).mkdir()
+        monkeypatch.chdir(home / name)
+        connect("codex", "--project")
+    assert connect("--undo", "--project") == 0
+    assert settings_of(home).keys() == {*of_user, "shop/.codex/config.toml"}
     assert connect("--undo") == 0
+    assert settings_of(home).keys() == {"shop/.codex/config.toml"}
+    monkeypatch.chdir(home / "shop")
+    assert connect("--undo", "--project") == 0
     assert settings_of(home) == {}
 
 

@@ -43,7 +43,7 @@ def view(**changes: Any) -> InjectionView:
     values: dict[str, Any] = {
         "id": "01k5v8m2qabc",
         "created": "2026-11-22T05:00:00.000Z",
-        "namespace": "team",
+        "namespaces": ["team"],
         "session": "s1",
         "agent": None,
         "principal": 1000,

@@ -246,6 +246,7 @@ def entry(**changes: Any) -> EntryView:
 
 def passage(**changes: Any) -> Passage:
     fields: dict[str, Any] = {
+        "namespace": "default",
         "collection": "knowledge",
         "id": ID,
         "source_id": "deploy-window",

@@ -26,7 +26,7 @@ def test_a_conversation_from_the_handshake_to_forgetting(daemon: DaemonProcess, 
     bridge.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     saved, failed = bridge.tool("save", content="Deploys happen on Tuesdays.", key="deploys", category="rule")
-    assert (saved.startswith("Saved as "), failed) == (True, False)
+    assert (saved.startswith("Saved in "), failed) == (True, False)
     found, _ = bridge.tool("search", query="When do deploys happen?")
     hit = json.loads(found.splitlines()[1])
     assert (hit["source_id"], hit["agent"]) == ("deploys", "codex")
@@ -210,3 +210,57 @@ def test_a_wrong_command_line_is_2_and_says_why() -> None:
     assert done.returncode == 2
     assert done.stdout == b""
     assert b"Unknown option --sockets. Use --socket" in done.stderr
+
+
+def test_a_hook_of_the_client_is_a_tool_that_no_model_sees(
+    daemon: DaemonProcess, start_bridge: Start
+) -> None:
+    bridge = start_bridge("--socket", str(daemon.socket), "--agent", "claude-code")
+    assert "hook" not in [tool["name"] for tool in bridge.ask("tools/list")["result"]["tools"]]
+    bridge.tool("save", content="Deploys of the shop happen on Tuesdays.", key="deploys")
+    event = {"event": "UserPromptSubmit", "session_id": "s1", "prompt": "When do deploys of the shop happen?"}
+    text, failed = bridge.tool("hook", **event)
+    shown = json.loads(text)["hookSpecificOutput"]
+    assert (shown["hookEventName"], failed) == ("UserPromptSubmit", False)
+    assert "> Deploys of the shop happen on Tuesdays." in shown["additionalContext"]
+    assert bridge.tool("hook", **event) == ("{}", False), "once in a conversation"
+
+
+def test_a_hook_without_a_daemon_adds_nothing(tmp_path: Path, start_bridge: Start) -> None:
+    bridge = start_bridge("--socket", str(tmp_path / "none"), "--agent", "claude-code")
+    assert bridge.tool("hook", event="UserPromptSubmit", prompt="When do deploys happen?") == ("{}", False)
+
+
+def test_what_made_a_failed_tool_work_is_learned_and_counted(
+    daemon: DaemonProcess, start_bridge: Start
+) -> None:
+    bridge = start_bridge("--socket", str(daemon.socket), "--agent", "claude-code")
+    for _ in range(2):
+        failed = {
+            "event": "PostToolUseFailure",
+            "session_id": "s1",
+            "tool_name": "Bash",
+            "command": "psql shop",
+        }
+        bridge.tool("hook", **failed, error="psql: error: connection refused")
+        worked = {"event": "PostToolUse", "session_id": "s1", "tool_name": "Bash", "command": "psql -h db-2"}
+        assert bridge.tool("hook", **worked) == ("{}", False)
+    with daemon.client() as client:
+        (learning,) = client.list(collections=["learning"], namespace="default").entries
+    assert "psql -h db-2" in str(learning.attributes["fix"])
+    assert learning.attributes["occurrences"] == 2
+
+
+def test_the_end_of_a_turn_is_saved_with_the_prompt_of_the_transcript(
+    daemon: DaemonProcess, start_bridge: Start, tmp_path: Path
+) -> None:
+    transcript = tmp_path / "transcript.jsonl"
+    transcript.write_text(json.dumps({"type": "user", "message": {"content": "Which port is it?"}}), "utf-8")
+    bridge = start_bridge("--socket", str(daemon.socket), "--agent", "claude-code")
+    stop = {"event": "Stop", "session_id": "s1", "remember": True, "transcript_path": str(transcript)}
+    bridge.tool("hook", **stop, last_assistant_message="The proxy listens on 8443, because 443 is taken.")
+    bridge.tool("hook", **stop, last_assistant_message="Done.")
+    with daemon.client() as client:
+        (turn,) = client.list(collections=["observation"], namespace="default").entries
+    assert turn.content.startswith("User: Which port is it?\n\nAssistant: The proxy listens on 8443")
+    assert (turn.session, turn.trust) == ("s1", "external")

@@ -2,13 +2,16 @@ from typing import Any
 
 import pytest
 
-from agentctx.mcp.hook_events import HookQuestion, RememberedTurn, block_of, decided, output, prompt_of
+from agentctx.mcp.hook_events import HookQuestion, RememberedEntry, block_of, decided, output, prompt_of
+from agentctx.redaction.redactor import Redactor
+from agentctx.redaction.rules import load_rules
+from agentctx.stores.redaction import redact_name
 
 BLOCK = "## Semantic Context (RAG)\n\nPassages …\n\n<memory 5d41402abc4b>\n> old\n</memory 5d41402abc4b>"
 
 
 def question(event: str, client: str, payload: dict[str, Any]) -> HookQuestion:
-    wanted = decided(event, client, payload, namespace="n", remember=False)
+    wanted = decided(event, client, payload, namespaces=["n", "user:ann"], remember=False)
     assert isinstance(wanted, HookQuestion)
     return wanted
 
@@ -25,7 +28,7 @@ def question(event: str, client: str, payload: dict[str, Any]) -> HookQuestion:
 )
 def test_a_prompt_asks_with_the_authority_of_its_place(client: str, event: str, position: str) -> None:
     (body,) = question(event, client, {"prompt": "How do we deploy?"}).bodies
-    assert body == {"query": "How do we deploy?", "namespace": "n", "position": position}
+    assert body == {"query": "How do we deploy?", "namespaces": ["n", "user:ann"], "position": position}
 
 
 @pytest.mark.parametrize(
@@ -44,17 +47,41 @@ def test_injected_context_is_not_asked_about(injected: str) -> None:
 
 @pytest.mark.parametrize("prompt", ["", "  ", "/compact now", None, 5, BLOCK])
 def test_what_is_no_question_asks_nothing(prompt: object) -> None:
-    assert decided("UserPromptSubmit", "codex", {"prompt": prompt}, namespace="n", remember=True) is None
+    assert (
+        decided("UserPromptSubmit", "codex", {"prompt": prompt}, namespaces=["n", "user:ann"], remember=True)
+        is None
+    )
 
 
 def test_a_hostile_prompt_does_not_take_forever() -> None:
     assert prompt_of({"prompt": "<hook_context>" * 20_000}).startswith("<hook_context>")
 
 
-def test_a_session_begins_with_what_the_project_knows_then_with_its_rules() -> None:
-    asked = question("SessionStart", "codex", {"source": "startup"})
-    assert [body.get("category") for body in asked.bodies] == [None, "rule"]
-    assert all(body["collections"] == ["knowledge"] for body in asked.bodies)
+def test_a_session_begins_with_the_rules_then_with_what_else_the_project_knows() -> None:
+    asked = question("SessionStart", "codex", {"source": "startup", "session_id": "s1"})
+    assert [body.get("category") for body in asked.bodies] == ["rule", None]
+    for body in asked.bodies:
+        assert (body["collections"], body["position"], body["conversation"]) == (
+            ["knowledge"],
+            "system",
+            "s1",
+        )
+        assert body["relevant_only"] is False
+
+
+@pytest.mark.parametrize(
+    ("source", "restarted"),
+    [("startup", True), ("clear", True), ("compact", True), ("resume", False), ("fork", False)],
+)
+def test_after_a_compaction_all_may_be_shown_again(source: str, restarted: bool) -> None:
+    asked = question("SessionStart", "claude-code", {"source": source, "session_id": "s1"})
+    assert [body.get("restarted", False) for body in asked.bodies] == [restarted, False]
+
+
+def test_a_prompt_asks_for_what_its_conversation_was_not_given() -> None:
+    (body,) = question("BeforeAgent", "gemini", {"prompt": "How do we deploy?", "session_id": "s1"}).bodies
+    assert body["conversation"] == "s1"
+    assert "restarted" not in body
 
 
 @pytest.mark.parametrize(
@@ -101,9 +128,9 @@ def test_a_turn_is_remembered_only_when_that_is_wanted() -> None:
         "prompt": f"{BLOCK}\nWhere is the log?",
         "last_assistant_message": "The log of the service is in /var/log/shop/service.log.",
     }
-    assert decided("Stop", "codex", payload, namespace="n", remember=False) is None
-    wanted = decided("Stop", "codex", payload, namespace="n", remember=True)
-    assert isinstance(wanted, RememberedTurn)
+    assert decided("Stop", "codex", payload, namespaces=["n", "user:ann"], remember=False) is None
+    wanted = decided("Stop", "codex", payload, namespaces=["n", "user:ann"], remember=True)
+    assert isinstance(wanted, RememberedEntry)
     assert wanted.body["content"] == (
         "User: Where is the log?\n\nAssistant: The log of the service is in /var/log/shop/service.log."
     )
@@ -112,4 +139,24 @@ def test_a_turn_is_remembered_only_when_that_is_wanted() -> None:
 
 def test_a_short_answer_is_not_worth_remembering() -> None:
     payload = {"session_id": "s", "last_assistant_message": "Done."}
-    assert decided("Stop", "codex", payload, namespace="n", remember=True) is None
+    assert decided("Stop", "codex", payload, namespaces=["n", "user:ann"], remember=True) is None
+
+
+def test_the_summary_of_a_compaction_is_a_reflection() -> None:
+    payload = {"session_id": "s", "compact_summary": f"The shop moves to Postgres 16.\n{BLOCK}"}
+    assert decided("PostCompact", "claude-code", payload, namespaces=["n"], remember=False) is None
+    wanted = decided("PostCompact", "claude-code", payload, namespaces=["n"], remember=True)
+    assert isinstance(wanted, RememberedEntry)
+    assert (wanted.body["collection"], wanted.body["content"]) == (
+        "reflection",
+        "The shop moves to Postgres 16.",
+    )
+    assert output("PostCompact", "claude-code", "") == {}
+
+
+def test_a_conversation_of_opencode_is_not_named_like_a_token() -> None:
+    name = "ses_df773b319ffeQk4yaAcWGiHREY"
+    (body,) = question("chat.message", "opencode", {"prompt": "How?", "session_id": name}).bodies
+    assert body["conversation"] == "df773b319ffeQk4yaAcWGiHREY"
+    assert redact_name(body["conversation"], Redactor(load_rules()))[0] == body["conversation"]
+    assert redact_name(name, Redactor(load_rules()))[0] != name

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.mcp.project import namespace_of, project_of, remote_url
+from agentctx.mcp.project import namespace_of, namespaces_of, project_of, remote_url
 
 
 def git(folder: Path, *args: str) -> None:
@@ -72,3 +72,23 @@ def test_a_worktree_of_a_repository_without_a_remote_is_the_same_project(
 
 def test_outside_of_a_repository_is_the_default(tmp_path: Path) -> None:
     assert project_of(tmp_path / "not" / "there") == "default"
+
+
+def test_a_local_clone_is_the_project_it_was_cloned_from(repository: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "-q", "--bare", str(repository), "hub.git")
+    git(tmp_path, "clone", "-q", "hub.git", "copy")
+    git(tmp_path, "clone", "-q", f"file://{tmp_path}/copy", "copy-of-copy")
+    names = {project_of(tmp_path / name) for name in ("copy", "copy-of-copy")}
+    assert names == {f"dir:{repository.resolve()}"}
+
+
+def test_repositories_that_were_cloned_from_each_other_end(repository: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "-q", str(repository), "copy")
+    git(repository, "remote", "add", "origin", str(tmp_path / "copy"))
+    assert project_of(repository).startswith("dir:")
+
+
+def test_a_question_asks_the_project_and_the_user(repository: Path) -> None:
+    project, own = namespaces_of(repository)
+    assert project == f"dir:{repository.resolve()}"
+    assert own.startswith("user:")

@@ -5,7 +5,7 @@ import pytest
 
 from agentctx.mcp.tools import TOOLS, ToolMisused, ToolScope, failure_text, outcome_text, request_of
 
-SCOPE = ToolScope("git:example.org/ann/shop", "s1", "codex")
+SCOPE = ToolScope("git:example.org/ann/shop", "s1", "codex", own="user:ann", also=("team",))
 
 
 def test_the_list_is_small() -> None:
@@ -35,17 +35,28 @@ def test_what_has_a_key_is_knowledge_of_the_project() -> None:
     }
 
 
+@pytest.mark.parametrize("arguments", [{"content": "Tabs.", "key": "tabs"}, {"trigger": "tool:psql"}])
+def test_what_is_about_the_user_goes_to_the_user(arguments: dict[str, Any]) -> None:
+    tool = "save" if "content" in arguments else "learn"
+    body = request_of(tool, arguments | {"memory": "user"}, SCOPE).body
+    assert body is not None
+    assert body["namespace"] == "user:ann"
+    assert "memory" not in body
+    with pytest.raises(ToolMisused, match="no memory of the user"):
+        request_of(tool, arguments | {"memory": "user"}, SCOPE._replace(own=None))
+
+
 def test_what_has_none_is_an_observation_of_the_conversation() -> None:
     body = request_of("save", {"content": "The build was slow."}, SCOPE).body
     assert body is not None
     assert (body["collection"], body["session"]) == ("observation", "s1")
 
 
-def test_a_question_asks_the_project() -> None:
+def test_a_question_asks_the_project_the_user_and_what_is_named_besides() -> None:
     request = request_of("search", {"query": "deploys", "collection": "learning", "limit": 3}, SCOPE)
     assert request.body == {
         "query": "deploys",
-        "namespace": "git:example.org/ann/shop",
+        "namespaces": ["git:example.org/ann/shop", "user:ann", "team"],
         "collections": ["learning"],
         "limit": 3,
     }
@@ -95,8 +106,8 @@ def test_a_hit_is_one_line_whatever_is_in_it() -> None:
 
 def test_what_became_of_a_save_is_said() -> None:
     reply = {"id": "i", "version": 2, "changed": False, "redacted": ["aws_key"], "quarantined": True}
-    text = outcome_text("save", reply)
-    for part in ("saved already", "version 2", "aws_key", "quarantine"):
+    text = outcome_text("save", reply, namespace="git:example.org/ann/shop")
+    for part in ("git:example.org/ann/shop", "saved already", "version 2", "aws_key", "quarantine"):
         assert part in text
 
 

@@ -1,16 +1,19 @@
-"""What a long prompt asks is one answer, and what has no vector is judged by words."""
+"""How several rankings become one, and what has no vector is judged by words."""
 
 from __future__ import annotations
 
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentctx.rag.fuse import Candidate
 from agentctx.rag.relevance import BY_WORDS, Calibration, Scale
-from agentctx.rag.retrieval import LEAST_POOL, Retrieved, best_of_each, judge, pool_for
+from agentctx.rag.retrieval import LEAST_POOL, Retrieved, best_of_each, interleaved, judge, pool_for
 from agentctx.rag.word_match import QuestionWords
 from agentctx.storage.records import ResolvedChunk
 from tests.rag.test_caps import entry
 
+RELEVANCES = st.lists(st.floats(0, 1), max_size=8)
 QUESTION = QuestionWords("red apple pie recipe")
 QUERY = np.array([1.0, 0.0], dtype=np.float32)
 CALIBRATION = Calibration(Scale(), np.array([[0.0, 1.0]], dtype=np.float32))
@@ -53,3 +56,40 @@ def test_of_several_questions_each_passage_has_its_best_relevance() -> None:
 def test_a_pool_grows_with_what_is_asked_for() -> None:
     assert pool_for(1) == LEAST_POOL
     assert pool_for(100) > pool_for(50) > LEAST_POOL
+
+
+def ranking(first: int, relevances: list[float], *, unjudged: int = 0) -> Retrieved:
+    candidates = [
+        Candidate(first + at, f"e{first + at}", None, None, relevance=each)
+        for at, each in enumerate([*relevances, *[0.0] * unjudged])
+    ]
+    return Retrieved(candidates, {}, len(relevances))
+
+
+def relevances(found: Retrieved) -> list[float]:
+    return [each.relevance for each in found.candidates[: found.judged]]
+
+
+def test_the_most_relevant_comes_first_wherever_it_is_from() -> None:
+    found = interleaved([ranking(0, [0.5, 0.1]), ranking(10, [0.9, 0.3])])
+    assert relevances(found) == [0.9, 0.5, 0.3, 0.1]
+
+
+def test_what_stands_before_something_better_is_not_put_behind_others() -> None:
+    found = interleaved([ranking(0, [0.2, 0.8]), ranking(10, [0.6])])
+    assert relevances(found) == [0.2, 0.8, 0.6]
+
+
+def test_what_was_not_read_comes_last() -> None:
+    found = interleaved([ranking(0, [0.1], unjudged=2), ranking(10, [0.9], unjudged=1)])
+    assert (found.judged, [each.chunk for each in found.candidates]) == (2, [10, 0, 1, 2, 11])
+
+
+@given(st.lists(RELEVANCES, min_size=2, max_size=4))
+def test_each_ranking_keeps_its_order(lists: list[list[float]]) -> None:
+    rankings = [ranking(100 * at, each) for at, each in enumerate(lists)]
+    merged = [each.chunk for each in interleaved(rankings).candidates]
+    for alone in rankings:
+        mine = [each.chunk for each in alone.candidates]
+        assert [chunk for chunk in merged if chunk in mine] == mine
+    assert len(merged) == sum(map(len, lists))

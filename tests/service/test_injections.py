@@ -12,7 +12,14 @@ import pytest
 from agentctx.daemon.build import Core
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.errors import NotFound, TooLarge
-from agentctx.wire import ContextReply, ContextRequest, ExplainReply, ExplainRequest, InjectionView
+from agentctx.wire import (
+    ContextReply,
+    ContextRequest,
+    EditRequest,
+    ExplainReply,
+    ExplainRequest,
+    InjectionView,
+)
 from tests.running_core import ME, embedded, running_core, save
 from tests.storage.drafts import HandClock
 
@@ -251,3 +258,43 @@ class TestWhyNot:
         (told,) = (entry for entry, reply in verdicts.items() if reply.verdict == "injected")
         (other,) = (reply for reply in verdicts.values() if reply.verdict == "duplicate")
         assert told in other.message
+
+
+async def test_a_conversation_is_given_a_text_once(core: Core) -> None:
+    saved = await save(core, key="colour", content="red apple")
+    await embedded(core)
+    first = await inject(core, "red apple", conversation="c1")
+    again = await inject(core, "red apple", conversation="c1")
+    other = await inject(core, "red apple", conversation="c2")
+    assert [bool(each.block) for each in (first, again, other)] == [True, False, True]
+    assert (await receipt(core, again)).fates == {"present": 1}
+
+    await core.service.edit(saved.id, EditRequest(content="red apple, green leaf"), ME)
+    await embedded(core)
+    changed = await inject(core, "red apple green leaf", conversation="c1")
+    assert "green leaf" in changed.block
+
+
+async def test_a_conversation_that_restarted_is_given_it_again(core: Core) -> None:
+    await save(core, key="colour", content="red apple")
+    await embedded(core)
+    await inject(core, "red apple", conversation="c1")
+    restarted = await inject(core, "red apple", conversation="c1", restarted=True)
+    again = await inject(core, "red apple", conversation="c1")
+    assert [bool(each.block) for each in (restarted, again)] == [True, False]
+
+
+async def test_what_a_conversation_was_given_outlives_the_daemon(tmp_path: Path) -> None:
+    for expected in (True, False):
+        async with running_core(tmp_path, None) as core:
+            await save(core, key="colour", content="red apple")
+            reply = await inject(core, "red apple", conversation="c1")
+            assert bool(reply.block) is expected
+            await core.receipts.flush()
+
+
+async def test_the_start_of_a_conversation_takes_what_is_nearest(core: Core) -> None:
+    await save(core, key="far", content="many words that lead far away from all of it")
+    await embedded(core)
+    assert not (await inject(core, "the rules of this project")).block
+    assert (await inject(core, "the rules of this project", relevant_only=False)).block

@@ -40,7 +40,12 @@ class Table:
 
     async def last(self, limit: int, visible: Visible = everything) -> list[Receipt]:
         newest = [self.rows[each] for each in sorted(self.rows, reverse=True)]
-        return [each for each in newest if visible(each.namespace, each.principal)][:limit]
+        return [each for each in newest if visible(each.namespaces, each.principal)][:limit]
+
+    async def of_conversation(self, conversation: str, principal: int | None) -> list[Receipt]:
+        return [
+            each for each in self.rows.values() if (each.session, each.principal) == (conversation, principal)
+        ]
 
     async def sweep(self, *, before: int, keep: int) -> int:
         self.swept.append((before, keep))
@@ -57,7 +62,8 @@ def log_of(table: Table, **changes: Any) -> ReceiptLog:
 def receipt(injection_id: str, context: Context | None = None, **changes: Any) -> Receipt:
     fields = {
         "created": 1,
-        "namespace": "default",
+        "namespaces": ("default",),
+        "restarted": False,
         "session": "",
         "agent": "",
         "principal": 0,

@@ -10,9 +10,14 @@ from typing import Any
 
 import pytest
 
+from agentctx.access.control import AccessControl
+from agentctx.config.access import AccessSettings
 from agentctx.daemon.build import Core
-from agentctx.errors import AgentctxError, InvalidInput, NotFound
+from agentctx.errors import AccessDenied, AgentctxError, InvalidInput, NotFound
+from agentctx.service.base import Peer
+from agentctx.service.guard import guarded
 from agentctx.service.trust import Settler
+from agentctx.storage.audit import AuditQuery
 from agentctx.storage.trust import Settled, TrustStorage
 from agentctx.wire import (
     ContextRequest,
@@ -105,6 +110,47 @@ async def test_neither_an_edit_nor_an_import_raises_trust(core: Core) -> None:
     assert not isinstance(result, AgentctxError), result
     view = await core.service.get(result.id, ME)
     assert (view.trust, view.origin, view.principal) == ("external", "import", ME.uid)
+
+
+def line(number: int, **changes: Any) -> ImportEntry:
+    fields: dict[str, Any] = {
+        "id": f"01900000-0000-7000-8000-{number:012}",
+        "namespace": "default",
+        "collection": "knowledge",
+        "key": f"k{number}",
+        "content": "Deploys run on Tuesdays.",
+        "attributes": {},
+        "created": "2026-01-01T00:00:00.000Z",
+        "updated": "2026-01-01T00:00:00.000Z",
+    }
+    return ImportEntry(**fields | changes)
+
+
+async def test_an_operator_may_raise_what_an_import_is_worth_and_it_is_recorded(core: Core) -> None:
+    requests = [ImportRequest(entries=[line(1)]), ImportRequest(entries=[line(2)], trust="agent")]
+    results = [(await core.service.import_entries(request, ME))[0] for request in requests]
+    ids = [result.id for result in results if not isinstance(result, AgentctxError)]
+    assert [(await core.service.get(each, ME)).trust for each in ids] == ["external", "agent"]
+    rows = (await core.service.audit(AuditQuery(kind="trusted_import", limit=9), ME)).events
+    assert [row.detail for row in rows] == [{"trust": "agent", "entries": 1, "namespaces": ["default"]}]
+
+
+async def test_what_is_here_already_keeps_its_trust(core: Core) -> None:
+    await core.service.import_entries(ImportRequest(entries=[line(1)]), ME)
+    newer = line(1, content="Deploys run on Fridays.", updated="2026-02-01T00:00:00.000Z")
+    (result,) = await core.service.import_entries(ImportRequest(entries=[newer], trust="agent"), ME)
+    assert not isinstance(result, AgentctxError), result
+    assert (await core.service.get(result.id, ME)).trust == "external"
+
+
+async def test_only_an_admin_of_the_daemon_may_raise_it(core: Core) -> None:
+    writer = Peer(pid=1, uid=7_400, gid=7_400)
+    grants = [{"uid": writer.uid, "namespaces": ["default"], "rights": "admin"}]
+    access = AccessControl(AccessSettings.model_validate({"grants": grants}))
+    service = guarded(core.service, core.grounds(access))
+    await service.import_entries(ImportRequest(entries=[line(1)]), writer)
+    with pytest.raises(AccessDenied, match="only admins"):
+        await service.import_entries(ImportRequest(entries=[line(2)], trust="agent"), writer)
 
 
 async def test_a_flagged_text_is_told_shown_and_kept_out_of_system_prompts_only(core: Core) -> None:

@@ -10,7 +10,14 @@ from itertools import islice
 from typing import Any
 
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.injections import CandidateFigures, Receipt, Visible, everything
+from agentctx.storage.injections import (
+    MOST_OF_CONVERSATION,
+    CandidateFigures,
+    Receipt,
+    Visible,
+    everything,
+    since_restart,
+)
 from agentctx.storage.sqlite.connections import SqlitePart, reads, writes
 
 _COLUMNS = tuple(field.name for field in fields(Receipt))
@@ -31,10 +38,18 @@ def _find(conn: Connection, injection_id: str) -> Receipt | None:
 
 
 def _last(conn: Connection, limit: int, visible: Visible = everything) -> list[Receipt]:
-    rows = conn.execute("SELECT id, namespace, principal FROM injections ORDER BY id DESC")
-    ids = islice((row[0] for row in rows if visible(row[1], row[2])), limit)
+    rows = conn.execute("SELECT id, namespaces, principal FROM injections ORDER BY id DESC")
+    ids = islice((row[0] for row in rows if visible(_names(row[1]), row[2])), limit)
     found = [_receipt(conn.execute(f"{_SELECT} WHERE id = ?", (each,)).fetchone()) for each in list(ids)]
     return [receipt for receipt in found if receipt is not None]
+
+
+def _of_conversation(conn: Connection, conversation: str, principal: int | None) -> list[Receipt]:
+    rows = conn.execute(
+        f"{_SELECT} WHERE session = ? AND principal IS ? ORDER BY id DESC LIMIT ?",
+        (conversation, principal, MOST_OF_CONVERSATION),
+    )
+    return since_restart(receipt for row in rows if (receipt := _receipt(row)) is not None)
 
 
 def _sweep(conn: Connection, *, before: int, keep: int) -> int:
@@ -53,8 +68,18 @@ def _expired(conn: Connection, entry_id: str, now: int) -> bool:
     return bool(row[0])
 
 
+def _names(text: object) -> tuple[str, ...]:
+    """The namespaces of a row; none where it is damaged, so that only admins of everything see it."""
+    try:
+        names = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        names = None
+    return tuple(map(str, names)) if isinstance(names, list) else ()
+
+
 def _row(receipt: Receipt) -> tuple[Any, ...]:
     values = {name: getattr(receipt, name) for name in _COLUMNS}
+    values["namespaces"] = json.dumps(receipt.namespaces, separators=(",", ":"))
     values["candidates"] = json.dumps(receipt.candidates, separators=(",", ":"))
     values["fates"] = json.dumps(dict(receipt.fates), separators=(",", ":"))
     return tuple(values.values())
@@ -70,8 +95,10 @@ def _receipt(row: Sequence[Any]) -> Receipt | None:
 
 def _read(row: Sequence[Any]) -> Receipt:
     values = dict(zip(_COLUMNS, row, strict=True))
+    values["namespaces"] = _names(values["namespaces"])
     values["candidates"] = tuple(CandidateFigures(*figures) for figures in json.loads(values["candidates"]))
     values["fates"] = json.loads(values["fates"])
+    values["restarted"] = bool(values["restarted"])
     return Receipt(**values)
 
 
@@ -81,6 +108,7 @@ class SqliteInjections(SqlitePart):
     add = writes(_add)
     find = reads(_find)
     last = reads(_last)
+    of_conversation = reads(_of_conversation)
     sweep = writes(_sweep)
 
     async def expired(self, entry_id: str) -> bool:

@@ -200,9 +200,10 @@ _FLAGS: Final = _rule(
 )
 _RECEIPTS: Final = _rule(
     "injections",
-    f"""{_text("id", "namespace")} AND {_whole("created", "tokens")} AND {_whole("budget_tokens", least=1)}
-        AND position IN ('system', 'tail') AND {_list("candidates")} AND {_object("fates")}
-        AND typeof(question_hash) = 'text' AND (principal IS NULL OR typeof(principal) = 'integer')""",
+    f"""{_text("id")} AND {_list("namespaces")} AND {_whole("created", "tokens")}
+        AND {_whole("budget_tokens", least=1)} AND position IN ('system', 'tail') AND {_list("candidates")}
+        AND {_object("fates")} AND typeof(question_hash) = 'text'
+        AND (principal IS NULL OR typeof(principal) = 'integer')""",
     "receipts of injections",
     ("DELETE FROM injections WHERE COALESCE({sound}, 0) = 0",),
     at_start=False,

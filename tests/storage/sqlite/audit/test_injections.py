@@ -14,10 +14,11 @@ from tests.storage.drafts import HandClock, draft
 FULL = Receipt(
     id="01k000000000",
     created=1_000,
-    namespace="team",
+    namespaces=("team", "user:ann"),
     session="s",
     agent="planner",
     principal=1_000,
+    restarted=True,
     position="system",
     question_hash="ab",
     question="why?",

@@ -1,0 +1,59 @@
+"""Context that programs put into prompts, and texts without it. No I/O."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_TAGS: Final = (
+    "hook_context",
+    "system-reminder",
+    "system_reminder",
+    "environment_context",
+    "user_instructions",
+    "user-memory-input",
+    "local-command-stdout",
+    "local-command-stderr",
+    "local-command-caveat",
+    "command-name",
+    "command-message",
+    "command-args",
+    "bash-input",
+    "bash-stdout",
+    "bash-stderr",
+    "ide_opened_file",
+    "ide_selection",
+    "task-notification",
+    "claude-mem-context",
+    "relevant-memories",
+    "relevant_memories",
+    "memory-context",
+)
+_INJECTED: Final = [(f"<{tag}>", f"</{tag}>") for tag in _TAGS] + [
+    ("## Semantic Context (RAG)\n", "</memory ")
+]
+"""How context begins and ends; our block ends with the line of its fence."""
+_PASSAGE: Final = re.compile(
+    r'^### \[[^\]\n]+\] "[^"\n]*" [^\n]*trust=[^\n]*\n(?:>[^\n]*(?:\n|$))*', re.MULTILINE
+)
+"""A passage of our block that was cut out of its fence."""
+_LABEL: Final = re.compile(r"^\w+ hook additional context:[ \t]*", re.MULTILINE)
+
+
+def without_injected(text: str) -> str:
+    """The text without context that programs put in. Linear: what begins and does not end stays."""
+    for begin, end in _INJECTED:
+        kept: list[str] = []
+        at = 0
+        while (start := text.find(begin, at)) >= 0 and (stop := text.find(end, start)) >= 0:
+            kept += [text[at:start], " "]
+            at = _after(text, stop, end)
+        text = "".join(kept) + text[at:]
+    return _LABEL.sub("", _PASSAGE.sub("", text)).strip()
+
+
+def _after(text: str, stop: int, end: str) -> int:
+    if end.endswith(">"):
+        return stop + len(end)
+    closing = text.find(">", stop)
+    return closing + 1 if closing >= 0 else len(text)

@@ -1,0 +1,120 @@
+"""Questions that ask several namespaces, on the daemon's core."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentctx.access.control import AccessControl
+from agentctx.config.access import AccessSettings
+from agentctx.daemon.build import Core
+from agentctx.embedding_providers.fake import FakeProvider
+from agentctx.errors import AccessDenied, InvalidInput
+from agentctx.rag.render import parse
+from agentctx.service.base import Peer, Service
+from agentctx.service.guard import guarded
+from agentctx.wire import ContextRequest, ExplainRequest, SearchRequest
+from tests.running_core import ME, embedded, running_core, save
+
+PROJECT, OWN, FOREIGN = "git:github.com/ann/shop", "user:ann", "git:github.com/ann/bank"
+ANN = Peer(pid=1, uid=7_500, gid=7_500)
+
+
+@pytest.fixture
+async def core(tmp_path: Path) -> AsyncIterator[Core]:
+    async with running_core(tmp_path, FakeProvider(dimension=64)) as running:
+        await save(running, key="indent", content="Ann wants tabs for indentation.", namespace=OWN)
+        await save(running, key="window", content="The shop deploys on Tuesdays.", namespace=PROJECT)
+        await save(running, key="vault", content="The bank deploys on Fridays.", namespace=FOREIGN)
+        await embedded(running)
+        yield running
+
+
+def service_of(core: Core, *namespaces: str) -> Service:
+    """The service as Ann gets it, who may read these namespaces."""
+    grants = [{"uid": ANN.uid, "namespaces": namespaces, "rights": "read"}]
+    return guarded(
+        core.service, core.grounds(AccessControl(AccessSettings.model_validate({"grants": grants})))
+    )
+
+
+async def test_passages_of_all_that_is_asked_are_in_one_answer(core: Core) -> None:
+    both = SearchRequest(query="deploys on Tuesdays, tabs for indentation", namespaces=[PROJECT, OWN])
+    reply = await core.service.search(both, ME)
+    assert {(hit.namespace, hit.source_id) for hit in reply.results} == {(PROJECT, "window"), (OWN, "indent")}
+
+
+async def test_a_large_namespace_leaves_room_for_a_small_one(core: Core) -> None:
+    for number in range(60):
+        await save(core, key=f"n{number}", content=f"indentation note {number}", namespace=PROJECT)
+    await embedded(core)
+    request = SearchRequest(query="Ann wants tabs for indentation", namespaces=[PROJECT, OWN], limit=3)
+    assert "indent" in [hit.source_id for hit in (await core.service.search(request, ME)).results]
+
+
+async def test_an_empty_namespace_changes_nothing(core: Core) -> None:
+    alone = await core.service.search(SearchRequest(query="when deploys", namespace=PROJECT), ME)
+    request = SearchRequest(query="when deploys", namespaces=["git:empty", PROJECT])
+    assert (await core.service.search(request, ME)).results == alone.results
+
+
+async def test_the_block_names_where_passages_are_from(core: Core) -> None:
+    request = ContextRequest(query="deploys on Tuesdays", namespaces=[PROJECT, OWN])
+    block = (await core.service.context(request, ME)).block
+    assert {passage.namespace for passage in parse(block)} == {PROJECT, OWN}
+    alone = await core.service.context(ContextRequest(query="deploys", namespace=PROJECT), ME)
+    assert [passage.namespace for passage in parse(alone.block)] == [""]
+
+
+async def test_the_receipt_names_every_namespace_that_was_asked(core: Core) -> None:
+    request = ContextRequest(query="deploys on Tuesdays", namespaces=[PROJECT, OWN], position="tail")
+    reply = await core.service.context(request, ME)
+    assert reply.injection_id is not None
+    assert (await core.service.injection(reply.injection_id, ME)).namespaces == [PROJECT, OWN]
+
+
+async def test_every_namespace_has_to_be_granted(core: Core) -> None:
+    service = service_of(core, PROJECT, OWN)
+    both = SearchRequest(query="deploys", namespaces=[PROJECT, OWN])
+    assert {hit.namespace for hit in (await service.search(both, ANN)).results} == {PROJECT, OWN}
+    for asked in ([FOREIGN], [PROJECT, FOREIGN], [FOREIGN, PROJECT]):
+        refused: list[tuple[Any, Any]] = [
+            (service.search, SearchRequest(query="deploys", namespaces=asked)),
+            (service.context, ContextRequest(query="deploys", namespaces=asked)),
+            (service.explain, ExplainRequest(query="deploys", entry="e", namespaces=asked)),
+        ]
+        for ask, request in refused:
+            with pytest.raises(AccessDenied, match="ann/bank"):
+                await ask(request, ANN)
+
+
+async def test_a_receipt_is_for_readers_of_all_that_it_asked(core: Core) -> None:
+    request = ContextRequest(query="deploys", namespaces=[PROJECT, OWN], position="tail")
+    made = await service_of(core, PROJECT, OWN).context(request, ANN)
+    assert made.injection_id is not None
+    for granted, seen in ((PROJECT, OWN), 1), ((PROJECT,), 0), ((OWN,), 0):
+        listed = await service_of(core, *granted).injections(20, ANN)
+        assert len(listed.injections) == seen, granted
+
+
+async def test_why_not_looks_in_the_namespace_of_the_entry(core: Core) -> None:
+    own = (await core.service.search(SearchRequest(query="tabs", namespace=OWN), ME)).results[0].id
+    asked = ExplainRequest(query="Ann wants tabs for indentation.", entry=own, namespaces=[PROJECT, OWN])
+    reply = await core.service.explain(asked, ME)
+    assert (reply.verdict, reply.word_rank) == ("injected", 1)
+    foreign = ExplainRequest(query="tabs", entry=own, namespaces=[PROJECT, FOREIGN])
+    assert (await core.service.explain(foreign, ME)).verdict == "namespace"
+
+
+@pytest.mark.parametrize("asked", [[], [f"n{number}" for number in range(9)]])
+async def test_a_question_asks_one_to_eight_namespaces(core: Core, asked: list[str]) -> None:
+    with pytest.raises(InvalidInput, match="number of namespaces"):
+        await core.service.search(SearchRequest(query="deploys", namespaces=asked), ME)
+
+
+async def test_a_question_names_its_namespaces_in_one_way(core: Core) -> None:
+    with pytest.raises(InvalidInput, match="a namespace and namespaces"):
+        await core.service.search(SearchRequest(query="deploys", namespace=OWN, namespaces=[PROJECT]), ME)
