@@ -125,6 +125,12 @@ class ListOptions(TypedDict, total=False):
     namespace: str
     collections: list[str] | None
     session: str | None
+    agent: str | None
+    category: str | None
+    tags: list[str] | None
+    since: str | None
+    until: str | None
+    key: str | None
     key_prefix: str | None
     content: bool
     limit: int | None
