@@ -21,7 +21,6 @@ from agentctx.cli.layout import columns, file_size, printable
 from agentctx.cli.options import Agent, AsJson, Namespace, Tags
 from agentctx.cli.output import note, paint, put, writes_unicode
 from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
-from agentctx.wire import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
@@ -89,7 +88,7 @@ def ingest(
         str,
         typer.Option("--collection", "-c", autocompletion=complete_collection, help="Where the files go."),
     ] = "knowledge",
-    namespace: Namespace = DEFAULT_NAMESPACE,
+    namespace: Namespace,
     tag: Tags = None,
     category: Annotated[
         str | None,

@@ -112,10 +112,14 @@ class SearchOptions(TypedDict, total=False):
 
 
 class ContextOptions(SearchOptions, total=False):
-    """The same, and the most tokens of the block, where it goes, and what the conversation already holds."""
+    """The same, and the most tokens of the block, where it goes, and what the conversation already holds.
+
+    `all` also takes passages that are not relevant enough for an LLM call.
+    """
 
     budget_tokens: int | None
     position: InjectionPosition | None
+    all: bool
     present: list[str] | None
 
 

@@ -80,6 +80,7 @@ class EntryHandlers:
     async def list_entries(
         self,
         request: Request,
+        *,
         namespace: str = DEFAULT_NAMESPACE,
         collection: Annotated[list[str] | None, Query()] = None,
         session: str | None = None,

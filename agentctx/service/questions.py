@@ -114,7 +114,11 @@ class Questions(PartsHolder):
                 hint="Send the latest texts of the conversation only.",
             )
         question = replace(
-            self._question(request), present=present, position=request.position, asker=peer.uid
+            self._question(request),
+            present=present,
+            position=request.position,
+            everything=request.all,
+            asker=peer.uid,
         )
         if request.position is None:
             return question

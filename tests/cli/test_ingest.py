@@ -244,7 +244,7 @@ def test_nothing_named_is_a_usage_error(agentctx: Agentctx) -> None:
 def test_a_collection_that_takes_no_files(
     agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert agentctx("ingest", "-c", "observation", str(folder)) == 1
+    assert agentctx("ingest", "-c", "observation", str(folder)) == 2
     assert "does not accept files" in capsys.readouterr().err
     assert daemon.seen == []
 
@@ -252,7 +252,7 @@ def test_a_collection_that_takes_no_files(
 def test_only_folders_are_watched(
     agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert agentctx("ingest", "--watch", str(folder / "a.md")) == 1
+    assert agentctx("ingest", "--watch", str(folder / "a.md")) == 2
     assert "is not a folder" in capsys.readouterr().err
 
 
@@ -260,7 +260,7 @@ def test_a_watch_without_its_package_says_how_to_get_it(
     agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "watchfiles", None)
-    assert agentctx("ingest", "--watch", str(folder)) == 1
+    assert agentctx("ingest", "--watch", str(folder)) == 2
     assert 'pip install "agentctx-daemon[watch]"' in capsys.readouterr().err
 
 
