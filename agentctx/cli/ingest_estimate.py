@@ -11,8 +11,9 @@ from agentctx.chunking import chunk_entry
 from agentctx.cli.layout import duration, file_size
 from agentctx.embedding_providers.prices import estimate_tokens
 from agentctx.errors import AgentctxError
+from agentctx.ingest.delivery import Rehearsal
 from agentctx.ingest.report import Estimate
-from agentctx.wire import ForgetReply, SaveResult
+from agentctx.wire import SaveResult
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
@@ -29,7 +30,7 @@ LONG_S: Final = 30.0
 """From here on a user wants to know before it begins."""
 
 
-class CountingRehearsal:
+class CountingRehearsal(Rehearsal):
     """Takes everything, keeps nothing, and counts the chunks; `samples` are some of them."""
 
     def __init__(self) -> None:
@@ -42,10 +43,6 @@ class CountingRehearsal:
         for request in requests:
             self._count(request.content or "", request.source)
             yield SaveResult(id="", version=0, changed=True)
-
-    def forget(self, entry_id: str) -> ForgetReply:
-        """As if it had been forgotten."""
-        return ForgetReply(id=entry_id, versions=0)
 
     def _count(self, content: str, source: str | None) -> None:
         spans = chunk_entry(content, source=source)
