@@ -130,7 +130,7 @@ def operator(stranger: Stranger) -> str:
     """Writes the units, grants a user a namespace, and looks whether all is well."""
     stranger.installs()
     program = "v/bin/agentctx"
-    stranger.types(program, "service", "install", "--root", str(stranger.home / "root"), "--dry-run")
+    stranger.types(program, "service", "install", "--user", "--dry-run")
     config = stranger.home / "config.toml"
     user = pwd.getpwuid(os.getuid()).pw_name
     stranger.types(program, "access", "grant", user, "team", "--config", str(config))
