@@ -12,7 +12,7 @@ RUN ["python3", "-m", "venv", "/opt/agentctx"]
 WORKDIR /src
 COPY requirements.lock ./
 RUN ["/opt/agentctx/bin/pip", "install", "--quiet", "--require-hashes", "--only-binary", ":all:", "-r", "requirements.lock"]
-COPY pyproject.toml README.md LICENSE CHANGELOG.md ./
+COPY pyproject.toml hatch_build.py README.md LICENSE CHANGELOG.md ./
 COPY agentctx ./agentctx
 COPY config ./config
 COPY migrations ./migrations

@@ -17,7 +17,7 @@ MEASURED = $(if $(filter coverage test-all,$(MAKECMDGOALS)),--cov --cov-report=)
 # The tests start hundreds of processes: they must not compile the same modules each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install install-dev demo serve test test-agents test-all coverage torture lint format bench reference screens sbom audit lock calibration clean
+.PHONY: help install install-dev demo serve test test-agents test-all coverage torture lint format bench reference screens sbom dist audit lock calibration clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -111,6 +111,13 @@ sbom: .venv-audit/.installed ## write the bill of materials to dist/
 	mkdir -p dist
 	.venv-audit/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml \
 	  --output-reproducible --output-file dist/agentctx.cdx.json
+
+# Build it twice and compare: the times in the archives are those of the last commit.
+dist: install .venv-audit/.installed ## build wheel, source archive, bill of materials and checksums into dist/
+	rm -rf dist
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || echo 1577836800) $(BIN)/python -m hatchling build -d dist
+	$(MAKE) sbom
+	cd dist && sha256sum * > SHA256SUMS && cat SHA256SUMS
 
 # Asks the public database of vulnerabilities: needs the network.
 audit: .venv-audit/.installed ## look for known vulnerabilities (needs the network)

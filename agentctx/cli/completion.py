@@ -17,6 +17,8 @@ LEARNING_CATEGORIES = (
     "general",
 )
 
+CATEGORIES = tuple(dict.fromkeys((*KNOWLEDGE_CATEGORIES, *LEARNING_CATEGORIES)))
+
 
 def complete_collection(incomplete: str) -> list[str]:
     """The built-in collections, and those of the config file the daemon of this user reads."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +13,7 @@ import typer
 from agentctx.cli.layout import GAP, columns, one_line, width
 from agentctx.cli.options import AsJson, ConfigFile, DataDir
 from agentctx.cli.output import line_width, note, paint, put, put_json
+from agentctx.errors import Conflict
 
 if TYPE_CHECKING:
     from agentctx.config.load import Effective
@@ -29,6 +31,13 @@ class ConfigReport:
 
     file: str | None
     settings: list[Effective]
+
+
+@dataclass(frozen=True, slots=True)
+class InitReport:
+    """The file that was written."""
+
+    file: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +97,39 @@ def check(
             put(f"ok  {name or 'no config file: defaults and environment'}")
     if problems:
         raise typer.Exit(1)
+
+
+@app.command()
+def init(
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE", help="Where it goes. Default: the file of this user."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a config file with every setting commented out; an existing file is kept."""
+    from agentctx.config.paths import config_candidates
+    from agentctx.config.template import commented_out, shipped_config
+
+    target = (file or config_candidates()[0]).absolute()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _mode_of(target))
+    except FileExistsError:
+        raise Conflict(
+            f"{target} exists already; it was kept.", hint=f"Edit it, or remove it: {target}"
+        ) from None
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(commented_out(shipped_config()))
+    if as_json:
+        put_json(InitReport(str(target)))
+    else:
+        put(f"wrote  {target}")
+
+
+def _mode_of(target: Path) -> int:
+    """A service reads the file of the machine as a user of its own."""
+    return 0o644 if target.is_relative_to("/etc") else 0o600
 
 
 def _problems_of_rules(settings: Settings | None) -> list[Problem]:

@@ -181,4 +181,4 @@ BY_MEANING = (
 )
 """No content word of a question is in any of the memories: only the meaning can find them."""
 
-FOR_AN_LLM = DemoQuestion("Can we release the label printer fix on Friday at five?", "deploy-window")
+FOR_AN_LLM = DemoQuestion("Is it fine to deploy to production on Friday at five?", "deploy-window")

@@ -10,7 +10,8 @@ import typer
 from agentctx.cli.completion import complete_category
 from agentctx.cli.connection import TIMEOUT_S, WAITING_TIMEOUT_S, connect
 from agentctx.cli.editor import draft, edit_file, edited_text
-from agentctx.cli.options import AsJson, EntryId, Source, Ttl, Wait
+from agentctx.cli.entry_names import entry_id_of
+from agentctx.cli.options import AsJson, EntryName, KeyNamespace, Source, Ttl, Wait
 from agentctx.cli.save import acknowledge, read_content
 from agentctx.client.options import EditFields
 from agentctx.errors import InvalidInput, VersionConflict
@@ -19,8 +20,9 @@ from agentctx.wire import SaveResult
 
 def edit(
     ctx: typer.Context,
-    entry_id: EntryId,
+    entry: EntryName,
     *,
+    namespace: KeyNamespace = None,
     content: Annotated[
         str | None, typer.Option(metavar="TEXT|-", help="The new text, or - to read it from stdin.")
     ] = None,
@@ -61,6 +63,8 @@ def edit(
         ttl=ttl,
     )
     guards: EditFields = {"if_version": if_version, "wait": "embedded" if wait else None}
+    with connect(ctx) as client:
+        entry_id = entry_id_of(client, entry, namespace)
     if changes:
         result = _change(ctx, entry_id, {**changes, **guards})
     elif sys.stdin.isatty() and sys.stdout.isatty():

@@ -1,20 +1,39 @@
-"""`agentctx get`, `list` and `forget`: entries by id."""
+"""`agentctx get`, `list` and `forget`: entries by id or key."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agentctx.cli.connection import connect
+from agentctx.cli.consent import agree
+from agentctx.cli.entry_names import entry_id_of
 from agentctx.cli.layout import GAP, columns, cut, one_line, printable, width
-from agentctx.cli.options import AsJson, Collections, EntryId, Limit, Namespace, OptionalSession
+from agentctx.cli.options import (
+    AsJson,
+    ByAgent,
+    ByCategory,
+    ByTags,
+    Collections,
+    DryRun,
+    EntryName,
+    KeyNamespace,
+    Limit,
+    Namespace,
+    OptionalSession,
+    Since,
+    Until,
+    Yes,
+)
 from agentctx.cli.output import line_width, note, paint, put, put_json
 from agentctx.cli.places import file_record
-from agentctx.wire import DEFAULT_NAMESPACE, EntryPage, EntryView, ForgetReply
+from agentctx.wire import EntryPage, EntryView, ForgetReply
+
+if TYPE_CHECKING:
+    from agentctx.client.sync_client import Client
 
 _INDENT = "    "
 _WIDE = 110
@@ -24,32 +43,52 @@ _LEAST_NAME = 8
 
 def get(
     ctx: typer.Context,
-    entry_id: EntryId,
+    entry: EntryName,
     version: Annotated[int | None, typer.Option(min=1, help="An earlier version of it.")] = None,
+    namespace: KeyNamespace = None,
     as_json: AsJson = False,
 ) -> None:
     """Show an entry, whole."""
     with connect(ctx) as client:
-        entry = client.get(entry_id, version)
+        found = client.get(entry_id_of(client, entry, namespace), version)
     if as_json:
-        put_json(entry)
+        put_json(found)
     else:
-        put(describe(entry))
+        put(describe(found))
 
 
 def list_entries(
     ctx: typer.Context,
+    *,
     collection: Collections = None,
     session: OptionalSession = None,
-    namespace: Namespace = DEFAULT_NAMESPACE,
+    namespace: Namespace,
+    agent: ByAgent = None,
+    category: ByCategory = None,
+    tag: ByTags = None,
+    since: Since = None,
+    until: Until = None,
+    key: Annotated[str | None, typer.Option(help="Only with this key.")] = None,
     limit: Limit = None,
-    cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
+    cursor: Annotated[
+        str | None, typer.Option(metavar="CURSOR", help="Start after this page: the cursor it ended with.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List entries, newest first."""
     with connect(ctx) as client:
         page = client.list(
-            collections=collection, session=session, namespace=namespace, limit=limit, cursor=cursor
+            collections=collection,
+            session=session,
+            namespace=namespace,
+            agent=agent,
+            category=category,
+            tags=tag or None,
+            since=since,
+            until=until,
+            key=key,
+            limit=limit,
+            cursor=cursor,
         )
     if as_json:
         put_json(page)
@@ -64,17 +103,22 @@ def list_entries(
 
 def forget(
     ctx: typer.Context,
-    entry_id: EntryId,
+    entry: EntryName,
+    namespace: KeyNamespace = None,
     with_copies: Annotated[
         bool, typer.Option("--with-copies", help="Remove captured replies that repeat it as well.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask on a terminal.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Delete an entry and all its versions permanently."""
-    if sys.stdin.isatty() and not yes:
-        typer.confirm(f"Delete {entry_id} and all its versions permanently?", abort=True, err=True)
     with connect(ctx) as client:
+        entry_id = entry_id_of(client, entry, namespace)
+        if dry_run:
+            _rehearse(client, entry_id, as_json=as_json)
+            return
+        agree(f"Delete {entry} and all its versions permanently?", yes=yes)
         reply = client.forget(entry_id, with_copies=with_copies)
     if as_json:
         put_json(reply)
@@ -84,6 +128,15 @@ def forget(
         put(f"forgotten  {copy}  a captured reply that repeated it")
     for remark in _what_remains(reply):
         note(remark)
+
+
+def _rehearse(client: Client, entry_id: str, *, as_json: bool) -> None:
+    found = client.get(entry_id)
+    if as_json:
+        put_json(found)
+        return
+    name = f"  {name_of(found)}" if found.key else ""
+    put(f"would be forgotten  {found.id}{name}  versions 1 to {found.version}")
 
 
 def _what_remains(reply: ForgetReply) -> list[str]:

@@ -17,7 +17,7 @@ from agentctx.cli.export_format import entry_line, header_line
 from agentctx.cli.options import Collections
 from agentctx.cli.output import note, reader_may_leave
 from agentctx.cli.system_errors import hint_of, writing_to
-from agentctx.errors import AccessDenied, InvalidInput
+from agentctx.errors import AccessDenied, AgentctxError
 
 if TYPE_CHECKING:
     from agentctx.client.options import ExportOptions
@@ -85,8 +85,7 @@ def _opened(file: str) -> Iterator[TextIO]:
     link.
 
     Raises:
-        InvalidInput: it cannot be opened.
-        AgentctxError: it cannot be written.
+        AgentctxError: it cannot be opened or written.
     """
     present = None if file == "-" else _present(file)
     if file == "-" or _is_stdout(present):
@@ -96,7 +95,7 @@ def _opened(file: str) -> Iterator[TextIO]:
     if present is None or stat.S_ISREG(present.st_mode):
         opened = _opened_beside(Path(os.path.realpath(file)))
     elif stat.S_ISDIR(present.st_mode):
-        raise InvalidInput(f"{file} is a folder.", hint="Give a file in it.")
+        raise AgentctxError(f"{file} is a folder.", hint="Give a file in it.")
     else:
         opened = _opened_as_it_is(file)
     with writing_to(file), opened as lines:
@@ -150,5 +149,5 @@ def _opened_as_it_is(file: str) -> Iterator[TextIO]:
         yield lines
 
 
-def _unusable(file: str, error: OSError) -> InvalidInput:
-    return InvalidInput(f"{file} cannot be written: {error.strerror}.", hint=hint_of(error))
+def _unusable(file: str, error: OSError) -> AgentctxError:
+    return AgentctxError(f"{file} cannot be written: {error.strerror}.", hint=hint_of(error))

@@ -11,8 +11,9 @@ import typer
 
 from agentctx.cli.connection import connect
 from agentctx.cli.entries import shown_attributes
+from agentctx.cli.entry_names import entry_id_of
 from agentctx.cli.layout import columns, cut, one_line, printable
-from agentctx.cli.options import AsJson, EntryId
+from agentctx.cli.options import AsJson, EntryName, KeyNamespace
 from agentctx.cli.output import Style, line_width, paint, put, put_json
 from agentctx.wire import EntryView, VersionPage
 
@@ -24,13 +25,14 @@ _COLOURS: dict[str, Style] = {"+": "green", "-": "red", "@": "cyan"}
 
 def history(
     ctx: typer.Context,
-    entry_id: EntryId,
+    entry: EntryName,
+    namespace: KeyNamespace = None,
     diff: Annotated[bool, typer.Option("--diff", help="Show what each version changed.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the versions of an entry, newest first."""
     with connect(ctx) as client:
-        versions = list(_all_versions(client, entry_id))
+        versions = list(_all_versions(client, entry_id_of(client, entry, namespace)))
     if as_json:
         put_json(VersionPage(versions=versions, next=None))
         return

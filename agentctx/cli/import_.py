@@ -225,7 +225,7 @@ def _opened(file: str) -> Iterator[Iterator[str]]:
             yield _from(lines)
     except OSError as error:
         name = "stdin" if file == "-" else file
-        raise InvalidInput(f"{name} cannot be read: {error.strerror}.", hint=hint_of(error)) from error
+        raise AgentctxError(f"{name} cannot be read: {error.strerror}.", hint=hint_of(error)) from error
 
 
 def _text(file: str) -> AbstractContextManager[TextIO]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import StrEnum
@@ -17,23 +16,31 @@ import typer
 from agentctx.cli.completion import complete_collection, complete_knowledge_category
 from agentctx.cli.connection import connect
 from agentctx.cli.ingest_cost import CostGate
-from agentctx.cli.layout import columns, file_size, printable
+from agentctx.cli.ingest_estimate import (
+    BYTES_PER_CHUNK,
+    SAMPLES,
+    CountingRehearsal,
+    estimated,
+    long_run_line,
+    seconds_per_chunk,
+)
+from agentctx.cli.ingest_report import change_lines, note_all, summary_lines
+from agentctx.cli.layout import printable
 from agentctx.cli.options import Agent, AsJson, Namespace, Tags
-from agentctx.cli.output import note, paint, put, writes_unicode
+from agentctx.cli.output import note, put, writes_unicode
 from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
-from agentctx.wire import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
     from agentctx.ingest.progress import IngestProgress
-    from agentctx.ingest.report import Report
+    from agentctx.ingest.report import Estimate, Report
     from agentctx.ingest.run import Task
+    from agentctx.wire import ProviderStatus
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
 TIMEOUT_S = 120.0
 """A batch of large texts takes a busy daemon longer than a question."""
-_MOST_COMPLAINTS = 20
 _GO_ON = "run the same command to resume"
 
 
@@ -89,7 +96,7 @@ def ingest(
         str,
         typer.Option("--collection", "-c", autocompletion=complete_collection, help="Where the files go."),
     ] = "knowledge",
-    namespace: Namespace = DEFAULT_NAMESPACE,
+    namespace: Namespace,
     tag: Tags = None,
     category: Annotated[
         str | None,
@@ -105,6 +112,9 @@ def ingest(
     ] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Return when all can be found by meaning.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="List every file that is skipped, too.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Take files and folders into the memory; only what changed since the last time is read.
@@ -143,7 +153,16 @@ def ingest(
             may_ask=sys.stdin.isatty() and sys.stderr.isatty() and not as_json,
             quiet=quiet,
         )
-        command = _Command(client, task, choose_progress(sys.stderr, quiet=quiet), removal, gate, as_json)
+        command = _Command(
+            client,
+            task,
+            choose_progress(sys.stderr, quiet=quiet),
+            removal,
+            gate,
+            as_json=as_json,
+            verbose=verbose,
+            announces=sys.stderr.isatty() and not quiet,
+        )
         code = command.watch() if watch else command.once(wait=wait)
     raise typer.Exit(code)
 
@@ -158,7 +177,10 @@ class _Command:
         progress: IngestProgress,
         removal: Removal,
         gate: CostGate,
+        *,
         as_json: bool,
+        verbose: bool,
+        announces: bool,
     ) -> None:
         self._client = client
         self._task = task
@@ -166,6 +188,8 @@ class _Command:
         self._removal = removal
         self._gate = gate
         self._as_json = as_json
+        self._verbose = verbose
+        self._announces = announces
 
     def once(self, *, wait: bool) -> int:
         """One pass, what it asks, and what came of it; the exit code."""
@@ -175,6 +199,7 @@ class _Command:
         from agentctx.ingest.run import remove, run_pass
 
         report = Report()
+        rehearsal = CountingRehearsal()
         with _said_when_cut_short(report), stop_on_interrupt() as stop:
             run_pass(
                 self._client,
@@ -182,8 +207,11 @@ class _Command:
                 report,
                 self._progress,
                 stop,
-                before_sending=lambda size: self._gate.pass_with(size, report),
+                before_sending=lambda size: self._expect(size, report),
+                rehearsal=rehearsal,
             )
+        if rehearsal.chunks and not report.interrupted:
+            report.estimate = self._estimate(rehearsal)
         if report.missing and not report.interrupted and self._may_remove(report):
             with _said_when_cut_short(report), stop_on_interrupt() as stop:
                 remove(self._client, report, stop)
@@ -195,6 +223,35 @@ class _Command:
             note(f"interrupted; {_GO_ON}")
             return EXIT_INTERRUPTED
         return 0 if report.is_clean else EXIT_FAILED
+
+    def _expect(self, size: int, report: Report) -> None:
+        """Say before a long run what it takes, then ask for what it costs."""
+        if self._announces and not self._task.dry_run and size > SAMPLES * BYTES_PER_CHUNK:
+            text = "agentctx " * (BYTES_PER_CHUNK // len("agentctx "))
+            samples = [f"{number} {text}" for number in range(3)]
+            provider = self._provider()
+            if provider is not None and (line := long_run_line(size, self._pace(provider, samples))):
+                note(line)
+        self._gate.pass_with(size, report)
+
+    def _estimate(self, rehearsal: CountingRehearsal) -> Estimate | None:
+        provider = self._provider()
+        if provider is None:
+            return None
+        return estimated(rehearsal, provider, self._pace(provider, rehearsal.samples))
+
+    def _provider(self) -> ProviderStatus | None:
+        """None where that is not ours to know."""
+        try:
+            return self._client.status().provider
+        except AccessDenied:
+            return None
+
+    def _pace(self, provider: ProviderStatus, samples: Sequence[str]) -> float | None:
+        """Seconds a chunk. A provider over HTTP is not asked: that would send it what may not leave."""
+        if provider.cost is not None or provider.state != "ok":
+            return None
+        return seconds_per_chunk(self._client, samples, self._task.target.namespace)
 
     def watch(self) -> int:
         """Pass after pass until Ctrl-C."""
@@ -253,16 +310,18 @@ class _Command:
             _put_document(report, indent=2)
             return
         if report.dry_run:
-            _put_all(change_lines(report))
+            _put_all(change_lines(report, with_skipped=self._verbose))
         _put_all(summary_lines(report))
-        _note_all(report, is_removal_left=self._removal is Removal.ASK)
+        if report.estimate:
+            note("text is found by keyword as soon as it is saved, by meaning once it is embedded")
+        note_all(report, is_removal_left=self._removal is Removal.ASK)
 
     def _show_changes(self, report: Report) -> None:
         if self._as_json:
             _put_document(report, indent=None)
             return
         _put_all(change_lines(report, with_skipped=False))
-        _note_all(report, is_removal_left=False)
+        note_all(report, is_removal_left=False)
 
 
 class _Follow:
@@ -276,36 +335,6 @@ class _Follow:
     def __call__(self, scopes: Sequence[str] | None) -> None:
         is_first, self._is_first = self._is_first, False
         self._command.follow(scopes, self._stop, is_first=is_first)
-
-
-def summary_lines(report: Report) -> list[str]:
-    """One aligned line for each way files came out, with the reasons for what was skipped."""
-    details = {
-        "skipped": _reasons(each.reason for each in report.skipped),
-        "missing": _reasons(each.reason for each in report.missing),
-        "removed": _reasons(each.reason for each in report.removed),
-        "touched": "the text is the same",
-    }
-    rows = [(name, str(count), details.get(name, "")) for name, count in report.counts().items() if count]
-    if report.entries:
-        rows.append(("entries", str(report.entries), file_size(report.bytes)))
-    if report.pending is not None:
-        rows.append(("pending", str(report.pending), f"{report.buried} buried" if report.buried else ""))
-    return columns(rows, right={1}) if rows else ["nothing to do"]
-
-
-def change_lines(report: Report, *, with_skipped: bool = True) -> list[str]:
-    """One line for each file: what happened to it, or would."""
-    rows = [(verdict.value, source, "") for verdict, sources in report.saved.items() for source in sources]
-    rows += [("removed", each.source, each.reason) for each in report.removed]
-    rows += [("missing", each.source, each.reason) for each in report.missing]
-    if with_skipped:
-        rows += [("skipped", each.path, each.reason) for each in report.skipped]
-    width = len("unchanged")
-    return [
-        f"{paint(verdict.ljust(width), 'dim')}  {printable(source)}{f'  ({reason})' if reason else ''}"
-        for verdict, source, reason in rows
-    ]
 
 
 def _removal(remove_missing: bool, keep_missing: bool, watch: bool) -> Removal:
@@ -351,25 +380,6 @@ def _said_when_cut_short(report: Report) -> Iterator[None]:
         if report.changes:
             note(f"{report.changes} files were done before it; {_GO_ON}")
         raise
-
-
-def _note_all(report: Report, *, is_removal_left: bool) -> None:
-    for failed in report.failed[:_MOST_COMPLAINTS]:
-        print(printable(f"failed: {failed.path}: {failed.problem}"), file=sys.stderr)
-    if len(report.failed) > _MOST_COMPLAINTS:
-        note(f"and {len(report.failed) - _MOST_COMPLAINTS} more failed; --json lists them all")
-    hints = Counter(skipped.hint for skipped in report.skipped if skipped.hint)
-    hints += Counter(failed.hint for failed in report.failed if failed.hint)
-    for hint, count in hints.most_common():
-        note(f"{count} files: {hint}")
-    for remark in report.remarks[:_MOST_COMPLAINTS]:
-        note(f"{remark.path}: {remark.remark}")
-    if report.missing and is_removal_left:
-        note(f"{len(report.missing)} missing files are still known; --remove-missing forgets them")
-
-
-def _reasons(reasons: Iterator[str]) -> str:
-    return ", ".join(f"{count} {reason}" for reason, count in Counter(reasons).most_common())
 
 
 def _put_all(lines: Sequence[str]) -> None:

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from agentctx.cli.connection import connect
-from agentctx.cli.options import AsJson, EntryId
+from agentctx.cli.entry_names import entry_id_of
+from agentctx.cli.options import AsJson, EntryName, KeyNamespace
 from agentctx.cli.output import put, put_json
 from agentctx.cli.save import acknowledgement
 
@@ -22,7 +23,8 @@ def learning() -> None:
 @app.command()
 def outcome(
     ctx: typer.Context,
-    entry_id: EntryId,
+    entry: EntryName,
+    namespace: KeyNamespace = None,
     success: Annotated[bool, typer.Option("--success", help="Applying it helped.")] = False,
     failure: Annotated[bool, typer.Option("--failure", help="Applying it did not help.")] = False,
     as_json: AsJson = False,
@@ -31,7 +33,7 @@ def outcome(
     if success == failure:
         raise typer.BadParameter("give exactly one of --success and --failure")
     with connect(ctx) as client:
-        result = client.outcome(entry_id, success)
+        result = client.outcome(entry_id_of(client, entry, namespace), success)
     if as_json:
         put_json(result)
     else:

@@ -7,7 +7,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from agentctx.cli.completion import complete_category, complete_collection
+from agentctx.cli.completion import CATEGORIES, complete_category, complete_collection
+from agentctx.cli.namespaces import current_namespace
 from agentctx.wire import InjectionPosition, Order, Origin
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -16,15 +17,36 @@ ConfigFile: TypeAlias = Annotated[
     typer.Option("--config", help="Config file. Default: the first of the usual places that exists."),
 ]
 DataDir: TypeAlias = Annotated[Path | None, typer.Option("--data-dir", help="Folder of the database.")]
-EntryId: TypeAlias = Annotated[str, typer.Argument(metavar="ID", help="Id of the entry.")]
-Namespace: TypeAlias = Annotated[str, typer.Option(help="Who shares the entry.")]
+EntryName: TypeAlias = Annotated[str, typer.Argument(metavar="ID|KEY", help="Id or key of the entry.")]
+Namespace: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        default_factory=current_namespace,
+        show_default=False,
+        help="Who shares the entry. Default: AGENTCTX_NAMESPACE, .agentctx.toml, else `default`.",
+    ),
+]
 AskedNamespaces: TypeAlias = Annotated[
-    list[str] | None,
+    list[str],
     typer.Option(
         "--namespace",
         metavar="NAMESPACE",
-        help="Whose memory is asked; repeat to ask several. Default: default.",
+        default_factory=lambda: [current_namespace()],
+        show_default=False,
+        help="Whose memory is asked; repeat to ask several. Default: AGENTCTX_NAMESPACE, .agentctx.toml, "
+        "else `default`.",
     ),
+]
+KeyNamespace: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--namespace",
+        help="Where a key is looked up. Default: AGENTCTX_NAMESPACE, else .agentctx.toml, else `default`.",
+    ),
+]
+DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Say what would happen; change nothing.")]
+Yes: TypeAlias = Annotated[
+    bool, typer.Option("--yes", "-y", help="Do not ask; needed where nobody can be asked.")
 ]
 OptionalSession: TypeAlias = Annotated[
     str | None, typer.Option(help="Only entries of this session and of none.")
@@ -74,17 +96,26 @@ IfVersion: TypeAlias = Annotated[
 ]
 Wait: TypeAlias = Annotated[bool, typer.Option("--wait", help="Return when it can be found by meaning.")]
 
-Query: TypeAlias = Annotated[str, typer.Argument(metavar="QUERY", help="The question, in plain words.")]
+Query: TypeAlias = Annotated[
+    list[str],
+    typer.Argument(metavar="QUERY", help="The question, in plain words; it needs no quotes."),
+]
 ByAgent: TypeAlias = Annotated[str | None, typer.Option("--agent", help="Only entries of this agent.")]
 ByCategory: TypeAlias = Annotated[
     str | None,
-    typer.Option("--category", autocompletion=complete_category, help="Only this category."),
+    typer.Option(
+        "--category", autocompletion=complete_category, help=f"Only this category: {', '.join(CATEGORIES)}."
+    ),
 ]
 ByTags: TypeAlias = Annotated[
     list[str] | None, typer.Option("--tag", metavar="TAG", help="Only with this tag; repeat: all of them.")
 ]
-Since: TypeAlias = Annotated[str | None, typer.Option(help="Not older than this: 7d, or an RFC 3339 time.")]
-Until: TypeAlias = Annotated[str | None, typer.Option(help="Older than this: 7d, or an RFC 3339 time.")]
+Since: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Changed since then: 7d, or 2026-11-21T08:00:00Z.")
+]
+Until: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Changed before then: 7d, or 2026-11-21T08:00:00Z.")
+]
 Limit: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Most results. Default: the daemon's.")]
 OrderOption: TypeAlias = Annotated[Order, typer.Option("--order", help="What comes first.")]
 MaxDistance: TypeAlias = Annotated[
@@ -93,7 +124,5 @@ MaxDistance: TypeAlias = Annotated[
 Budget: TypeAlias = Annotated[int | None, typer.Option(min=1, help="Most tokens of the block.")]
 PositionOption: TypeAlias = Annotated[
     InjectionPosition | None,
-    typer.Option(
-        "--position", help="As an LLM call would get it there: what is not close enough is left out."
-    ),
+    typer.Option("--position", help="Where in an LLM call the block goes; a receipt of it is kept."),
 ]

@@ -47,6 +47,12 @@ def complain(error: AgentctxError) -> None:
         print(f"note: the daemon's log has it as request_id {printable(error.request_id)}", file=sys.stderr)
 
 
+def complain_in_json(error: AgentctxError) -> None:
+    """The error as the daemon would send it, as one line of JSON on stderr."""
+    body = {"code": error.code, "message": error.message, "hint": error.hint, "request_id": error.request_id}
+    print(json.dumps({"error": body}), file=sys.stderr)
+
+
 def paint(text: str, *styles: Style) -> str:
     """The text in colour: on a terminal or with FORCE_COLOR, never with NO_COLOR or TERM=dumb."""
     if not _is_colourful():

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import typer
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
 from agentctx.cli.app import create_app
+from agentctx.cli.common_options import COMMON, value_name
+from agentctx.cli.examples import EXAMPLES
 from agentctx.cli.sections import sections
 
 _HEAD = """\
@@ -25,20 +27,19 @@ or fish the commands, options and values.
 |---|---|
 | 0 | done |
 | 1 | failed; stderr says what is wrong and what to do |
-| 2 | the command line is wrong |
+| 2 | the command line or its input is invalid: repeating it does not help |
 | 3 | no daemon can be reached on the socket |
 | 78 | of `serve`: it will fail again until the configuration is changed |
 | 130 | interrupted |
 
 ## Options of every command
 
-They stand before the command: `agentctx --socket PATH status`.
+`--socket` and `--json` may stand before the command or behind it: `agentctx --socket PATH status`,
+`agentctx status --socket PATH`.
 """
-_KINDS = {"int": "N", "float": "NUMBER", "path": "PATH", "str": "TEXT"}
 
 
 _ROOT: Any = typer.main.get_command(create_app())
-_CONTEXT = typer.Context(_ROOT)
 
 
 def reference() -> str:
@@ -73,9 +74,14 @@ def _command(path: str, command: Any) -> str:
             f"{_one_line(command.help or '')}\n",
             *(f"- `{_argument(each)}`: {_one_line(each.help or '')}" for each in arguments),
             *([""] if arguments else []),
-            _table(_options(command)),
+            *(["```text", *(line.strip() for line in _examples(path)), "```", ""] if _examples(path) else []),
+            _table([each for each in _options(command) if each.expose_value or each.name not in COMMON]),
         ]
     )
+
+
+def _examples(path: str) -> Sequence[str]:
+    return EXAMPLES.get(path.removeprefix("agentctx "), ())
 
 
 def _options(command: Any) -> list[TyperOption]:
@@ -90,15 +96,7 @@ def _table(options: list[TyperOption]) -> str:
 
 def _names(option: TyperOption) -> str:
     names = ", ".join(sorted(option.opts, key=len))
-    return names if option.is_flag else f"{names} {_cell(_value(option))}"
-
-
-def _value(option: TyperOption) -> str:
-    """What stands for the value: its own word, the choices, or the kind of value."""
-    if option.metavar:
-        return option.metavar
-    kind = str(option.display_type_rich(ctx=_CONTEXT)).strip("<>")
-    return _KINDS.get(kind.removesuffix(" range"), kind)
+    return names if option.is_flag else f"{names} {_cell(value_name(option))}"
 
 
 def _default(option: TyperOption) -> str:
@@ -106,7 +104,7 @@ def _default(option: TyperOption) -> str:
         return "required"
     if option.is_flag or option.default is None:
         return ""
-    return f"`{option.default}`"
+    return "" if callable(option.default) else f"`{option.default}`"
 
 
 def _argument(argument: TyperArgument) -> str:

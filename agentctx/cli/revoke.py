@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentctx.cli.connection import connect
-from agentctx.cli.options import AsJson, EntryId
+from agentctx.cli.consent import agree
+from agentctx.cli.entry_names import entry_id_of
+from agentctx.cli.options import AsJson, DryRun, EntryName, KeyNamespace, Since, Until, Yes
 from agentctx.cli.output import note, put, put_json
 from agentctx.wire import Origin, ReleaseReply, RevokeReply, Trust
 
@@ -27,12 +29,10 @@ def revoke(
     ] = None,
     origin: Annotated[Origin | None, typer.Option(help="What is of this origin.")] = None,
     trust: Annotated[Trust | None, typer.Option(help="What has this trust.")] = None,
-    uid: Annotated[int | None, typer.Option(help="What this user saved, by the kernel's word.")] = None,
+    uid: Annotated[int | None, typer.Option(help="What this user saved, as the kernel reported it.")] = None,
     namespace: Annotated[str | None, typer.Option(help="Only in this namespace. Default: in all.")] = None,
-    since: Annotated[
-        str | None, typer.Option(help="Only what changed since: 7d, or an RFC 3339 time.")
-    ] = None,
-    until: Annotated[str | None, typer.Option(help="Only what changed before.")] = None,
+    since: Since = None,
+    until: Until = None,
     forget: Annotated[
         bool,
         typer.Option(
@@ -42,7 +42,8 @@ def revoke(
     undo: Annotated[
         int | None, typer.Option(metavar="NUMBER", help="Take this revocation back instead.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it. Without, only say what would be.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Take a source out of every answer, at once, with all that was made of what it said.
@@ -72,22 +73,34 @@ def revoke(
         raise typer.BadParameter(
             "this would revoke everything: give an agent, a session or another criterion"
         )
-    options: RevokeOptions = {**source_named, "forget": forget, "dry_run": not yes}
+    options: RevokeOptions = {**source_named, "forget": forget, "dry_run": False}
     with connect(ctx, timeout_s=TIMEOUT_S) as client:
-        reply = client.revoke(**options)
+        if dry_run or not yes:
+            planned: RevokeOptions = {**options, "dry_run": True}
+            reply = client.revoke(**planned)
+        if not (dry_run or yes):
+            agree(_question(reply), yes=False)
+        if not dry_run:
+            reply = client.revoke(**options)
     if as_json:
         put_json(reply)
         return
     put(outcome(reply))
-    if reply.dry_run and reply.entries:
-        note("nothing was changed: --yes does it")
-    elif reply.revocation is not None and not reply.forget:
+    if reply.revocation is not None and not reply.forget:
         note(f"agentctx revoke --undo {reply.revocation} takes it back")
 
 
-def release(ctx: typer.Context, entry_id: EntryId, as_json: AsJson = False) -> None:
+def _question(planned: RevokeReply) -> str:
+    verb = "Erase permanently" if planned.forget else "Revoke"
+    return f"{verb} {planned.entries:,} entries of the source and {planned.derived:,} made of them?"
+
+
+def release(
+    ctx: typer.Context, entry: EntryName, namespace: KeyNamespace = None, as_json: AsJson = False
+) -> None:
     """Let an entry out of quarantine: answers may hold it again."""
     with connect(ctx) as client:
+        entry_id = entry_id_of(client, entry, namespace)
         reply = client.release(entry_id)
     if as_json:
         put_json(reply)

@@ -6,21 +6,25 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from io import TextIOWrapper
+from itertools import takewhile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from agentctx import __version__
 from agentctx.cli.closed_streams import replace_closed_streams
-from agentctx.cli.output import complain, discard_stdout, put, reader_may_leave
+from agentctx.cli.output import complain, complain_in_json, discard_stdout, put, reader_may_leave
 from agentctx.cli.sections import SectionedGroup
 from agentctx.cli.system_errors import error_of_system, writing_to
-from agentctx.errors import AgentctxError, DaemonUnreachable
+from agentctx.errors import AgentctxError, DaemonUnreachable, InvalidInput
 
 EXIT_FAILED = 1
+EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
 EXIT_INTERRUPTED = 130
+MISUSE: Any = typer.BadParameter.__bases__[0]
+"""What typer raises for any wrong command line; it exports only this subclass."""
 
 
 def create_root() -> typer.Typer:
@@ -58,25 +62,52 @@ def _root(
 
 
 def run_app(app: typer.Typer, args: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code. Errors we expect are one or two lines on stderr."""
+    """Run one command; returns the exit code. Errors we expect are one or two lines on stderr, or with
+    `--json` one JSON document.
+    """
     replace_closed_streams()
     _tolerate_narrow_encodings()
+    as_json = wants_json(sys.argv[1:] if args is None else args)
     try:
-        app(args, prog_name="agentctx")
+        _invoke(app, args, as_json=as_json)
     except SystemExit as leaving:
         code = _exit_code(leaving)
     except BrokenPipeError:
         code = 0
     except (AgentctxError, OSError) as error:
-        code = _failed(error)
-    return _flushed(code)
+        code = _failed(error, as_json=as_json)
+    return _flushed(code, as_json=as_json)
 
 
-def _failed(error: AgentctxError | OSError) -> int:
-    """Say it; the exit code. There may be no reader: a closed terminal fails too."""
+def wants_json(args: Sequence[str]) -> bool:
+    """Whether a command is asked for JSON; what follows `--` belongs to another program."""
+    return "--json" in takewhile(lambda word: word != "--", args)
+
+
+def _invoke(app: typer.Typer, args: Sequence[str] | None, *, as_json: bool) -> None:
+    """Run the command. A misuse is printed by typer as text; for JSON it becomes an error of ours."""
+    if not as_json:
+        app(args, prog_name="agentctx")
+        return
+    try:
+        code = app(args, prog_name="agentctx", standalone_mode=False)
+    except typer.Abort:
+        raise SystemExit(EXIT_FAILED) from None
+    except MISUSE as misuse:
+        raise InvalidInput(
+            misuse.format_message(), hint="`agentctx COMMAND --help` shows the usage."
+        ) from None
+    raise SystemExit(code if isinstance(code, int) else 0)
+
+
+def _failed(error: AgentctxError | OSError, *, as_json: bool) -> int:
+    """Report it; returns the exit code. There may be no reader: a closed terminal fails too."""
+    known = error_of_system(error) if isinstance(error, OSError) else error
     with suppress(OSError):
-        complain(error_of_system(error) if isinstance(error, OSError) else error)
-    return EXIT_UNREACHABLE if isinstance(error, DaemonUnreachable) else EXIT_FAILED
+        (complain_in_json if as_json else complain)(known)
+    if isinstance(error, DaemonUnreachable):
+        return EXIT_UNREACHABLE
+    return EXIT_USAGE if isinstance(error, InvalidInput) else EXIT_FAILED
 
 
 def _exit_code(leaving: SystemExit) -> int:
@@ -100,12 +131,12 @@ def _tolerate_narrow_encodings() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _flushed(code: int) -> int:
+def _flushed(code: int, *, as_json: bool) -> int:
     """Flush before the interpreter does: a reader that went away (`| head`) is not an error."""
     try:
         with suppress(SystemExit), reader_may_leave(), writing_to("stdout"):
             sys.stdout.flush()
     except AgentctxError as error:
         discard_stdout()
-        return code or _failed(error)
+        return code or _failed(error, as_json=as_json)
     return code

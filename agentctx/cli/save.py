@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
-from agentctx.cli.completion import complete_knowledge_category, complete_learning_category
+from agentctx.cli.completion import (
+    KNOWLEDGE_CATEGORIES,
+    LEARNING_CATEGORIES,
+    complete_knowledge_category,
+    complete_learning_category,
+)
 from agentctx.cli.connection import TIMEOUT_S, WAITING_TIMEOUT_S, connect
 from agentctx.cli.embedded_wait import until_embedded
 from agentctx.cli.options import (
@@ -27,8 +32,8 @@ from agentctx.cli.options import (
 )
 from agentctx.cli.output import note, put, put_json
 from agentctx.client.options import SaveFields, SaveOptions
-from agentctx.errors import InvalidInput
-from agentctx.wire import DEFAULT_NAMESPACE, Origin, SaveResult
+from agentctx.errors import AgentctxError, InvalidInput
+from agentctx.wire import Origin, SaveResult
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
@@ -46,12 +51,13 @@ def knowledge(
         str,
         typer.Option(
             autocompletion=complete_knowledge_category,
-            help="rule, definition, preference, fact, pattern or correction.",
+            metavar="|".join(KNOWLEDGE_CATEGORIES),
+            help="What kind of knowledge it is.",
         ),
     ] = "fact",
     tag: Tags = None,
     cue: Cues = None,
-    namespace: Namespace = DEFAULT_NAMESPACE,
+    namespace: Namespace,
     agent: Agent = None,
     origin: OriginOption = "agent",
     derived_from: DerivedFrom = None,
@@ -85,7 +91,7 @@ def observation(
     session: Session,
     tag: Tags = None,
     cue: Cues = None,
-    namespace: Namespace = DEFAULT_NAMESPACE,
+    namespace: Namespace,
     agent: Agent = None,
     origin: OriginOption = "agent",
     derived_from: DerivedFrom = None,
@@ -119,7 +125,7 @@ def reflection(
     session: Session,
     tag: Tags = None,
     cue: Cues = None,
-    namespace: Namespace = DEFAULT_NAMESPACE,
+    namespace: Namespace,
     agent: Agent = None,
     origin: OriginOption = "agent",
     derived_from: DerivedFrom = None,
@@ -157,13 +163,14 @@ def learning(
         str | None,
         typer.Option(
             autocompletion=complete_learning_category,
-            help="tool_error, provider_error, user_correction, timeout, permission or general.",
+            metavar="|".join(LEARNING_CATEGORIES),
+            help="What kind of problem it was. Default: general.",
         ),
     ] = None,
     tag: Tags = None,
     cue: Cues = None,
     source: Source = None,
-    namespace: Namespace = DEFAULT_NAMESPACE,
+    namespace: Namespace,
     agent: Agent = None,
     origin: OriginOption = "agent",
     derived_from: DerivedFrom = None,
@@ -218,7 +225,7 @@ def read_content(text: str) -> str:
     try:
         return sys.stdin.buffer.read().decode().removesuffix("\n")
     except OSError as error:
-        raise InvalidInput(
+        raise AgentctxError(
             f"The text cannot be read from stdin: {error.strerror}.",
             hint="Pass the text on stdin or as the argument.",
         ) from error

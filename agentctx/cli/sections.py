@@ -7,11 +7,25 @@ from typing import Any
 
 from typer.core import TyperGroup
 
+from agentctx.cli.common_options import complete_commands
+
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Remember": ("save", "ingest", "edit", "learning", "forget", "undo", "revoke", "release"),
     "Ask": ("search", "context", "why", "why-not", "get", "list", "history", "wrap"),
     "Connect": ("connect", "mcp", "hook"),
-    "Operate": ("serve", "status", "top", "doctor", "queue", "config", "service", "reembed", "demo", "dev"),
+    "Operate": (
+        "serve",
+        "status",
+        "top",
+        "doctor",
+        "queue",
+        "config",
+        "access",
+        "service",
+        "reembed",
+        "demo",
+        "dev",
+    ),
     "Keep safe": ("backup", "restore", "export", "import", "migrate", "audit"),
 }
 _REST = "More"
@@ -20,7 +34,11 @@ _WHOLE = 1_000
 
 
 class SectionedGroup(TyperGroup):
-    """The root command: its help lists the commands by section."""
+    """The root command: its help lists the commands by section, and every command gets what all have."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        complete_commands(self)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Called by typer; both arguments are of classes it keeps private."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from agentctx.cli.connection import connect
+from agentctx.cli.consent import agree
 from agentctx.cli.export import PAGE, TIMEOUT_S, exported_entries
 from agentctx.cli.layout import columns
-from agentctx.cli.options import AsJson
+from agentctx.cli.options import AsJson, DryRun, Yes
 from agentctx.cli.output import note, put, put_json
 from agentctx.errors import NotFound, VersionConflict
 from agentctx.times import format_time, parse_time, wall_clock
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 Action = Literal["forget", "revert", "leave", "conflict"]
 _NO_EDIT = "it differs from its earlier version in nothing that an edit can put back"
 
+MOST_SHOWN = 50
+"""Steps listed for people."""
 _A_CENTURY_S = 100 * 365 * 86_400
 """A duration has nine digits."""
 EDITABLE: tuple[EditableField, ...] = (
@@ -68,11 +71,15 @@ class UndoReport:
 
 def undo(
     ctx: typer.Context,
-    since: Annotated[str, typer.Option(help="How far back: 10m, 2h, or an RFC 3339 time.")],
+    since: Annotated[
+        str, typer.Option(metavar="TIME", help="How far back: 10m, 2h, or 2026-11-21T08:00:00Z.")
+    ],
     session: Annotated[str | None, typer.Option(help="Only entries of this session.")] = None,
     agent: Annotated[str | None, typer.Option(help="Only entries of this agent.")] = None,
     origin: Annotated[Origin | None, typer.Option(help="Only entries of this origin.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it. Without, only say what would be.")] = False,
+    namespace: Annotated[str | None, typer.Option(help="Only entries of this namespace.")] = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Forget what was created since a time, and give what was changed its earlier content again.
@@ -80,18 +87,27 @@ def undo(
     The earlier content comes back as a new version. What was forgotten stays forgotten.
     """
     moment = format_time(parse_time(since, now=wall_clock()))
-    report = UndoReport(moment, done=yes)
+    report = UndoReport(moment, done=not dry_run)
     with connect(ctx, timeout_s=TIMEOUT_S) as client:
         # All of it is known before anything changes: what is undone would come again as a change.
         planned = [
             (step, exported)
             for exported in exported_entries(client, {"since": moment, "history": True, "limit": PAGE})
             if _is_wanted(exported.entry, session, agent, origin)
+            and namespace in {None, exported.entry.namespace}
             for step in [decide(exported, moment)]
         ]
+        if planned and not dry_run:
+            agree(_question([step for step, _ in planned]), yes=yes)
         for step, exported in planned:
-            _note(report, _done(client, step, exported) if yes else step)
+            _note(report, step if dry_run else _done(client, step, exported))
     _show(report, as_json=as_json)
+
+
+def _question(steps: Sequence[Step]) -> str:
+    forgotten = sum(step.action == "forget" for step in steps)
+    reverted = sum(step.action == "revert" for step in steps)
+    return f"Forget {forgotten:,} entries and revert {reverted:,}?"
 
 
 def decide(exported: ExportedEntry, since: str) -> Step:
@@ -170,14 +186,15 @@ def _show(report: UndoReport, *, as_json: bool) -> None:
     if as_json:
         put_json(report)
         return
-    for line in columns(list(_rows(report))):
+    rows = list(_rows(report))
+    for line in columns(rows[:MOST_SHOWN]):
         put(line)
+    if len(rows) > MOST_SHOWN:
+        note(f"and {len(rows) - MOST_SHOWN:,} more; --json lists them all")
     prefix = "" if report.done else "would be "
     put(f"{prefix}forgotten {report.forgotten}  {prefix}reverted {report.reverted}  left {report.left}")
     if report.conflicts:
         note(f"{report.conflicts} changed meanwhile and were left alone; run it again")
-    if not report.done and report.steps:
-        note("nothing was changed: --yes does it")
 
 
 def _rows(report: UndoReport) -> Iterator[tuple[str, ...]]:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from agentctx.cli.connection import connect
+from agentctx.cli.entry_names import entry_id_of
 from agentctx.cli.layout import columns, cut, one_line
 from agentctx.cli.options import (
     AsJson,
@@ -16,6 +17,7 @@ from agentctx.cli.options import (
     ByCategory,
     ByTags,
     Collections,
+    EntryName,
     Limit,
     OptionalSession,
     PositionOption,
@@ -25,17 +27,15 @@ from agentctx.cli.options import (
 from agentctx.cli.output import line_width, note, put, put_json
 from agentctx.wire import ExplainReply
 
-EntryArgument = Annotated[str, typer.Argument(metavar="ENTRY", help="Id of the entry that was missed.")]
-
 
 def why_not(
     ctx: typer.Context,
-    entry: EntryArgument,
+    entry: EntryName,
     *,
     query: Annotated[str, typer.Option("--query", help="The question that should have found it.")],
     collection: Collections = None,
     session: OptionalSession = None,
-    namespace: AskedNamespaces = None,
+    namespace: AskedNamespaces,
     agent: ByAgent = None,
     category: ByCategory = None,
     tag: ByTags = None,
@@ -49,11 +49,11 @@ def why_not(
     """Say why an entry is not in the context for a question, as things are now."""
     with connect(ctx) as client:
         reply = client.why_not(
-            entry,
+            entry_id_of(client, entry, namespace[0]),
             query,
             collections=collection,
             session=session,
-            namespaces=namespace or None,
+            namespaces=namespace,
             agent=agent,
             category=category,
             tags=tag or None,
@@ -90,7 +90,7 @@ def explanation_lines(reply: ExplainReply, limit: int | None) -> list[str]:
 
 
 def _place(rank: int | None) -> str | None:
-    return None if rank is None else f"{rank}."
+    return None if rank is None else f"#{rank}"
 
 
 def _figure(value: float | None) -> str | None:

@@ -96,7 +96,8 @@ def get(entry_id: str, version: int | None) -> ApiCall[wire.EntryView]:
 
 def list_entries(options: ListOptions) -> ApiCall[wire.EntryPage]:
     # A query string repeats a name for each value, so there it is in the singular.
-    pairs = {"collection" if name == "collections" else name: value for name, value in options.items()}
+    singular = {"collections": "collection", "tags": "tag"}
+    pairs = {singular.get(name, name): value for name, value in options.items()}
     path = f"{API_PREFIX}/entries{_query(pairs)}"
     return ApiCall("GET", path, _reader(wire.EntryPage), repeatable=True)
 

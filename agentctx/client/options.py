@@ -118,15 +118,16 @@ class SearchOptions(TypedDict, total=False):
 class ContextOptions(SearchOptions, total=False):
     """The same, and the most tokens of the block, where it goes, and what the conversation already holds.
 
-    `conversation` leaves out what was injected there before, unless it `restarted`.
+    `all` also takes passages that are not relevant enough for an LLM call. `conversation` leaves out what
+    was injected there before, unless it `restarted`.
     """
 
     budget_tokens: int | None
     position: InjectionPosition | None
+    all: bool
     present: list[str] | None
     conversation: str | None
     restarted: bool | None
-    relevant_only: bool | None
 
 
 class ListOptions(TypedDict, total=False):
@@ -135,6 +136,12 @@ class ListOptions(TypedDict, total=False):
     namespace: str
     collections: list[str] | None
     session: str | None
+    agent: str | None
+    category: str | None
+    tags: list[str] | None
+    since: str | None
+    until: str | None
+    key: str | None
     key_prefix: str | None
     content: bool
     limit: int | None

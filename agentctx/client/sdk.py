@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentctx.config.paths import find_socket
 from agentctx.errors import ConfigInvalid
+from agentctx.extras import install_hint
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, AsyncAnthropic
@@ -84,7 +85,7 @@ def _imported(package: str) -> tuple[ModuleType, ModuleType]:
     except ImportError as error:
         raise ConfigInvalid(
             f"The package {package} is not installed.",
-            hint=f'Install it with: pip install "agentctx-daemon[{package}]"',
+            hint=install_hint(package),
         ) from error
 
 

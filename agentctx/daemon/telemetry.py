@@ -11,13 +11,12 @@ from agentctx import __version__
 from agentctx.config.schema import TelemetrySettings
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.errors import ConfigInvalid
+from agentctx.extras import install_hint
 from agentctx.telemetry.base import Telemetry
 from agentctx.telemetry.recorder import Recorder
 
 if TYPE_CHECKING:
     from agentctx.telemetry.tracing import Tracing
-
-INSTALL_HINT = 'pip install "agentctx-daemon[otel]", or set telemetry.traces to "off".'
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +52,7 @@ def _tracing(settings: TelemetrySettings, recorder: Recorder, provider: Embeddin
         from agentctx.telemetry.tracing import Tracing
     except ModuleNotFoundError as error:
         raise ConfigInvalid(
-            f"telemetry.traces is {settings.traces!r}, but OpenTelemetry is not installed.", hint=INSTALL_HINT
+            f"telemetry.traces is {settings.traces!r}, but OpenTelemetry is not installed.",
+            hint=f'{install_hint("otel")}, or set telemetry.traces to "off".',
         ) from error
     return Tracing(recorder, endpoint=settings.endpoint, model=provider, version=__version__)

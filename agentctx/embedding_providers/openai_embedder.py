@@ -19,13 +19,13 @@ from agentctx.embedding_providers.base import ProviderLimits, Vectors, check_rep
 from agentctx.embedding_providers.remote.retry_after import retry_after_s
 from agentctx.embedding_providers.texts import require_unicode
 from agentctx.errors import ConfigInvalid, Disposition, InvalidInput, ProviderFailed
+from agentctx.extras import install_hint
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 DEFAULT_MODEL: Final = "text-embedding-3-small"
 LIMITS: Final = ProviderLimits(max_inputs=2_048, max_tokens=300_000)
-INSTALL_HINT: Final = 'Install it with: pip install "agentctx-daemon[openai]"'
 
 _DIMENSIONS: Final = {
     "text-embedding-3-small": 1_536,
@@ -143,7 +143,9 @@ def _import_openai() -> ModuleType:
     try:
         return import_module("openai")
     except ImportError as error:
-        raise ConfigInvalid("OpenAIEmbedder needs the package openai.", hint=INSTALL_HINT) from error
+        raise ConfigInvalid(
+            "OpenAIEmbedder needs the package openai.", hint=install_hint("openai")
+        ) from error
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[str]]:

@@ -45,6 +45,20 @@ class Cost:
     model: str
 
 
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a dry run foresees. Chunks are counted, the rest is estimated.
+
+    `seconds` of embedding is None where it was not measured; `measured_on` is the number of chunks it was.
+    """
+
+    chunks: int
+    tokens: int
+    seconds: float | None
+    disk_bytes: int
+    measured_on: int
+
+
 @dataclass(slots=True)
 class Report:
     """Counts are of files, but for `entries` and `bytes`: those saved."""
@@ -66,6 +80,8 @@ class Report:
     bytes: int = 0
     cost: Cost | None = None
     """None where embedding costs nothing, or where there was nothing to send."""
+    estimate: Estimate | None = None
+    """Of a dry run that found something to save."""
     pending: int | None = None
     """Embeddings still pending at the end; None without waiting."""
     buried: int = 0
@@ -116,6 +132,7 @@ class Report:
             "failed": [asdict(each) for each in self.failed],
             "remarks": [asdict(each) for each in self.remarks],
             "cost": None if self.cost is None else asdict(self.cost),
+            "estimate": None if self.estimate is None else asdict(self.estimate),
             "embedding": None if self.pending is None else {"pending": self.pending, "buried": self.buried},
         }
 

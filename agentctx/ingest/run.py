@@ -11,7 +11,7 @@ from typing import Protocol, Unpack
 
 from agentctx.client.options import ListOptions
 from agentctx.errors import InvalidInput, NotFound
-from agentctx.ingest.delivery import Delivery, IngestTarget, Outcome, Rehearsal
+from agentctx.ingest.delivery import Delivery, DeliveryClient, IngestTarget, Outcome, Rehearsal
 from agentctx.ingest.known import Place, list_known
 from agentctx.ingest.names import is_within, spell
 from agentctx.ingest.plan import IngestPlan, Missing, make_plan
@@ -92,11 +92,12 @@ def run_pass(
     *,
     scopes: Sequence[str] | None = None,
     before_sending: Callable[[int], None] | None = None,
+    rehearsal: DeliveryClient | None = None,
 ) -> None:
     """Bring the memory in step with the arguments; `report` says what was done, also when this raises.
 
     With `scopes`, only those paths are looked at. Entries of missing files are not touched: `remove` does it.
-    `before_sending` is given the bytes of the files that have to be read; what it raises ends the pass.
+    X
 
     Raises:
         InvalidInput: a folder was removed or replaced meanwhile; nothing counts as missing then.
@@ -120,7 +121,8 @@ def run_pass(
         report.fail(unreadable.path, unreadable.problem)
     if before_sending is not None:
         before_sending(sum(candidate.found.size for candidate in plan.candidates))
-    _deliver(memory, task, plan, report, progress, stop)
+    receiver = (rehearsal or Rehearsal()) if task.dry_run else memory
+    _deliver(receiver, task, plan, report, progress, stop)
     try:
         task.check_folders()
     except InvalidInput:
@@ -184,12 +186,17 @@ def _is_there(path: str) -> bool:
 
 
 def _deliver(
-    memory: IngestClient, task: Task, plan: IngestPlan, report: Report, progress: IngestProgress, stop: Event
+    memory: DeliveryClient,
+    task: Task,
+    plan: IngestPlan,
+    report: Report,
+    progress: IngestProgress,
+    stop: Event,
 ) -> None:
     if not plan.candidates:
         return
     delivery = Delivery(
-        Rehearsal() if task.dry_run else memory,
+        memory,
         task.target,
         report,
         progress,

@@ -8,6 +8,7 @@ from threading import Event
 from typing import TypeAlias
 
 from agentctx.errors import DaemonUnreachable, DeadlineExceeded, InvalidInput, StorageFailed, Unavailable
+from agentctx.extras import install_hint
 from agentctx.ingest.ignore import EXCLUDE_FILE, IGNORE_FILES, REPOSITORY
 from agentctx.ingest.names import is_within, spell
 from agentctx.ingest.run import folder_changed
@@ -116,7 +117,7 @@ def file_events(roots: Sequence[str], stop: Event) -> Iterator[set[str]]:
     except ImportError:
         raise InvalidInput(
             "--watch needs the package watchfiles, which is not installed.",
-            hint='Install it with: pip install "agentctx-daemon[watch]"',
+            hint=install_hint("watch"),
         ) from None
     bursts = watch(
         *roots,

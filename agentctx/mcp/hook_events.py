@@ -117,7 +117,7 @@ def _about(payload: Json, client: str, namespaces: Sequence[str]) -> HookQuestio
 
 def _about_project(payload: Json, client: str, namespaces: Sequence[str]) -> HookQuestion:
     """Knowledge, near to the question or not."""
-    asked = {"query": _START_QUERY, "collections": ["knowledge"], "relevant_only": False}
+    asked = {"query": _START_QUERY, "collections": ["knowledge"], "all": True}
     bodies = [asked | _place(client, namespaces) | each for each in _START]
     return _question(bodies, payload, client, restarted=payload.get("source") not in _KEPT_CONTEXT)
 

@@ -18,7 +18,7 @@ TRUST_OF_SYSTEM: tuple[Trust, ...] = ("agent", "operator")
 class Question:
     """What is asked. `max_distance` 0 keeps all; the deadline is for the meaning, in seconds.
 
-    With a `position` the answer goes into an LLM call, and what is not worth its place there is left out.
+    In a context block, what is not worth a place in an LLM call is left out, unless `everything` is wanted.
     `present` are texts that the conversation holds already.
     """
 
@@ -30,9 +30,8 @@ class Question:
     order: Order = "distance"
     max_distance: float = 0.0
     position: InjectionPosition | None = None
+    everything: bool = False
     present: Sequence[str] = ()
-    relevant_only: bool = True
-    """Whether an injection leaves out what is not relevant enough."""
     deadline_s: float | None = None
     """None: that of the settings."""
     asker: int | None = None

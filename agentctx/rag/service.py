@@ -92,9 +92,9 @@ class RAGService:
         return _answer(question, chosen[: question.limit], found.texts, degraded, rerank)
 
     async def context(self, question: Question, *, budget_tokens: int) -> Context:
-        """The block that an LLM call would get, within the budget; empty when nothing was found.
+        """The block that an LLM call would get, within the budget; empty when nothing is relevant.
 
-        A question with a `position` is an injection: `InjectionRules` say what may be in it.
+        `InjectionRules` say what may be in it, unless the question asks for everything.
 
         Raises:
             StorageFailed, DeadlineExceeded: the database could not be read.
@@ -102,9 +102,9 @@ class RAGService:
         if not question.text.strip():
             return Context("", 0, ())
         trace: Trace | None = None
-        if question.position is None and not question.present:
+        if question.everything and question.position is None and not question.present:
             answer = await self.retrieve(question)
-        elif not has_content(question.text):
+        elif not (question.everything or has_content(question.text)):
             return Context("", 0, ())
         else:
             answer, trace = await self._injection(allowed(question))
@@ -165,7 +165,7 @@ class RAGService:
 
     async def _rules(self, question: Question) -> InjectionRules:
         gate = None
-        if question.position and question.relevant_only and self.eagerness:
+        if self.eagerness and not question.everything:
             sizes = [await self._sizes.of(wanted.namespace) for wanted in question.filters]
             gate = Gate.of(self.eagerness, sum(sizes))
         return InjectionRules(

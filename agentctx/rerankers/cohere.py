@@ -14,6 +14,7 @@ import httpx
 from agentctx.access.turns import yield_turn
 from agentctx.chunking.base import PositionAwareChunk
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
+from agentctx.extras import install_hint
 from agentctx.rerankers.base import best_first, places_wanted
 
 DEFAULT_MODEL = "rerank-v4.0-pro"
@@ -21,7 +22,6 @@ MAX_DOCUMENTS = 1000
 """Documents of one request; more are sent in several. A score depends on its own document only."""
 KEY_VARIABLES = ("CO_API_KEY", "COHERE_API_KEY")
 """Where Cohere's package looks for the key."""
-INSTALL_HINT = 'Install it with: pip install "agentctx-daemon[cohere]"'
 _TIMEOUT_S = 300.0
 """As the package's own client has it."""
 _REFUSALS = {
@@ -159,7 +159,7 @@ def _import_cohere() -> Any:
     except ImportError as error:
         raise ConfigInvalid(
             f"Cohere's reranker needs the package cohere, which cannot be imported: {error}",
-            hint=INSTALL_HINT,
+            hint=install_hint("cohere"),
         ) from error
 
 

@@ -80,19 +80,35 @@ class EntryHandlers:
     async def list_entries(
         self,
         request: Request,
+        *,
         namespace: str = DEFAULT_NAMESPACE,
         collection: Annotated[list[str] | None, Query()] = None,
         session: str | None = None,
+        agent: str | None = None,
+        category: str | None = None,
+        tag: Annotated[list[str] | None, Query()] = None,
+        since: str | None = None,
+        until: str | None = None,
+        key: str | None = None,
         key_prefix: str | None = None,
         content: bool = True,
         limit: Limit = PAGE,
         cursor: str | None = None,
     ) -> EntryPage:
-        """List live entries, newest first, in pages; `content=false` leaves their texts out."""
+        """List live entries, newest first, in pages; `content=false` leaves their texts out.
+
+        `since` and `until` bound the time of the last change, as RFC 3339 times or ages like `7d`.
+        """
         wanted = Listing(
             namespace=namespace,
             collections=collection,
             session=session,
+            agent=agent,
+            category=category,
+            tags=tuple(tag or ()),
+            since=since,
+            until=until,
+            key=key,
             key_prefix=key_prefix,
             with_content=content,
             limit=limit,

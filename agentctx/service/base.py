@@ -76,6 +76,12 @@ class Listing:
     namespace: str
     collections: Sequence[str] | None = None
     session: str | None = None
+    agent: str | None = None
+    category: str | None = None
+    tags: Sequence[str] = ()
+    since: str | None = None
+    until: str | None = None
+    key: str | None = None
     key_prefix: str | None = None
     with_content: bool = True
     limit: int

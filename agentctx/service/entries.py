@@ -16,6 +16,7 @@ from agentctx.service.views import entry_view, save_result
 from agentctx.storage.records import Change, Entry, IdempotencyKey, Job, Saved
 from agentctx.storage.trust import NOTHING_KNOWN
 from agentctx.stores.base import SaveContext
+from agentctx.times import parse_time
 from agentctx.wire import (
     EditRequest,
     EntryPage,
@@ -72,10 +73,17 @@ class Entries(PartsHolder):
     async def list_entries(self, wanted: Listing, peer: Peer) -> EntryPage:  # noqa: ARG002
         for collection in wanted.collections or ():
             self._parts.stores.check_collection(collection)
+        now = self._parts.clock()
         entries, after = await self._parts.stores.list_entries(
             namespace=wanted.namespace,
             collections=wanted.collections,
             session=wanted.session,
+            agent=wanted.agent,
+            category=wanted.category,
+            tags=wanted.tags,
+            since=None if wanted.since is None else parse_time(wanted.since, now=now),
+            until=None if wanted.until is None else parse_time(wanted.until, now=now),
+            key=wanted.key,
             key_prefix=wanted.key_prefix,
             limit=wanted.limit,
             before=_position(wanted.cursor),

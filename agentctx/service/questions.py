@@ -134,8 +134,8 @@ class Questions(PartsHolder):
             self._question(request),
             present=present,
             position=request.position,
+            everything=request.all,
             asker=peer.uid,
-            relevant_only=request.relevant_only is not False,
         )
         if request.position is None:
             return question

@@ -210,6 +210,7 @@ class Filter:
     """All of them."""
     trust: tuple[Trust, ...] = TRUST_ORDER
     since: int | None = None
+    key: str | None = None
     key_prefix: str | None = None
     until: int | None = None
     """Bounds of `updated`: `since <= updated < until`."""

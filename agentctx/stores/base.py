@@ -262,16 +262,31 @@ class EntryStore:
         namespace: str = DEFAULT_NAMESPACE,
         collections: Sequence[str] | None = None,
         session: str | None = None,
+        agent: str | None = None,
+        category: str | None = None,
+        tags: Sequence[str] = (),
+        since: int | None = None,
+        until: int | None = None,
+        key: str | None = None,
         key_prefix: str | None = None,
         limit: int = 50,
         before: int | None = None,
         with_content: bool = True,
     ) -> tuple[list[Entry], int | None]:
-        """A page of live entries, newest first, and the cursor of the next page."""
+        """A page of live entries, newest first, and the cursor of the next page.
+
+        `since` and `until` are times in ms: `since <= updated < until`.
+        """
         wanted = Filter(
             namespace=namespace,
             collections=tuple(collections or self._kinds),
             session=redact_name(session, self._redactor)[0],
+            agent=redact_name(agent, self._redactor)[0],
+            category=category,
+            tags=tuple(tags),
+            since=since,
+            until=until,
+            key=redact_name(key, self._redactor)[0],
             key_prefix=key_prefix,
             with_quarantined=True,
         )

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from agentctx.errors import AgentctxError, ConfigInvalid, InvalidInput, StorageFailed, TooLarge
+from agentctx.extras import install_hint
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from chromadb.api.models.Collection import Collection
 
-INSTALL_HINT = 'Install it with: pip install "agentctx-daemon[chroma]"'
 
 TIMEOUT_S = 60.0
 """For one request to a server."""
@@ -44,7 +44,7 @@ def import_chromadb() -> ModuleType:
         return import_module("chromadb")
     except ImportError as error:
         message = "The vector store chroma needs the package chromadb."
-        raise ConfigInvalid(message, hint=INSTALL_HINT) from error
+        raise ConfigInvalid(message, hint=install_hint("chroma")) from error
 
 
 def open_persistent(path: Path) -> ClientAPI:

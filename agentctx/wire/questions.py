@@ -54,8 +54,9 @@ class ContextRequest(SearchRequest):
     """Most tokens of the block; none: `embedding.rag.budget_tokens`."""
     position: InjectionPosition | None = None
     """Where in the LLM call the block goes. `system` carries only what agents and operators vouch for, `tail`
-    carries all. Both leave out what is not close enough (`injection.max_distance`) and keep a receipt. None:
-    no call is meant, the block is for reading."""
+    carries all. Both keep a receipt. None: the same block as at the tail, without a receipt."""
+    all: bool = False
+    """Also passages that are not relevant enough to be injected."""
     present: list[str] | None = None
     """Texts that the conversation already holds: passages contained in one of them are left out."""
     conversation: str | None = None
@@ -63,8 +64,6 @@ class ContextRequest(SearchRequest):
     it narrows nothing."""
     restarted: bool | None = None
     """The conversation begins, or lost what it held (a compaction): all may be injected again."""
-    relevant_only: bool | None = None
-    """False: the nearest passages, whatever their relevance. For the start of a conversation."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

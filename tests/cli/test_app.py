@@ -11,6 +11,7 @@ import pytest
 from agentctx import __version__
 from agentctx.cli import status as status_command
 from agentctx.cli.app import command_of, run
+from agentctx.cli.root import wants_json
 from agentctx.wire import ForgetReply
 from tests.client.stub_daemon import ID, StubDaemon, queue_reply, status_reply
 
@@ -64,11 +65,66 @@ def test_an_error_of_the_daemon_is_1_with_its_hint(
 ) -> None:
     daemon.fail("GET", "/v1/status", 507, "storage_full", "No space is left.", "Free disk space.")
 
-    assert agentctx("status", "--json") == 1
+    assert agentctx("status") == 1
 
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == "error: No space is left.\nhint: Free disk space.\n"
+    assert agentctx("status", "--json") == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert (
+        json.loads(captured.err)["error"].items()
+        >= {
+            "code": "storage_full",
+            "message": "No space is left.",
+            "hint": "Free disk space.",
+        }.items()
+    )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("search", "x", "--limt", "3"),
+        ("serch", "x"),
+        ("search",),
+        ("queue", "nothing"),
+        ("search", "x", "--limit", "none"),
+        ("forget", ID),
+    ],
+)
+def test_a_misuse_is_2_and_json_where_json_is_wanted(
+    agentctx: Agentctx, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
+) -> None:
+    assert agentctx(*command) == 2
+    assert agentctx(*command, "--json") == 2
+    error = json.loads(capsys.readouterr().err.splitlines()[-1])["error"]
+    assert error["code"] == "invalid_input"
+    assert error["hint"]
+
+
+def test_an_invalid_value_that_only_the_daemon_knows_is_2(agentctx: Agentctx, daemon: StubDaemon) -> None:
+    daemon.fail("POST", "/v1/search", 400, "invalid_input", "Invalid time 'yesterday'.")
+    assert agentctx("search", "x", "--since", "yesterday") == 2
+
+
+def test_no_daemon_is_3_in_json_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["status", "--json"]) == 3
+    assert json.loads(capsys.readouterr().err)["error"]["code"] == "daemon_unreachable"
+
+
+def test_what_follows_two_dashes_asks_for_no_json() -> None:
+    assert wants_json(["search", "x", "--json"])
+    assert not wants_json(["wrap", "--", "ls", "--json"])
+
+
+def test_the_socket_may_stand_behind_the_command(daemon: StubDaemon) -> None:
+    daemon.answer("GET", "/v1/status", (200, status_reply()))
+    daemon.answer("GET", "/v1/queue", (200, queue_reply(0, 0)))
+    assert run(["status", "--socket", str(daemon.socket)]) == 0
+    assert run(["queue", "status", f"--socket={daemon.socket}"]) == 0
+    assert run(["--socket", "/nowhere.sock", "status", "--socket", str(daemon.socket)]) == 0
 
 
 def test_what_the_daemon_says_cannot_command_the_terminal(
@@ -178,7 +234,7 @@ def test_a_script_without_stdin_and_stderr_is_served(daemon: StubDaemon) -> None
     daemon.answer("GET", "/v1/queue", (200, queue_reply(0, 0)))
     daemon.answer("DELETE", f"/v1/entries/{ID}", (200, ForgetReply(id=ID, versions=1)))
     assert run_redirected(daemon, "agentctx queue status <&- 2>&-").returncode == 0
-    assert run_redirected(daemon, f"agentctx forget {ID} <&-").returncode == 0
+    assert run_redirected(daemon, f"agentctx forget --yes {ID} <&-").returncode == 0
     failed = run_redirected(daemon, "agentctx get none 2>&-")
     assert (failed.returncode, failed.stdout) == (1, "")
 

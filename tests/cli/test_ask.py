@@ -74,8 +74,8 @@ def test_every_option_of_a_context_arrives(agentctx: Agentctx, daemon: StubDaemo
         "POST", "/v1/context", (200, ContextReply(block=BLOCK, tokens=9, results=[], degraded=None))
     )
 
-    assert agentctx("context", "when?", *OPTIONS, "--budget", "500", "--position", "tail") == 0
-    assert daemon.seen[0].body == {**FIELDS, "budget_tokens": 500, "position": "tail"}
+    assert agentctx("context", "when?", *OPTIONS, "--budget", "500", "--position", "tail", "--all") == 0
+    assert daemon.seen[0].body == {**FIELDS, "budget_tokens": 500, "position": "tail", "all": True}
 
 
 def test_a_plain_search_says_nothing_it_was_not_told(agentctx: Agentctx, daemon: StubDaemon) -> None:
@@ -99,13 +99,49 @@ def test_passages_are_aligned_and_nothing_is_cut_off_a_terminal(
 
     captured = capsys.readouterr()
     assert captured.out.splitlines() == [
-        "DISTANCE  RELEVANCE  COLLECTION   SOURCE",
-        "   0.312       0.88  knowledge    deploy-window",
-        "                     Nothing goes to production on a Friday.",
-        f"       -       0.12  observation  {ID}",
-        " " * 21 + long.strip(),
+        "RELEVANCE  COLLECTION   SOURCE",
+        "     0.88  knowledge    deploy-window",
+        "           Nothing goes to production on a Friday.",
+        f"     0.12  observation  {ID}",
+        " " * 11 + long.strip(),
     ]
     assert captured.err == ""
+
+
+def test_distances_are_shown_where_they_are_the_order(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answer("POST", "/v1/search", (200, found(passage())))
+
+    assert agentctx("search", "when?", "--order", "distance") == 0
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        "DISTANCE  RELEVANCE  COLLECTION  SOURCE",
+        "   0.312       0.88  knowledge   deploy-window",
+    ]
+
+
+def test_passages_can_be_shown_whole(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answer("POST", "/v1/search", (200, found(passage(content="One line.\n\n  Another \x1b[2Jline."))))
+
+    assert agentctx("search", "when?", "--full") == 0
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "           One line.",
+        "",
+        "             Another \\x1b[2Jline.",
+        "",
+    ]
+
+
+@pytest.mark.parametrize("command", ["search", "context"])
+def test_a_question_needs_no_quotes(agentctx: Agentctx, daemon: StubDaemon, command: str) -> None:
+    daemon.answer("POST", "/v1/search", (200, found()))
+    block = ContextReply(block=BLOCK, tokens=9, results=[], degraded=None)
+    daemon.answer("POST", "/v1/context", (200, block))
+
+    assert agentctx(command, "when", "do", "deploys", "--limit", "3", "happen?") == 0
+    assert daemon.seen[0].body["query"] == "when do deploys happen?"
 
 
 def test_json_of_a_search_is_the_reply(
@@ -159,7 +195,7 @@ def test_a_terminal_gets_colour_and_its_width(
     monkeypatch.setenv("NO_COLOR", "1")
     agentctx("search", "when?")
 
-    assert coloured.written().startswith("\x1b[2mDISTANCE")
+    assert coloured.written().startswith("\x1b[2mRELEVANCE")
     assert "\x1b" not in plain.written()
     assert max(map(len, plain.written().splitlines())) <= 60
     assert plain.written().endswith("…\n")
@@ -214,7 +250,9 @@ def test_an_empty_block_is_no_data(
     daemon.answer("POST", "/v1/context", (200, ContextReply(block="", tokens=0, results=[], degraded=None)))
 
     assert agentctx("context", "when?") == 0
-    assert capsys.readouterr() == ("", "note: nothing is relevant: the block is empty\n")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "note: nothing is relevant enough for an LLM call; --all shows what there is\n"
 
 
 def test_passages_of_several_namespaces_say_where_they_are_from(

@@ -131,3 +131,20 @@ def test_check_loads_the_rules_of_redaction(tmp_path: Path, capsys: pytest.Captu
     file.write_text(f'[redaction]\nrules_file = "{rules}"\n', encoding="utf-8")
     assert run(["config", "check", str(file)]) == 1
     assert str(rules) in capsys.readouterr().out
+
+
+def test_init_writes_a_config_that_changes_nothing(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["config", "init"]) == 0
+    assert capsys.readouterr().out == f"wrote  {file}\n"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert run(["config", "check"]) == 0
+    capsys.readouterr()
+    assert run(["config", "show", "--changed", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["settings"] == []
+
+
+def test_init_keeps_a_file_that_is_there(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(file, "# mine\n")
+    assert run(["config", "init"]) == 1
+    assert "exists already" in capsys.readouterr().err
+    assert file.read_text(encoding="utf-8") == "# mine\n"

@@ -252,7 +252,7 @@ def test_codex_has_a_step_of_the_users_own(connect: Connect, capsys: pytest.Capt
 
 
 def test_an_unknown_agent_is_named(connect: Connect, capsys: pytest.CaptureFixture[str]) -> None:
-    assert connect("emacs") == 1
+    assert connect("emacs") == 2
     assert "Unknown agent" in capsys.readouterr().err
 
 

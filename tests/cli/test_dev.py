@@ -74,12 +74,12 @@ def test_the_example_configs_are_right(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_a_port_that_is_taken_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        assert run(["dev", "fake-provider", "--port", str(port)]) == 1
+        assert run(["dev", "fake-provider", "--port", str(port)]) == 2
     assert f"Cannot listen on 127.0.0.1 port {port}" in capsys.readouterr().err
 
 
 def test_a_wrong_fault_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["dev", "fake-provider", "--fault", "burn"]) == 1
+    assert run(["dev", "fake-provider", "--fault", "burn"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith("error: Invalid fault 'burn': unknown kind 'burn'")

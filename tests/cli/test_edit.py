@@ -171,5 +171,5 @@ def test_a_learning_is_changed_by_its_fields(
 ) -> None:
     on_terminal(monkeypatch)
     daemon.answer("GET", PATH, (200, entry(collection="learning")))
-    assert agentctx("edit", ID) == 1
+    assert agentctx("edit", ID) == 2
     assert "--trigger, --error-pattern, --diagnosis and --fix" in capsys.readouterr().err

@@ -138,13 +138,25 @@ def forgettable(daemon: StubDaemon) -> StubDaemon:
     return daemon
 
 
-def test_forget_in_a_script_does_not_ask(
+def test_forget_in_a_script_needs_yes(
     agentctx: Agentctx, forgettable: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert agentctx("forget", ID) == 0
+    assert agentctx("forget", ID) == 2
+    assert "--yes" in capsys.readouterr().err
+    assert not forgettable.seen
+    assert agentctx("forget", ID, "--yes") == 0
     assert capsys.readouterr().out == f"forgotten  {ID}  versions 2\n"
-    assert agentctx("forget", ID, "--json") == 0
+    assert agentctx("forget", ID, "--json", "-y") == 0
     assert json.loads(capsys.readouterr().out).items() >= {"id": ID, "versions": 2}.items()
+
+
+def test_forget_can_be_rehearsed(
+    agentctx: Agentctx, forgettable: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forgettable.answer("GET", f"/v1/entries/{ID}", (200, entry()))
+    assert agentctx("forget", ID, "--dry-run") == 0
+    assert capsys.readouterr().out == f"would be forgotten  {ID}  deploy-window  versions 1 to 2\n"
+    assert [seen.method for seen in forgettable.seen] == ["GET"]
 
 
 def test_forget_says_where_the_text_may_still_be(
@@ -159,7 +171,7 @@ def test_forget_says_where_the_text_may_still_be(
         backups_oldest="2026-11-01",
     )
     daemon.answer("DELETE", f"/v1/entries/{ID}", (200, reply))
-    assert agentctx("forget", ID, "--with-copies") == 0
+    assert agentctx("forget", ID, "--with-copies", "--yes") == 0
     printed = capsys.readouterr()
     assert "copy-2  a captured reply that repeated it" in printed.out
     assert "copy-1" in printed.err
@@ -179,6 +191,7 @@ def test_forget_on_a_terminal_asks_unless_told_not_to(
     requests: int,
 ) -> None:
     monkeypatch.setattr("sys.stdin", Terminal(typed))
+    monkeypatch.setattr("agentctx.cli.consent.may_ask", lambda: True)
 
     assert agentctx("forget", ID, *args) == code
     assert len(forgettable.seen) == requests

@@ -34,7 +34,7 @@ def test_an_empty_file_is_called_empty(
 ) -> None:
     file = tmp_path / "empty.jsonl"
     file.touch()
-    assert agentctx("import", str(file)) == 1
+    assert agentctx("import", str(file)) == 2
     error, hint = capsys.readouterr().err.splitlines()
     assert error == "error: The export is empty."
     assert "`agentctx export`" in hint

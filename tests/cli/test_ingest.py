@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from agentctx.cli.ingest import change_lines, summary_lines
+from agentctx.cli.ingest_report import change_lines, summary_lines
 from agentctx.ingest.plan import FileVerdict, Missing
 from agentctx.ingest.report import Report
-from agentctx.wire import EntryPage, ForgetReply, SaveManyReply
+from agentctx.wire import EntryPage, ForgetReply, SaveManyReply, SearchReply
 from tests.cli.terminal import Terminal
 from tests.client.stub_daemon import (
     ID,
@@ -49,6 +49,7 @@ def folder(tmp_path: Path, daemon: StubDaemon) -> Path:
     daemon.answer("DELETE", f"/v1/entries/{ID}", (200, ForgetReply(id=ID, versions=1)))
     daemon.answer("GET", "/v1/status", (200, status_reply()))
     daemon.answer("GET", "/v1/queue", (200, queue_reply(0, 0)))
+    daemon.answer("POST", "/v1/search", (200, SearchReply(results=[], degraded=None)))
     return folder
 
 
@@ -162,8 +163,8 @@ def test_a_dry_run_sends_nothing_and_lists_everything(
     agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / ".env").write_text("x")
-    assert agentctx("ingest", "--dry-run", "--remove-missing", str(folder)) == 0
-    assert {seen.method for seen in daemon.seen} == {"GET"}
+    assert agentctx("ingest", "--dry-run", "--verbose", "--remove-missing", str(folder)) == 0
+    assert {seen.path for seen in daemon.seen if seen.method != "GET"} == {"/v1/search"}
     assert capsys.readouterr().out.splitlines()[:4] == [
         f"new        {folder}/a.md",
         f"new        {folder}/b.md",
@@ -180,7 +181,7 @@ def test_a_refused_file_is_told_and_the_exit_is_1(
     assert agentctx("ingest", str(folder)) == 1
     captured = capsys.readouterr()
     assert f"failed: {folder}/a.md: Not that one." in captured.err
-    assert "note: 1 files: Another." in captured.err
+    assert "note: 1 file: Another." in captured.err
     assert "new      1" in captured.out
 
 
@@ -244,7 +245,7 @@ def test_nothing_named_is_a_usage_error(agentctx: Agentctx) -> None:
 def test_a_collection_that_takes_no_files(
     agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert agentctx("ingest", "-c", "observation", str(folder)) == 1
+    assert agentctx("ingest", "-c", "observation", str(folder)) == 2
     assert "does not accept files" in capsys.readouterr().err
     assert daemon.seen == []
 
@@ -252,7 +253,7 @@ def test_a_collection_that_takes_no_files(
 def test_only_folders_are_watched(
     agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert agentctx("ingest", "--watch", str(folder / "a.md")) == 1
+    assert agentctx("ingest", "--watch", str(folder / "a.md")) == 2
     assert "is not a folder" in capsys.readouterr().err
 
 
@@ -260,8 +261,8 @@ def test_a_watch_without_its_package_says_how_to_get_it(
     agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "watchfiles", None)
-    assert agentctx("ingest", "--watch", str(folder)) == 1
-    assert 'pip install "agentctx-daemon[watch]"' in capsys.readouterr().err
+    assert agentctx("ingest", "--watch", str(folder)) == 2
+    assert "install watchfiles" in capsys.readouterr().err
 
 
 def test_a_file_name_cannot_command_the_terminal(

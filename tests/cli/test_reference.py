@@ -13,10 +13,11 @@ def test_the_page_is_what_the_commands_say() -> None:
 
 def test_arguments_options_defaults_and_choices_are_told() -> None:
     page = reference()
-    search = page[page.index("### `agentctx search QUERY`") : page.index("### `agentctx context QUERY`")]
-    assert "- `QUERY`: The question, in plain words." in search
+    search = page[page.index("### `agentctx search QUERY…`") : page.index("### `agentctx context QUERY…`")]
+    assert "- `QUERY…`: The question, in plain words" in search
     assert "| `--order distance\\|relevance` | `relevance` | What comes first. |" in search
     assert "| `-c, --collection COLLECTION` |  |" in search
     assert "| `--limit N` |" in search
+    assert "agentctx search when do deploys happen\n" in search
     assert "| `--json` |  | Print one JSON document. |" in search
     assert "### `agentctx queue drain`" in page

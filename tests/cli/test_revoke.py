@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from agentctx.wire import ReleaseReply, RevokeReply
+from tests.cli.terminal import Terminal
 from tests.client.stub_daemon import ID, StubDaemon
 
 Agentctx = Callable[..., int]
@@ -17,15 +18,41 @@ def named(daemon: StubDaemon) -> dict[str, object]:
     return {name: value for name, value in daemon.seen[-1].body.items() if value not in (None, False)}
 
 
-def test_without_yes_it_only_counts_and_says_so(
+def test_a_dry_run_only_counts(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("POST", "/v1/revocations", (200, COUNTED))
-    assert agentctx("revoke", "--agent", "bad") == 0
+    assert agentctx("revoke", "--agent", "bad", "--dry-run", "--yes") == 0
     captured = capsys.readouterr()
     assert captured.out == "would be revoked  2 of the source  1 made of them  1 of them already hidden\n"
-    assert "nothing was changed: --yes does it" in captured.err
+    assert [seen.body["dry_run"] for seen in daemon.seen] == [True]
+
+
+def test_a_script_has_to_say_yes(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answer("POST", "/v1/revocations", (200, COUNTED))
+    assert agentctx("revoke", "--agent", "bad") == 2
+    assert "Pass --yes" in capsys.readouterr().err
     assert named(daemon) == {"agent": "bad", "dry_run": True}
+
+
+@pytest.mark.parametrize(("typed", "code", "dry_runs"), [("y\n", 0, [True, False]), ("n\n", 1, [True])])
+def test_on_a_terminal_it_counts_and_asks(
+    agentctx: Agentctx,
+    daemon: StubDaemon,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    typed: str,
+    code: int,
+    dry_runs: list[bool],
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal(typed))
+    monkeypatch.setattr("agentctx.cli.consent.may_ask", lambda: True)
+    daemon.answer("POST", "/v1/revocations", (200, COUNTED), (200, REVOKED))
+    assert agentctx("revoke", "--agent", "bad") == code
+    assert "Revoke 2 entries of the source and 1 made of them?" in capsys.readouterr().err
+    assert [seen.body["dry_run"] for seen in daemon.seen] == dry_runs
 
 
 def test_with_yes_it_is_done_and_the_way_back_is_told(

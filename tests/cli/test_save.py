@@ -174,7 +174,7 @@ def test_stdin_that_is_not_utf_8_is_refused(
 ) -> None:
     stdin_of(b"caf\xe9", monkeypatch)
 
-    assert agentctx("save", "knowledge", "--key", "k", "-") == 1
+    assert agentctx("save", "knowledge", "--key", "k", "-") == 2
     assert "not UTF-8 (byte 3)" in capsys.readouterr().err
     assert daemon.seen == []
 
@@ -182,7 +182,7 @@ def test_stdin_that_is_not_utf_8_is_refused(
 def test_an_argument_that_is_not_utf_8_is_refused(
     agentctx: Agentctx, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert agentctx("save", "knowledge", "--key", "k", "caf\udce9") == 1
+    assert agentctx("save", "knowledge", "--key", "k", "caf\udce9") == 2
     assert "lone surrogate at position" in capsys.readouterr().err
 
 

@@ -172,7 +172,7 @@ def test_missing_rights_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_options_that_make_no_sense_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["service", "install", "--user", f"--root={tmp_path}"]) == 1
+    assert run(["service", "install", "--user", f"--root={tmp_path}"]) == 2
     assert "drop --user" in capsys.readouterr().err
 
 

@@ -170,6 +170,7 @@ def test_why_not_says_what_decided(
     options = ["--position", "system", "--tag", "a", "--limit", "3", "--budget", "90"]
     assert agentctx("why-not", ID, "--query", "when?", *options) == 0
     assert daemon.seen[0].body == {
+        "all": False,
         "entry": ID,
         "query": "when?",
         "namespace": "default",
@@ -181,8 +182,8 @@ def test_why_not_says_what_decided(
     }
     assert capsys.readouterr().out.splitlines() == [
         "relevance   its relevance is 0.10",
-        "by keyword  3.",
-        "both        4.",
+        "by keyword  #3",
+        "both        #4",
         "words       1 of 5",
         "distance    0.912",
         "relevance   0.100",

@@ -18,4 +18,4 @@ def test_without_the_package_the_error_says_how_to_install_it(
     for make in (getattr(sdk, package), getattr(sdk, f"async_{package}")):
         with pytest.raises(ConfigInvalid) as caught:
             make(api_key="k")
-        assert f"agentctx-daemon[{package}]" in caught.value.hint
+        assert f"install {package}" in caught.value.hint

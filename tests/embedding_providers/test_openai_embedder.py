@@ -317,7 +317,7 @@ async def main():
     try:
         await OpenAIEmbedder.create()
     except ConfigInvalid as error:
-        assert 'pip install "agentctx-daemon[openai]"' in error.hint, error.hint
+        assert "install openai" in error.hint, error.hint
     else:
         raise AssertionError("made without openai")
     assert (await FakeProvider(8).embed(["x"])).shape == (1, 8)

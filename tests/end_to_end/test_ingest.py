@@ -150,7 +150,7 @@ def test_ignore_files_and_globs(daemon: DaemonProcess, folder: Path) -> None:
 
 
 def test_a_dry_run_saves_nothing(daemon: DaemonProcess, folder: Path) -> None:
-    done = ingest(daemon, folder, "--dry-run")
+    done = ingest(daemon, folder, "--dry-run", "--verbose")
     assert done.returncode == 0
     assert f"new        {folder}/tea.md" in done.stdout
     assert f"skipped    {folder}/.env  (hidden)" in done.stdout

@@ -245,7 +245,7 @@ def test_another_file_is_no_export(
     daemons: tuple[DaemonProcess, DaemonProcess], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "x").write_text("hello\n")
-    assert agentctx(daemons[0], "import", str(tmp_path / "x")) == 1
+    assert agentctx(daemons[0], "import", str(tmp_path / "x")) == 2
     assert agentctx(daemons[0], "import", str(tmp_path / "missing")) == 1
     assert "cannot be read" in capsys.readouterr().err
 
@@ -268,7 +268,11 @@ def test_undo(daemons: tuple[DaemonProcess, DaemonProcess], capsys: pytest.Captu
         client.forget(gone.id)
 
         options = ("--since", since, "--agent", "writer")
-        assert agentctx(one, "undo", *options) == 0
+        assert agentctx(one, "undo", *options) == 2
+        assert "needs a confirmation" in capsys.readouterr().err
+        assert agentctx(one, "undo", *options, "--dry-run", "--namespace", "elsewhere") == 0
+        assert "would be forgotten 0  would be reverted 0" in capsys.readouterr().out
+        assert agentctx(one, "undo", *options, "--dry-run", "--namespace", "undo") == 0
         assert "would be forgotten 1  would be reverted 1  left 0" in capsys.readouterr().out
         assert client.get(old.id).content == "After."
 

@@ -36,6 +36,7 @@ def test_the_document_has_counts_reasons_failures_and_missing() -> None:
         "skipped": [{"path": "/d/.env\\u000a", "reason": "hidden", "hint": ""}],
         "failed": [{"path": "/d/c", "problem": "permission denied", "hint": "Run as its owner."}],
         "remarks": [{"path": "/d/a", "remark": "a sheet was cut"}],
+        "estimate": None,
         "embedding": None,
         "cost": None,
     }

@@ -66,7 +66,7 @@ def test_a_session_begins_with_the_rules_then_with_what_else_the_project_knows()
             "system",
             "s1",
         )
-        assert body["relevant_only"] is False
+        assert body["all"] is True
 
 
 @pytest.mark.parametrize(

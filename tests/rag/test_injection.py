@@ -155,11 +155,20 @@ class TestRelevance:
         context = await ask(core, "Thanks, go on!", eagerness="eager")
         assert (context.block, context.considered) == ("", ())
 
-    async def test_a_context_without_a_position_needs_no_relevance(self, core: Core) -> None:
+    async def test_a_context_without_a_position_needs_relevance_too(self, core: Core) -> None:
         await save(core, key="k", content="red apple")
         await embedded(core)
         for present in ((), ("something else",)):
             context = await ask(core, "zebra", eagerness="careful", position=None, present=present)
+            assert (context.block, fates(context)) == ("", {"relevance": 1})
+
+    async def test_everything_needs_no_relevance(self, core: Core) -> None:
+        await save(core, key="k", content="red apple")
+        await embedded(core)
+        for question, present in (("zebra", ()), ("zebra", ("something else",)), ("Thanks, go on!", ())):
+            context = await ask(
+                core, question, eagerness="careful", position=None, present=present, everything=True
+            )
             assert sources(context) == ["k"]
 
     async def test_the_distance_of_the_question_holds_too(self, core: Core) -> None:
@@ -239,10 +248,10 @@ class TestTrace:
         monkeypatch.setattr(type(core.storage.search), "resolve_with_turns", deleting)
         assert fates(await ask(core, "red")) == {"stale": 1}
 
-    async def test_a_plain_context_has_no_trace(self, core: Core) -> None:
+    async def test_a_context_of_everything_has_no_trace(self, core: Core) -> None:
         await save(core, key="k", content="red apple")
         await embedded(core)
-        assert (await ask(core, "red", position=None)).considered == ()
+        assert (await ask(core, "red", position=None, everything=True)).considered == ()
 
 
 async def test_an_injection_waits_for_meaning_no_longer_than_it_is_told(tmp_path: Path) -> None:

@@ -283,8 +283,9 @@ async def test_the_block_keeps_to_its_budget(core: Core) -> None:
     for number in range(6):
         await save(core, key=f"k{number}", content=f"red {number} " + "word " * 60)
     await embedded(core)
-    whole = await service(core).context(asked("red"), budget_tokens=10_000)
-    part = await service(core).context(asked("red"), budget_tokens=300)
+    question = replace(asked("red"), everything=True)
+    whole = await service(core).context(question, budget_tokens=10_000)
+    part = await service(core).context(question, budget_tokens=300)
     assert len(whole.hits) == 5
     assert 0 < len(part.hits) < 5
     assert part.tokens <= 300

@@ -122,10 +122,24 @@ async def test_lists_with_defaults_and_with_every_filter() -> None:
         assert (await daemon.http.get(f"/v1/entries?{query}")).status_code == 200
         query = "key_prefix=/d/&content=false&limit=1000"
         assert (await daemon.http.get(f"/v1/entries?{query}")).status_code == 200
+        query = "agent=a&category=rule&tag=x&tag=y&since=7d&until=1d&key=k"
+        assert (await daemon.http.get(f"/v1/entries?{query}")).status_code == 200
     assert [args for _, args, _ in daemon.service.calls] == [
         (Listing(namespace="default", limit=50),),
         (Listing(namespace="n", collections=["knowledge", "learning"], session="s", limit=500, cursor="c"),),
         (Listing(namespace="default", key_prefix="/d/", with_content=False, limit=1000),),
+        (
+            Listing(
+                namespace="default",
+                agent="a",
+                category="rule",
+                tags=("x", "y"),
+                since="7d",
+                until="1d",
+                key="k",
+                limit=50,
+            ),
+        ),
     ]
 
 

@@ -319,6 +319,29 @@ async def test_a_list_can_be_of_keys_with_a_beginning_and_without_texts(core: Co
     assert [(entry.key, entry.content) for entry in page.entries] == [("/a/2", ""), ("/a/1", "")]
 
 
+@pytest.mark.parametrize(
+    ("narrowed", "found"),
+    [
+        ({"key": "old"}, ["old"]),
+        ({"key": "ol"}, []),
+        ({"agent": "bob"}, ["new"]),
+        ({"category": "rule"}, ["old"]),
+        ({"tags": ("a", "b")}, ["old"]),
+        ({"tags": ("a",)}, ["new", "old"]),
+        ({"since": "7d"}, ["new"]),
+        ({"until": "7d"}, ["old"]),
+    ],
+)
+async def test_a_list_can_be_narrowed(
+    core: Core, clock: HandClock, narrowed: dict[str, Any], found: list[str]
+) -> None:
+    await save(core, key="old", content="x", category="rule", tags=["a", "b"], agent="ann")
+    clock.now += 10 * DAY_MS
+    await save(core, key="new", content="x", tags=["a"], agent="bob")
+    page = await core.service.list_entries(Listing(namespace="default", limit=10, **narrowed), ME)
+    assert [entry.key for entry in page.entries] == found
+
+
 async def test_a_drain_answers_when_nothing_is_owed(core: Core) -> None:
     await save(core, key="a", content="x")
     reply = await core.service.drain(DrainRequest(timeout_s=10), ME)

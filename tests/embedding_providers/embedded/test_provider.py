@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentctx.embedding_providers.base import Vectors
-from agentctx.embedding_providers.embedded import EmbeddedProvider
 from agentctx.embedding_providers.embedded import provider as module
 from agentctx.embedding_providers.embedded.cache import find_built
 from agentctx.embedding_providers.embedded.model import SentenceModel, load_model
+from agentctx.embedding_providers.embedded.provider import EmbeddedProvider
 from agentctx.embedding_providers.embedded.weights import MODEL, TOKENIZER
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
 from tests.embedding_providers.conformance import BlockBatches, Make, ProviderConformance

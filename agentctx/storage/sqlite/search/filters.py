@@ -73,6 +73,8 @@ def _narrow(wanted: Filter) -> list[tuple[str, tuple[Any, ...]]]:
     parts: list[tuple[str, tuple[Any, ...]]] = []
     if wanted.agent is not None:
         parts.append(("e.agent = ?", (wanted.agent,)))
+    if wanted.key is not None:
+        parts.append(("e.key = ?", (wanted.key,)))
     if wanted.key_prefix is not None:
         parts.append(("e.key >= ? AND e.key < ?", (wanted.key_prefix, wanted.key_prefix + LAST_CHARACTER)))
     if wanted.category is not None:

@@ -1,0 +1,216 @@
+"""`agentctx access …`: who else may use the memory. Edits the config file; the daemon need not run."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentctx.cli.layout import columns
+from agentctx.cli.options import AsJson, ConfigFile, DryRun
+from agentctx.cli.output import note, put, put_json
+from agentctx.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from agentctx.config.grants_text import NamedGrant
+    from agentctx.config.schema import Settings
+
+_SYSTEM_FOLDER = Path("/etc/agentctx")
+_RELOAD = "a running daemon uses it after `systemctl reload agentctx` (or SIGHUP)"
+
+app = typer.Typer(no_args_is_help=True, help="Say who else may use the memory.")
+
+
+@dataclass(frozen=True, slots=True)
+class GrantReport:
+    """A grant and the file it is in. `changed`: it was not there before."""
+
+    file: str
+    kind: str
+    name: str
+    namespace: str
+    rights: str
+    changed: bool
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShownGrant:
+    """A grant of the config, by the numbers that the daemon compares."""
+
+    user: str | None
+    group: str | None
+    namespaces: list[str]
+    rights: str
+
+
+@dataclass(frozen=True, slots=True)
+class GrantList:
+    """Every grant of a config file."""
+
+    file: str | None
+    grants: list[ShownGrant]
+
+
+@app.command()
+def grant(
+    user: Annotated[str, typer.Argument(metavar="USER", help="Name or number of the user.")],
+    namespace: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAMESPACE", help="A namespace; a * at the end stands for any rest, '*' for all."
+        ),
+    ],
+    *,
+    write: Annotated[bool, typer.Option("--write/--read", help="Read and write, or only read.")] = True,
+    group: Annotated[bool, typer.Option("--group", help="USER is a group: all its members.")] = False,
+    config: ConfigFile = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let a user of this machine read or write a namespace; the config file is checked before it changes."""
+    from agentctx.config.grants_text import NamedGrant, with_grant
+
+    file = _file(config)
+    wanted = NamedGrant(
+        kind="gid" if group else "uid",
+        name=user,
+        namespace=namespace,
+        rights="write" if write else "read",
+    )
+    _check_exists(wanted)
+    before = file.read_text(encoding="utf-8") if file.exists() else ""
+    after = with_grant(before, wanted)
+    settings = _checked(after)
+    is_new = after != before
+    if is_new and not dry_run:
+        _replace(file, after)
+    report = GrantReport(str(file), wanted.kind, user, namespace, wanted.rights, is_new, dry_run)
+    if as_json:
+        put_json(report)
+    else:
+        put(grant_line(report))
+    if is_new and not dry_run:
+        note(_RELOAD)
+    if (remark := _cannot_connect(wanted, settings)) is not None:
+        note(remark)
+
+
+@app.command("list")
+def list_grants(config: ConfigFile = None, as_json: AsJson = False) -> None:
+    """List who may use which namespaces."""
+    from agentctx.config.load import load_settings
+
+    file = _file(config)
+    settings = load_settings(file if file.exists() else None)
+    grants = [
+        ShownGrant(
+            _user(each.uid) if each.uid is not None else None,
+            _group(each.gid) if each.gid is not None else None,
+            list(each.namespaces),
+            each.rights,
+        )
+        for each in settings.access.grants
+    ]
+    if as_json:
+        put_json(GrantList(str(file) if file.exists() else None, grants))
+        return
+    rows = [(_who(each), each.rights, " ".join(each.namespaces)) for each in grants]
+    for line in columns([("WHO", "RIGHTS", "NAMESPACES"), *rows] if rows else []):
+        put(line)
+    if not rows:
+        note("no grants: only the daemon's own user and root may use it")
+
+
+def grant_line(report: GrantReport) -> str:
+    """What was done, on one line."""
+    verb = "would be granted" if report.dry_run else "granted"
+    who = report.name if report.kind == "uid" else f"group {report.name}"
+    done = verb if report.changed else "already granted"
+    return f"{done}  {who}  {report.rights}  {report.namespace}  {report.file}"
+
+
+def _file(config: Path | None) -> Path:
+    """The file to edit: the one named or in use, else where the daemon would look for one."""
+    from agentctx.config.load import find_config_file
+    from agentctx.config.paths import config_candidates
+
+    if config is not None:
+        return config
+    if (found := find_config_file()) is not None:
+        return found
+    candidates = config_candidates()
+    is_system = os.geteuid() == 0 and _SYSTEM_FOLDER.is_dir()
+    return candidates[-1] if is_system else candidates[0]
+
+
+def _check_exists(wanted: NamedGrant) -> None:
+    from agentctx.config.accounts import group_id, user_id
+
+    identify = user_id if wanted.kind == "uid" else group_id
+    try:
+        identify(wanted.table[wanted.kind])
+    except ValueError as error:
+        message = str(error)
+        raise InvalidInput(
+            f"{message[:1].upper()}{message[1:]}.",
+            hint="Create the account first; --group takes the name of a group.",
+        ) from None
+
+
+def _checked(text: str) -> Settings:
+    """The settings of a config with this text. Raises `ConfigInvalid`."""
+    from agentctx.config.load import load_settings
+
+    with tempfile.TemporaryDirectory() as folder:
+        candidate = Path(folder) / "config.toml"
+        candidate.write_text(text, encoding="utf-8")
+        return load_settings(candidate)
+
+
+def _replace(file: Path, text: str) -> None:
+    from agentctx.connect.files import replace
+
+    is_new = not file.exists()
+    replace(file.resolve(), text.encode())
+    if is_new and file.is_relative_to(_SYSTEM_FOLDER):
+        file.chmod(0o644)  # the service reads it as a user of its own
+
+
+def _cannot_connect(wanted: NamedGrant, settings: Settings) -> str | None:
+    """Why the user cannot open the socket yet, as far as the config tells."""
+    name = settings.server.socket_group
+    if wanted.kind == "gid" or not name:
+        return None
+    try:
+        account = pwd.getpwnam(wanted.name)
+        group = grp.getgrnam(name)
+    except KeyError:
+        return None
+    if group.gr_gid in os.getgrouplist(account.pw_name, account.pw_gid):
+        return None
+    return f"{wanted.name} cannot connect yet: sudo usermod --append --groups {name} {wanted.name}"
+
+
+def _who(shown: ShownGrant) -> str:
+    return shown.user if shown.user is not None else f"group {shown.group}"
+
+
+def _user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _group(gid: int) -> str:
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)

@@ -1,0 +1,79 @@
+"""`.agentctx.toml`: the namespace of a project, for commands run in its folders.
+
+Such a file comes with a cloned repository and may be hostile. So it can choose a namespace and nothing else;
+what the user may do there is the daemon's to decide.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import tomllib
+from pathlib import Path
+from typing import Final
+
+from agentctx.errors import ConfigInvalid
+
+FILE_NAME: Final = ".agentctx.toml"
+_MOST_BYTES: Final = 4096
+_NAMESPACE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}")
+_ONLY: Final = 'It takes one line: namespace = "NAME".'
+
+
+def project_namespace(folder: Path) -> str | None:
+    """The namespace that the nearest `.agentctx.toml` upwards names; None without one.
+
+    Files of other users are passed over: anyone may write one to a shared folder like /tmp.
+
+    Raises:
+        ConfigInvalid: the file is not as it should be.
+    """
+    for each in (folder, *folder.parents):
+        text = _own_text(each / FILE_NAME)
+        if text is not None:
+            return named_namespace(text, str(each / FILE_NAME))
+    return None
+
+
+def named_namespace(text: str, place: str) -> str:
+    """The namespace in the text of a `.agentctx.toml`.
+
+    Raises:
+        ConfigInvalid: it is not TOML, or it holds anything but a valid namespace.
+    """
+    try:
+        settings = tomllib.loads(text)
+    except ValueError as error:
+        raise ConfigInvalid(f"{place} is not valid TOML: {error}.", hint=_ONLY) from None
+    if set(settings) != {"namespace"}:
+        raise ConfigInvalid(f"{place} may hold a namespace and nothing else.", hint=_ONLY)
+    namespace = settings["namespace"]
+    if not isinstance(namespace, str) or not _NAMESPACE.fullmatch(namespace):
+        raise ConfigInvalid(
+            f"{place} has an invalid namespace.",
+            hint="Use up to 128 letters, digits and . _ : @ / -, the first a letter or digit.",
+        )
+    return namespace
+
+
+def _own_text(path: Path) -> str | None:
+    """The text of a regular file of this user or root; None: there is none."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(descriptor)
+        if not (stat.S_ISREG(status.st_mode) and _is_trusted(status.st_uid)):
+            return None
+        content = os.read(descriptor, _MOST_BYTES + 1)
+    finally:
+        os.close(descriptor)
+    if len(content) > _MOST_BYTES:
+        raise ConfigInvalid(f"{path} is over {_MOST_BYTES} bytes.", hint=_ONLY)
+    return content.decode(errors="replace")
+
+
+def _is_trusted(uid: int) -> bool:
+    return uid in {0, os.geteuid()}

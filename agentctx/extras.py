@@ -1,0 +1,52 @@
+"""How to install the packages of an extra where this program runs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+DISTRIBUTION: Final = "agentctx-daemon"
+_VERSION: Final = re.compile(r"[<>=!~ ].*")
+_EXTRA: Final = re.compile(r"""extra\s*==\s*["'](?P<name>[^"']+)["']""")
+
+
+def install_hint(extra: str) -> str:
+    """The command that installs an extra's packages into this environment.
+
+    It names the packages, not agentctx with its extra: that is not on the package index.
+    """
+    return f"Install it with: {install_command(packages_of(extra), Path(sys.prefix), sys.executable)}"
+
+
+def packages_of(extra: str) -> list[str]:
+    """The packages of an extra without versions, as this distribution states them."""
+    try:
+        lines = metadata.requires(DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        return []
+    return [
+        _VERSION.sub("", requirement).strip()
+        for line in lines
+        for requirement, _, marker in [line.partition(";")]
+        if (found := _EXTRA.search(marker)) and found["name"] == extra
+    ]
+
+
+def install_command(packages: list[str], environment: Path, python: str) -> str:
+    """What installs packages beside the program: pipx, uv or pip, whichever made the environment."""
+    names = " ".join(map(_written, packages))
+    if (environment / "pipx_metadata.json").is_file():
+        return f"pipx inject {environment.name} {names}"
+    if (environment / "uv-receipt.toml").is_file() or find_spec("pip") is None:
+        return f"uv pip install --python {shlex.quote(python)} {names}"
+    return f"{shlex.quote(python)} -m pip install {names}"
+
+
+def _written(package: str) -> str:
+    """For any shell, without quotes: what an error quotes could be a secret, and is not shown."""
+    return package.replace("[", "\\[").replace("]", "\\]")

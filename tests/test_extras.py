@@ -1,0 +1,27 @@
+from pathlib import Path
+
+import pytest
+
+from agentctx.errors import InvalidInput
+from agentctx.extras import install_command, install_hint, packages_of
+
+
+@pytest.mark.parametrize("extra", ["documents", "watch", "otel", "openai", "anthropic", "cohere", "chroma"])
+def test_every_extra_that_a_hint_may_name_has_packages(extra: str) -> None:
+    assert packages_of(extra)
+    hint = install_hint(extra)
+    assert "agentctx" not in hint.partition(" install ")[2]
+    assert InvalidInput("Needed.", hint=hint).hint == hint, "an error must show it whole"
+
+
+def test_an_unknown_extra_has_none() -> None:
+    assert packages_of("nonsense") == []
+
+
+def test_the_command_is_that_of_the_tool_that_made_the_environment(tmp_path: Path) -> None:
+    python = "/v/bin/python"
+    assert install_command(["a", "b"], tmp_path, python) == "/v/bin/python -m pip install a b"
+    (tmp_path / "uv-receipt.toml").touch()
+    assert install_command(["a"], tmp_path, python) == "uv pip install --python /v/bin/python a"
+    (tmp_path / "pipx_metadata.json").touch()
+    assert install_command(["a", "b[c]"], tmp_path, python) == f"pipx inject {tmp_path.name} a b\\[c\\]"
