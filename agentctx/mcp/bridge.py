@@ -28,7 +28,7 @@ from agentctx.mcp.hook_events import (
     output,
     tool_event,
 )
-from agentctx.mcp.project import own_namespace, project_of
+from agentctx.mcp.project import OUTSIDE, own_namespace, project_of
 from agentctx.mcp.protocol import INVALID_REQUEST, PARSE_ERROR, McpToolCall, Message, error, step, tool_result
 from agentctx.mcp.tool_failures import ToolFailures
 from agentctx.mcp.tools import (
@@ -199,7 +199,7 @@ def _scope(named: Sequence[str], agent: str | None, env: Mapping[str, str]) -> T
     session = env.get("CLAUDE_CODE_SESSION_ID") or f"mcp-{os.getpid()}-{os.urandom(3).hex()}"
     if named:
         return ToolScope(named[0], session, agent, also=tuple(named[1:]))
-    return ToolScope(project_of(folder), session, agent, own=own_namespace())
+    return ToolScope(project_of(folder), session, agent, own=own_namespace(), also=(OUTSIDE,))
 
 
 def _own_streams() -> tuple[BinaryIO, BinaryIO]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 OUTSIDE: Final = "default"
-"""The namespace of folders that belong to no repository."""
+"""The namespace of folders that belong to no repository, and of commands that name none."""
 MAX_CLONES: Final = 8
 """How many local clones of clones are followed."""
 _MOST_CHARS: Final = 120
@@ -39,8 +39,8 @@ def project_of(folder: Path) -> str:
 
 
 def namespaces_of(folder: Path) -> tuple[str, ...]:
-    """Whose memory is asked in a folder: that of its project and that of the user."""
-    return project_of(folder), own_namespace()
+    """Whose memory is asked in a folder: its project's, the user's, and `default`. The first is saved to."""
+    return tuple(dict.fromkeys((project_of(folder), own_namespace(), OUTSIDE)))
 
 
 def own_namespace() -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from heapq import merge as merge_sorted
 from itertools import accumulate
 from typing import Protocol, TypeAlias
+from weakref import WeakValueDictionary
 
 import structlog
 
@@ -108,6 +109,7 @@ class Retrieval:
         self._settings = settings
         self._telemetry = telemetry
         self._vectors: OrderedDict[tuple[int, str], Vectors] = OrderedDict()
+        self._embedding: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 
     async def find(self, question: Question, pool: int) -> Retrieved:
         """Everything that may answer a question. Each side brings `pool` candidates of each namespace.
@@ -212,18 +214,23 @@ class Retrieval:
             return await self._storage.distances(space, query, found)
 
     async def _vector(self, space: int, embedder: QueryEmbedder, text: str) -> Vectors:
-        cached = self._vectors.get((space, text))
-        if cached is not None:
-            self._vectors.move_to_end((space, text))
-            return cached
-        with self._telemetry.embedding("query", 1):
-            vector = await embedder.embed_query(text)
+        # Several namespaces ask the same at once: the first embeds it for all of them.
+        async with self._embedding.setdefault((space, text), asyncio.Lock()):
+            cached = self._vectors.get((space, text))
+            if cached is not None:
+                self._vectors.move_to_end((space, text))
+                return cached
+            with self._telemetry.embedding("query", 1):
+                vector = await embedder.embed_query(text)
+            self._keep(space, text, vector)
+        return vector
+
+    def _keep(self, space: int, text: str, vector: Vectors) -> None:
         most = self._settings().cache_entries
         if most:
             self._vectors[space, text] = vector
             if len(self._vectors) > most:
                 self._vectors.popitem(last=False)
-        return vector
 
 
 def _near(legs: Legs) -> Near | None:

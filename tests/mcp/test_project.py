@@ -88,7 +88,10 @@ def test_repositories_that_were_cloned_from_each_other_end(repository: Path, tmp
     assert project_of(repository).startswith("dir:")
 
 
-def test_a_question_asks_the_project_and_the_user(repository: Path) -> None:
-    project, own = namespaces_of(repository)
-    assert project == f"dir:{repository.resolve()}"
+def test_a_question_asks_the_project_the_user_and_what_commands_save_to(
+    repository: Path, tmp_path: Path
+) -> None:
+    project, own, shared = namespaces_of(repository)
+    assert (project, shared) == (f"dir:{repository.resolve()}", "default")
     assert own.startswith("user:")
+    assert namespaces_of(tmp_path / "not" / "there") == ("default", own)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from agentctx.access.control import AccessControl
 from agentctx.config.access import AccessSettings
 from agentctx.daemon.build import Core
+from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.errors import AccessDenied, InvalidInput
 from agentctx.rag.render import parse
@@ -47,6 +49,24 @@ async def test_passages_of_all_that_is_asked_are_in_one_answer(core: Core) -> No
     assert {(hit.namespace, hit.source_id) for hit in reply.results} == {(PROJECT, "window"), (OWN, "indent")}
 
 
+async def test_a_question_is_embedded_once_for_all_namespaces(
+    core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert core.lanes is not None
+    provider = core.lanes.leading.provider
+    assert isinstance(provider, FakeProvider)
+    answer = provider.embed_query
+
+    async def late(text: str) -> Vectors:
+        for _ in range(50):  # the others ask meanwhile
+            await asyncio.sleep(0)
+        return await answer(text)
+
+    monkeypatch.setattr(provider, "embed_query", late)
+    await core.service.search(SearchRequest(query="asked of three", namespaces=[PROJECT, OWN, FOREIGN]), ME)
+    assert sum("asked of three" in call.texts for call in provider.calls) == 1
+
+
 async def test_a_large_namespace_leaves_room_for_a_small_one(core: Core) -> None:
     for number in range(60):
         await save(core, key=f"n{number}", content=f"indentation note {number}", namespace=PROJECT)
@@ -62,10 +82,10 @@ async def test_an_empty_namespace_changes_nothing(core: Core) -> None:
 
 
 async def test_the_block_names_where_passages_are_from(core: Core) -> None:
-    request = ContextRequest(query="deploys on Tuesdays", namespaces=[PROJECT, OWN])
+    request = ContextRequest(query="deploys on Tuesdays", namespaces=[PROJECT, OWN], all=True)
     block = (await core.service.context(request, ME)).block
     assert {passage.namespace for passage in parse(block)} == {PROJECT, OWN}
-    alone = await core.service.context(ContextRequest(query="deploys", namespace=PROJECT), ME)
+    alone = await core.service.context(ContextRequest(query="deploys", namespace=PROJECT, all=True), ME)
     assert [passage.namespace for passage in parse(alone.block)] == [""]
 
 
