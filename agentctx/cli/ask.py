@@ -126,7 +126,7 @@ def context(
             max_distance=max_distance,
             budget_tokens=budget,
             position=position,
-            all=everything,
+            all=everything or None,
         )
     if as_json:
         put_json(reply)

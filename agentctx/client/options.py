@@ -124,7 +124,7 @@ class ContextOptions(SearchOptions, total=False):
 
     budget_tokens: int | None
     position: InjectionPosition | None
-    all: bool
+    all: bool | None
     present: list[str] | None
     conversation: str | None
     restarted: bool | None

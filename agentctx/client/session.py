@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 from copy import copy
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from agentctx.client.calls import ApiCall
-from agentctx.client.options import SearchOptions
 from agentctx.client.retry import Attempts
 from agentctx.client.transport import HttpReply
 from agentctx.config.paths import find_socket
 from agentctx.errors import DaemonUnreachable, DeadlineExceeded, Unavailable
 from agentctx.wire.names import VERSION_HEADER
+
+if TYPE_CHECKING:
+    from agentctx.client.options import SearchOptions
 
 UNANSWERED = (DaemonUnreachable, DeadlineExceeded, Unavailable)
 """What a request ends with that no daemon answered."""
@@ -51,7 +53,11 @@ class Session:
 
     def _choose_namespace(self, options: SearchOptions) -> None:
         """Ask the client's own namespace where the call names none."""
-        if not options.get("namespaces"):
+        asked = options.get("namespaces")
+        if asked and len(asked) == 1:
+            options["namespace"] = asked[0]
+            del options["namespaces"]
+        elif not asked:
             options.setdefault("namespace", self.namespace)
 
     def _note(self, reply: HttpReply) -> None:

@@ -134,7 +134,7 @@ class Questions(PartsHolder):
             self._question(request),
             present=present,
             position=request.position,
-            everything=request.all,
+            everything=request.all is True,
             asker=peer.uid,
         )
         if request.position is None:

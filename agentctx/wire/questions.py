@@ -55,7 +55,7 @@ class ContextRequest(SearchRequest):
     position: InjectionPosition | None = None
     """Where in the LLM call the block goes. `system` carries only what agents and operators vouch for, `tail`
     carries all. Both keep a receipt. None: the same block as at the tail, without a receipt."""
-    all: bool = False
+    all: bool | None = None
     """Also passages that are not relevant enough to be injected."""
     present: list[str] | None = None
     """Texts that the conversation already holds: passages contained in one of them are left out."""

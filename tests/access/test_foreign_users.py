@@ -209,6 +209,7 @@ def test_doctor_tells_a_user_with_a_grant_that_all_is_well_and_what_it_may_not_e
     assert checks["socket.file"][0] == "pass"
     skipped = {check: message for check, (status, message) in checks.items() if status == "skip"}
     assert skipped.pop("config.secrets") == "no config file"
+    skipped = {check: message for check, message in skipped.items() if not check.startswith("connections.")}
     assert set(skipped.values()) == {"only admins of the daemon may examine this"}
     assert skipped.keys() >= {
         "daemon.version",

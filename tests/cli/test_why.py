@@ -170,7 +170,6 @@ def test_why_not_says_what_decided(
     options = ["--position", "system", "--tag", "a", "--limit", "3", "--budget", "90"]
     assert agentctx("why-not", ID, "--query", "when?", *options) == 0
     assert daemon.seen[0].body == {
-        "all": False,
         "entry": ID,
         "query": "when?",
         "namespace": "default",

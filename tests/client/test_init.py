@@ -35,6 +35,7 @@ def test_importing_the_clients_brings_neither_server_code_nor_heavy_packages() -
         "agentctx.client",
         "agentctx.config",
         "agentctx.errors",
+        "agentctx.plain_values",
         "agentctx.wire",
     }
 

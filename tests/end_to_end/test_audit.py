@@ -63,5 +63,5 @@ def test_a_trail_is_shown_verified_and_changes_to_it_are_found(
 def test_what_is_no_database_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["audit", "verify", "--database", str(tmp_path / "none.db")]) == 1
     assert "does not exist" in capsys.readouterr().err
-    assert run(["audit", "verify", "--database", str(tmp_path / "x"), "--head", "nonsense"]) == 1
+    assert run(["audit", "verify", "--database", str(tmp_path / "x"), "--head", "nonsense"]) == 2
     assert "Invalid audit head" in capsys.readouterr().err

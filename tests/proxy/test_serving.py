@@ -57,29 +57,29 @@ async def machine(tmp_path: Path) -> AsyncIterator[Machine]:
 
 async def test_a_block_of_a_revoked_source_is_not_given_again(machine: Machine) -> None:
     await save(machine.core, "observation", session="s", agent="bad", content="the whale is green")
-    assert "whale is green" in await machine.given("the whale?")
-    assert "whale is green" in await machine.given("the whale?", "and then?")
+    assert "whale is green" in await machine.given("the green whale?")
+    assert "whale is green" in await machine.given("the green whale?", "and then?")
     await machine.core.service.revoke(RevokeRequest(agent="bad"), ME)
-    assert "whale is green" not in await machine.given("the whale?", "and then?", "and now?")
+    assert "whale is green" not in await machine.given("the green whale?", "and then?", "and now?")
 
 
 async def test_nor_is_what_was_made_of_it(machine: Machine) -> None:
     page = await save(machine.core, "observation", session="s", agent="bad", content="a page on krill")
     await save(machine.core, "observation", session="s", content="the whale is green", derived_from=[page.id])
-    assert "whale is green" in await machine.given("the whale?")
+    assert "whale is green" in await machine.given("the green whale?")
     await machine.core.service.revoke(RevokeRequest(agent="bad"), ME)
-    assert "whale is green" not in await machine.given("the whale?", "and now?")
+    assert "whale is green" not in await machine.given("the green whale?", "and now?")
 
 
 @pytest.mark.parametrize("how", ["edit", "save"])
 async def test_nor_is_an_entry_whose_next_version_is_in_quarantine(machine: Machine, how: str) -> None:
     entry = await save(machine.core, key="whale", content="the whale is green", category="fact")
-    assert "whale is green" in await machine.given("the whale?")
+    assert "whale is green" in await machine.given("the green whale?")
     if how == "edit":
         await machine.core.service.edit(entry.id, EditRequest(content=ORDER), ME)
     else:
         assert (await save(machine.core, key="whale", content=ORDER, category="fact")).quarantined
-    assert "whale is green" not in await machine.given("the whale?", "and now?")
+    assert "whale is green" not in await machine.given("the green whale?", "and now?")
 
 
 async def test_after_a_change_of_grants_only_those_who_may_do_everything_keep_theirs(
@@ -104,12 +104,14 @@ async def test_after_a_change_of_grants_only_those_who_may_do_everything_keep_th
             machine = Machine(core, made[0])
             await save(core, "observation", session="s", content="the whale is green")
             for peer in (ME, GUEST):
-                assert "whale is green" in await machine.given("the whale?", peer=peer)
+                assert "whale is green" in await machine.given("the green whale?", peer=peer)
             access.reconfigure(access_settings(grant("read", "default", uid=GUEST.uid)))
-            assert "whale is green" in await machine.given("the whale?", "and?", peer=GUEST), "none changed"
+            assert "whale is green" in await machine.given("the green whale?", "and?", peer=GUEST), (
+                "none changed"
+            )
             access.reconfigure(access_settings())
-            assert "whale is green" not in await machine.given("the whale?", "and now?", peer=GUEST)
-            assert "whale is green" in await machine.given("the whale?", "and now?")
+            assert "whale is green" not in await machine.given("the green whale?", "and now?", peer=GUEST)
+            assert "whale is green" in await machine.given("the green whale?", "and now?")
 
 
 def access_settings(*grants: dict[str, Any]) -> AccessSettings:

@@ -183,10 +183,10 @@ async def test_a_question_over_the_limit_is_refused(core: Core) -> None:
 
 async def test_a_block_within_its_budget(core: Core) -> None:
     await save(core, key="k", content="red apple")
-    reply = await core.service.context(ContextRequest(query="apple"), ME)
+    reply = await core.service.context(ContextRequest(query="apple", all=True), ME)
     assert reply.block.startswith("## Semantic Context (RAG)\n")
     assert len(reply.results) == 1
-    small = await core.service.context(ContextRequest(query="apple", budget_tokens=10), ME)
+    small = await core.service.context(ContextRequest(query="apple", all=True, budget_tokens=10), ME)
     assert (small.block, small.results) == ("", [])
     with pytest.raises(InvalidInput):
         await core.service.context(ContextRequest(query="apple", budget_tokens=0), ME)
