@@ -9,8 +9,9 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import BinaryIO, Self
 
+from agentctx.cli.termination import termination_deferred
 from agentctx.client.sync_client import Client
 from agentctx.errors import AgentctxError, DaemonUnreachable, DeadlineExceeded
 
@@ -57,14 +58,7 @@ class DemoDaemon:
         # An empty config of its own: the demo must not depend on the user's.
         (folder / "agentctx.toml").touch()
         with self._log.open("wb") as log:
-            self._process = subprocess.Popen(  # noqa: S603 - our own command line, no shell
-                self.command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=own_environment(os.environ),
-                start_new_session=True,  # Ctrl-C is for the demo, which then stops the daemon
-            )
+            self._process = _started(self.command, log)
 
     @property
     def pid(self) -> int:
@@ -118,3 +112,24 @@ def _is_ready(client: Client) -> bool:
         return client.ready()
     except DaemonUnreachable:
         return False
+
+
+def _started(command: Sequence[str], log: BinaryIO) -> subprocess.Popen[bytes]:
+    """A process in a session of its own: Ctrl-C is for the demo, which then stops it."""
+    process: subprocess.Popen[bytes] | None = None
+    try:
+        with termination_deferred():
+            process = subprocess.Popen(  # noqa: S603 - our own command line, no shell
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=own_environment(os.environ),
+                start_new_session=True,
+            )
+    except BaseException:
+        if process is not None:
+            process.kill()
+            process.wait()
+        raise
+    return process

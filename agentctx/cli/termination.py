@@ -31,3 +31,21 @@ def end_on_termination() -> Iterator[None]:
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
+
+
+@contextmanager
+def termination_deferred() -> Iterator[None]:
+    """Signals that end the process take effect at the end of the block: what it starts is known by then."""
+    noted: list[int] = []
+    before = {
+        each: handler for each in (*_ENDING, signal.SIGINT) if callable(handler := signal.getsignal(each))
+    }
+    for each in before:
+        signal.signal(each, lambda number, _: noted.append(number))
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+        if noted:
+            signal.raise_signal(noted[0])

@@ -126,7 +126,10 @@ class McpEndpoint:
             if view["namespace"] != tools.namespace:
                 raise ToolMisused("This project has no such entry. Use an id from search.")
         status, reply = await self._ask(scope, request)
-        return (outcome_text(call.name, reply), False) if status in _OK else (_refused(reply), True)
+        if status not in _OK:
+            return _refused(reply), True
+        saved_in = (request.body or {}).get("namespace", "")
+        return outcome_text(call.name, reply, namespace=saved_in), False
 
     async def _ask(self, outer: Scope, request: ApiRequest) -> tuple[int, Any]:
         exchange = _Exchange(b"" if request.body is None else json.dumps(request.body).encode())

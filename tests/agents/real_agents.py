@@ -99,9 +99,15 @@ class Opencode(RealAgent):
     name = "opencode"
     program = "opencode-linux-*/bin/opencode"
     vendor = "anthropic"
+    hook_role = "user"
+    remembers_turns = True
 
     def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
-        offline = {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1"}
+        offline = {
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "npm_config_fetch_retries": "0",  # with a plugin it asks for packages at each start
+        }
         if vendor_url is None:
             own = {"model": "anthropic/claude-sonnet-4-5", "small_model": "anthropic/claude-haiku-4-5"}
             _write(home / ".config/opencode/opencode.json", json.dumps(own))

@@ -3,7 +3,7 @@ import signal
 
 import pytest
 
-from agentctx.cli.termination import end_on_termination
+from agentctx.cli.termination import end_on_termination, termination_deferred
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -32,3 +32,18 @@ def test_what_was_ignored_stays_ignored() -> None:
             os.kill(os.getpid(), signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_what_is_being_started_is_known_before_a_signal_takes_effect(number: signal.Signals) -> None:
+    begun = []
+
+    def work() -> None:
+        with termination_deferred():
+            os.kill(os.getpid(), number)
+            begun.append(True)
+
+    with pytest.raises(SystemExit) as caught, end_on_termination():
+        work()
+    assert caught.value.code == 128 + number
+    assert begun

@@ -54,7 +54,7 @@ async def test_what_is_saved_over_the_port_is_found_over_the_socket(daemon: Runn
         hello = (await ask(port, "initialize", protocolVersion="2025-06-18")).json()["result"]
         assert (hello["protocolVersion"], hello["serverInfo"]["name"]) == ("2025-06-18", "agentctx")
         text, failed = await call(port, "save", content="Deploys happen on Tuesdays.", key="deploys")
-        assert (failed, text.startswith("Saved as")) == (False, True)
+        assert (failed, text.startswith("Saved in default as")) == (False, True)
         assert "Deploys happen on Tuesdays." in (await call(socket, "search", query="deploys"))[0]
 
 
