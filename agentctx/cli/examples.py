@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
-    "serve": ("agentctx serve", "agentctx serve --data-dir /srv/agentctx --socket /tmp/agentctx.sock"),
+    "serve": (
+        "agentctx serve",
+        "agentctx serve --data-dir /srv/agentctx --socket /run/user/1000/agentctx.sock",
+    ),
     "save knowledge": (
         'agentctx save knowledge --key deploy-window --category rule "Deploys happen on Tuesdays."',
         "cat notes.txt | agentctx save knowledge --key notes -",

@@ -253,7 +253,7 @@ AGENTS: Final[dict[str, Agent]] = {
         _codex,
         lambda project, launch: [_codex_server(project / ".codex", launch)],
         "Codex runs no hook that you have not approved, and does not say so: "
-        "start codex, enter /hooks, and approve those of agentctx.",
+        "start codex, enter /hooks, and approve the ones of agentctx.",
     ),
     "gemini": Agent(
         "Gemini CLI",

@@ -74,7 +74,7 @@ def replace(path: Path, new: bytes) -> list[Path]:
 
 
 def remove_empty(folders: Sequence[Path]) -> None:
-    """Remove those of the folders that are empty now."""
+    """Remove the folders that are empty now."""
     for folder in sorted(folders, key=lambda each: len(each.parts), reverse=True):
         with suppress(OSError):  # it is not empty, or gone already
             folder.rmdir()

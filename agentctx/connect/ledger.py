@@ -43,7 +43,7 @@ class Ledger:
         return self._files.get(path)
 
     def files(self, agent: str, project: Path | None = None) -> dict[Path, ConnectedFile]:
-        """What was written for an agent into the user's settings, or into those of a project."""
+        """What was written for an agent into the settings of the user, or of a project."""
         wanted = (agent, project)
         return {
             path: written

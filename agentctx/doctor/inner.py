@@ -21,7 +21,7 @@ from agentctx.wire import CalibrationState
 
 
 def _no_queue() -> None:
-    """There is no queue to notify."""
+    """Do nothing: no queue waits for new jobs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
