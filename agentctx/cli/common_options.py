@@ -32,7 +32,7 @@ def _given(
         typer.Option("--json", expose_value=False, help="Print an error as one JSON document on stderr."),
     ] = False,
 ) -> None:
-    """The options, declared like those of any command."""
+    """The options, declared as any command declares its own."""
 
 
 def complete_commands(group: TyperGroup, path: str = "agentctx") -> None:

@@ -20,7 +20,7 @@ def rag_check(settings: Settings) -> Check:
 
 
 def calibration_check(state: CalibrationState | None) -> Check:
-    """Whether relevance understands the similarities of the model. `state` None: there is no model."""
+    """Whether relevance understands the similarities of the model. `state` is None without a model."""
 
     async def run() -> Finding:
         return judge_calibration(state)

@@ -49,7 +49,7 @@ def ask(path: Path, method: str, target: str, body: object = None, *, timeout_s:
     """Send one request and return the reply's JSON.
 
     Raises:
-        DaemonAway: there is no daemon, or no whole reply within `timeout_s`.
+        DaemonAway: no daemon answers, or not completely within `timeout_s`.
         DaemonRefused: the daemon answered with an error.
     """
     content = b"" if body is None else json.dumps(body).encode()

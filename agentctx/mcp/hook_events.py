@@ -154,7 +154,7 @@ def _summary(payload: Json, client: str, namespace: str) -> RememberedEntry | No
 
 
 def tool_event(failures: ToolFailures, event: str, payload: Json) -> ToolLearning | None:
-    """What the end of a tool's call teaches. `command` and `file_path` are those of its input."""
+    """What the end of a tool's call teaches. `command` and `file_path` come from its input."""
     session = session_of(payload) or ""
     target = payload.get("command") or payload.get("file_path") or ""
     call = ToolUse(str(payload.get("tool_name") or ""), str(target))

@@ -65,7 +65,7 @@ def step(message: object, *, version: str) -> McpStep:
 
 
 def revision_of(message: object) -> str | None:
-    """The revision that a message names itself; those of the handshake name none."""
+    """The revision that a message names itself; messages of the handshake era name none."""
     params = message.get("params") if isinstance(message, dict) else None
     meta = params.get("_meta") if isinstance(params, dict) else None
     revision = meta.get(f"{_META}protocolVersion") if isinstance(meta, dict) else None
@@ -168,7 +168,7 @@ def _result(method: str, params: Message, version: str) -> Message | str:
             result = {"prompts": PROMPTS}
         case "prompts/get":
             messages = prompt_messages(params.get("name"), params.get("arguments"))
-            result = {"messages": messages} if messages else "There is no such prompt. Ask for prompts/list."
+            result = {"messages": messages} if messages else "Unknown prompt. Use one of prompts/list."
         case "resources/list":
             result = {"resources": []}
         case "resources/templates/list":
@@ -200,7 +200,9 @@ def _server_info(version: str) -> Message:
 def _call(request_id: str | int, params: Message, meta: Message, is_stateless: bool) -> McpStep:
     name, arguments = params.get("name"), params.get("arguments", {})
     if name not in [HOOK_TOOL, *(tool["name"] for tool in TOOLS)]:  # a name may be unhashable
-        return McpStep((error(request_id, INVALID_PARAMS, f"There is no tool {str(name)[:80]!r}."),))
+        return McpStep(
+            (error(request_id, INVALID_PARAMS, f"Unknown tool {str(name)[:80]!r}. Use one of tools/list."),)
+        )
     if not isinstance(arguments, dict):
         return McpStep((error(request_id, INVALID_PARAMS, "`arguments` is not an object."),))
     conversation = meta.get("threadId")
