@@ -17,7 +17,7 @@ MEASURED = $(if $(filter coverage test-all,$(MAKECMDGOALS)),--cov --cov-report=)
 # The tests start hundreds of processes: they must not compile the same modules each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install install-dev demo serve test test-agents test-all coverage torture lint format bench reference screens sbom dist audit lock calibration clean
+.PHONY: help install install-dev demo serve test test-failed test-agents test-all coverage torture lint format bench reference screens sbom dist audit lock calibration clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -47,6 +47,10 @@ serve: install ## run a daemon in the foreground
 
 test: install-dev ## run all tests but the slow ones
 	$(PYTEST) -m "not slow and not agents" $(MEASURED)
+
+# One at a time: what passes now depends on timing, and is to be repaired all the same.
+test-failed: install-dev ## run the tests that failed last once more, one at a time
+	$(BIN)/python -m pytest -n 0 --last-failed --last-failed-no-failures none
 
 # The real programs, offline, before a fake vendor; AGENTS="codex opencode" takes some of them. Needs npm.
 test-agents: install-dev .agents/.installed$(if $(AGENTS),-some) ## run real agents against a fake vendor

@@ -6,6 +6,8 @@ import fcntl
 import os
 import pty
 import re
+import select
+import signal
 import struct
 import subprocess
 import sys
@@ -13,6 +15,9 @@ import termios
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
+
+INTERRUPT_S = 10.0
+"""Long enough for a busy machine to end a command between two interrupts."""
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
@@ -57,6 +62,18 @@ class PseudoTerminal:
             assert self._read(), f"{text!r} never came in {self.output!r}"
         self.output = ""
         return shown
+
+    def interrupt(self) -> tuple[int, str]:
+        """Interrupt it until it ends, as a user does; the exit code, and what was written since.
+
+        A signal between Python's check for one and the read that follows wakes nobody.
+        """
+        self.process.send_signal(signal.SIGINT)
+        while True:
+            if not select.select([self._master], [], [], INTERRUPT_S)[0]:
+                self.process.send_signal(signal.SIGINT)
+            elif not self._read():
+                return self.finish()
 
     def finish(self) -> tuple[int, str]:
         """The exit code, and what was written since."""

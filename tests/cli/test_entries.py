@@ -1,6 +1,4 @@
 import json
-import os
-import signal
 from collections.abc import Callable
 from dataclasses import asdict
 
@@ -200,7 +198,6 @@ def test_forget_on_a_terminal_asks_unless_told_not_to(
 def test_ctrl_c_at_the_question_is_an_interrupt(forgettable: StubDaemon) -> None:
     with PseudoTerminal(["--socket", str(forgettable.socket), "forget", ID]) as terminal:
         terminal.read_until("permanently?")
-        os.kill(terminal.process.pid, signal.SIGINT)
-        code, _ = terminal.finish()
+        code, _ = terminal.interrupt()
     assert code == 130
     assert not forgettable.seen
