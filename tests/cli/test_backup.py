@@ -7,7 +7,7 @@ import pytest
 
 from agentctx.cli.app import run
 from agentctx.host.lock import acquire_lock, data_lock_path
-from agentctx.storage.sqlite.backup.backup import read_backup
+from agentctx.storage.sqlite.backup.backup_file import read_backup
 from tests.fixtures.schemas import unpack
 
 

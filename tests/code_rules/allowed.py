@@ -40,7 +40,7 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     ): "names of columns; values are parameters",
     (
         _SQL,
-        f"{_DB}audit/audit.py",
+        f"{_DB}audit/chain.py",
         "f'{_SELECT}{where} ORDER BY seq DESC LIMIT ?'",
     ): "conditions that are constants",
     (
@@ -75,7 +75,11 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (_OPENED, "agentctx/sqlite/copy.py", "copy_file"): "a backup that is restored, and the copy of it",
     (_OPENED, "agentctx/sqlite/copy.py", "file_digest"): "a backup, or a copy that nobody uses yet",
     (_OPENED, "agentctx/sqlite/migrate.py", "_read"): "scripts of migrations",
-    (_OPENED, "agentctx/storage/sqlite/backup/backup.py", "is_one_file"): "never the daemon's own database",
+    (
+        _OPENED,
+        f"{_DB}backup/backup_file.py",
+        "is_one_file",
+    ): "never the daemon's own database",
     (_OPENED, f"{_DB}backup/salvage.py", "_keep"): "the damaged database, while no connection is open",
     (_OPENED, "agentctx/storage/backups.py", "read_record"): "the record beside a backup",
     (_OPENED, "agentctx/storage/backups.py", "_write"): "the record beside a backup",

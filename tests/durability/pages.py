@@ -28,7 +28,7 @@ from agentctx.sqlite.readable import DamagedTable
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Draft, Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.storage.sqlite.upkeep.upkeep_engine import SqliteUpkeep
+from agentctx.storage.sqlite.upkeep.engine import SqliteUpkeep
 from agentctx.storage.upkeep import FileRepair
 from agentctx.wire import CheckResult
 from tests.durability.suite import Outcome

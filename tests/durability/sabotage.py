@@ -67,7 +67,7 @@ def forget_half() -> None:
 
 def leave_deleted_text() -> None:
     """What is deleted is deleted, but nobody takes it out of the files."""
-    from agentctx.storage.sqlite.upkeep.upkeep_engine import SqliteUpkeep
+    from agentctx.storage.sqlite.upkeep.engine import SqliteUpkeep
 
     async def tidy(_: SqliteUpkeep) -> bool:
         return True
@@ -172,7 +172,7 @@ def back_up_the_past() -> None:
     import shutil
 
     from agentctx.sqlite.copy import Copied, keep_copy
-    from agentctx.storage.sqlite.backup import backup
+    from agentctx.storage.sqlite.backup import backup_file
 
     first: list[tuple[Path, Copied]] = []
 
@@ -186,7 +186,7 @@ def back_up_the_past() -> None:
         first.append((kept, copied))
         return copied
 
-    replace(backup, "keep_copy", from_the_past)
+    replace(backup_file, "keep_copy", from_the_past)
 
 
 def set_the_clock(ahead_s: int) -> Callable[[], None]:
@@ -204,7 +204,7 @@ def empty_the_index_first() -> None:
     """A rebuild takes all words out of the index before it puts them in again, and nobody resumes it."""
     from agentctx.storage.sqlite.search import word_index
     from agentctx.storage.sqlite.upkeep import word_rebuild
-    from agentctx.storage.sqlite.upkeep.upkeep_engine import SqliteUpkeep
+    from agentctx.storage.sqlite.upkeep.engine import SqliteUpkeep
 
     async def never(_: SqliteUpkeep) -> None:
         return None

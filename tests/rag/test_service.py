@@ -21,7 +21,7 @@ from agentctx.rag.retrieval import Serving
 from agentctx.rag.service import RAGService
 from agentctx.sqlite.driver import hardening
 from agentctx.storage.records import Filter
-from agentctx.storage.sqlite.search.search_engine import SqliteSearch
+from agentctx.storage.sqlite.search.engine import SqliteSearch
 from tests.running_core import embedded, running_core, save, sqlite_of
 from tests.storage.drafts import HandClock
 

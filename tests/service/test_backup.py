@@ -18,7 +18,7 @@ from agentctx.service.backup import (
 from agentctx.service.base import Examination, Peer
 from agentctx.sqlite.writer import Writer
 from agentctx.storage.backups import BackupRecord, read_record, scheduled_name
-from agentctx.storage.sqlite.backup.backup import read_backup
+from agentctx.storage.sqlite.backup.backup_file import read_backup
 from agentctx.wire import BackupRequest
 from tests.running_core import ME, running_core, save
 from tests.storage.test_backups import BACKUP

@@ -20,25 +20,25 @@ from agentctx.sqlite.writer import Writer
 from agentctx.storage.bookkeeping import DamagedRows
 from agentctx.storage.records import StorageStats
 from agentctx.storage.sqlite import installation
-from agentctx.storage.sqlite.audit.audit_engine import SqliteAudit
+from agentctx.storage.sqlite.audit.engine import SqliteAudit
 from agentctx.storage.sqlite.audit.injections import SqliteInjections
 from agentctx.storage.sqlite.backup import salvage
-from agentctx.storage.sqlite.backup.backup_engine import SqliteBackups
+from agentctx.storage.sqlite.backup.engine import SqliteBackups
 from agentctx.storage.sqlite.connections import SqliteConnections
-from agentctx.storage.sqlite.entries.entry_engine import SqliteEntries
+from agentctx.storage.sqlite.entries.engine import SqliteEntries
 from agentctx.storage.sqlite.files import SqliteFiles
-from agentctx.storage.sqlite.queue.job_engine import SqliteJobs
+from agentctx.storage.sqlite.queue.engine import SqliteJobs
 from agentctx.storage.sqlite.search import fts
-from agentctx.storage.sqlite.search.search_engine import SqliteSearch
-from agentctx.storage.sqlite.trust.trust_engine import SqliteTrust
+from agentctx.storage.sqlite.search.engine import SqliteSearch
+from agentctx.storage.sqlite.trust.engine import SqliteTrust
 from agentctx.storage.sqlite.upkeep import bookkeeping
+from agentctx.storage.sqlite.upkeep.engine import SqliteUpkeep
 from agentctx.storage.sqlite.upkeep.proofs import SqliteProofs
 from agentctx.storage.sqlite.upkeep.scrub import SqliteScrub, fill_missing
-from agentctx.storage.sqlite.upkeep.upkeep_engine import SqliteUpkeep
 from agentctx.storage.sqlite.usage import SqliteUsage
 from agentctx.storage.sqlite.vectors import spaces
+from agentctx.storage.sqlite.vectors.engine import SqliteSpaces
 from agentctx.storage.sqlite.vectors.slots import SqliteSlots
-from agentctx.storage.sqlite.vectors.space_engine import SqliteSpaces
 from agentctx.storage.sqlite.vectors.vector_copies import DEFAULT_MB
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.times import Clock, wall_clock

@@ -12,8 +12,8 @@ from agentctx.sqlite.rescue import RESCUED
 from agentctx.sqlite.reserve import RESERVE_NAME, Reserve, ReserveState
 from agentctx.storage.backups import Backup, Restored
 from agentctx.storage.offline import FileSizes, Migrated
-from agentctx.storage.sqlite.audit.audit_engine import record_restore, verify_file
-from agentctx.storage.sqlite.backup.backup import write_backup
+from agentctx.storage.sqlite.audit.engine import record_restore, verify_file
+from agentctx.storage.sqlite.backup.backup_file import write_backup
 from agentctx.storage.sqlite.backup.restore import is_replaced_database, restore_database
 from agentctx.storage.sqlite.backup.salvage import remake_file
 from agentctx.storage.sqlite.fitness import TRIALS

@@ -12,7 +12,7 @@ from agentctx.sqlite.copy import copy_database, copy_file, sync_folder
 from agentctx.sqlite.driver import Error, open_connection, translated
 from agentctx.sqlite.migrate import load_migrations
 from agentctx.storage.backups import Restored
-from agentctx.storage.sqlite.backup.backup import is_one_file, read_backup
+from agentctx.storage.sqlite.backup.backup_file import is_one_file, read_backup
 from agentctx.storage.sqlite.upkeep.scrub import damaged_entries
 from agentctx.times import compact_time
 

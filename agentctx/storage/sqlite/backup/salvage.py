@@ -21,7 +21,7 @@ from agentctx.sqlite.migrate import migrate_database
 from agentctx.sqlite.readable import DamagedTable, is_damage
 from agentctx.sqlite.vec0 import VectorRow
 from agentctx.storage.records import SpaceState
-from agentctx.storage.sqlite.audit import audit
+from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.entries.chunk_texts import Piece, of_version
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.trust import quarantine
@@ -131,7 +131,7 @@ class _Salvage:
             spaces.backfill(self._new, space, now=self._now, limit=_ALL)
         lost = sorted(self._known_ids() - entry_ids)
         for entry_id in lost[:MOST_RECORDED]:
-            audit.record(self._new, LOST, entry_id, principal=None, now=self._now)
+            chain.record(self._new, LOST, entry_id, principal=None, now=self._now)
         mark_filled(self._new)
         self._new.execute("COMMIT")
         return FileRepair(

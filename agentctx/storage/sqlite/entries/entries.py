@@ -14,7 +14,7 @@ from agentctx.storage.entries import MOST_PAGE_CHARS
 from agentctx.storage.ids import uuid7
 from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Job, Revision, Saved
 from agentctx.storage.sqlite import checksums
-from agentctx.storage.sqlite.audit import audit
+from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.checksums import Faults
 from agentctx.storage.sqlite.entries import chunks, idempotency
 from agentctx.storage.sqlite.entries.rows import (
@@ -62,7 +62,7 @@ def save(
     if_version: int | None = None,
     idempotency_key: IdempotencyKey | None = None,
     revision: Revision | None = None,
-    deed: audit.Deed | None = None,
+    deed: chain.Deed | None = None,
 ) -> Saved:
     """Make the entry, or the next version of the live one with the same key.
 
@@ -98,7 +98,7 @@ def revise(
     now: int,
     owed: bool,
     if_version: int | None = None,
-    deed: audit.Deed | None = None,
+    deed: chain.Deed | None = None,
 ) -> Saved:
     """Save what `revision` makes of the live version."""
     found = get(conn, entry_id, now=now)
@@ -126,12 +126,12 @@ def delete(
         _require_absent(conn, entry_id, now=now)
         raise _unknown(entry_id)
     _check_version(row[1], if_version)
-    return _erase(conn, row[0], entry_id, action=audit.FORGET, principal=principal, now=now)
+    return _erase(conn, row[0], entry_id, action=chain.FORGET, principal=principal, now=now)
 
 
 def expire(conn: Connection, live_seq: int, entry_id: str, *, now: int) -> None:
     """Remove all versions of an entry whose time is over."""
-    _erase(conn, live_seq, entry_id, action=audit.EXPIRE, principal=None, now=now)
+    _erase(conn, live_seq, entry_id, action=chain.EXPIRE, principal=None, now=now)
 
 
 def sweep(conn: Connection, *, now: int, forget_before: int, limit: int) -> list[str]:
@@ -264,7 +264,7 @@ def follow(
     now: int,
     owed: bool,
     updated: int | None = None,
-    deed: audit.Deed | None = None,
+    deed: chain.Deed | None = None,
 ) -> Saved:
     """Make of a live row what the draft says: another version, other attributes, or nothing.
 
@@ -288,7 +288,7 @@ def follow(
     if is_same and (trust == entry.trust or not draft.derived_from):
         return _saved(conn, entry.id, entry.version, Change.NONE, (), pending=entry.pending)
     jobs = _update_attributes(conn, seq, draft, times=times, trust=trust, owed=owed)
-    audit.note_change(conn, deed, draft, entry.id, entry.version, Change.ATTRIBUTES, now=now)
+    chain.note_change(conn, deed, draft, entry.id, entry.version, Change.ATTRIBUTES, now=now)
     return _saved(conn, entry.id, entry.version, Change.ATTRIBUTES, jobs, pending=entry.pending or bool(jobs))
 
 
@@ -309,7 +309,7 @@ def insert_version(
     *,
     times: Times,
     owed: bool,
-    deed: audit.Deed | None = None,
+    deed: chain.Deed | None = None,
 ) -> Saved:
     """Write a live version of a draft as `provenance.apply_provenance` returns it."""
     scope = _scope(draft)
@@ -338,7 +338,7 @@ def insert_version(
     assert seq is not None  # noqa: S101 - an INSERT always has one; this is for the type checker
     jobs = chunks.insert(conn, seq, entry_id, draft, scope, now=times.now, owed=owed)
     change = Change.CREATED if version == 1 else Change.VERSION
-    audit.note_change(conn, deed, draft, entry_id, version, change, now=times.now)
+    chain.note_change(conn, deed, draft, entry_id, version, change, now=times.now)
     return _saved(conn, entry_id, version, change, jobs, pending=bool(jobs))
 
 
@@ -360,7 +360,7 @@ def _erase(
     collection, namespace = conn.execute(
         "SELECT collection, namespace FROM entries WHERE seq = ?", (live_seq,)
     ).fetchone()
-    audit.record(conn, action, entry_id, collection, principal=principal, now=now, namespace=namespace)
+    chain.record(conn, action, entry_id, collection, principal=principal, now=now, namespace=namespace)
     chunks.remove(conn, live_seq)
     conn.execute("DELETE FROM idempotency WHERE entry = ?", (entry_id,))
     conn.execute("DELETE FROM flags WHERE entry = ?", (entry_id,))

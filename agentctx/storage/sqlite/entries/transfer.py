@@ -10,7 +10,7 @@ from typing import Any
 from agentctx.errors import Forgotten, InvalidInput, StorageCorrupt
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import Change, Draft, Entry, Saved
-from agentctx.storage.sqlite.audit import audit
+from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.checksums import Faults
 from agentctx.storage.sqlite.entries import entries
 from agentctx.storage.sqlite.entries.rows import SELECT_ENTRY, is_expired, undamaged, verified
@@ -102,7 +102,7 @@ def import_entry(
     now: int,
     owed: bool,
     include_forgotten: bool,
-    deed: audit.Deed | None = None,
+    deed: chain.Deed | None = None,
 ) -> Saved:
     """Make the entry under its id and with its times, or the next version of what is there and is older.
 
@@ -174,7 +174,7 @@ def change_of(found: tuple[int, Entry] | None, draft: Draft, updated: int) -> Ch
 def _refuse_forgotten(conn: Connection, entry_id: str, found: tuple[int, Entry] | None) -> None:
     """An id that is live although it was forgotten was brought back on purpose, and may be followed."""
     is_live = found is not None and found[1].id == entry_id
-    if not is_live and audit.was_forgotten(conn, entry_id):
+    if not is_live and chain.was_forgotten(conn, entry_id):
         raise Forgotten(f"{entry_id!r} was forgotten here.")
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.bookkeeping import Bookkeeping, DamagedRows
 from agentctx.storage.sqlite import installation
-from agentctx.storage.sqlite.audit import audit
+from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.vectors import spaces
 
 LAST_ID: Final = 2**62
@@ -52,7 +52,7 @@ def _rule(
 
 def _whole(*columns: str, least: int = 0) -> str:
     """The columns are numbers that a time or a count can be."""
-    return _each("(typeof({0}) = 'integer' AND {0} BETWEEN %d AND %d)" % (least, audit.LAST_TIME), columns)  # noqa: UP031 - braces
+    return _each("(typeof({0}) = 'integer' AND {0} BETWEEN %d AND %d)" % (least, chain.LAST_TIME), columns)  # noqa: UP031 - braces
 
 
 def _id(column: str) -> str:
@@ -258,7 +258,7 @@ def repair(
             spaces.backfill(conn, space, now=now, limit=_ALL)
     for damaged in found:
         detail = {"table": damaged.table, "rows": damaged.rows}
-        audit.record(conn, audit.DAMAGE, principal=None, now=now, detail=detail)
+        chain.record(conn, chain.DAMAGE, principal=None, now=now, detail=detail)
     return found
 
 
@@ -267,7 +267,7 @@ def look(conn: Connection) -> Bookkeeping:
     _make_functions(conn)
     found = (_damaged(conn, rule) for rule in _RULES)
     damaged = [*installation.check(conn), *(each for each in found if each is not None)]
-    return Bookkeeping(damaged, audit.damage_known(conn), installation.set_aside(conn))
+    return Bookkeeping(damaged, chain.damage_known(conn), installation.set_aside(conn))
 
 
 def _damaged(conn: Connection, rule: _Rule) -> DamagedRows | None:

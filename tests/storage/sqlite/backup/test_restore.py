@@ -18,9 +18,9 @@ from agentctx.sqlite.copy import CopyPace, Finish, check_copy, copy_pages, file_
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.sqlite.migrate import load_migrations, migrate_database, schema_version
 from agentctx.storage.backups import Backup
-from agentctx.storage.sqlite.backup import backup_engine
-from agentctx.storage.sqlite.backup.backup import read_backup
-from agentctx.storage.sqlite.backup.backup_engine import GIVES_WAY
+from agentctx.storage.sqlite.backup import engine
+from agentctx.storage.sqlite.backup.backup_file import read_backup
+from agentctx.storage.sqlite.backup.engine import GIVES_WAY
 from agentctx.storage.sqlite.backup.restore import restore_database
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.trust import Source
@@ -137,7 +137,7 @@ class TestBackup:
             await stores.delete(ids[key])
             return await storage.upkeep.tidy()
 
-        monkeypatch.setattr(backup_engine, "copy_pages", copy)
+        monkeypatch.setattr(engine, "copy_pages", copy)
         async with opened(database) as (storage, stores):
             ids = {}
             for key in (f"k{number}" for number in range(GIVES_WAY + 2)):

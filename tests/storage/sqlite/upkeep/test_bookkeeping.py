@@ -16,7 +16,7 @@ from agentctx.sqlite.driver import open_connection
 from agentctx.storage.audit import AuditQuery, Event
 from agentctx.storage.bookkeeping import Bookkeeping
 from agentctx.storage.records import Filter, IdempotencyKey
-from agentctx.storage.sqlite.audit.audit import MS_PER_DAY
+from agentctx.storage.sqlite.audit.chain import MS_PER_DAY
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.trust import Source
 from tests.doctor.damage import BOOKKEEPING, SPOILT, columns_of, spoil

@@ -15,7 +15,7 @@ from agentctx.errors import StorageFailed
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.storage.records import Draft, Filter, NearestChunk, Saved, Space
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.storage.sqlite.search.search_engine import SqliteSearch
+from agentctx.storage.sqlite.search.engine import SqliteSearch
 from agentctx.storage.sqlite.vectors import vector_copies
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 from agentctx.storage.sqlite.vectors.vector_copy import VectorCopy, row_bytes

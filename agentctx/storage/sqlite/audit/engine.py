@@ -13,7 +13,7 @@ from agentctx.errors import StorageFailed
 from agentctx.sqlite.driver import Connection, Error, open_connection, translated
 from agentctx.storage.audit import ChainVerdict, Event, Head
 from agentctx.storage.backups import Backup
-from agentctx.storage.sqlite.audit import audit
+from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
 
 VERIFY_TIMEOUT_S: Final = 60.0
@@ -26,9 +26,9 @@ class SqliteAudit(SqlitePart):
         super().__init__(connections)
         self.saves = True
 
-    def deed(self, kind: str, principal: int | None) -> audit.Deed | None:
+    def deed(self, kind: str, principal: int | None) -> chain.Deed | None:
         """How a change of an entry is recorded; None: not at all."""
-        return audit.Deed(kind, principal) if self.saves else None
+        return chain.Deed(kind, principal) if self.saves else None
 
     async def add(self, events: Sequence[Event]) -> None:
         await self.db.writer.run(partial(_add, events=events, now=self.db.clock()))
@@ -37,7 +37,7 @@ class SqliteAudit(SqlitePart):
         self, kind: str, digests: Mapping[str, str], detail: Mapping[str, Any], *, only_changes: bool
     ) -> None:
         note = partial(
-            audit.note_config,
+            chain.note_config,
             kind=kind,
             digests=digests,
             detail=detail,
@@ -46,11 +46,11 @@ class SqliteAudit(SqlitePart):
         )
         await self.db.writer.run(note)
 
-    page = reads(audit.page)
-    verify = reads(audit.verify, timeout_s=VERIFY_TIMEOUT_S)
+    page = reads(chain.page)
+    verify = reads(chain.verify, timeout_s=VERIFY_TIMEOUT_S)
 
     async def prune(self, *, before: int, keep: int) -> int:
-        return await self.db.writer.run(partial(audit.prune, before=before, keep=keep, now=self.db.clock()))
+        return await self.db.writer.run(partial(chain.prune, before=before, keep=keep, now=self.db.clock()))
 
 
 def verify_file(path: Path, noted: Head | None = None) -> ChainVerdict:
@@ -64,7 +64,7 @@ def verify_file(path: Path, noted: Head | None = None) -> ChainVerdict:
     try:
         with closing(open_connection(path, readonly=True)) as connection:
             connection.execute("BEGIN")  # all of it as it is at one moment
-            return audit.verify(connection, noted)
+            return chain.verify(connection, noted)
     except Error as error:
         raise translated(error, f"{path} has no audit trail that can be read") from error
 
@@ -80,9 +80,9 @@ def record_restore(database: Path, backup: Backup, *, now: int) -> None:
     try:
         with closing(open_connection(database)) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            if audit.is_chained(connection):
+            if chain.is_chained(connection):
                 detail = {"backup": backup.digest, "made": backup.made, "entries": backup.entries}
-                audit.record(connection, "restore", principal=os.geteuid(), now=now, detail=detail)
+                chain.record(connection, "restore", principal=os.geteuid(), now=now, detail=detail)
             connection.execute("COMMIT")
     except Error as error:
         raise translated(error, "the restore could not be recorded") from error
@@ -90,7 +90,7 @@ def record_restore(database: Path, backup: Backup, *, now: int) -> None:
 
 def _add(conn: Connection, events: Sequence[Event], now: int) -> None:
     for event in events:
-        audit.record(
+        chain.record(
             conn,
             event.kind,
             event.subject,

@@ -7,8 +7,8 @@ from typing import Final
 
 from agentctx.storage.entries import SWEEP_STEP, ErasureListener
 from agentctx.storage.records import Change, Draft, Entry, Filter, IdempotencyKey, Revision, Saved
-from agentctx.storage.sqlite.audit import audit
-from agentctx.storage.sqlite.audit.audit_engine import SqliteAudit
+from agentctx.storage.sqlite.audit import chain
+from agentctx.storage.sqlite.audit.engine import SqliteAudit
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart
 from agentctx.storage.sqlite.entries import entries, transfer
 from agentctx.storage.sqlite.entries.rows import is_expired
@@ -43,7 +43,7 @@ class SqliteEntries(SqlitePart):
             if_version=if_version,
             idempotency_key=idempotency,
             revision=revision,
-            deed=self._audit.deed(audit.SAVE, draft.principal),
+            deed=self._audit.deed(chain.SAVE, draft.principal),
         )
         with self.db.tidying.noting_erasures():
             saved = await self.db.writer.run(save)
@@ -66,7 +66,7 @@ class SqliteEntries(SqlitePart):
                 now=self.db.clock(),
                 owed=owed,
                 if_version=if_version,
-                deed=self._audit.deed(audit.SAVE, principal),
+                deed=self._audit.deed(chain.SAVE, principal),
             )
         )
         return self._announced(saved)
@@ -176,7 +176,7 @@ class SqliteEntries(SqlitePart):
             now=now,
             owed=owed,
             include_forgotten=include_forgotten,
-            deed=self._audit.deed(audit.IMPORT, draft.principal),
+            deed=self._audit.deed(chain.IMPORT, draft.principal),
         )
         with self.db.tidying.noting_erasures():
             saved = await self.db.writer.run(import_entry)

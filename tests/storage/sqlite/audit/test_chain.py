@@ -14,17 +14,17 @@ import pytest
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.storage import audit as trail
 from agentctx.storage.audit import AuditQuery, AuditRow, ChainVerdict, Event, Head, verify
-from agentctx.storage.sqlite.audit import audit
-from agentctx.storage.sqlite.audit.audit_engine import verify_file
+from agentctx.storage.sqlite.audit import chain
+from agentctx.storage.sqlite.audit.engine import verify_file
 from agentctx.storage.sqlite.engine import SqliteStorage
 from tests.fixtures.schemas import unpack
 from tests.storage.drafts import draft, keyless
 
 SECRET = b"s" * 32
-DAY = audit.MS_PER_DAY
+DAY = chain.MS_PER_DAY
 
 
-def chain(count: int) -> list[AuditRow]:
+def chained_rows(count: int) -> list[AuditRow]:
     rows, head = [], Head(0, b"")
     for number in range(count):
         row = trail.chained(
@@ -98,7 +98,7 @@ def truncated(rows: list[AuditRow], dice: random.Random) -> list[AuditRow]:
 
 def test_1000_random_changes_are_all_found() -> None:
     dice = random.Random(7)
-    rows = chain(40)
+    rows = chained_rows(40)
     assert judged(rows, rows[-1]).is_sound
     ways = (edited, cut, reordered, added, truncated)
     missed = [
@@ -110,20 +110,20 @@ def test_1000_random_changes_are_all_found() -> None:
 
 
 def test_faults_name_the_rows() -> None:
-    rows = chain(9)
+    rows = chained_rows(9)
     rows[4] = rows[4]._replace(principal=0)
     verdict = judged(rows, rows[-1])
     assert (verdict.faults, verdict.listed) == (1, (trail.ChainFault(5, "was changed or added"),))
 
 
 def test_many_faults_are_counted_and_the_first_are_listed() -> None:
-    rows = [row._replace(detail="{}") for row in chain(50)]
+    rows = [row._replace(detail="{}") for row in chained_rows(50)]
     verdict = judged(rows, rows[-1])
     assert (verdict.faults, len(verdict.listed)) == (50, trail.MOST_FAULTS)
 
 
 def test_a_noted_head_shows_that_a_chain_was_made_anew() -> None:
-    rows = chain(9)
+    rows = chained_rows(9)
     noted = Head(rows[5].seq, rows[5].hash)
     head = Head(rows[-1].seq, rows[-1].hash)
     assert verify(rows, secret=SECRET, head=head, noted=noted).is_sound
@@ -195,7 +195,7 @@ class TestTable:
         self, storage: SqliteStorage
     ) -> None:
         def save_and_fail(conn: Connection) -> None:
-            audit.record(conn, "save", "x", principal=1, now=1)
+            chain.record(conn, "save", "x", principal=1, now=1)
             raise LookupError
 
         with pytest.raises(LookupError):
@@ -242,7 +242,7 @@ class TestTable:
         assert await storage.audit.prune(before=0, keep=500) == 1_002
         verdict = await storage.audit.verify(head)
         assert (verdict.is_sound, verdict.rows) == (True, 501)
-        assert await storage.db.readers.run(lambda conn: audit.was_forgotten(conn, saved.id))
+        assert await storage.db.readers.run(lambda conn: chain.was_forgotten(conn, saved.id))
         assert not (
             await change(storage, lambda conn: conn.execute("DELETE FROM audit WHERE seq < 1100"))
         ).is_sound
@@ -298,7 +298,7 @@ async def test_rows_of_an_earlier_schema_are_chained_with_the_first_new_one(tmp_
             ("forget", 1_000, "e", '{"collection":"memory"}')
         ]
         assert (await storage.audit.verify()).is_sound
-        assert await storage.db.readers.run(lambda conn: audit.was_forgotten(conn, "e"))
+        assert await storage.db.readers.run(lambda conn: chain.was_forgotten(conn, "e"))
         await storage.backups.write(tmp_path / "b.db")
     finally:
         await storage.close()

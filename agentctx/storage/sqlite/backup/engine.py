@@ -13,7 +13,7 @@ from agentctx.errors import AgentctxError
 from agentctx.sqlite import connection_thread
 from agentctx.sqlite.copy import CopyPace, copy_pages, discard_copy
 from agentctx.storage.backups import Backup
-from agentctx.storage.sqlite.backup import backup
+from agentctx.storage.sqlite.backup import backup_file
 from agentctx.storage.sqlite.connections import SqlitePart
 from agentctx.storage.sqlite.search import residue
 
@@ -26,7 +26,7 @@ class SqliteBackups(SqlitePart):
 
     async def write(self, target: Path) -> Backup:
         async with self.db.one_check:
-            await asyncio.to_thread(backup.check_target, target, self.db.path)
+            await asyncio.to_thread(backup_file.check_target, target, self.db.path)
             await self._copy(target)
             return await self._keep(target)
 
@@ -47,7 +47,7 @@ class SqliteBackups(SqlitePart):
 
     async def _keep(self, target: Path) -> Backup:
         stop = threading.Event()
-        keep = partial(backup.keep_backup, target, now=self.db.clock(), pace=CopyPace(stop, rests=True))
+        keep = partial(backup_file.keep_backup, target, now=self.db.clock(), pace=CopyPace(stop, rests=True))
         keeping = asyncio.ensure_future(asyncio.to_thread(keep))
         try:
             await asyncio.wait([keeping])
