@@ -297,14 +297,14 @@ class UpstreamFailed(AgentctxError):
 
 
 class AccessDenied(AgentctxError):
-    """Who asks may not do that, or did not say who it is."""
+    """The caller may not do that, or is not identified."""
 
     code = "access_denied"
     is_about_request = True
 
 
 class RateLimited(AgentctxError):
-    """Who asks takes more than their share at the moment; `retry_after_s` says when to try again."""
+    """The caller exceeds its share of requests; `retry_after_s` says when to try again."""
 
     code = "rate_limited"
     default_hint = "Wait as long as Retry-After says. The limits are in [quotas] of the daemon's config."
@@ -315,7 +315,7 @@ class RateLimited(AgentctxError):
 
 
 class QuotaExceeded(AgentctxError):
-    """Who saves has stored as much as they may."""
+    """The caller has stored as much as its quota allows."""
 
     code = "quota_exceeded"
     default_hint = "Forget what you do not need, or ask an operator to raise quotas.stored_mb."

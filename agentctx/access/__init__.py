@@ -1,1 +1,1 @@
-"""Who may do what: principals by the kernel's word, what is granted to them, and what each route asks for."""
+"""Access control: principals as the kernel reports them, their grants, and what each route requires."""

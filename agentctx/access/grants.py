@@ -10,7 +10,7 @@ from typing import Final
 from agentctx.access.principals import Principal
 
 EVERYTHING: Final = "*"
-"""The pattern of all namespaces. At the end of a pattern it stands for any rest of the name."""
+"""The pattern of all namespaces. At the end of a pattern it matches any rest of the name."""
 
 
 class Right(IntEnum):
@@ -98,7 +98,7 @@ class Grants:
 
 
 def is_open(pattern: str) -> bool:
-    """Whether a pattern stands for names that it does not name."""
+    """Whether a pattern matches names other than itself."""
     return pattern.endswith(EVERYTHING)
 
 

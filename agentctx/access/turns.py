@@ -46,7 +46,7 @@ class _User(_Share, Generic[W]):
 
 
 class FairQueue(Generic[W]):
-    """Who waits and who is at work, by user and process. Decisions only."""
+    """Requests that wait and requests at work, by user and process. Decisions only."""
 
     def __init__(self) -> None:
         self._users: dict[int, _User[W]] = {}
@@ -69,7 +69,7 @@ class FairQueue(Generic[W]):
         return True
 
     def next(self) -> W | None:
-        """Give the next turn: the waiter that gets it is at work from now on. None when no request waits."""
+        """Give the next turn: the waiter that gets it is then at work. None when no request waits."""
         users = [user for user in self._users.values() if user.waiting]
         if not users:
             return None

@@ -57,7 +57,7 @@ class SpanChunker(ABC):
         return [chunk_at(document, span) for span in self.spans(document.content)]
 
     def _levels(self, text: str) -> list[Borders]:
-        """The separators before "", which stands for anywhere."""
+        """The separators before "", which splits anywhere."""
         listed = takewhile(bool, self.separators)
         return separator_levels(text, [(separator,) for separator in listed])
 

@@ -19,7 +19,7 @@ _CLASSES: dict[str, type[AgentctxError]] = {
 
 
 def error_of(body: ErrorBody) -> AgentctxError:
-    """The error a wire error stands for; a code this version does not know is kept on the base class."""
+    """The error for a wire error; a code this version does not know is kept on the base class."""
     kind = _CLASSES.get(body.code, AgentctxError)
     error = kind(body.message, hint=body.hint)
     error.code = body.code

@@ -28,7 +28,7 @@ class HttpReply(NamedTuple):
 
 
 class NotListening(DaemonUnreachable):
-    """There is no socket, or no listener: nothing was sent, and a daemon may be about to start."""
+    """No socket, or no listener: nothing was sent, and a daemon may be about to start."""
 
 
 class BacklogFull(Unavailable):

@@ -18,7 +18,7 @@ def user_id(value: object) -> int | None:
     A number need not have an account here: it may be a user of a container.
 
     Raises:
-        ValueError: there is no such user, or it is the one that stands for all the kernel does not know.
+        ValueError: no such user, or it is the overflow user, which the kernel shows for users it cannot map.
     """
     try:
         uid = pwd.getpwnam(value).pw_uid if isinstance(value, str) else _number(value)

@@ -26,7 +26,7 @@ class NamedGrant:
 
     @property
     def table(self) -> dict[str, Any]:
-        """As it stands in the config."""
+        """As written in the config."""
         name = int(self.name) if self.name.isdecimal() else self.name
         return {self.kind: name, "namespaces": [self.namespace], "rights": self.rights}
 

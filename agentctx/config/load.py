@@ -60,7 +60,7 @@ def read_settings(config: Path | None = None, flags: Mapping[str, Any] | None = 
     """As `load_settings`, but keeps who said what, and gives every problem instead of raising.
 
     Raises:
-        ConfigInvalid: there is no file `config`, or none that `AGENTCTX_CONFIG` names.
+        ConfigInvalid: the file `config`, or the one that `AGENTCTX_CONFIG` names, does not exist.
     """
     file = _config_file(config)
     given, problems = read_sources(file, flags or {})

@@ -19,7 +19,7 @@ LOOK_EVERY_S: Final = 1.0
 
 
 def expect_database(database: Path) -> None:
-    """Look before an empty database is made where one has to be.
+    """Check for a lost database before an empty one is created in its place.
 
     Raises:
         DatabaseMissing: a daemon has served from one, and it is not there.

@@ -40,7 +40,7 @@ async def open_models(
 ) -> AsyncIterator[list[ConfiguredModel]]:
     """The model of `[embedding]`, then that of `[embedding.next]`; none where embedding is off.
 
-    A provider that is given stands in for the configured one.
+    A given provider replaces the configured one.
 
     Raises:
         UnknownProvider, ConfigInvalid: the settings cannot be used.

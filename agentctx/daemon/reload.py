@@ -23,7 +23,7 @@ _RAG_AT_START = ("enabled", "cache_entries")
 
 @dataclass(frozen=True, slots=True)
 class Reload:
-    """What came of reading the configuration again. `settings` are those to run with from now on."""
+    """The result of a reload. `settings` are the ones to run with now."""
 
     settings: Settings
     changed: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Who listens to what the daemon does: always the recorder, and traces if the config asks for them."""
+"""The daemon's telemetry: always the recorder, and traces if configured."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """All checks of an installation, each made where it can be made.
 
 The machine is looked at from here; database and model are examined by the daemon while it answers, and here
-when no daemon has them. One report comes of it, in one order.
+when no daemon has them. The result is one report, in one order.
 """
 
 from __future__ import annotations

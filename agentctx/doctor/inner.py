@@ -33,7 +33,7 @@ class Inside:
     embedding: Embedding
     clock: Clock
     queue_trouble: str | None = None
-    """Why the running queue embeds nothing at present."""
+    """Why the running queue embeds nothing now."""
     look_again: LookAgain = _no_queue
     calibration: CalibrationState | None = None
     """None without a model."""

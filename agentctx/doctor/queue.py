@@ -25,7 +25,7 @@ _CHECKS = ("queue.backlog", "queue.buried", "queue.leases")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """Jobs pending at `now`, milliseconds since the epoch. `reason`: why nothing is embedded at present."""
+    """Jobs pending at `now`, milliseconds since the epoch. `reason`: why nothing is embedded now."""
 
     depth: QueueDepth
     now: int

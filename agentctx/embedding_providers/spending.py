@@ -141,7 +141,7 @@ class Spending:
 
 
 def _read(path: Path) -> dict[str, Spent]:
-    """The days in a file; none when there is no file, or none that can be read."""
+    """The days in a file; none if it is missing or unreadable."""
     try:
         with path.open("rb") as file:
             days = json.loads(file.read(_MOST_BYTES))["days"]

@@ -50,7 +50,7 @@ class Intake:
                 self._put(job, now)
 
     def room(self, now: int) -> int:
-        """How many jobs to claim from the table now; 0 when there is no need to ask it."""
+        """How many jobs to claim from the table now; 0 if it need not be read."""
         if self.due is not None and now >= self.due:
             self.has_backlog, self.due = True, None
         if not self.has_backlog or len(self) > self._low_water:
@@ -86,7 +86,7 @@ class Intake:
             self._erased.update(entries)
         if not jobs_of(entries, self._known.values()):
             return ()
-        # An erasure whose caller has gone may still fail: then the table has them, and has to be asked.
+        # An erasure whose caller is gone may still fail: then they are in the table, which must be read.
         self.has_backlog = True
         queued = [self._queue.get_nowait() for _ in range(len(self))]
         for each in queued:

@@ -126,7 +126,7 @@ class Lanes:
         estimate = await self.estimate(lane)
         if needs_consent(estimate, lane.settings.limits.confirm_usd) and not self._approved.is_set():
             self._is_held = True
-            lane.keeper.hold("held: what it costs has to be agreed to; `agentctx reembed` asks")
+            lane.keeper.hold("waits for you to accept its cost; `agentctx reembed` asks")
             log.info("reembed_held", space=space.id, tokens=estimate.tokens, usd=estimate.usd)
             await self._approved.wait()
             self._is_held = False
@@ -170,7 +170,7 @@ class Lanes:
         return next((space for space in spaces if space.state is SpaceState.KEPT), None)
 
     async def switch(self) -> None:
-        """Answer with the model of `embedding.next` from now on; the former one is kept.
+        """Answer with the model of `embedding.next`; the previous one is kept.
 
         Raises:
             NotFound: there is none.

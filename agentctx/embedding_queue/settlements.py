@@ -1,4 +1,4 @@
-"""Who waits for which job, and how the latest jobs ended."""
+"""Callers that wait for a job, and how the latest jobs ended."""
 
 from __future__ import annotations
 

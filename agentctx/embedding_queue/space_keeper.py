@@ -5,7 +5,7 @@
                  └──────────── a later start ◄────────────┘
 
 Saves make jobs from the moment the space is open, long before the model has answered once. A space that is
-whole answers where its model leads; beside another one it stands by.
+complete answers if its model leads, and stands by if another one does.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class JobTable:
         self._has_leapt = False
         self._giving_up = asyncio.Event()
         self.reason: str | None = None
-        """Why the storage fails at present."""
+        """Why the storage fails now."""
 
     def give_up(self) -> None:
         """From now on a failure is final."""

@@ -31,7 +31,7 @@ from agentctx.times import Clock
 log = structlog.get_logger("agentctx.embedding_queue")
 
 LONGEST_NAP_MS = 60_000
-"""Alarms run on a clock that stands still while the machine sleeps: look at the real one this often."""
+"""Alarms run on a clock that stops while the machine sleeps: look at the real one this often."""
 
 
 class EmbeddingQueue:
@@ -352,7 +352,7 @@ class EmbeddingQueue:
         self._tally.embedded += stored
         self._tally.stale += len(batch) - stored
         if stored < len(batch):
-            # What was replaced under way may have an unannounced successor.
+            # What was replaced meanwhile may have an unannounced successor.
             self._intake.has_backlog = True
         self._settle(batch, Outcome.DONE)
 

@@ -45,7 +45,7 @@ class HttpFault(When):
         slow_headers, slow_body: nothing, or the first half of the body, until it is released.
         slow_pieces: each piece of a stream waits for a release of its own, the first one too.
         endless_body: a vector that never ends, or a stream that says the same again and again.
-        truncated_json: the first half of the body, as if it were whole.
+        truncated_json: the first half of the body, sent as a complete one.
         stream_error: a stream ends after half its pieces with the provider's error; other replies are whole.
         wrong_content_type: a page of HTML with status 200, as a captive proxy sends it.
         too_few, too_many, empty: vectors are missing, one is there twice, none is there.

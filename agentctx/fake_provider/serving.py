@@ -133,7 +133,7 @@ class FakeProviderServer:
 
 @contextlib.asynccontextmanager
 async def running(**options: Any) -> AsyncIterator[FakeProviderServer]:
-    """A started server, closed in the end. `options` are those of `FakeProviderServer`."""
+    """A started server, closed at the end. Takes the options of `FakeProviderServer`."""
     server = FakeProviderServer(**options)
     await server.start()
     try:

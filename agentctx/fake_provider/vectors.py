@@ -1,4 +1,4 @@
-"""The vectors: those of `FakeProvider`, with the lengths that real models have."""
+"""The vectors of `FakeProvider`, with the dimensions that real models have."""
 
 from __future__ import annotations
 

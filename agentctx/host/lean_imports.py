@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def hidden(*names: str) -> Iterator[None]:
-    """Meanwhile, these modules cannot be imported, as if not installed. Those that are imported stay."""
+    """Make these modules look uninstalled. Modules imported before stay."""
     absent = [name for name in names if name not in sys.modules]
     # None is the import system's own mark of a module that must not be found.
     sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]

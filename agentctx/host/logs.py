@@ -49,7 +49,7 @@ def configure_logging(settings: LogSettings) -> None:
     # At debug, libraries write out what they are given: texts, headers and keys.
     root.setLevel(max(logging.INFO, logging.getLevelNamesMapping()[settings.level.upper()]))
     logging.getLogger("agentctx").setLevel(settings.level.upper())
-    # It logs its start and end as if it were the daemon.
+    # It would log its start and end as the daemon does.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     # It logs every request to a provider.
     logging.getLogger("httpx").setLevel(logging.WARNING)

@@ -49,7 +49,7 @@ class SocketKeeper:
         """Have `move` accept on a new socket whenever the file is gone. Ends when it is cancelled.
 
         Something cleans up temporary and runtime folders now and then, and an unreachable daemon
-        cannot even be asked what is wrong. What stands at the path instead is left alone.
+        cannot even be asked what is wrong. Whatever is at the path instead is left alone.
         """
         while True:
             await sleep(LOOK_EVERY_S)

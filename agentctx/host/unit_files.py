@@ -99,7 +99,7 @@ def no_network_path(root: Path = Path("/")) -> Path:
 
 
 def state_of(file: UnitFile, found: str | None) -> State:
-    """How a file on disk stands to the one we would write. `found` is its text, None when there is none.
+    """How a file on disk differs from the one we would write. `found` is its text, None if it is missing.
 
     A file without our mark, or changed below it, was edited.
     """

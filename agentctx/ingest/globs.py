@@ -49,7 +49,7 @@ def translate(glob: str) -> re.Pattern[str] | None:
 
 
 def _segments(glob: str) -> list[list[str]]:
-    """What stands between the slashes: stars, and an expression for each byte."""
+    """What is between the slashes: stars, and an expression for each byte."""
     if len(glob) > MOST_CHARS:
         raise _MatchesNothing
     segments: list[list[str]] = [[]]

@@ -73,7 +73,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRules:
-    """What holds in a folder: its own files last, those of its parents before."""
+    """What applies in a folder: the files of its parents first, its own last."""
 
     layers: tuple[Layer, ...] = ()
 

@@ -24,7 +24,7 @@ class FileVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileCandidate:
-    """A file that has to be read, and what is known of it."""
+    """A file to be read, and what is known about it."""
 
     found: Found
     source: str

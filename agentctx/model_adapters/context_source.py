@@ -86,7 +86,7 @@ class SocketContextSource:
 
 
 class ServiceContextSource:
-    """A `RAGService` in this process. `settings` default to those of a config without `embedding.rag`."""
+    """A `RAGService` in this process. `settings` default to the defaults of `embedding.rag`."""
 
     def __init__(
         self,

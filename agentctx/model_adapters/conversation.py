@@ -17,7 +17,7 @@ MOST_BLOCKS = 256
 MOST_BYTES = 16 * 1024 * 1024
 """Of all blocks, in UTF-8."""
 MOST_FORGOTTEN = 10_000
-"""Entries forgotten last; a block that was under way then may still come with one."""
+"""Entries forgotten last; a block that was being built then may still have one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class FunctionModelAdapter:
         return await self._complete(messages, **parameters)
 
     def stream(self, request: ModelRequest, /) -> AsyncIterator[Any]:
-        """Raises InvalidInput if there is no function that streams."""
+        """Raises InvalidInput without a function that streams."""
         if self._stream is None:
             raise InvalidInput(
                 "This model does not stream.", hint="Pass FunctionModelAdapter a second function that does."

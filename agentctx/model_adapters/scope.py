@@ -24,7 +24,7 @@ class Scope:
     session: str | None = None
     """Said for agentctx: what is found is of this session and of none."""
     agent: str | None = None
-    """Who asks. Tells conversations apart; what other agents saved is found all the same."""
+    """The agent that asks. Distinguishes conversations; it still finds what other agents saved."""
     namespace: str | None = None
     """None is the source's own."""
     conversation: str | None = None

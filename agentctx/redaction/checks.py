@@ -107,7 +107,7 @@ def _not_a_placeholder(secret: str) -> bool:
 
 
 def _not_an_expression(secret: str) -> bool:
-    """Not what stands there in code or in a configuration that only refers to it."""
+    """Not a reference to it in code or configuration."""
     return _EXPRESSION.fullmatch(secret) is None
 
 

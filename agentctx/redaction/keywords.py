@@ -67,7 +67,7 @@ def _pair(text: str, at: int) -> str:
 
 
 def _pairs(text: str, character: str) -> set[str]:
-    """What stands on either side of the character, with it."""
+    """The character with its neighbours."""
     pairs = set()
     at = text.find(character)
     while at >= 0:

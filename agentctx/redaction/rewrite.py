@@ -49,7 +49,7 @@ _WRAPS: Final = re.compile(r"\n(?<=[A-Za-z0-9_+/=.-]{4}\n)[ \t>#|*+]{0,40}(?=[A-
 
 
 class Rewritten(NamedTuple):
-    """A text and, for each of its runs, where it begins and which part of the original it stands for."""
+    """A text and, for each of its runs, where it begins and which part of the original it came from."""
 
     text: str
     starts: list[int]

@@ -230,7 +230,7 @@ class SecretRules:
 def load_rules(own: Path | None = None, *, disabled: Collection[str] = ()) -> SecretRules:
     """Our rules and an operator's own, without the disabled.
 
-    A rule of one's own stands before ours, and replaces that of the same id.
+    A custom rule comes before ours, and replaces one with the same id.
 
     Raises:
         ConfigInvalid: the file cannot be read or a rule in it cannot be used, or no rule has a disabled id.

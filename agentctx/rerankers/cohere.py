@@ -69,7 +69,7 @@ class CohereReranker:
         of a failed request are the package's own unless given.
 
         Raises:
-            ConfigInvalid: the package is not installed, or there is no key.
+            ConfigInvalid: the package is not installed, or the key is missing.
         """
         package = await asyncio.to_thread(_import_cohere)
         if api_key is None and not any(os.environ.get(name) for name in KEY_VARIABLES):

@@ -71,7 +71,7 @@ class CrossEncoderReranker:
         return best_first(chunks, scores, wanted)
 
     async def aclose(self) -> None:
-        """Stop after the pair under way, end the thread and free the model; idempotent."""
+        """Finish the pair in progress, end the thread and free the model; idempotent."""
         self._closed = True
         await self._lane.aclose()
         self._model = None

@@ -12,7 +12,7 @@ from agentctx.screening.visible import hidden_parts, hides_text, plain
 HIDDEN_TEXT: Final = "hidden-text"
 """A person does not see all of it."""
 ENCODED_TEXT: Final = "encoded-instructions"
-"""What has a flag stands in it in tag characters or in Base64."""
+"""A finding behind a flag is in tag characters or in Base64."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ LINGER_S = 1.0
 """How long a closing connection may take to read what was written to it."""
 
 MAX_WAITING = 8
-"""Requests of one connection that wait while another is served, plus or minus those of one read."""
+"""Requests of one connection that wait while another is served, give or take one read."""
 
 _CHUNKED_PIECE = 4 * 1024
 """Bytes of a chunked body that are parsed at once: requests may follow it in them."""
@@ -126,7 +126,7 @@ class PeerProtocol(HttpToolsProtocol):
         self.closed = asyncio.Event()
         self._phase = _Phase.HEAD
         self._phase_bytes = 0
-        """Bytes that came in this phase, without those of the read in which it began."""
+        """Bytes that came in this phase, without the read in which it began."""
         self._body_bytes = 0
         self._deadline: asyncio.TimerHandle | None = None
         self._drain_deadline: asyncio.TimerHandle | None = None
@@ -387,7 +387,7 @@ class PeerProtocol(HttpToolsProtocol):
         self._close()
 
     def abort(self) -> None:
-        """Close at once, whatever is under way."""
+        """Close at once, whatever is in progress."""
         self._disconnect_requests()
         self.transport.abort()
 

@@ -1,4 +1,4 @@
-"""Who gets in at all: strangers learn only whether the daemon is up."""
+"""The gate before every route: strangers learn only whether the daemon is up."""
 
 from __future__ import annotations
 

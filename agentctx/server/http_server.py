@@ -45,7 +45,7 @@ class HttpServer:
             self._done.set()
 
     async def move(self, sock: socket.socket) -> None:
-        """Accept on another listening socket from now on. Open connections stay.
+        """Accept on another listening socket. Open connections stay.
 
         Call it after `started`. The sockets before it are closed.
         """

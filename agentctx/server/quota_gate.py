@@ -80,7 +80,7 @@ class QuotaGate:
         known = self._known.get(uid)
         if known is not None and self._clock() - known.at < KNOWN_FOR_S:
             return known
-        # Who saves much at once is looked up once, and what it saves is added in one place.
+        # A caller that saves much at once is looked up once, and what it saves is added in one place.
         if uid not in self._asked:
             task = self._asked[uid] = asyncio.create_task(self._ask(uid))
             task.add_done_callback(lambda _: self._asked.pop(uid))

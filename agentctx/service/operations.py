@@ -87,7 +87,7 @@ _ROWS: Final = (
         WRITE,
         guard_rules.on_entry,
     ),
-    # A member sees receipts of its own; those of others are for admins of the namespace.
+    # A member sees its own receipts; the rest are for admins of the namespace.
     _of_entries(
         "injections",
         Route("GET", "/injections"),

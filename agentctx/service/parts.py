@@ -67,7 +67,7 @@ class Parts:
         return self.lanes.leading.spending if self.lanes else None
 
     def reconfigure(self, settings: Settings) -> None:
-        """Answer by these settings from now on. What `reload.adopt` leaves alone has to be as before."""
+        """Use these settings. Whatever `reload.adopt` leaves alone must be unchanged."""
         self.rag.settings = settings.embedding.rag
         self.settings = settings
 

@@ -36,7 +36,7 @@ PACK_PAUSE_S: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What was proved at a moment, milliseconds since the epoch; all well when there is no trouble."""
+    """What was proved at a moment, milliseconds since the epoch; all is well without trouble."""
 
     at: int
     violations: int

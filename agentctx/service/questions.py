@@ -20,7 +20,7 @@ from agentctx.wire import DEFAULT_NAMESPACE, ContextReply, ContextRequest, Searc
 MEANING_SHARE = 0.75
 """Of the deadline of an injection: what is left is for the search by words and the way back."""
 MOST_NAMESPACES = 8
-"""Namespaces of one question: each is searched by itself."""
+"""Namespaces of one question: each is searched separately."""
 
 
 class Questions(PartsHolder):

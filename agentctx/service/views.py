@@ -32,7 +32,7 @@ from agentctx.wire import (
 )
 
 _KEPT_BACK = ("file", "cues")
-"""Attributes that no passage has: the location stands for the record of the file, and cues are no text."""
+"""Attributes that no passage has: its location replaces the file record, and cues are not its text."""
 
 
 def embedding_state(*, embedded: bool, pending: bool) -> EmbeddingState:

@@ -21,7 +21,7 @@ LINGER_S: Final = 0.25
 class WriteBehind(ABC, Generic[Row]):
     """Rows on their way to a table, written in their order.
 
-    Rows are dropped when `capacity` of them wait, when there is no time at the end, and when writing them
+    Rows are dropped when `capacity` of them wait, when time runs out at the end, and when writing them
     fails. `linger` pauses for so many seconds.
     """
 
@@ -65,7 +65,7 @@ class WriteBehind(ABC, Generic[Row]):
             while self._waiting:
                 if self._writing is None or self._writing.done():
                     self._writing = asyncio.create_task(self._write_some())
-                # Who asks for it may be cancelled meanwhile: what the writer has got would be written again.
+                # The caller may be cancelled meanwhile: its rows would be written twice.
                 await asyncio.shield(self._writing)
 
     async def stop(self, timeout_s: float) -> None:

@@ -58,7 +58,7 @@ class SchemaState:
     """The schema of a database beside the program's. Versions ascend."""
 
     applied: tuple[int, ...]
-    """Versions of the migrations in the database; none when there is no database."""
+    """Versions of the migrations in the database; none if it does not exist."""
     known: tuple[int, ...]
     """Versions of the program's."""
     changed: tuple[str, ...]

@@ -315,7 +315,7 @@ class Writer:
                     await self._wake.wait()
 
     def _closes_at(self) -> float:
-        # Who came during the last commit has waited for it, not for company.
+        # A caller that came during the last commit waited for that, not for others to join.
         first = max(self._waiting[0].arrived, self._group_opened)
         last = max(self._waiting[-1].arrived, self._group_opened)
         return self._window.closes_at(waiting=len(self._waiting), first=first, last=last)

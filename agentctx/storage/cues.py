@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 MAX_CUES: Final = 8
-"""Of an entry. The table of chunks takes no more either."""
+"""Of an entry. The table of chunks has the same limit."""
 MAX_CUE_CHARS: Final = 200
 
 

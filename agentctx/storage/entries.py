@@ -103,7 +103,7 @@ class EntryStorage(Protocol):
         ...
 
     def tell_erased(self, listener: ErasureListener) -> None:
-        """Tell a listener, from now on, which entries were removed, so that it keeps nothing of them.
+        """Notify a listener of each removed entry, so that it keeps nothing of it.
 
         It is called in the loop of the caller and must not raise.
         """

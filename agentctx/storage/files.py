@@ -13,7 +13,7 @@ class FileStorage(Protocol):
 
     @property
     def fault(self) -> StorageFailed | None:
-        """Why nothing can be written at present; the engine retries automatically."""
+        """Why nothing can be written now; the engine retries automatically."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""Where in a file a passage of its text stands. Pure."""
+"""Where in a file a passage of its text is. Pure."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class SchemaVersions(Protocol):
 
     @property
     def applied(self) -> tuple[int, ...]:
-        """Versions of the migrations in the database; none when there is no database."""
+        """Versions of the migrations in the database; none if it does not exist."""
         ...
 
     @property

@@ -261,7 +261,7 @@ class ResolvedChunk:
     entry: Entry
     """Without its content: `entry.content` is empty here."""
     location: Location | None = None
-    """Where in its file the chunk stands, if the entry is of one."""
+    """Where in its file the chunk is, if the entry came from one."""
     flags: tuple[str, ...] = ()
     """What the entry's text looks like that an LLM might obey."""
 

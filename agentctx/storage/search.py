@@ -66,7 +66,7 @@ class SearchStorage(Protocol):
 
     @property
     def words_shortfall(self) -> str | None:
-        """What keyword search may miss at present, for people; None while the index of words is whole.
+        """What keyword search may miss now, for people; None while the keyword index is complete.
 
         As of the start, of the last census, of each rebuild, and of a search that met damage.
         """

@@ -64,7 +64,7 @@ class SpaceStorage(Protocol):
         ...
 
     async def disable_all(self) -> None:
-        """Owe nothing to any space from now on (`provider = "none"`)."""
+        """Owe no space anything (`provider = "none"`)."""
         ...
 
     async def backfill(self, space_id: int, *, limit: int = 1_000) -> int:

@@ -26,7 +26,7 @@ Headers: TypeAlias = Iterable[tuple[bytes, bytes]]
 
 
 class Measurement(Protocol):
-    """Something under way. It is over when its `with` block is, also by an exception."""
+    """An operation in progress. It ends with its `with` block, also by an exception."""
 
     def ended(self, *labels: str) -> None:
         """How it ended: what the method of `Telemetry` that began it asks for. The last call counts."""
@@ -70,7 +70,7 @@ class Telemetry(Protocol):
         ...
 
     def injected(self, position: InjectionPosition, block: str) -> None:
-        """An LLM call got its context: a `new` block, or `again` only those of earlier calls."""
+        """An LLM call got its context: a `new` block, or `again` only blocks of earlier calls."""
         ...
 
     def not_injected(self, reason: str) -> None:
@@ -78,7 +78,7 @@ class Telemetry(Protocol):
         ...
 
     def refused(self, quota: str) -> None:
-        """Who asked was over a quota; which one, in one word of a bounded set."""
+        """A caller was over a quota; which one, in one word of a bounded set."""
         ...
 
     def flagged(self, flags: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""The names that OpenTelemetry gives to what we do, pinned here: those of generative AI still change.
+"""The names that OpenTelemetry gives to what we do, pinned here: the ones for generative AI still change.
 
 Taken from open-telemetry/semantic-conventions-genai as of November 2026, whose names are all in development.
 """

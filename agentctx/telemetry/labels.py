@@ -17,7 +17,7 @@ ERROR_CODES = frozenset(
     kind.code for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AgentctxError)
 )
 DEGRADATIONS = frozenset({*ERROR_CODES, "off", "deadline", "model_changed", "words"})
-"""What stands before the colon of a reason of our own."""
+"""The part of our reasons before the colon."""
 
 
 def degradation(reason: str) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 
 INTERVAL_S = 1.0
 KEPT: Final = 300
-"""Readings that are kept: those of five minutes."""
+"""Readings that are kept: five minutes' worth."""
 STALLED_S: Final = 5.0
 STALLED_READINGS: Final = 3
 

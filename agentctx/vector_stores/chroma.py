@@ -190,7 +190,7 @@ class ChromaVectorStore:
             raise
 
     def _close(self) -> None:
-        # A write that is under way is finished first.
+        # A write in progress is finished first.
         with self._writing:
             if self._owns_client:
                 with chroma_client.translated_errors(self._chromadb):

@@ -54,13 +54,13 @@ class SaveRequest:
     content: str | None = None
     """The text, as it is found and shown. Learnings have none: it is made of their fields."""
     namespace: str = DEFAULT_NAMESPACE
-    """Who shares the entry."""
+    """Its users share the entry."""
     session: str | None = None
     """The conversation it belongs to. Observations and reflections need one."""
     agent: str | None = None
     """Name of the agent that saves it; found by words and filtered by."""
     origin: Origin = "agent"
-    """Who made it and how; it decides the trust."""
+    """What made the entry; it decides the trust."""
     derived_from: list[str] | None = None
     """Ids of the entries it was made of. Its trust is the least of its own and theirs; one that is not in the
     namespace counts as `external`."""
@@ -231,7 +231,7 @@ class ForgetReply:
     backups_oldest: str | None = None
     """When the oldest of them was made."""
     backups_until: str | None = None
-    """When newer ones will have replaced the last of them; null: never by itself."""
+    """When newer ones will have replaced the last of them; null: never without action."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -53,7 +53,7 @@ class ProviderCost:
     usd_per_million_tokens: float | None
     """Null when no price is known."""
     price_source: str
-    """Who says so: `published`, with the month, or the setting; empty when no price is known."""
+    """The source: `published`, with the month, or the setting; empty when no price is known."""
     usd_per_day: float
     """The cap; 0 is none."""
     confirm_usd: float
@@ -85,7 +85,7 @@ class ProviderStatus:
 class DatabaseStatus:
     """Sizes in bytes; `commits` since the start of the daemon.
 
-    `fault` is why nothing can be saved at present; null when saves are taken.
+    `fault` is why nothing can be saved now; null while saves are accepted.
     """
 
     path: str
@@ -155,7 +155,7 @@ class StatusReply:
     proxy: ProxyStatus | None = None
     """None: calls go through the proxy over the socket only."""
     reembed: ReembedReply | None = None
-    """Null while there is no model beside the one that answers."""
+    """Null while only one model is configured."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -68,7 +68,7 @@ class ContextRequest(SearchRequest):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Location:
-    """Where in a file a passage stands: from number `first` to `last` of the unit, both inclusive, from 1."""
+    """Where in a file a passage is: from number `first` to `last` of the unit, both inclusive, from 1."""
 
     path: str
     """The `source` of the entry."""

@@ -11,7 +11,7 @@ from agentctx.wire.names import STRICT, ImportTrust
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExportedEntry:
-    """A live entry with what hangs on it."""
+    """A live entry with what depends on it."""
 
     entry: EntryView
     versions: list[EntryView]
@@ -54,7 +54,7 @@ class ImportEntry:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportRequest:
-    """Versions to import; those of one entry in their order. `dry_run`: only say what would be done.
+    """Versions to import; all versions of an entry in order. `dry_run`: only report what would be done.
 
     What was forgotten here is refused (`forgotten`) unless `include_forgotten`; an entry whose last version
     has expired is refused with all its versions (`expired`). Times may lie in the future.

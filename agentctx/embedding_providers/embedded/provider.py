@@ -125,7 +125,7 @@ class EmbeddedProvider:
         return row
 
     async def aclose(self) -> None:
-        """Stop after the texts under way, end the threads and free the model; idempotent."""
+        """Finish the texts in progress, end the threads and free the model; idempotent."""
         self._closed = True
         loading, self._loading = self._loading, None
         if loading:

@@ -55,7 +55,7 @@ class TokenWindows:
 
 
 def special_ends(mask: Sequence[int]) -> tuple[int, int]:
-    """How many special tokens stand before and after the content; `mask` is 1 where one stands."""
+    """How many special tokens precede and follow the content; `mask` is 1 for each of them."""
     if 0 not in mask:
         return len(mask), 0
     return mask.index(0), list(reversed(mask)).index(0)

@@ -170,5 +170,5 @@ class RemoteProvider:
 
 
 def _with_prefix(prefix: str, texts: Sequence[str]) -> list[str]:
-    """What is sent. Most services refuse an empty text, so a blank stands for it."""
+    """What is sent. Most services refuse an empty text, so a space replaces it."""
     return [prefix + text or " " for text in texts]

@@ -37,7 +37,7 @@ def input_items(payload: Payload) -> list[Payload]:
 
 
 def recall(payload: Payload, stored: Mapping[str, Sequence[Payload]]) -> Payload:
-    """The request with the items that its `previous_response_id` stands for. Raises `Refused`."""
+    """The request with the items that its `previous_response_id` refers to. Raises `Refused`."""
     previous = payload.get("previous_response_id")
     if previous is None:
         return payload

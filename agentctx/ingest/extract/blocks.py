@@ -49,7 +49,7 @@ class BlockWriter:
         self._end_block(_BLANK)
 
     def line(self, line: int) -> None:
-        """A break to the next line; `line` is where it stands in the source."""
+        """A break to the next line; `line` is its line in the source."""
         if self._code is not None:
             self._code.append(("\n", line))
         else:

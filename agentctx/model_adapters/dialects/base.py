@@ -113,11 +113,11 @@ class Dialect(ABC):
 
     @abstractmethod
     def turns(self, body: Body) -> Sequence[Turn]:
-        """The conversation in the order of the body, without the system prompt that stands elsewhere."""
+        """The conversation in the order of the body, without a system prompt outside the turns."""
 
     @abstractmethod
     def system_texts(self, body: Body) -> Sequence[str]:
-        """The texts of a system prompt that stands outside the turns."""
+        """The texts of a system prompt outside the turns."""
 
     @abstractmethod
     def inject_system(self, body: Body, block: str) -> Body:

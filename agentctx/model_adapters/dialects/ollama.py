@@ -25,7 +25,7 @@ class Ollama(Dialect):
     """`POST /api/chat`.
 
     Templates of models read one system message, so a block joins the client's. Where a body has none, it
-    becomes one, and stands in for a `SYSTEM` of the model's own.
+    becomes one, and replaces a `SYSTEM` in the model itself.
     """
 
     name = "ollama"

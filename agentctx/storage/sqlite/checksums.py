@@ -77,7 +77,7 @@ def of_content(content: str) -> bytes:
 
 
 def of_vector(namespace: str, collection: str, session: str, vector: bytes) -> bytes:
-    """The checksum of a vector where it stands."""
+    """The checksum of a vector in its place."""
     summed = blake2b(vector, digest_size=BYTES)
     summed.update(_place(namespace, collection, session))
     return summed.digest()

@@ -68,7 +68,7 @@ def remake_file(path: Path, *, now: int) -> FileRepair:
     If anything is lost that cannot be made again, the damaged file is kept beside it.
 
     Raises:
-        StorageFull, StorageFailed: there is no space for a copy, or the disk fails; the file is what it was.
+        StorageFull, StorageFailed: no space for a copy, or the disk fails; the file is unchanged.
         StorageCorrupt: not even its schema can be read.
     """
     fresh = path.with_name(path.name + ENDING)
@@ -142,7 +142,7 @@ class _Salvage:
         )
 
     def _copy_rows(self) -> set[str]:
-        """Copy all rows but those of `entry` tables first; returns the ids of live entries."""
+        """Copy the rows of all but the `entry` tables first; returns the ids of live entries."""
         tables = [row for row in self._new.execute(_TABLES) if row[0] not in _MADE_ELSEWHERE]
         ids: list[str] = []
         for name, without_rowid in sorted(tables, key=lambda table: table[0] != "entries"):

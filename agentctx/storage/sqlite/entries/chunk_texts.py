@@ -38,7 +38,7 @@ class ChunkTexts:
     scope: str
 
     def pieces(self, spans: tuple[Span, ...]) -> list[Piece]:
-        """Those of the content, cut into `spans`, and those of the cues."""
+        """The texts of the content, cut into `spans`, and of the cues."""
         cues = [Piece(number, 0, len(cue)) for number, cue in enumerate(self.cues, 1)]
         return [*(Piece(0, span.start, span.end) for span in spans), *cues]
 
@@ -47,7 +47,7 @@ class ChunkTexts:
         return self._whole(piece.cue)[piece.start : piece.end]
 
     def embedded(self, piece: Piece) -> str:
-        """What is embedded. A cue stands alone: day, speaker, key and tags say nothing about it."""
+        """What is embedded. A cue is embedded alone: day, speaker, key and tags say nothing about it."""
         return embedding_text("" if piece.cue else self.header, self.text(piece))
 
     def words(self, chunk: int, piece: Piece, terms: str) -> WordRow:

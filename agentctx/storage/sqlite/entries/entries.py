@@ -117,7 +117,7 @@ def delete(
     if_version: int | None = None,
     principal: int | None = None,
 ) -> int:
-    """Remove all versions with everything that hangs on them, damaged or not."""
+    """Remove all versions with everything that depends on them, damaged or not."""
     row = conn.execute(
         "SELECT seq, version FROM entries WHERE id = ? AND live = 1 AND (expires IS NULL OR expires > ?)",
         (entry_id, now),

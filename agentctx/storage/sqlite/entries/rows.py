@@ -70,7 +70,7 @@ def is_expired(entry: Entry, now: int) -> bool:
 
 
 def entry_of(row: Any, *, content: str | None = None) -> Entry:
-    """The entry in a row of `SELECT_ENTRY` or `SELECT_CHUNKS`; `content` stands in for the row's."""
+    """The entry in a row of `SELECT_ENTRY` or `SELECT_CHUNKS`; `content` replaces the row's."""
     return Entry(
         id=row[1],
         version=row[2],

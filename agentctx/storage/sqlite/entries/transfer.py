@@ -83,7 +83,7 @@ def _older(conn: Connection, entry_id: str, faults: Faults) -> tuple[Entry, ...]
 
 
 def _vectors(conn: Connection, chunks: Sequence[int]) -> ExportedVectors | None:
-    """The vectors of the active space; None where there is no such space."""
+    """The vectors of the active space; None without one."""
     space = conn.execute(_ACTIVE).fetchone()
     if space is None:
         return None

@@ -27,7 +27,7 @@ def claim(
     exclude: Collection[int] = (),
     space: int | None = None,
 ) -> list[Job]:
-    """Lease due jobs, oldest first: those of the space, or all.
+    """Lease due jobs, oldest first, of one space or of all.
 
     One whose text is not what it was made for is buried: a text that was never saved would be embedded.
     """

@@ -36,7 +36,7 @@ def hold(conn: Connection, entry_id: str, *, screened: bool, revocation: int | N
 
 
 def hold_reached(conn: Connection, *, revocation: int, now: int) -> None:
-    """Put those of `temp.reached` (`revocation.py`) into quarantine, in one statement."""
+    """Quarantine the entries in `temp.reached` (`revocation.py`), in one statement."""
     conn.execute(_HOLD_REACHED, (revocation, now))
     conn.execute(
         "INSERT OR IGNORE INTO revoked (entry, revocation) SELECT entry, ? FROM temp.reached", (revocation,)

@@ -63,7 +63,7 @@ def revoke(conn: Connection, source: Source, *, principal: int, now: int) -> tup
 
 
 def undo(conn: Connection, revocation: int) -> Undone:
-    """Release what nothing else keeps in quarantine. Raises `NotFound` when there is no such revocation."""
+    """Release what nothing else keeps in quarantine. Raises `NotFound` for an unknown revocation."""
     _require(conn, revocation)
     conn.execute(_STOP_HOLDING, (revocation,))
     left = conn.execute(_HELD_BY_ANOTHER, (revocation,)).fetchall()

@@ -45,7 +45,7 @@ class _Rule:
 def _rule(
     table: str, sound: str, loss: str, repairs: Sequence[str], damaged: str = "", *, at_start: bool = True
 ) -> _Rule:
-    """In `repairs`, `{sound}` stands for that condition."""
+    """In `repairs`, `{sound}` is replaced by that condition."""
     filled = tuple(repair.replace("{sound}", f"({sound})") for repair in repairs)
     return _Rule(table, sound, loss, filled, damaged, at_start)
 

@@ -82,7 +82,7 @@ def _reference_problems(conn: Connection) -> Iterator[str]:
 
 
 def _schema_problems(conn: Connection) -> Iterator[str]:
-    """SQLite takes the text of its schema as it stands: a changed constraint refuses what should be saved."""
+    """SQLite trusts the text of its schema: a changed constraint refuses what should be saved."""
     yield from schema_problems(stored_schema(conn), _intended_schema())
 
 

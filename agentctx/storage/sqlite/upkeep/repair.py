@@ -23,7 +23,7 @@ LIVE_CHUNKS: Final = "chunks CROSS JOIN entries ON entries.seq = chunks.entry AN
 
 
 def remove_orphan_vectors(conn: Connection, limit: int = VECTORS_A_STEP) -> int:
-    """Remove vectors whose chunk is not live. A damaged table is left alone: it has to be rebuilt."""
+    """Remove vectors whose chunk is not live. A damaged table is left alone: it must be rebuilt."""
     live = {row[0] for row in conn.execute(f"SELECT chunks.id FROM {LIVE_CHUNKS}")}  # noqa: S608 - constant
     removed = 0
     for index in spaces.prepared(conn):

@@ -34,7 +34,7 @@ class _SparseBlock:
 
 @dataclass(frozen=True, slots=True)
 class FilePages:
-    """Pages of the database file, and those of them that hold nothing."""
+    """Pages of the database file, and how many of them are free."""
 
     all: int
     free: int
@@ -110,7 +110,7 @@ def _find(conn: Connection, most_dead: float) -> _SparseBlock | None:
 
 
 def _tables(conn: Connection) -> list[tuple[int, list[SlotBlock]]]:
-    """The blocks of each space. A damaged table is left alone: it has to be rebuilt."""
+    """The blocks of each space. A damaged table is left alone: it must be rebuilt."""
     found = []
     for index in spaces.prepared(conn):
         dimension = spaces.get(conn, index.space).dimension

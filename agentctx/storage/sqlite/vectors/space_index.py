@@ -34,7 +34,7 @@ FROM json_each(?) AS wanted CROSS JOIN {table} AS vectors ON vectors.id = wanted
 LEFT JOIN vector_checksums AS proof ON proof.space = ? AND proof.chunk = vectors.id
 """
 # The place is that of the entry: reading the columns of vec0 takes four times as long as the rest, and a
-# vector that stands in the wrong place there shows nothing that resolving its chunk would let pass.
+# vector in the wrong place there shows nothing that resolving its chunk would not.
 _OF_ENTRIES: Final = """
 SELECT vectors.id, entries.namespace, entries.collection, entries.session, vectors.embedding, proof.checksum,
   entries.id

@@ -33,7 +33,7 @@ def awaited_ids(conn: Connection) -> tuple[int, ...]:
 
 
 def prepared(conn: Connection) -> tuple[SpaceIndex, ...]:
-    """Indexes that are there, and whole: one that is damaged has to be rebuilt."""
+    """Existing, undamaged indexes: a damaged one must be rebuilt."""
     rows = conn.execute("SELECT id FROM spaces WHERE dimension IS NOT NULL AND state <> 'retired'").fetchall()
     indexes = (SpaceIndex(space) for (space,) in rows)
     return tuple(index for index in indexes if index.exists(conn))
@@ -98,7 +98,7 @@ def prepare(conn: Connection, space_id: int, canary: Vectors) -> Space:
 
 
 def activate(conn: Connection, space_id: int, *, now: int, most_owed: int | None = None) -> Space:
-    """Search this space from now on. The one searched so far is kept if it is enabled, and so stays whole.
+    """Search this space. The one searched before is kept if it is enabled, and so stays complete.
 
     Every other space that is not enabled is retired.
 

@@ -2,7 +2,7 @@
 
 vec0 trusts them: it ends the process when one is missing. So they are read as plain tables first. Vectors
 are in blocks of equal size, each of one namespace: a bit for each slot that is used, the slots' ids, their
-vectors, and 16 bytes a slot for each metadata column. Another table says in which slot an id stands.
+vectors, and 16 bytes a slot for each metadata column. Another table maps an id to its slot.
 """
 
 from __future__ import annotations

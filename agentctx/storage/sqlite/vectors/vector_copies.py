@@ -148,7 +148,7 @@ def _is_unchecked(copy: VectorCopy) -> bool:
 
 
 def _size(conn: Connection, space: int) -> tuple[int, int]:
-    """Dimension and number of the vectors; (0, 0) when there is no whole table of them."""
+    """Dimension and number of the vectors; (0, 0) without a complete table of them."""
     index = SpaceIndex(space)
     dimension = spaces.get(conn, space).dimension
     return (dimension, index.count(conn)) if dimension and index.exists(conn) else (0, 0)

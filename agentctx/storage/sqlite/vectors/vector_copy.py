@@ -45,7 +45,7 @@ Two similarities change places within some of these deviations only."""
 
 
 class StoredVector(NamedTuple):
-    """A vector as it stands in its space. `seq` grows with every vector stored, and is never used again."""
+    """A vector as stored in its space. `seq` grows with every vector stored, and is never reused."""
 
     seq: int
     chunk: int
@@ -191,7 +191,7 @@ class VectorCopy:
         return self._codes.setdefault(name, len(self._codes))
 
     def keep(self, seqs: Numbers, newest: int) -> None:
-        """Blank all rows but those of these seqs, which are all that one snapshot has.
+        """Blank all rows but these seqs, which are all that one snapshot has.
 
         Rows after `newest`, the highest that it knows, are of a later snapshot and stay.
         """
