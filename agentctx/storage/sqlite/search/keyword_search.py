@@ -25,6 +25,8 @@ MOST_POSTINGS: Final = 40_000
 """Listing so many takes 5 ms. What has only the commonest words of a question is left to meaning then."""
 SMALL_SCOPE: Final = 10_000
 """Chunks of a scope up to which FTS5 intersects it with each term: faster than listing a common term."""
+SMALL_SHARE: Final = 0.5
+"""Share of all chunks up to which a scope is worth it, unless the budget is too small for all namespaces."""
 SCORED: Final = 160
 """Chunks scored at once: they have 99.7 % of the best ten of FTS5 even where it would rank thousands."""
 SCORED_BY_LOOKUP: Final = 96
@@ -112,7 +114,8 @@ def _listed(conn: Connection, terms: Sequence[KnownTerm], scope: Scope, corpus: 
 
     The rarest is listed in any case, as far as the budget goes.
     """
-    mine = _small_scope(conn, scope)
+    is_affordable = sum(known.chunks for known in terms) <= MOST_POSTINGS
+    mine = _small_scope(conn, scope, SMALL_SHARE * corpus.chunks if is_affordable else SMALL_SCOPE)
     left = MOST_POSTINGS
     postings, counted = [], set()
     for number, known in enumerate(terms):
@@ -136,9 +139,9 @@ def _listed(conn: Connection, terms: Sequence[KnownTerm], scope: Scope, corpus: 
     return _Question(terms, postings, frozenset(counted))
 
 
-def _small_scope(conn: Connection, scope: Scope) -> Numbers | None:
-    """The chunks of a small scope; None for others."""
-    if any(not fts.is_larger(conn, group, SMALL_SCOPE) for group in scope):
+def _small_scope(conn: Connection, scope: Scope, most: float) -> Numbers | None:
+    """The chunks of a scope with up to `most` of them and `SMALL_SCOPE`; None for others."""
+    if any(not fts.is_larger(conn, group, int(min(most, SMALL_SCOPE))) for group in scope):
         return fts.in_scope(conn, scope)
     return None
 

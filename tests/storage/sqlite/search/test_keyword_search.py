@@ -58,10 +58,12 @@ async def found(storage: SqliteStorage, question: str, limit: int) -> list[WordH
     return await storage.search.by_words(question, MINE, limit)
 
 
-@pytest.fixture(params=["small scope", "large scope"])
+@pytest.fixture(params=["small scope", "most of all chunks", "large scope"])
 def scope(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether the chunks of a term are listed in the scope, or in all namespaces and then looked at."""
-    if request.param == "large scope":
+    if request.param == "small scope":
+        monkeypatch.setattr(keyword_search, "SMALL_SHARE", 1.0)
+    elif request.param == "large scope":
         monkeypatch.setattr(keyword_search, "SMALL_SCOPE", 1)
 
 
