@@ -153,7 +153,8 @@ class Retrieval:
             present = [each for each in read if each.chunk in texts]
             members = with_neighbours(present, turns, texts, found_texts.distances)
         with self._telemetry.stage("rank"):
-            found = {chunk: words.found(said_by(text)) for chunk, text in texts.items()}
+            said = words.found_in_each([said_by(text) for text in texts.values()])
+            found = dict(zip(texts, said, strict=True))
             ranked = rank(question.text, Pool(members, texts, turns, found, rarity), weight)
             with_cues = {chunk for chunk, text in texts.items() if cues_for(text)}
             calibration = self._serving().calibration if legs.query is not None else None

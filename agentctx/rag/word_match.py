@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
-from functools import lru_cache
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from agentctx.rag.budget import DENSE_CHARACTERS
@@ -15,8 +16,7 @@ from agentctx.storage.words import STOP_WORDS, question_terms
 
 _WORD = re.compile(r"[^\W_]+")
 _DENSE = re.compile(f"[{DENSE_CHARACTERS}]")
-_HEAD = 3
-# Taken off one after the other; `_HEAD` letters are left at least, so that short words stay apart.
+# Taken off one after the other; three letters are left at least, so that short words stay apart.
 _SUFFIXES = tuple(re.compile(rf"(?<=...)(?:{suffix})$") for suffix in ("s", "ation|ing|ed|ly", "[eiy]+"))
 
 
@@ -49,7 +49,6 @@ class QuestionWords:
         self._pairs = {word for word in every if _DENSE.search(word)}
         words = every - self._pairs
         self._stems = _stems(words - STOP_WORDS or words)
-        self._beginnings = [_beginning_with(head) for head in sorted({stem[:_HEAD] for stem in self._stems})]
 
     @staticmethod
     def _words_of(term: str) -> set[str]:
@@ -57,10 +56,18 @@ class QuestionWords:
 
     def found(self, texts: Sequence[str]) -> frozenset[str]:
         """Which of them the texts have together."""
-        folded = _folded("\n".join(texts))
-        # A stem begins as its word does, and most words of a text begin as none of the question's.
-        alike = {word for beginning in self._beginnings for word in beginning.findall(folded)}
-        return frozenset(self._stems & _stems(alike)) | {pair for pair in self._pairs if pair in folded}
+        return self.found_in_each([texts])[0]
+
+    def found_in_each(self, passages: Sequence[Sequence[str]]) -> list[frozenset[str]]:
+        """Which of them the texts of each passage have together."""
+        folded = [_folded("\n".join(texts)) for texts in passages]
+        found = [{pair for pair in self._pairs if pair in text} for text in folded]
+        # One search through all passages costs less than one for each.
+        joined, starts = "\n".join(folded), list(accumulate((len(text) + 1 for text in folded), initial=0))
+        for stem in self._stems:
+            for at in _places(stem, joined):
+                found[bisect_right(starts, at) - 1].add(stem)
+        return [frozenset(words) for words in found]
 
     def match(self, texts: Sequence[str]) -> WordMatch:
         """How many of them the texts have together."""
@@ -81,16 +88,24 @@ class QuestionWords:
         return rarity
 
 
-@lru_cache(maxsize=1_024)
-def _beginning_with(head: str) -> re.Pattern[str]:
-    """The words that begin so. The letters come first in the pattern, which makes it a search for them."""
-    return re.compile(rf"{head}(?<![^\W_]{head})[^\W_]*")
+def _places(stem: str, text: str) -> Iterator[int]:
+    """Where the words with this stem begin. They begin with it, since a stem is a word without its end."""
+    at = text.find(stem)
+    while at >= 0:
+        is_inside = at > 0 and _WORD.match(text, at - 1)
+        if not is_inside and (word := _WORD.match(text, at)) and _stem(word[0]) == stem:
+            yield at
+        at = text.find(stem, at + 1)
 
 
 def _stems(words: set[str]) -> set[str]:
+    return {_stem(word) for word in words}
+
+
+def _stem(word: str) -> str:
     for suffix in _SUFFIXES:
-        words = {suffix.sub("", word) for word in words}
-    return words
+        word = suffix.sub("", word)
+    return word
 
 
 def _folded(text: str) -> str:

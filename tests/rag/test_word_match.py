@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import re
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,6 +39,24 @@ def test_a_long_question_need_not_be_repeated() -> None:
     assert WordMatch(ENOUGH_WORDS // 2, 100).coverage == 0.5
     assert WordMatch(1, 4).coverage == 0.25
     assert WordMatch(0, 0).coverage == 0.0
+
+
+@given(
+    st.text("aeinrstsS .-é東京", max_size=40),
+    st.lists(st.lists(st.text("aeinrstgS .-_é\n東京", max_size=30), max_size=3), max_size=4),
+)
+def test_passages_that_are_searched_together_have_what_each_has_alone(
+    question: str, passages: list[list[str]]
+) -> None:
+    words = QuestionWords(question)
+    alone = [words.found(texts) for texts in passages]
+    assert words.found_in_each(passages) == alone
+    by_word = [frozenset[str]().union(*(words.found([word]) for word in _words(texts))) for texts in passages]
+    assert [each - {"東京", "京東"} for each in alone] == [each - {"東京", "京東"} for each in by_word]
+
+
+def _words(texts: list[str]) -> list[str]:
+    return re.findall(r"[^\W_]+", unicodedata.normalize("NFC", "\n".join(texts)))
 
 
 @given(st.text(max_size=40), st.lists(st.text(max_size=40), max_size=3))
