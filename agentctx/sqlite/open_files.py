@@ -117,6 +117,7 @@ class OpenFiles:
         self._descriptor = _anchor(path)
         status = path.stat() if self._descriptor is None else os.fstat(self._descriptor)
         self._database: Identity = (status.st_dev, status.st_ino)
+        self._side_paths = tuple(path.with_name(path.name + end) for end in SIDE_FILES)
         self._side_files: dict[Path, Identity] = {}
         self._learn_side_files()
 
@@ -140,7 +141,7 @@ class OpenFiles:
 
     def side_files(self, standing: Standing) -> Iterator[Path]:
         """Those that are at the path and are ours, or are not."""
-        for path in map(self._side_file, SIDE_FILES):
+        for path in self._side_paths:
             known = self._side_files.get(path)
             found = Standing.OTHER if known is None else self._standing(path, known)
             if path.exists() and found is standing:
@@ -159,7 +160,7 @@ class OpenFiles:
 
     def _learn_side_files(self) -> None:
         """SQLite makes them at the first read or write."""
-        for path in map(self._side_file, SIDE_FILES):
+        for path in self._side_paths:
             with contextlib.suppress(OSError):  # it is looked at again
                 if path not in self._side_files and (found := _identity(path)) is not None:
                     self._side_files[path] = found
@@ -168,9 +169,6 @@ class OpenFiles:
         found = {self._standing(path, known) for path, known in self._side_files.items()}
         order = (Standing.OTHER, Standing.ABSENT, Standing.UNKNOWN)
         return next((standing for standing in order if standing in found), Standing.OURS)
-
-    def _side_file(self, end: str) -> Path:
-        return self.path.with_name(self.path.name + end)
 
     def _standing(self, path: Path, known: Identity) -> Standing:
         try:

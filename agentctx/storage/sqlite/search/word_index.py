@@ -74,7 +74,8 @@ def missing_tables(conn: Connection, table: str = TABLE) -> list[str]:
 
 def is_rebuilt(conn: Connection) -> bool:
     """Whether a rebuild has begun and not ended."""
-    return NEXT in _tables(conn)
+    found = conn.execute("SELECT 1 FROM sqlite_schema WHERE name = ? AND type = 'table'", (NEXT,))
+    return found.fetchone() is not None
 
 
 def lost_settings(conn: Connection) -> list[str]:
@@ -144,10 +145,9 @@ def replace_by_next(conn: Connection) -> None:
 
 def _written(conn: Connection) -> list[str]:
     """The indexes to which a change goes. One in parts is left to the rebuild that is under way."""
-    present = _tables(conn)
-    if NEXT not in present:
+    if not is_rebuilt(conn):
         return [TABLE]
-    return [NEXT, TABLE] if present.issuperset({TABLE, *SHADOWS}) else [NEXT]
+    return [NEXT] if missing_tables(conn) else [NEXT, TABLE]
 
 
 def _shadows(table: str) -> tuple[str, ...]:
