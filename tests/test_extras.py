@@ -5,8 +5,10 @@ import pytest
 from agentctx.errors import InvalidInput
 from agentctx.extras import install_command, install_hint, packages_of
 
+EXTRAS = ["documents", "watch", "otel", "openai", "anthropic", "tokenizers", "cohere", "chroma"]
 
-@pytest.mark.parametrize("extra", ["documents", "watch", "otel", "openai", "anthropic", "cohere", "chroma"])
+
+@pytest.mark.parametrize("extra", EXTRAS)
 def test_every_extra_that_a_hint_may_name_has_packages(extra: str) -> None:
     assert packages_of(extra)
     hint = install_hint(extra)

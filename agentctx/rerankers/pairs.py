@@ -6,6 +6,7 @@ import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from agentctx.embedding_providers.embedded.tokens import load_tokenizer
 from agentctx.errors import ConfigInvalid
 
 if TYPE_CHECKING:
@@ -49,17 +50,8 @@ class PairTokenizer:
 
     @classmethod
     def load(cls, path: Path, window: int | None = None) -> PairTokenizer:
-        """Read a tokenizer.json. Raises `ConfigInvalid` when it is not valid."""
-        from tokenizers import Tokenizer
-
-        try:
-            tokenizer = Tokenizer.from_file(str(path))
-        except Exception as error:  # the library raises nothing narrower
-            raise ConfigInvalid(
-                f"{path} cannot be read as a tokenizer: {error}",
-                hint="It must be the tokenizer.json that was published with the model.",
-            ) from error
-        return cls(tokenizer, window)
+        """Read a tokenizer.json. Raises `ConfigInvalid`; see `load_tokenizer`."""
+        return cls(load_tokenizer(path), window)
 
     def shorten(self, query: str) -> str:
         """The question as far as it has room."""

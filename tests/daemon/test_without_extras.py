@@ -19,6 +19,7 @@ PACKAGES = {
     "otel": ("opentelemetry",),
     "openai": ("openai",),
     "anthropic": ("anthropic",),
+    "tokenizers": ("tokenizers",),
     "cohere": ("cohere",),
     "chroma": ("chromadb",),
 }
