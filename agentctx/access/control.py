@@ -14,7 +14,8 @@ from agentctx.config.accounts import overflow_id
 from agentctx.errors import AccessDenied
 
 ROOT: Final = 0
-HINT: Final = "An operator grants rights with [[access.grants]] in the daemon's config."
+GRANT_HINT: Final = "Ask an operator for a grant: sudo agentctx access grant USER NAMESPACE"
+ADMIN_HINT: Final = "Run it with sudo, or ask an operator for a grant of the right admin in all namespaces."
 
 
 class Credentials(Protocol):
@@ -81,7 +82,7 @@ class AccessControl:
         """Raises `AccessDenied` for a peer that is not admin of everything."""
         rights = await self.rights_of(peer)
         if not rights.is_admin:
-            raise AccessDenied("Permission denied: only admins of the daemon may do that.", hint=HINT)
+            raise AccessDenied("Permission denied: only admins of the daemon may do that.", hint=ADMIN_HINT)
 
 
 def default_owners() -> frozenset[int]:
@@ -93,7 +94,7 @@ def denied(right: Right, namespace: str) -> AccessDenied:
     """The error for a namespace that was named and is not granted, whether it exists or not."""
     return AccessDenied(
         f"Permission denied: you may not {right.name.lower()} in the namespace {namespace[:128]!r}.",
-        hint=HINT,
+        hint=f"Name another one (--namespace, AGENTCTX_NAMESPACE). {GRANT_HINT}",
     )
 
 

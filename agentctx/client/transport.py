@@ -7,10 +7,13 @@ given to a client. `unix_transport` and `async_transport` are the default ones.
 from __future__ import annotations
 
 import errno
+import grp
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from agentctx.config.paths import SYSTEM_SOCKET, default_socket
 from agentctx.errors import AgentctxError, DaemonUnreachable, DeadlineExceeded, Unavailable
 
 TIMEOUT_S = 30.0
@@ -25,6 +28,10 @@ class HttpReply(NamedTuple):
     status: int
     headers: Mapping[str, str]
     body: bytes
+
+
+class ClosedToUser(DaemonUnreachable):
+    """A daemon may run, but the file permissions keep this user out."""
 
 
 class NotListening(DaemonUnreachable):
@@ -108,12 +115,37 @@ def refusal(path: Path, error: OSError) -> AgentctxError:
             f"The daemon on {path} is not accepting connections at the moment.", hint="Try again in a second."
         )
     if number in {errno.EACCES, errno.EPERM}:
-        return DaemonUnreachable(
+        return ClosedToUser(
             f"Permission denied: this user may not connect to {path}.",
             hint="Run as the daemon's user, or share the socket with server.socket_mode and socket_group.",
+        )
+    if number == errno.ENOENT and (group := closed_to_all_but(path)):
+        return ClosedToUser(
+            f"Permission denied: you may not enter {SYSTEM_SOCKET.parent}, the folder of the daemon.",
+            hint=f"Ask an operator to add you to the group '{group}', log in again, and check with `groups`. "
+            "Or start a daemon of your own: `agentctx serve`.",
         )
     if number == errno.ENOENT:
         return NotListening(f"No daemon answers on {path}: the socket does not exist.")
     if number == errno.ECONNREFUSED:
         return NotListening(f"No daemon answers on {path}: the socket is there, but its daemon is gone.")
     return DaemonUnreachable(f"No daemon answers on {path}: {str(error) or 'the connection failed'}.")
+
+
+def closed_to_all_but(path: Path) -> str | None:
+    """The group that may use the machine's daemon, when this user may not; None if `path` was named."""
+    if "AGENTCTX_SOCKET" in os.environ or path != default_socket():
+        return None
+    folder = SYSTEM_SOCKET.parent
+    try:
+        gid = folder.stat().st_gid
+    except OSError:
+        return None
+    return None if os.access(folder, os.X_OK) else _group_name(gid)
+
+
+def _group_name(gid: int) -> str:
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)

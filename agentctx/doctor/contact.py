@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from agentctx.client.transport import ClosedToUser
 from agentctx.doctor.check import Check, Finding, failed, passed, skipped, warned
 from agentctx.errors import AccessDenied, AgentctxError, AlreadyRunning, DaemonUnreachable
 from agentctx.wire import StatusReply
@@ -74,7 +75,7 @@ def judge_answer(contact: Contact) -> Finding:
     refusal = contact.refusal or DaemonUnreachable(f"No daemon answers on {contact.socket}.")
     if isinstance(contact.lock_refusal, AlreadyRunning):
         return _silent(contact, contact.lock_refusal, refusal)
-    if isinstance(refusal, DaemonUnreachable) and not isinstance(refusal.__cause__, PermissionError):
+    if isinstance(refusal, DaemonUnreachable) and not isinstance(refusal, ClosedToUser):
         return warned("no daemon runs", detail=refusal.message, hint=_START)
     return failed(refusal.message, hint=refusal.hint)
 
@@ -84,7 +85,7 @@ def _judge_grant(contact: Contact) -> Finding:
         return passed(f"a daemon answers on {contact.socket}; you may use it")
     return failed(
         f"a daemon answers on {contact.socket}, but this user has no grant",
-        hint="Ask its operator for a grant in [access] of its configuration.",
+        hint="Ask its operator for one: sudo agentctx access grant USER NAMESPACE",
     )
 
 

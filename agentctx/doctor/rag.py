@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from agentctx.config.schema import Settings
 from agentctx.doctor.check import Check, Finding, failed, passed, skipped, warned
-from agentctx.doctor.provider import OFF
 from agentctx.embedding_providers.registry import NONE
 from agentctx.wire import CalibrationState
 
@@ -31,7 +30,7 @@ def calibration_check(state: CalibrationState | None) -> Check:
 def judge_calibration(state: CalibrationState | None) -> Finding:
     match state:
         case None:
-            return skipped(OFF)
+            return skipped("no model to calibrate to, or nothing is saved yet")
         case "ready":
             return passed("relevance is calibrated to the model")
         case "pending":

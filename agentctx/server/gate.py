@@ -9,7 +9,7 @@ from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agentctx.access.control import HINT, AccessControl
+from agentctx.access.control import ADMIN_HINT, GRANT_HINT, AccessControl
 from agentctx.access.grants import NOTHING, Rights
 from agentctx.access.policy import PATHS, PROBES, Policy
 from agentctx.errors import AccessDenied, AgentctxError
@@ -66,9 +66,9 @@ async def rights_in(scope: Scope, access: AccessControl) -> Rights:
 def require_entry(rights: Rights, policy: Policy | None) -> None:
     """Raises `AccessDenied` for a stranger, and for who may not use a plain route."""
     if not rights:
-        raise AccessDenied("Permission denied: you have no grant on this daemon.", hint=HINT)
+        raise AccessDenied("Permission denied: you have no grant on this daemon.", hint=GRANT_HINT)
     if policy is not None and policy.scope == "daemon" and not rights.is_admin:
-        raise AccessDenied("Permission denied: only admins of the daemon may do that.", hint=HINT)
+        raise AccessDenied("Permission denied: only admins of the daemon may do that.", hint=ADMIN_HINT)
 
 
 def declare_policies(routes: Iterable[BaseRoute]) -> None:

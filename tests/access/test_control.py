@@ -31,7 +31,7 @@ async def test_a_denial_says_what_is_missing() -> None:
         AccessDenied, match="Permission denied: you may not write in the namespace 'default'"
     ) as caught:
         await access_control().require(PEERS["reader"], "default", Right.WRITE)
-    assert "access.grants" in caught.value.hint
+    assert "access grant USER" in caught.value.hint
 
 
 async def test_grants_change_at_once() -> None:

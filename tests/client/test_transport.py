@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import grp
 import itertools
 import json
+import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +20,7 @@ import pytest
 from agentctx.client.async_transport import AsyncUnixTransport
 from agentctx.client.transport import BacklogFull, ConnectionDropped, HttpReply, NotListening, refusal
 from agentctx.client.unix_transport import UnixTransport
+from agentctx.config.paths import default_socket
 from agentctx.errors import DaemonUnreachable, DeadlineExceeded, InvalidInput, Unavailable
 from tests.client.stub_daemon import StubDaemon
 
@@ -269,3 +272,29 @@ def test_a_full_backlog_is_not_taken_for_a_dead_daemon() -> None:
 
     assert isinstance(refused, BacklogFull)
     assert isinstance(refused, Unavailable)
+
+
+@pytest.fixture
+def machine_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a machine's daemon, closed to this user, who has no daemon."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    monkeypatch.setattr("agentctx.client.transport.SYSTEM_SOCKET", folder / "agentctx.sock")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.delenv("AGENTCTX_SOCKET", raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "user"))
+    return folder
+
+
+def test_who_is_not_in_the_group_is_shown_the_group(machine_folder: Path) -> None:
+    refused = refusal(default_socket(), FileNotFoundError(errno.ENOENT, "none"))
+    group = grp.getgrgid(machine_folder.stat().st_gid).gr_name
+    assert f"you may not enter {machine_folder}" in refused.message
+    assert f"the group '{group}'" in (refused.hint or "")
+    assert not isinstance(refused, NotListening), "waiting would not help"
+
+
+@pytest.mark.usefixtures("machine_folder")
+def test_a_socket_that_was_named_is_what_the_error_is_about() -> None:
+    refused = refusal(Path("/run/other"), FileNotFoundError(errno.ENOENT, "none"))
+    assert "/run/other" in refused.message

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from agentctx.client.transport import ClosedToUser
 from agentctx.doctor.contact import Contact, contact_checks, judge_answer, judge_version
 from agentctx.doctor.runner import run_checks
 from agentctx.errors import AlreadyRunning, ConfigInvalid, DaemonUnreachable, DeadlineExceeded, StorageCorrupt
@@ -46,8 +47,7 @@ def test_one_that_listens_elsewhere_is_named() -> None:
 
 
 def test_a_socket_that_is_closed_to_us_is_a_failure() -> None:
-    refusal = DaemonUnreachable("Permission denied: this user may not connect to /s.", hint="Be another.")
-    refusal.__cause__ = PermissionError(13, "Permission denied")
+    refusal = ClosedToUser("Permission denied: this user may not connect to /s.", hint="Be another.")
     finding = judge_answer(Contact(socket="/s", refusal=refusal))
     assert (finding.status, finding.hint) == ("fail", "Be another.")
 
