@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from agentctx.errors import AlreadyRunning, ConfigInvalid
+from agentctx.host.private_files import give_to_owner_of_folder
 
 DATA_LOCK_NAME = "agentctx.lock"
 _UCRED = struct.Struct("3i")
@@ -142,7 +143,9 @@ def _open(path: Path) -> int:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # No link is followed: another user's link in a shared folder would have us write elsewhere.
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        give_to_owner_of_folder(path)
+        return descriptor
     except OSError as error:
         raise ConfigInvalid(
             f"The lock file {path} cannot be opened: {error.strerror}.",

@@ -42,6 +42,13 @@ def close_to_others(data_dir: Path, *folders: Path) -> None:
             _repair(path, mode, wanted)
 
 
+def give_to_owner_of_folder(path: Path) -> None:
+    """What root writes in the data folder of another user must belong to that user, whose daemon opens it."""
+    if os.geteuid() == _ROOT:
+        folder = path.parent.stat()
+        os.chown(path, folder.st_uid, folder.st_gid, follow_symlinks=False)
+
+
 def _repair(path: Path, mode: int, wanted: int) -> None:
     try:
         path.chmod(wanted)

@@ -225,7 +225,7 @@ def _create_private(path: Path) -> None:
     except OSError as error:
         raise StorageFailed(
             f"Cannot create the database {path}: {error.strerror}.",
-            hint="Check that the folder exists and is writable.",
+            hint="Check that the folder exists and is writable; a systemd service needs BindPaths= for it.",
         ) from error
 
 

@@ -8,6 +8,7 @@ from itertools import chain, count
 from pathlib import Path
 
 from agentctx.errors import InvalidInput, StorageFailed
+from agentctx.host.private_files import give_to_owner_of_folder
 from agentctx.sqlite.copy import copy_database, copy_file, sync_folder
 from agentctx.sqlite.driver import Error, open_connection, translated
 from agentctx.sqlite.migrate import load_migrations
@@ -44,6 +45,7 @@ def restore_database(source: Path, database: Path, *, now: int, dry_run: bool = 
         if kept is not None:
             _forget_second_names(database)
         try:
+            give_to_owner_of_folder(fresh)
             if kept is not None:
                 _keep(database, kept)
             else:

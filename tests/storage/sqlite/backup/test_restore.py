@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -258,6 +259,12 @@ class TestRestore:
         (tmp_path / "fresh").mkdir()
         assert restore_database(backup, tmp_path / "fresh" / "agentctx.db", now=NOW).kept is None
         assert keys(tmp_path / "fresh" / "agentctx.db") == {"old"}
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can write for another user")
+    def test_by_root_for_a_daemon_of_another_user(self, database: Path, backup: Path) -> None:
+        os.chown(database.parent, 12_345, 12_346)
+        restore_database(backup, database, now=NOW)
+        assert (database.stat().st_uid, database.stat().st_gid) == (12_345, 12_346)
 
     def test_says_how_many_entries_of_the_backup_are_damaged(self, database: Path, backup: Path) -> None:
         assert restore_database(backup, database, now=NOW, dry_run=True).damaged == 0
