@@ -45,14 +45,13 @@ def connected(
         ConfigInvalid: the file cannot be edited without harm.
     """
     text = _text(path, current)
-    if known is None or tuple(edits) == known.edits:
-        if _named(path, lambda: applied(text, edits)) == text:
-            return None
-        original = current if known is None else _original(path, current, known)
-    else:
-        original = _original(path, current, known)
-    after = _named(path, lambda: applied(_text(path, original), edits)).encode()
+    is_same = known is None or tuple(edits) == known.edits
+    if is_same and _named(path, lambda: applied(text, edits)) == text:
+        return None
+    original = current if known is None else _original(path, current, known)
     _check_whole_files(path, original, edits)
+    base = original if known is None else _kept(path, current, known, edits, original)
+    after = _named(path, lambda: applied(_text(path, base), edits)).encode()
     folders = known.folders if known else ()
     written = ConnectedFile(agent, original, digest(after), tuple(edits), folders, project)
     return FileChange(path, current, after, written)
@@ -65,6 +64,23 @@ def disconnected(path: Path, current: bytes | None, known: ConnectedFile) -> Fil
         ConfigInvalid: the file cannot be edited without harm.
     """
     return FileChange(path, current, None if current is None else _original(path, current, known), None)
+
+
+def _kept(
+    path: Path,
+    current: bytes | None,
+    known: ConnectedFile,
+    edits: Sequence[ConfigEdit],
+    original: bytes | None,
+) -> bytes | None:
+    """What is edited again: the original, or what the user made of it, without what is written no more."""
+    if current is None or digest(current) == known.digest:
+        return original
+    places = {(edit.kind, edit.path) for edit in edits}
+    stale = [edit for edit in known.edits if (edit.kind, edit.path) not in places]
+    before = _text(path, known.original) or ""
+    rest = _named(path, lambda: withdrawn(_text(path, current) or "", stale, original=before) or "")
+    return rest.encode()
 
 
 def _original(path: Path, current: bytes | None, known: ConnectedFile) -> bytes | None:

@@ -6,18 +6,22 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import PurePath
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from agentctx.connect import json_text, toml_text
 from agentctx.connect.json_text import JsonUnreadable
 from agentctx.connect.toml_text import TomlUnreadable
 from agentctx.errors import ConfigInvalid
 
-EditKind = Literal["file", "member", "element", "table"]
+_MARK: Final = "\ufeff"
+EditKind = Literal["file", "member", "default", "element", "table"]
 
 
 class ConfigEdit(NamedTuple):
-    """One thing of ours: a whole file, a member of JSON, an element of a list of hooks, a table of TOML."""
+    """One thing of ours: a whole file, a member of JSON, an element of a list of hooks, a table of TOML.
+
+    A `default` is a member of the whole document that is set where there is none, and goes with the rest.
+    """
 
     kind: EditKind
     path: tuple[str, ...]
@@ -30,10 +34,10 @@ def applied(text: str | None, edits: Sequence[ConfigEdit]) -> str:
     Raises:
         ConfigInvalid: the text cannot be read, or holds an entry of our name that is not ours.
     """
-    text = text or ""
+    layout, text = _unwrapped(text or "")
     for edit in edits:
         text = _guarded(_apply, text, edit)
-    return text
+    return layout.wrapped(text)
 
 
 def withdrawn(text: str, edits: Sequence[ConfigEdit], *, original: str = "") -> str | None:
@@ -44,20 +48,42 @@ def withdrawn(text: str, edits: Sequence[ConfigEdit], *, original: str = "") -> 
     Raises:
         ConfigInvalid: the text cannot be read.
     """
+    (layout, text), (_, original) = _unwrapped(text), _unwrapped(original)
     for edit in edits:
         if edit.kind == "file":
             return None
         text = _guarded(lambda now, each: _withdraw(now, each, original), text, edit)
-    return text
+    return layout.wrapped(text)
 
 
 def is_ours(value: Any) -> bool:
-    """Whether an entry runs this program as an agent's server or hook."""
+    """Whether an entry runs this program as an agent's server or hook, or calls that server's tool."""
+    if isinstance(value, Mapping) and (value.get("server"), value.get("tool")) == ("agentctx", "hook"):
+        return True
     words = [word.strip("'\"") for text in _texts(value) for word in text.split()]
     return any(
         PurePath(word).name == "agentctx" and following in {"mcp", "hook"}
         for word, following in pairwise(words)
     )
+
+
+class _Layout(NamedTuple):
+    """How an editor wrote a text: with a mark of its byte order, with the line ends of Windows."""
+
+    mark: str
+    line_end: str
+
+    def wrapped(self, text: str) -> str:
+        return self.mark + text.replace("\n", self.line_end)
+
+
+def _unwrapped(text: str) -> tuple[_Layout, str]:
+    """The text without them; line ends that differ from line to line stay."""
+    body = text.removeprefix(_MARK)
+    plain = body.replace("\r\n", "\n")
+    is_windows = plain.count("\n") == body.count("\r\n") > 0
+    layout = _Layout(text[: len(text) - len(body)], "\r\n" if is_windows else "\n")
+    return layout, plain if is_windows else body
 
 
 def _guarded(act: Callable[[str, ConfigEdit], str], text: str, edit: ConfigEdit) -> str:
@@ -75,7 +101,11 @@ def _apply(text: str, edit: ConfigEdit) -> str:
             return str(edit.value)
         case "member":
             _check_ours(_member(text, edit.path), edit)
-            return json_text.put(text, edit.path, edit.value)
+            return _put(text, edit.path, edit.value)
+        case "default":
+            return (
+                text if _member(text, edit.path) is not None else json_text.put(text, edit.path, edit.value)
+            )
         case "element":
             return _with_element(text, edit)
         case _:
@@ -89,6 +119,9 @@ def _withdraw(text: str, edit: ConfigEdit, original: str) -> str:
             if not _there(text, edit):
                 return text
             return _pruned(json_text.remove(text, edit.path), edit.path[:-1], original)
+        case "default":
+            is_alone = _member(text, ()) == {edit.path[0]: edit.value} != _member(original, ())
+            return json_text.remove(text, edit.path) if is_alone else text
         case "element":
             place = _hook_place(text, edit)
             return text if place is None else _pruned(json_text.remove(text, place), place[:-1], original)
@@ -116,13 +149,25 @@ def _with_element(text: str, edit: ConfigEdit) -> str:
     place = _hook_place(text, edit)
     if place is None:
         return json_text.append(text, edit.path, edit.value)
-    return json_text.put(text, place, edit.value["hooks"][0])
+    hooks = edit.value.get("hooks")
+    return _put(text, place, hooks[0] if hooks else edit.value)
+
+
+def _put(text: str, path: Sequence[str | int], value: Any) -> str:
+    """The text with an entry of ours, and what the user added to it."""
+    if not isinstance(_member(text, path), dict) or not isinstance(value, Mapping):
+        return json_text.put(text, path, value)
+    for name, item in value.items():
+        text = json_text.put(text, [*path, name], item)
+    return text
 
 
 def _hook_place(text: str, edit: ConfigEdit) -> list[str | int] | None:
-    """Where our hook is among the groups of an event; a user may have added others to its group."""
+    """Where our hook is in the list of an event, or in a group there; users may add to ours."""
     groups = _member(text, edit.path)
     for index, group in enumerate(groups if isinstance(groups, list) else []):
+        if "hooks" not in edit.value and is_ours(group):
+            return [*edit.path, index]
         hooks = group.get("hooks") if isinstance(group, dict) else None
         for number, hook in enumerate(hooks if isinstance(hooks, list) else []):
             if is_ours(hook):

@@ -28,48 +28,63 @@ def table_in(text: str, path: Sequence[str]) -> Any:
 def put_table(text: str, path: Sequence[str], table: Mapping[str, Any]) -> str:
     """The text with a table of strings and lists of strings at its end, or in the place of the former one.
 
+    What else the former one holds stays.
+
     Raises:
         TomlUnreadable: it is not TOML, or the table stands there in another form.
     """
     before = table_in(text, path)
-    if before == table:
+    merged = {**(before if isinstance(before, dict) else {}), **table}
+    if before == merged:
         return text
-    written = f"[{'.'.join(path)}]\n" + "".join(f"{name} = {_dumped(item)}\n" for name, item in table.items())
+    written = "".join(f"{name} = {_dumped(item)}\n" for name, item in table.items())
     if before is None:
         gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-        edited = f"{text}{gap}{written}"
+        edited = f"{text}{gap}[{'.'.join(path)}]\n{written}"
     else:
-        start, end = _extent(text, path)
-        edited = text[:start] + written + text[end:]
-    if table_in(edited, path) != table or not _same_apart(text, edited, path):
-        raise TomlUnreadable(f"{'.'.join(path)} is there in a form that cannot be edited")
+        header, end = _extent(text, path)
+        body = _without_items(text[header.end() : end], table)
+        edited = text[: header.end()] + written + body + text[end:]
+    if table_in(edited, path) != merged or not _same_apart(text, edited, path):
+        raise _unfit(path)
     return edited
 
 
 def remove_table(text: str, path: Sequence[str]) -> str:
-    """The text without a table; unchanged when there is none.
+    """The text without a table and the tables in it; unchanged when there is none.
 
     Raises:
         TomlUnreadable: it is not TOML, or the table stands there in another form.
     """
-    if table_in(text, path) is None:
-        return text
-    start, end = _extent(text, path)
-    edited = text[:start].removesuffix("\n") + text[end:] if start else text[end:]
-    if table_in(edited, path) is not None or not _same_apart(text, edited, path):
-        raise TomlUnreadable(f"{'.'.join(path)} is there in a form that cannot be edited")
+    edited = text
+    while table_in(edited, path) is not None:
+        header, end = _extent(edited, path, with_inner=True)
+        start = header.start()
+        edited = edited[:start].removesuffix("\n") + edited[end:] if start else edited[end:]
+    if not _same_apart(text, edited, path):
+        raise _unfit(path)
     return edited
 
 
-def _extent(text: str, path: Sequence[str]) -> tuple[int, int]:
-    names = r"\s*\.\s*".join(map(re.escape, path))
-    header = re.compile(rf"^\[\s*{names}\s*\][^\n]*\n?", re.MULTILINE)
-    found = header.search(text)
+def _extent(text: str, path: Sequence[str], *, with_inner: bool = False) -> tuple[re.Match[str], int]:
+    """The first header of a table, or of one in it too, and where its items end."""
+    names = r"\s*\.\s*".join(rf"""(?:{each}|"{each}"|'{each}')""" for each in map(re.escape, path))
+    inner = r"(?:\s*\.[^\]\n]*)?" if with_inner else ""
+    found = re.search(rf"^[ \t]*\[\s*{names}\s*{inner}\][^\n]*\n?", text, re.MULTILINE)
     if found is None:
-        raise TomlUnreadable(f"{'.'.join(path)} is there in a form that cannot be edited")
+        raise _unfit(path)
     following = re.compile(r"^[ \t]*(?:\[|#|$)", re.MULTILINE).search(text, found.end())
-    end = following.start() if following else len(text)
-    return found.start(), end
+    return found, following.start() if following else len(text)
+
+
+def _without_items(body: str, names: Mapping[str, Any]) -> str:
+    """The items of a table without those of these names."""
+    items = re.split(r"""^(?=[ \t]*[\w"'-]+[ \t]*=)""", body, flags=re.MULTILINE)
+    return "".join(item for item in items if item.partition("=")[0].strip().strip("\"'") not in names)
+
+
+def _unfit(path: Sequence[str]) -> TomlUnreadable:
+    return TomlUnreadable(f"{'.'.join(path)} is there in a form that cannot be edited")
 
 
 def _same_apart(one: str, other: str, path: Sequence[str]) -> bool:
