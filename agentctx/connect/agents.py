@@ -93,19 +93,19 @@ def _groups(launch: Launch, agent: str, events: Sequence[str], **more: Any) -> d
 
 
 def _remembering(server: str) -> dict[str, Any]:
-    """What Claude Code says at the end of turns, of tools' calls and of compactions."""
-    tool = ("tool_name", "tool_input.command", "tool_input.file_path")
+    """What Claude Code says at the end of turns and of compactions."""
     return {
         "Stop": _tool_hook("Stop", server, "last_assistant_message", "transcript_path", remember=True),
-        "PostToolUse": _tool_hook("PostToolUse", server, *tool),
-        "PostToolUseFailure": _tool_hook("PostToolUseFailure", server, *tool, "error"),
         "PostCompact": _tool_hook("PostCompact", server, "compact_summary", remember=True),
     }
 
 
 def _tool_hook(event: str, server: str, *fields: str, **constant: Any) -> dict[str, Any]:
-    """A hook that calls a tool of the running server with these fields of the event; it starts no process."""
-    names = {name.rpartition(".")[2]: f"${{{name}}}" for name in ("session_id", *fields)}
+    """A hook that calls a tool of the running server with these fields of the event; it starts no process.
+
+    Codex fails such a hook where a field is missing.
+    """
+    names = {name: f"${{{name}}}" for name in ("session_id", *fields)}
     given = {"event": event, **names, **constant}
     return {"hooks": [{"type": "mcp_tool", "server": server, "tool": "hook", "input": given, "timeout": 3}]}
 
@@ -141,6 +141,7 @@ def _claude_code(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
 def _codex(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
     folder = places.folder("CODEX_HOME", ".codex")
     groups = _groups(launch, "codex", _events(launch, "UserPromptSubmit", "Stop"), timeout=3)
+    groups["UserPromptSubmit"] = _tool_hook("UserPromptSubmit", NAME, "prompt")
     return [
         _codex_server(folder, launch),
         FileEdits(folder / "hooks.json", _elements(groups)),
@@ -192,6 +193,18 @@ def _opencode(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
 def _opencode_in(folder: Path, launch: Launch) -> list[FileEdits]:
     entry = {"type": "local", "command": launch.server("opencode"), "enabled": True}
     return [_member(folder / "opencode.json", "mcp", NAME, value=entry)]
+
+
+def _cursor(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
+    """Cursor takes context at a session's start alone, and gives no answer but after it is complete."""
+    folder = places.home / ".cursor"
+    events = ["sessionStart", *(["afterAgentResponse"] if launch.remember else [])]
+    hooks = {event: {"command": launch.hook(event, "cursor")} for event in events}
+    version = ConfigEdit("default", ("version",), 1)
+    return [
+        _member(folder / "mcp.json", "mcpServers", NAME, value=_entry(launch, "cursor")),
+        FileEdits(folder / "hooks.json", (*_elements(hooks), version)),
+    ]
 
 
 def _servers(place: Callable[[AgentPlaces], Path], agent: str, key: str = "mcpServers", **more: Any) -> Any:
@@ -271,7 +284,7 @@ AGENTS: Final[dict[str, Agent]] = {
         "Cursor",
         lambda places: places.home / ".cursor",
         "cursor",
-        _servers(lambda places: places.home / ".cursor/mcp.json", "cursor"),
+        _cursor,
         _project_servers(".cursor/mcp.json", "cursor"),
     ),
     "vscode": Agent(

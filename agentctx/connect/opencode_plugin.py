@@ -13,6 +13,8 @@ import { spawn } from "node:child_process"
 const COMMAND = %COMMAND%
 const OPTIONS = %OPTIONS%
 const REMEMBERS = %REMEMBERS%
+const MOST_MESSAGES = 100
+const MOST_ERROR_CHARS = 4000
 
 // Answers the context that belongs to an event; empty when there is none, or when anything goes wrong.
 function hook(event, payload) {
@@ -37,6 +39,20 @@ function hook(event, payload) {
 const textOf = (parts) =>
   parts.filter((part) => part.type === "text" && !part.synthetic).map((part) => part.text).join("\\n")
 
+function callOf({ callID, tool, state }) {
+  const failed = state.status === "error" || state.metadata?.exit
+  const error = failed ? String(state.error || state.output || "").slice(-MOST_ERROR_CHARS) : null
+  const { command, filePath } = state.input || {}
+  return { call: { id: callID, name: tool, command, filePath, error } }
+}
+
+// What a message says, in the form that `agentctx hook` reads.
+function saidIn({ info, parts }) {
+  const kind = info.role === "user" ? "prompt" : info.summary === true ? "summary" : "answer"
+  const calls = parts.filter((part) => part.type === "tool").map(callOf)
+  return [...calls, { [kind]: textOf(parts) }]
+}
+
 export const Agentctx = async ({ client, directory }) => {
   const begun = new Set()
   const compacted = new Set()
@@ -55,9 +71,8 @@ export const Agentctx = async ({ client, directory }) => {
 
   async function remember(session) {
     const { data } = await client.session.messages({ path: { id: session } })
-    const last = (role) => (data || []).filter((each) => each.info.role === role).at(-1)?.parts || []
-    const turn = { prompt: textOf(last("user")), last_assistant_message: textOf(last("assistant")) }
-    await hook("session.idle", { session_id: session, cwd: directory, ...turn })
+    const messages = (data || []).slice(-MOST_MESSAGES).flatMap(saidIn)
+    await hook("session.idle", { session_id: session, cwd: directory, messages })
   }
 
   return {

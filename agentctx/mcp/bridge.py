@@ -9,28 +9,16 @@ import json
 import os
 import sys
 import threading
-import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from agentctx import __version__
 from agentctx.mcp.arguments import UsageError, last_of, parsed
 from agentctx.mcp.daemon import DaemonAway, DaemonRefused, ask, socket_path
-from agentctx.mcp.hook import DEADLINE_S, STOP_DEADLINE_S, act, with_prompt
-from agentctx.mcp.hook_events import (
-    CLIENTS,
-    TOOL_EVENTS,
-    HookQuestion,
-    RememberedEntry,
-    decided,
-    learned,
-    output,
-    tool_event,
-)
+from agentctx.mcp.hook import handle
+from agentctx.mcp.hook_events import CLIENTS
 from agentctx.mcp.project import OUTSIDE, own_namespace, project_of
 from agentctx.mcp.protocol import INVALID_REQUEST, PARSE_ERROR, McpToolCall, Message, error, step, tool_result
-from agentctx.mcp.tool_failures import ToolFailures
 from agentctx.mcp.tools import (
     HOOK_TOOL,
     ToolMisused,
@@ -80,7 +68,6 @@ class Bridge:
         self._writing = threading.Lock()
         self._slots = threading.BoundedSemaphore(MAX_CALLS)
         self._threads: set[threading.Thread] = set()
-        self._failures = ToolFailures()
 
     def serve(self, requests: BinaryIO) -> None:
         """Answer each line until the stream ends, then wait for the calls that still run."""
@@ -160,27 +147,20 @@ class Bridge:
 
     def _hook(self, event: Message) -> Message:
         """The JSON that answers a client's own hook; empty when there is nothing to add."""
-        name, client = str(event.get("event")), self._scope.agent or ""
+        client = self._scope.agent or ""
         if client not in CLIENTS:
             raise ToolMisused(f"Start this server with --agent and one of {', '.join(CLIENTS)}.")
-        wanted = self._wanted(name, client, event)
-        seconds = STOP_DEADLINE_S if isinstance(wanted, RememberedEntry) else DEADLINE_S
-        try:
-            text = act(wanted, socket_path(self._named_socket), time.monotonic() + seconds)
-        except (DaemonAway, DaemonRefused):
-            text = ""
-        return output(name, client, text) or {}
-
-    def _wanted(self, name: str, client: str, event: Message) -> HookQuestion | RememberedEntry | None:
-        if name in TOOL_EVENTS:
-            learning = tool_event(self._failures, name, event)
-            return learned(learning, client, self._scope.namespace) if learning else None
-        remember = bool(event.get("remember"))
-        return decided(
-            name, client, with_prompt(name, event), namespaces=self._scope.asked, remember=remember
+        answer = handle(
+            str(event.get("event")),
+            client,
+            event,
+            namespaces=self._scope.asked,
+            socket=socket_path(self._named_socket),
+            remember=bool(event.get("remember")),
         )
+        return answer or {}
 
-    def _check_namespace(self, path: Path, entry: str) -> None:
+    def _check_namespace(self, path: str, entry: str) -> None:
         """An id is valid in every namespace; a tool only reaches the entries of its own."""
         view = ask(path, "GET", entry_path(entry), timeout_s=TIMEOUT_S)
         if view["namespace"] not in self._scope.asked:
@@ -195,7 +175,7 @@ class Bridge:
 
 def _scope(named: Sequence[str], agent: str | None, env: Mapping[str, str]) -> ToolScope:
     """`named` are the namespaces of the command line: the first is saved to, the others are asked too."""
-    folder = Path(env.get("CLAUDE_PROJECT_DIR") or os.curdir).absolute()
+    folder = env.get("CLAUDE_PROJECT_DIR") or os.curdir
     session = env.get("CLAUDE_CODE_SESSION_ID") or f"mcp-{os.getpid()}-{os.urandom(3).hex()}"
     if named:
         return ToolScope(named[0], session, agent, also=tuple(named[1:]))

@@ -1,6 +1,8 @@
 """One request to the daemon over its socket, within a deadline.
 
 With HTTP/1.0 the daemon closes the connection after the reply, so a reply ends where the stream ends.
+A hook starts at each prompt, so nothing here imports `typing`, `pathlib` or `socket`, which alone would
+double what its start takes.
 """
 
 from __future__ import annotations
@@ -8,13 +10,14 @@ from __future__ import annotations
 import errno
 import json
 import os
-import socket
 import time
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Final
+from _socket import AF_UNIX, SOCK_STREAM, socket
 
-from agentctx.config.paths import SOCKET_NAME, find_socket
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Final
+
 
 START_IT: Final = "Start it with `systemctl --user start agentctx` or `agentctx serve`, then try again."
 _CHUNK: Final = 65_536
@@ -33,20 +36,31 @@ class DaemonRefused(Exception):
         super().__init__(message)
 
 
-def socket_path(named: str | None, env: Mapping[str, str] = os.environ) -> Path:
+def socket_path(named: str | None, env: Mapping[str, str] = os.environ) -> str:
     """The socket: the one named, else the first of the usual places that exists.
 
     Agents start their servers without `XDG_RUNTIME_DIR`, so the place that it stands for is tried too.
     """
     if named:
-        return Path(named)
-    found = find_socket(env)
-    usual = Path("/run/user") / str(os.getuid()) / "agentctx" / SOCKET_NAME
-    return usual if not found.exists() and not env.get("AGENTCTX_SOCKET") and usual.exists() else found
+        return named
+    from agentctx.config.paths import SOCKET_NAME, find_socket
+
+    found = str(find_socket(env))
+    usual = f"/run/user/{os.getuid()}/agentctx/{SOCKET_NAME}"
+    is_unset = not os.path.exists(found) and not env.get("AGENTCTX_SOCKET")
+    return usual if is_unset and os.path.exists(usual) else found
 
 
-def ask(path: Path, method: str, target: str, body: object = None, *, timeout_s: float) -> Any:
-    """Send one request and return the reply's JSON.
+def ask(
+    path: str,
+    method: str,
+    target: str,
+    body: object = None,
+    *,
+    timeout_s: float,
+    idempotency_key: str = "",
+) -> Any:
+    """Send one request and return the reply's JSON. A save repeated with one `idempotency_key` saves once.
 
     Raises:
         DaemonAway: no daemon answers, or not completely within `timeout_s`.
@@ -54,6 +68,7 @@ def ask(path: Path, method: str, target: str, body: object = None, *, timeout_s:
     """
     content = b"" if body is None else json.dumps(body).encode()
     head = f"{method} {target} HTTP/1.0\r\nhost: agentctx\r\ncontent-length: {len(content)}\r\n"
+    head += f"idempotency-key: {idempotency_key}\r\n" if idempotency_key else ""
     head += "content-type: application/json\r\n\r\n"
     deadline = time.monotonic() + timeout_s
     try:
@@ -67,18 +82,21 @@ def ask(path: Path, method: str, target: str, body: object = None, *, timeout_s:
     return _parsed(raw)
 
 
-def _exchange(path: Path, request: bytes, deadline: float) -> bytes:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+def _exchange(path: str, request: bytes, deadline: float) -> bytes:
+    connection = socket(AF_UNIX, SOCK_STREAM)
+    try:
         connection.settimeout(_left(deadline))
-        connection.connect(str(path))
+        connection.connect(path)
         connection.sendall(request)
         pieces = []
         while piece := _received(connection, deadline):
             pieces.append(piece)
         return b"".join(pieces)
+    finally:
+        connection.close()
 
 
-def _received(connection: socket.socket, deadline: float) -> bytes:
+def _received(connection: socket, deadline: float) -> bytes:
     connection.settimeout(_left(deadline))
     return connection.recv(_CHUNK)
 
@@ -90,7 +108,7 @@ def _left(deadline: float) -> float:
     return left
 
 
-def _why(path: Path, error: OSError) -> str:
+def _why(path: str, error: OSError) -> str:
     if error.errno in {errno.EACCES, errno.EPERM}:
         return (
             f"This user may not connect to the memory daemon on {path}. "

@@ -10,10 +10,6 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from types import FrameType
-from typing import Any, Final
 
 from agentctx.mcp.arguments import UsageError, last_of, parsed
 from agentctx.mcp.daemon import DaemonAway, DaemonRefused, ask, socket_path
@@ -22,14 +18,22 @@ from agentctx.mcp.hook_events import (
     CLIENTS,
     MAX_BLOCK_CHARS,
     STOP_EVENTS,
-    HookQuestion,
-    RememberedEntry,
+    SUMMARY_EVENTS,
     block_of,
-    decided,
     output,
+    question,
+    remembered,
 )
 from agentctx.mcp.project import namespaces_of
-from agentctx.mcp.transcripts import last_prompt
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import FrameType
+    from typing import Any, Final
+
+    from agentctx.mcp.hook_events import HookQuestion
+    from agentctx.mcp.transcripts import TranscribedTurn
 
 DEADLINE_S: Final = 0.3
 """A prompt waits no longer than this."""
@@ -37,7 +41,10 @@ STOP_DEADLINE_S: Final = 2.0
 """Nobody waits for the end of a turn to be saved."""
 MAX_EVENT_BYTES: Final = 8 << 20
 MAX_TAIL_BYTES: Final = 1 << 20
-"""Of a transcript, whose end has the last prompt."""
+"""Of a transcript, whose end has the last turn."""
+_WRITING_S: Final = 1.0
+"""How long a client may take to write the answer into its transcript: Copilot does so after the event."""
+_LOOK_AGAIN_S: Final = 0.05
 
 
 def main(args: Sequence[str]) -> int:
@@ -48,13 +55,40 @@ def main(args: Sequence[str]) -> int:
     except UsageError as error:
         sys.stderr.write(f"agentctx hook: {error}\n")
         return 1
-    seconds = STOP_DEADLINE_S if event in STOP_EVENTS else DEADLINE_S
-    _end_at_deadline(seconds)
-    answer = _answer(event, client, options, time.monotonic() + seconds)
+    _end_at_deadline(seconds_for(event))
+    answer = _answer(event, client, options)
     signal.setitimer(signal.ITIMER_REAL, 0)
     if answer is not None:
         os.write(1, json.dumps(answer).encode() + b"\n")
     return 0
+
+
+def seconds_for(event: str) -> float:
+    """How long an event may take."""
+    return STOP_DEADLINE_S if event in STOP_EVENTS | SUMMARY_EVENTS else DEADLINE_S
+
+
+def handle(
+    event: str,
+    client: str,
+    payload: Mapping[str, Any],
+    *,
+    namespaces: Sequence[str],
+    socket: str,
+    remember: bool,
+) -> dict[str, Any] | None:
+    """Do what an event wants; the client's JSON, None for none. The first namespace is saved to."""
+    deadline = time.monotonic() + seconds_for(event)
+    block = ""
+    try:
+        if event in STOP_EVENTS | SUMMARY_EVENTS:
+            if remember:
+                _save(event, client, dict(payload), namespaces[0], socket, deadline)
+        elif wanted := question(event, client, dict(payload), namespaces=namespaces):
+            block = _shown(wanted, socket, deadline)
+    except (DaemonAway, DaemonRefused):
+        block = ""  # a hook says nothing rather than hold up its agent
+    return output(event, client, block)
 
 
 def _named(words: Sequence[str], options: Mapping[str, list[str]]) -> tuple[str, str]:
@@ -75,50 +109,64 @@ def _end_at_deadline(seconds: float) -> None:
     signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
-def _answer(
-    event: str, client: str, options: Mapping[str, list[str]], deadline: float
-) -> dict[str, Any] | None:
-    payload = with_prompt(event, _payload())
-    namespaces = options.get("--namespace") or namespaces_of(_folder(client, payload, os.environ))
-    wanted = decided(event, client, payload, namespaces=namespaces, remember="--remember" in options)
-    path = socket_path(last_of(options, "--socket"))
-    try:
-        block = act(wanted, path, deadline)
-    except (DaemonAway, DaemonRefused):
-        block = ""
-    return output(event, client, block)
+def _answer(event: str, client: str, options: Mapping[str, list[str]]) -> dict[str, Any] | None:
+    payload = _payload()
+    return handle(
+        event,
+        client,
+        payload,
+        namespaces=options.get("--namespace") or namespaces_of(_folder(client, payload, os.environ)),
+        socket=socket_path(last_of(options, "--socket")),
+        remember="--remember" in options,
+    )
 
 
-def act(wanted: HookQuestion | RememberedEntry | None, path: Path, deadline: float) -> str:
-    """Do what an event wants until the deadline (monotonic, seconds); the text to show.
-
-    Raises:
-        DaemonAway, DaemonRefused: the daemon did not do it.
-    """
-    if isinstance(wanted, RememberedEntry):
-        ask(path, "POST", "/v1/entries", wanted.body, timeout_s=deadline - time.monotonic())
+def _shown(wanted: HookQuestion, socket: str, deadline: float) -> str:
+    """The blocks that answer a question."""
     blocks: list[str] = []
-    if isinstance(wanted, HookQuestion):
-        room = MAX_BLOCK_CHARS
-        for body in wanted.bodies:
-            reply = ask(path, "POST", "/v1/context", body, timeout_s=deadline - time.monotonic())
-            if block := block_of(reply, trusted=wanted.trusted, room=room):
-                blocks.append(block)
-                room -= len(block) + len(BETWEEN_BLOCKS)
+    room = MAX_BLOCK_CHARS
+    for body in wanted.bodies:
+        reply = ask(socket, "POST", "/v1/context", body, timeout_s=deadline - time.monotonic())
+        if block := block_of(reply, trusted=wanted.trusted, room=room):
+            blocks.append(block)
+            room -= len(block) + len(BETWEEN_BLOCKS)
     return BETWEEN_BLOCKS.join(blocks)
 
 
-def with_prompt(event: str, payload: dict[str, Any]) -> dict[str, Any]:
-    """The end of a turn together with its prompt, which only the transcript has in some clients."""
+def _save(
+    event: str, client: str, payload: dict[str, Any], namespace: str, socket: str, deadline: float
+) -> None:
+    """Save what an event leaves; one entry that is refused keeps none of the others out."""
+    refusal: DaemonRefused | None = None
+    for body, key in remembered(event, client, payload, _last_turn(event, payload), namespace=namespace):
+        try:
+            left = deadline - time.monotonic()
+            ask(socket, "POST", "/v1/entries", body, timeout_s=left, idempotency_key=key)
+        except DaemonRefused as error:
+            refusal = error
+    if refusal is not None:
+        raise refusal
+
+
+def _last_turn(event: str, payload: Mapping[str, Any]) -> TranscribedTurn:
+    """The last turn of the client's transcript, or of the messages that it passes itself."""
+    from agentctx.mcp.transcripts import last_turn, parsed_lines
+
+    messages = payload.get("messages")
+    if isinstance(messages, list):
+        return last_turn(each for each in messages if isinstance(each, dict))
     path = payload.get("transcript_path") or payload.get("transcriptPath")
-    if event not in STOP_EVENTS or payload.get("prompt") or not isinstance(path, str):
-        return payload
-    return payload | {"prompt": last_prompt(_tail(Path(path)))}
+    until = time.monotonic() + _WRITING_S
+    while True:
+        turn = last_turn(parsed_lines(_tail(path) if isinstance(path, str) else []))
+        if event != "agentStop" or turn.answer or time.monotonic() > until:
+            return turn
+        time.sleep(_LOOK_AGAIN_S)
 
 
-def _tail(path: Path) -> list[str]:
+def _tail(path: str) -> list[str]:
     try:
-        with path.open("rb") as file:
+        with open(path, "rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - MAX_TAIL_BYTES))
             return file.read(MAX_TAIL_BYTES).decode(errors="replace").splitlines()
@@ -128,14 +176,18 @@ def _tail(path: Path) -> list[str]:
 
 def _payload() -> dict[str, Any]:
     try:
-        event = json.loads(sys.stdin.buffer.read(MAX_EVENT_BYTES))
-    except (ValueError, RecursionError):
+        with open(0, "rb", closefd=False) as stdin:
+            event = json.loads(stdin.read(MAX_EVENT_BYTES))
+    except (OSError, ValueError, RecursionError):  # closed, or no JSON
         return {}
     return event if isinstance(event, dict) else {}
 
 
-def _folder(client: str, payload: Mapping[str, Any], env: Mapping[str, str]) -> Path:
-    """The project's folder. Claude Code's `cwd` follows the agent's `cd`, its variable does not."""
+def _folder(client: str, payload: Mapping[str, Any], env: Mapping[str, str]) -> str:
+    """The project's folder. Claude Code's `cwd` follows the agent's `cd`, its variable does not; Cursor
+    runs hooks in its own folder and names those of the window.
+    """
     project = env.get("CLAUDE_PROJECT_DIR") if client == "claude-code" else None
-    cwd = payload.get("cwd")
-    return Path(project or (cwd if isinstance(cwd, str) and cwd else os.curdir)).absolute()
+    roots = payload.get("workspace_roots")
+    named = [project, *(roots if isinstance(roots, list) else []), payload.get("cwd")]
+    return next((each for each in named if isinstance(each, str) and each), os.curdir)

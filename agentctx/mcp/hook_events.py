@@ -1,28 +1,36 @@
-"""What a hook's event asks of the memory, and the JSON that answers the client. No I/O."""
+"""What a hook's event asks of the memory, and the JSON that answers the client. No I/O.
+
+A hook starts at each prompt, so nothing here imports `typing`, and what only the end of a turn needs is
+imported there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
-
 from agentctx.mcp.injected_text import without_injected
-from agentctx.mcp.tool_failures import ToolFailures, ToolLearning, ToolUse
-from agentctx.mcp.tools import MAX_QUERY_CHARS
 
-Json = dict[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Final
+
+    from agentctx.mcp.remembering import RememberedEntry
+    from agentctx.mcp.transcripts import TranscribedTurn
+
+    Json = dict[str, Any]
 
 CLIENTS: Final = ("claude-code", "codex", "gemini", "copilot", "cursor", "opencode")
 PROMPT_EVENTS: Final = frozenset({"UserPromptSubmit", "BeforeAgent", "userPromptSubmitted", "chat.message"})
 START_EVENTS: Final = frozenset({"SessionStart", "sessionStart"})
-STOP_EVENTS: Final = frozenset({"Stop", "AfterAgent", "agentStop", "stop", "session.idle"})
-
-MAX_BLOCK_CHARS: Final = 9_500
-"""Claude Code and Codex cut what is over 10,000 characters."""
-TOOL_EVENTS: Final = frozenset({"PostToolUse", "PostToolUseFailure"})
+STOP_EVENTS: Final = frozenset({"Stop", "AfterAgent", "agentStop", "afterAgentResponse", "session.idle"})
 SUMMARY_EVENTS: Final = frozenset({"PostCompact"})
 
-MOST_SUMMARY_CHARS: Final = 20_000
+MAX_QUERY_CHARS: Final = 4_000
+"""The longest question that the daemon takes."""
+MAX_BLOCK_CHARS: Final = 9_500
+"""Claude Code and Codex cut what is over 10,000 characters."""
 BETWEEN_BLOCKS: Final = "\n\n"
+_SYSTEM_CLIENTS: Final = frozenset({"claude-code", "codex", "cursor"})
+"""Those that put a hook's context into a message of the system."""
 _START_QUERY: Final = "rules, conventions, preferences and decisions of this project"
 _START: Final[tuple[Json, ...]] = (
     {"category": "rule", "limit": 10, "budget_tokens": 600},
@@ -33,32 +41,35 @@ _KEPT_CONTEXT: Final = frozenset({"resume", "fork"})
 """Sources of a session's start with which the conversation still holds what it was given."""
 
 
-class HookQuestion(NamedTuple):
+class HookQuestion:
     """Questions, in order, whose blocks are shown together. `trusted`: they hold nothing from outside."""
 
-    bodies: tuple[Json, ...]
-    trusted: bool
+    __slots__ = ("bodies", "trusted")
+
+    def __init__(self, bodies: tuple[Json, ...], *, trusted: bool) -> None:
+        self.bodies = bodies
+        self.trusted = trusted
 
 
-class RememberedEntry(NamedTuple):
-    """What to save."""
-
-    body: Json
-
-
-def decided(
-    event: str, client: str, payload: Json, *, namespaces: Sequence[str], remember: bool
-) -> HookQuestion | RememberedEntry | None:
-    """What an event asks of the daemon; None: nothing. The first of the namespaces is saved to."""
+def question(event: str, client: str, payload: Json, *, namespaces: Sequence[str]) -> HookQuestion | None:
+    """What an event asks of the daemon; None: nothing."""
     if event in PROMPT_EVENTS:
         return _about(payload, client, namespaces)
     if event in START_EVENTS:
         return _about_project(payload, client, namespaces)
-    if event in STOP_EVENTS and remember:
-        return _turn(payload, client, namespaces[0])
-    if event in SUMMARY_EVENTS and remember:
-        return _summary(payload, client, namespaces[0])
     return None
+
+
+def remembered(
+    event: str, client: str, payload: Json, turn: TranscribedTurn, *, namespace: str
+) -> list[RememberedEntry]:
+    """What an event leaves to save. `turn`: the last one of the transcript."""
+    from agentctx.mcp.remembering import Remembering
+
+    about = Remembering(client, session_of(payload) or "hook", namespace)
+    if event in STOP_EVENTS:
+        return list(about.turn(payload, turn))
+    return list(about.summary(payload.get("compact_summary"))) if event in SUMMARY_EVENTS else []
 
 
 def block_of(reply: Json, *, trusted: bool, room: int = MAX_BLOCK_CHARS) -> str:
@@ -95,7 +106,7 @@ def prompt_of(payload: Json) -> str:
 
 def position_of(client: str) -> str:
     """Where the client puts a hook's context: in a message of the system, or into the user's turn."""
-    return "system" if client in {"claude-code", "codex"} else "tail"
+    return "system" if client in _SYSTEM_CLIENTS else "tail"
 
 
 def session_of(payload: Json) -> str | None:
@@ -103,7 +114,7 @@ def session_of(payload: Json) -> str | None:
 
     opencode's have the form of a token (`ses_…`), which would be redacted, and all of them alike.
     """
-    name = payload.get("session_id") or payload.get("sessionId")
+    name = payload.get("session_id") or payload.get("sessionId") or payload.get("conversation_id")
     return str(name).removeprefix("ses_") if name else None
 
 
@@ -132,44 +143,3 @@ def _question(bodies: list[Json], payload: Json, client: str, *, restarted: bool
 
 def _place(client: str, namespaces: Sequence[str]) -> Json:
     return {"namespaces": [*namespaces], "position": position_of(client)}
-
-
-def _turn(payload: Json, client: str, namespace: str) -> RememberedEntry | None:
-    from agentctx.mcp.turns import remembered_turn  # its patterns would double what a prompt's hook takes
-
-    answer = payload.get("last_assistant_message") or payload.get("prompt_response")
-    prompt = payload.get("prompt")
-    text = remembered_turn(*(each if isinstance(each, str) else "" for each in (prompt, answer)))
-    if text is None:
-        return None
-    return _remembered("observation", text, payload, client, namespace)
-
-
-def _summary(payload: Json, client: str, namespace: str) -> RememberedEntry | None:
-    summary = payload.get("compact_summary")
-    text = without_injected(summary)[:MOST_SUMMARY_CHARS] if isinstance(summary, str) else ""
-    if not text:
-        return None
-    return _remembered("reflection", text, payload, client, namespace)
-
-
-def tool_event(failures: ToolFailures, event: str, payload: Json) -> ToolLearning | None:
-    """What the end of a tool's call teaches. `command` and `file_path` come from its input."""
-    session = session_of(payload) or ""
-    target = payload.get("command") or payload.get("file_path") or ""
-    call = ToolUse(str(payload.get("tool_name") or ""), str(target))
-    if event == "PostToolUseFailure":
-        failures.failed(session, call, str(payload.get("error") or ""))
-        return None
-    return failures.succeeded(session, call)
-
-
-def learned(learning: ToolLearning, client: str, namespace: str) -> RememberedEntry:
-    """What a failed tool and its fix teach; the same error counts up one learning."""
-    body = {"collection": "learning", "namespace": namespace, "agent": client, "origin": "capture"}
-    return RememberedEntry({**body, **learning._asdict()})
-
-
-def _remembered(collection: str, text: str, payload: Json, client: str, namespace: str) -> RememberedEntry:
-    body = {"collection": collection, "namespace": namespace, "agent": client, "origin": "capture"}
-    return RememberedEntry({**body, "session": session_of(payload) or "hook", "content": text})

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 _TAGS: Final = (
     "hook_context",
+    "session_context",
     "system-reminder",
     "system_reminder",
     "environment_context",
@@ -33,11 +37,10 @@ _INJECTED: Final = [(f"<{tag}>", f"</{tag}>") for tag in _TAGS] + [
     ("## Semantic Context (RAG)\n", "</memory ")
 ]
 """How context begins and ends; our block ends with the line of its fence."""
-_PASSAGE: Final = re.compile(
-    r'^### \[[^\]\n]+\] "[^"\n]*" [^\n]*trust=[^\n]*\n(?:>[^\n]*(?:\n|$))*', re.MULTILINE
-)
+_PASSAGE: Final = r'(?m)^### \[[^\]\n]+\] "[^"\n]*" [^\n]*trust=[^\n]*\n(?:>[^\n]*(?:\n|$))*'
 """A passage of our block that was cut out of its fence."""
-_LABEL: Final = re.compile(r"^\w+ hook additional context:[ \t]*", re.MULTILINE)
+_LABEL_END: Final = " hook additional context:"
+_LABEL: Final = rf"(?m)^\w+{_LABEL_END}[ \t]*"
 
 
 def without_injected(text: str) -> str:
@@ -49,7 +52,11 @@ def without_injected(text: str) -> str:
             kept += [text[at:start], " "]
             at = _after(text, stop, end)
         text = "".join(kept) + text[at:]
-    return _LABEL.sub("", _PASSAGE.sub("", text)).strip()
+    if "\n### [" in f"\n{text}":
+        text = re.sub(_PASSAGE, "", text)
+    if _LABEL_END in text:
+        text = re.sub(_LABEL, "", text)
+    return text.strip()
 
 
 def _after(text: str, stop: int, end: str) -> int:

@@ -10,8 +10,14 @@ from __future__ import annotations
 import os
 import pwd
 import re
-from pathlib import Path
-from typing import Final
+from os.path import dirname, isdir, isfile, join, realpath
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Final
+
+    Folder = str | os.PathLike[str]
 
 OUTSIDE: Final = "default"
 """The namespace of folders that belong to no repository, and of commands that name none."""
@@ -19,26 +25,26 @@ MAX_CLONES: Final = 8
 """How many local clones of clones are followed."""
 _MOST_CHARS: Final = 120
 _MAX_CONFIG_BYTES: Final = 1 << 20
-_SECTION: Final = re.compile(r'\s*\[\s*remote\s+"(?P<name>(?:[^"\\]|\\.)*)"\s*\]')
-_URL: Final = re.compile(r"\s*url\s*=\s*(?P<url>.+?)\s*$", re.IGNORECASE)
-_SCP: Final = re.compile(r"(?:[^@/]+@)?(?P<host>[^:/]+):(?P<path>[^/].*|/.*)")
+_SECTION: Final = r'\s*\[\s*remote\s+"(?P<name>(?:[^"\\]|\\.)*)"\s*\]'
+_URL: Final = r"(?i)\s*url\s*=\s*(?P<url>.+?)\s*$"
+_SCP: Final = r"(?:[^@/]+@)?(?P<host>[^:/]+):(?P<path>[^/].*|/.*)"
 
 
-def project_of(folder: Path) -> str:
+def project_of(folder: Folder) -> str:
     """The namespace of the project that a folder belongs to. Reads files of the repository, runs nothing."""
-    common = _common_dir(folder)
+    common = _common_dir(os.path.abspath(folder))
     if common is None:
         return OUTSIDE
     for _ in range(MAX_CLONES):
-        url = remote_url(_text(common / "config"))
+        url = remote_url(_text(join(common, "config")))
         cloned = _repository_at(url, common) if url else None
         if cloned is None:
             break
         common = cloned
-    return namespace_of(url, str(common))
+    return namespace_of(url, common)
 
 
-def namespaces_of(folder: Path) -> tuple[str, ...]:
+def namespaces_of(folder: Folder) -> tuple[str, ...]:
     """Whose memory is asked in a folder: its project's, the user's, and `default`. The first is saved to."""
     return tuple(dict.fromkeys((project_of(folder), own_namespace(), OUTSIDE)))
 
@@ -73,9 +79,9 @@ def remote_url(config: str) -> str | None:
     remote = None
     for line in config.splitlines():
         if line.lstrip().startswith("["):
-            section = _SECTION.match(line)
+            section = re.match(_SECTION, line)
             remote = section["name"] if section else None
-        elif remote is not None and (match := _URL.match(line)):
+        elif remote is not None and (match := re.match(_URL, line)):
             found.setdefault(remote, match["url"].strip('"'))
     return found.get("origin") or next(iter(found.values()), None)
 
@@ -88,7 +94,7 @@ def _address(url: str) -> str | None:
             return None
         host, _, path = rest.partition("/")
         host = host.rpartition("@")[2].partition(":")[0]
-    elif match := _SCP.fullmatch(url):
+    elif match := re.fullmatch(_SCP, url):
         host, path = match["host"], match["path"]
     else:
         return None
@@ -96,42 +102,50 @@ def _address(url: str) -> str | None:
     return f"{host.lower()}/{path}" if host and path else None
 
 
-def _repository_at(url: str, common: Path) -> Path | None:
+def _repository_at(url: str, common: str) -> str | None:
     """The `.git` folder of a remote on this machine; None where there is none. `common`: of the clone."""
     if _address(url):
         return None
-    named = Path(url.removeprefix("file://"))
-    place = common.parent / named
-    for each in (place / ".git", place, place.with_name(f"{place.name}.git")):
-        if (each / "HEAD").is_file():
-            return each.resolve()
+    place = join(dirname(common), url.removeprefix("file://").rstrip("/"))
+    for each in (join(place, ".git"), place, f"{place}.git"):
+        if isfile(join(each, "HEAD")):
+            return realpath(each)
     return None
 
 
-def _common_dir(folder: Path) -> Path | None:
+def _common_dir(folder: str) -> str | None:
     """The `.git` folder that all worktrees of the repository share."""
-    for each in (folder, *folder.parents):
-        marker = each / ".git"
-        if marker.is_dir():
-            return marker.resolve()
-        if marker.is_file():
+    for each in _upwards(folder):
+        marker = join(each, ".git")
+        if isdir(marker):
+            return realpath(marker)
+        if isfile(marker):
             return _linked(marker)
     return None
 
 
-def _linked(marker: Path) -> Path | None:
+def _upwards(folder: str) -> Iterator[str]:
+    while True:
+        yield folder
+        parent = dirname(folder)
+        if parent == folder:
+            return
+        folder = parent
+
+
+def _linked(marker: str) -> str | None:
     """The common folder of a worktree or submodule, whose `.git` is a file that names its own."""
     named = _text(marker).strip()
     if not named.startswith("gitdir:"):
         return None
-    own = (marker.parent / named.removeprefix("gitdir:").strip()).resolve()
-    common = _text(own / "commondir").strip()
-    return (own / common).resolve() if common else own
+    own = realpath(join(dirname(marker), named.removeprefix("gitdir:").strip()))
+    common = _text(join(own, "commondir")).strip()
+    return realpath(join(own, common)) if common else own
 
 
-def _text(path: Path) -> str:
+def _text(path: str) -> str:
     try:
-        with path.open("rb") as file:
+        with open(path, "rb") as file:
             return file.read(_MAX_CONFIG_BYTES).decode(errors="replace")
     except OSError:
         return ""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-MOST_SESSIONS: Final = 16
 MOST_FAILURES: Final = 8
-"""Failures of one session that may still be fixed; the oldest goes first."""
+"""Failures that may still be fixed; the oldest goes first."""
 MOST_CALLS_BETWEEN: Final = 12
 """A success after more calls than that has little to do with the failure."""
 _MOST_PATTERN_CHARS: Final = 300
@@ -18,18 +17,24 @@ _TELLING: Final = re.compile(
     re.IGNORECASE,
 )
 _PREFIX: Final = re.compile(r"^(?:cd\s+\S+\s*(?:&&|;)\s*|sudo\s+|env\s+|(?:\w+=\S*\s+))*")
+_SHELLS: Final = frozenset({"bash", "shell", "run_shell_command", "exec_command", "shell_command"})
 
 
 class ToolUse(NamedTuple):
-    """A call of a tool: its `name`, and the `target`, a command or the file it works on."""
+    """A finished call of a tool.
 
+    `target` is the command, or the file it worked on. `error` is what it printed when it failed, else None.
+    """
+
+    id: str
     name: str
     target: str
+    error: str | None = None
 
     @property
     def kind(self) -> tuple[str, str]:
         """Calls of one kind try the same: a program's name, or the file."""
-        if self.name.lower() not in {"bash", "shell", "run_shell_command", "exec_command"}:
+        if self.name.lower() not in _SHELLS:
             return self.name, self.target
         words = _PREFIX.sub("", self.target).split()
         return self.name, words[0] if words else ""
@@ -45,40 +50,27 @@ class ToolLearning(NamedTuple):
 
 class _Failure(NamedTuple):
     call: ToolUse
-    error: str
+    pattern: str
     at: int
 
 
-class ToolFailures:
-    """The failures of running sessions that no later call has fixed yet."""
+def learned(calls: Sequence[ToolUse]) -> Iterator[tuple[str, ToolLearning]]:
+    """What each success teaches that fixed an earlier failure, with the id of its call.
 
-    def __init__(self) -> None:
-        self._open: OrderedDict[str, list[_Failure]] = OrderedDict()
-        self._calls = 0
-
-    def failed(self, session: str, call: ToolUse, error: str) -> None:
-        """Note a failure. One without a message teaches nothing."""
-        self._calls += 1
-        pattern = telling_line(error)
-        if not pattern or not call.target:
-            return
-        known = self._open.setdefault(session, [])
-        known[:] = [*known, _Failure(call, pattern, self._calls)][-MOST_FAILURES:]
-        self._open.move_to_end(session)
-        if len(self._open) > MOST_SESSIONS:
-            self._open.popitem(last=False)
-
-    def succeeded(self, session: str, call: ToolUse) -> ToolLearning | None:
-        """What a success teaches; None: it fixed nothing, or the very same call worked the second time."""
-        self._calls += 1
-        known = self._open.get(session, [])
-        fixed = [each for each in known if each.call.kind == call.kind]
-        self._open[session] = [each for each in known if each.call.kind != call.kind]
-        for failure in reversed(fixed):
-            is_near = self._calls - failure.at <= MOST_CALLS_BETWEEN
-            if is_near and failure.call.target != call.target:
-                return _learning(failure, call)
-        return None
+    The very same call that works the second time teaches nothing.
+    """
+    failures: list[_Failure] = []
+    for at, call in enumerate(calls):
+        if call.error is not None:
+            pattern = telling_line(call.error)
+            if pattern and call.target:
+                failures = [*failures, _Failure(call, pattern, at)][-MOST_FAILURES:]
+            continue
+        fixed = [each for each in failures if each.call.kind == call.kind]
+        failures = [each for each in failures if each.call.kind != call.kind]
+        failure = next((each for each in reversed(fixed) if each.call.target != call.target), None)
+        if failure is not None and at - failure.at <= MOST_CALLS_BETWEEN:
+            yield call.id, _learning(failure, call)
 
 
 def telling_line(error: str) -> str:
@@ -92,4 +84,4 @@ def telling_line(error: str) -> str:
 def _learning(failure: _Failure, call: ToolUse) -> ToolLearning:
     trigger = f"tool:{call.name} {call.kind[1]}".strip()
     fix = f"`{failure.call.target}` failed; this worked: `{call.target}`"
-    return ToolLearning(trigger[:_MOST_PATTERN_CHARS], failure.error, fix[:_MOST_FIX_CHARS])
+    return ToolLearning(trigger[:_MOST_PATTERN_CHARS], failure.pattern, fix[:_MOST_FIX_CHARS])

@@ -1,54 +1,244 @@
-"""Transcripts of agents, of which only the end is read: the last prompt. No I/O."""
+"""The end of a conversation, read off the transcript that its client keeps. No I/O.
+
+Each client writes lines of JSON of its own form; the plugin of opencode passes its messages in ours
+(`{"prompt": …}`, `{"answer": …}`, `{"summary": …}`, `{"call": …}`).
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, Literal, NamedTuple
 
 from agentctx.mcp.injected_text import without_injected
+from agentctx.mcp.tool_failures import ToolUse
+
+_TARGETS: Final = ("command", "cmd", "file_path", "filePath", "path", "absolute_path")
+_EXIT: Final = re.compile(r"(?:Process exited with code|Exit Code:|exit code:?)\s*(-?\d+)", re.IGNORECASE)
+_MOST_HEAD_CHARS: Final = 400
+"""Where Codex says how a command ended."""
+_USER_QUERY: Final = re.compile(r"<user_query>(.*?)</user_query>", re.DOTALL)
+"""What the user wrote, among what Cursor adds."""
+_CODEX_PREAMBLE: Final = "to assist with your own analysis:\n"
+
+Json = dict[str, Any]
 
 
-def last_prompt(transcript: Sequence[str]) -> str:
-    """What the user wrote last, in the lines of a transcript of Claude Code, Codex or Copilot; else empty."""
-    for line in reversed(transcript):
+class _Said(NamedTuple):
+    kind: Literal["prompt", "answer", "summary"]
+    text: str
+
+
+class _Begun(NamedTuple):
+    """A call of a tool that has no outcome yet."""
+
+    id: str
+    name: str
+    target: str
+
+
+class _Ended(NamedTuple):
+    """The outcome of a call; `error` None: it worked. One that was refused teaches nothing."""
+
+    id: str
+    error: str | None
+    is_refused: bool = False
+
+
+_Event = _Said | _Begun | _Ended
+
+
+class TranscribedTurn(NamedTuple):
+    """The last turn. `calls` are those of earlier turns too; `own_calls` are the ids of this one's.
+
+    `summaries`: of compactions since the answer before this turn.
+    """
+
+    prompt: str
+    answer: str
+    calls: tuple[ToolUse, ...]
+    own_calls: frozenset[str]
+    summaries: tuple[str, ...]
+
+
+def parsed_lines(lines: Iterable[str]) -> Iterator[Json]:
+    """The objects among lines of JSON; a line that was cut off is left out."""
+    for line in lines:
         try:
-            found = _user_text(json.loads(line))
+            entry = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if found and (text := without_injected(found)):
-            return text
-    return ""
+        if isinstance(entry, dict):
+            yield entry
 
 
-def _user_text(entry: Any) -> str:
-    """The text of a transcript's line if a user wrote it."""
-    if (
-        not isinstance(entry, dict)
-        or entry.get("isMeta")
-        or entry.get("isSidechain")
-        or entry.get("isCompactSummary")
-    ):
-        return ""
+def last_turn(entries: Iterable[Json]) -> TranscribedTurn:
+    """The turn at the end of a transcript; its texts are empty where it has none."""
+    prompt = answer = ""
+    begun: dict[str, _Begun] = {}
+    calls: dict[str, ToolUse] = {}
+    own: set[str] = set()
+    summaries: list[str] = []
+    unanswered: list[str] = []
+    for event in _events(entries):
+        match event:
+            case _Said("prompt", text):
+                prompt, answer, own, summaries = text, "", set(), [*unanswered]
+            case _Said("answer", text):
+                answer, unanswered = text, []
+            case _Said("summary", text):
+                summaries.append(text)
+                unanswered.append(text)
+            case _Begun():
+                begun[event.id] = event
+            case _Ended(id_, error, is_refused):
+                if id_ in begun and not is_refused:
+                    calls[id_] = ToolUse(*begun[id_], error)
+                    own.add(id_)
+    return TranscribedTurn(prompt, answer, tuple(calls.values()), frozenset(own), tuple(summaries))
+
+
+def _events(entries: Iterable[Json]) -> Iterator[_Event]:
+    for entry in entries:
+        if entry.get("isMeta") or entry.get("isSidechain") or entry.get("isCompactSummary"):
+            continue
+        for read in (_claude, _codex, _gemini, _copilot, _neutral):
+            yield from read(entry)
+
+
+def _claude(entry: Json) -> Iterator[_Event]:
+    """Claude Code: `user` and `assistant` with the message of the API; Cursor: the same as the `role`."""
+    kind, message = entry.get("type", entry.get("role")), _object(entry.get("message"))
+    content = message.get("content")
+    if kind == "user":
+        query = _USER_QUERY.search(_text(content))
+        yield from _said("prompt", query[1] if query else _text(content))
+    elif kind == "assistant":
+        yield from _said("answer", _text(content))
+    for part in _objects(content):
+        if part.get("type") == "tool_use":
+            yield _Begun(str(part.get("id")), str(part.get("name")), _target(part.get("input")))
+        elif part.get("type") == "tool_result":
+            error = _text(part.get("content")) if part.get("is_error") else None
+            yield _Ended(str(part.get("tool_use_id")), error, "toolDenialKind" in entry)
+
+
+def _codex(entry: Json) -> Iterator[_Event]:
+    """Codex: `event_msg` for what was said, `response_item` for calls, `compacted`."""
+    payload = _object(entry.get("payload"))
+    item = _object(payload.get("item"))
+    match entry.get("type"), payload.get("type"):
+        case "event_msg", "user_message":
+            yield from _said("prompt", payload.get("message"))
+        case "event_msg", "item_completed" if item.get("type") == "UserMessage":
+            yield from _said("prompt", _text(item.get("content")))
+        case "event_msg", "item_completed" if item.get("type") == "AgentMessage":
+            yield from _said("answer", _text(item.get("content")))
+        case "response_item", "function_call":
+            target = _target(_loaded(payload.get("arguments")))
+            yield _Begun(str(payload.get("call_id")), str(payload.get("name")), target)
+        case "response_item", "function_call_output":
+            yield _Ended(str(payload.get("call_id")), _failure(_text(payload.get("output"))))
+        case "compacted", _:
+            message = str(payload.get("message") or "")
+            yield from _said("summary", message.partition(_CODEX_PREAMBLE)[2] or message)
+
+
+def _gemini(entry: Json) -> Iterator[_Event]:
+    """Gemini CLI: `user` and `gemini` with the parts of the API; the outcome stands with the call."""
+    content = entry.get("content")
     if entry.get("type") == "user":
-        message = entry.get("message")
-        return _text_of(message.get("content")) if isinstance(message, dict) else ""
-    if entry.get("type") == "user.message":
-        data = entry.get("data")
-        return _text_of(data.get("content")) if isinstance(data, dict) else ""
-    payload = entry.get("payload")
-    if (
-        entry.get("type") == "event_msg"
-        and isinstance(payload, dict)
-        and payload.get("type") == "user_message"
-    ):
-        return _text_of(payload.get("message"))
-    return ""
+        yield from _said("prompt", _text(content))
+    elif entry.get("type") == "gemini":
+        yield from _said("answer", _text(content))
+    for call in _objects(entry.get("toolCalls")):
+        id_ = str(call.get("id"))
+        yield _Begun(id_, str(call.get("name")), _target(call.get("args")))
+        result = next(_objects(call.get("result")), {})
+        response = _object(_object(result.get("functionResponse")).get("response"))
+        output = str(response.get("error") or response.get("output") or "")
+        failed = call.get("status") == "error" or "error" in response or _failure(output, within=len(output))
+        shown = call.get("resultDisplay")
+        error = (shown if isinstance(shown, str) else output) if failed else None
+        yield _Ended(id_, error, call.get("status") == "cancelled")
 
 
-def _text_of(content: Any) -> str:
+def _copilot(entry: Json) -> Iterator[_Event]:
+    """Copilot CLI: events with their `data`."""
+    data = _object(entry.get("data"))
+    match entry.get("type"):
+        case "user.message":
+            yield from _said("prompt", data.get("content"))
+        case "assistant.message":
+            yield from _said("answer", data.get("content"))
+        case "session.compaction_complete":
+            yield from _said("summary", data.get("summaryContent"))
+        case "tool.execution_start":
+            target = _target(data.get("arguments"))
+            yield _Begun(str(data.get("toolCallId")), str(data.get("toolName")), target)
+        case "tool.execution_complete":
+            fault, result = _object(data.get("error")), _object(data.get("result"))
+            output = str(fault.get("message") or result.get("content") or "")
+            code = _object(data.get("shellExecution")).get("exitCode")
+            failed = data.get("success") is False or code not in (None, 0)
+            error = output.partition("\n<shellId")[0] if failed else None
+            yield _Ended(str(data.get("toolCallId")), error, fault.get("code") == "denied")
+
+
+def _neutral(entry: Json) -> Iterator[_Event]:
+    """What the plugin of opencode passes."""
+    if "type" in entry:
+        return
+    yield from _said("prompt", entry.get("prompt"))
+    call = _object(entry.get("call"))
+    if call:
+        id_, error = str(call.get("id")), call.get("error")
+        yield _Begun(id_, str(call.get("name")), _target(call))
+        yield _Ended(id_, error if isinstance(error, str) else None)
+    yield from _said("answer", entry.get("answer"))
+    yield from _said("summary", entry.get("summary"))
+
+
+def _said(kind: Literal["prompt", "answer", "summary"], text: object) -> Iterator[_Said]:
+    """Nothing, where no more is left than what programs put in."""
+    if isinstance(text, str) and (kept := without_injected(text)):
+        yield _Said(kind, kept)
+
+
+def _failure(output: str, *, within: int = _MOST_HEAD_CHARS) -> str | None:
+    """What a command printed that says of itself that it failed."""
+    found = _EXIT.search(output[:within])
+    if found is None or int(found[1]) == 0:
+        return None
+    return output[: found.start()] + output[found.end() :]
+
+
+def _target(arguments: object) -> str:
+    given = _object(arguments)
+    found = next((given[name] for name in _TARGETS if given.get(name)), "")
+    return " ".join(map(str, found)) if isinstance(found, list) else str(found)
+
+
+def _text(content: object) -> str:
+    """A string, or the texts among parts: of the prompt and the answer, not of a tool's result."""
     if isinstance(content, str):
         return content
-    parts = content if isinstance(content, list) else []
-    texts = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type") == "text"]
+    kinds = {None, "text", "Text"}
+    texts = [part.get("text") for part in _objects(content) if part.get("type") in kinds]
     return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _loaded(text: object) -> object:
+    try:
+        return json.loads(text) if isinstance(text, str) else text
+    except (ValueError, RecursionError):
+        return None
+
+
+def _object(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: object) -> Iterator[Json]:
+    yield from (each for each in (value if isinstance(value, list) else []) if isinstance(each, dict))

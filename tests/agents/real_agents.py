@@ -27,8 +27,8 @@ class RealAgent(ABC):
     """Whose API it speaks: a dialect of the fake provider."""
     hook_role: ClassVar[str | None] = None
     """Who says, in a request, what a hook of ours adds; None: `connect` writes no hook for it."""
-    remembers_turns: ClassVar[bool] = False
-    """Whether `connect --remember` saves what was said."""
+    shell: ClassVar[tuple[str, str]]
+    """The tool that runs a command, and its argument for the command."""
 
     @classmethod
     def path(cls) -> Path | None:
@@ -54,6 +54,13 @@ class RealAgent(ABC):
         """A call of a tool of ours, as its model makes it."""
         return ToolCall(name=self.tool(name), arguments=arguments)
 
+    def run(self, command: str) -> ToolCall:
+        """A call of its own shell, as its model makes it. The id has the file it is about."""
+        name, argument = self.shell
+        given = {argument: command, "description": "Runs it"}
+        file = command.rsplit(maxsplit=1)[-1].partition(".")[0]
+        return ToolCall(name=name, arguments=given, id=f"call_{file}")
+
     def is_turn(self, body: Body) -> bool:
         """Whether a request is one of the conversation, and no title or topic of it."""
         return bool(body.get("tools"))
@@ -66,7 +73,7 @@ class Codex(RealAgent):
     program = ".bin/codex"
     vendor = "openai"
     hook_role = "developer"
-    remembers_turns = True
+    shell = ("exec_command", "cmd")
 
     def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
         if vendor_url is None:
@@ -80,6 +87,7 @@ class Codex(RealAgent):
     def arguments(self, prompt: str, *, resumes: bool = False) -> list[str]:
         # The user reviews hooks once, with /hooks; nobody is here to do so.
         words = ["exec", "--skip-git-repo-check", "--dangerously-bypass-hook-trust"]
+        words.append("--dangerously-bypass-approvals-and-sandbox")  # it finds no helper for it below /tmp
         return [*words, *(["resume", "--last"] if resumes else []), prompt]
 
     def is_turn(self, body: Body) -> bool:
@@ -100,7 +108,7 @@ class Opencode(RealAgent):
     program = "opencode-linux-*/bin/opencode"
     vendor = "anthropic"
     hook_role = "user"
-    remembers_turns = True
+    shell = ("bash", "command")
 
     def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
         offline = {
@@ -133,7 +141,7 @@ class ClaudeCode(RealAgent):
     program = "@anthropic-ai/claude-code-linux-*/claude"
     vendor = "anthropic"
     hook_role = "system"
-    remembers_turns = True
+    shell = ("Bash", "command")
 
     def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
         (home / ".claude").mkdir()
@@ -145,7 +153,7 @@ class ClaudeCode(RealAgent):
         }
 
     def arguments(self, prompt: str, *, resumes: bool = False) -> list[str]:
-        allowed = ["--allowedTools", "mcp__plugin_agentctx_agentctx"]
+        allowed = ["--allowedTools", "mcp__plugin_agentctx_agentctx,Bash"]
         return [*(["-c"] if resumes else []), "-p", prompt, *allowed]
 
     def tool(self, name: str) -> str:
@@ -159,7 +167,7 @@ class GeminiCli(RealAgent):
     program = ".bin/gemini"
     vendor = "google"
     hook_role = "user"
-    remembers_turns = True
+    shell = ("run_shell_command", "command")
 
     def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
         settings = {"security": {"auth": {"selectedType": "gemini-api-key"}}}
@@ -186,6 +194,7 @@ class CopilotCli(RealAgent):
     program = ".bin/copilot"
     vendor = "anthropic"
     hook_role = "user"
+    shell = ("bash", "command")
 
     def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
         (home / ".copilot").mkdir()

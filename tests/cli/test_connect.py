@@ -59,7 +59,7 @@ def test_what_is_installed_is_found(connect: Connect, home: Path) -> None:
     (home / ".gemini").mkdir()
     (home / ".cursor").mkdir()
     assert connect() == 0
-    assert sorted(settings_of(home)) == [".cursor/mcp.json", ".gemini/settings.json"]
+    assert sorted(settings_of(home)) == [".cursor/hooks.json", ".cursor/mcp.json", ".gemini/settings.json"]
 
 
 def test_all_agents_come_and_go_without_a_trace(connect: Connect, home: Path) -> None:
@@ -110,15 +110,58 @@ def test_claude_code_says_what_is_remembered_through_its_server(connect: Connect
     inputs = {event: group["hooks"][0].get("input") for event, (group,) in hooks.items()}
     assert inputs["Stop"]["last_assistant_message"] == "${last_assistant_message}"
     assert inputs["Stop"]["remember"] is True
-    assert inputs["PostToolUseFailure"] == {
-        "event": "PostToolUseFailure",
+    assert inputs["PostCompact"]["compact_summary"] == "${compact_summary}"
+    assert sorted(inputs) == ["PostCompact", "SessionStart", "Stop", "UserPromptSubmit"]
+
+
+def test_codex_asks_at_prompts_through_its_server_with_fields_that_are_always_there(
+    connect: Connect, home: Path
+) -> None:
+    connect("codex", "--remember")
+    hooks = json.loads((home / ".codex/hooks.json").read_bytes())["hooks"]
+    ((prompt,), (stop,)) = (
+        group["hooks"] for event in ("UserPromptSubmit", "Stop") for group in hooks[event]
+    )
+    assert (prompt["type"], prompt["server"], prompt["tool"]) == ("mcp_tool", "agentctx", "hook")
+    assert prompt["input"] == {
+        "event": "UserPromptSubmit",
         "session_id": "${session_id}",
-        "tool_name": "${tool_name}",
-        "command": "${tool_input.command}",
-        "file_path": "${tool_input.file_path}",
-        "error": "${error}",
+        "prompt": "${prompt}",
     }
-    assert {"PostToolUse", "PostCompact"} <= inputs.keys()
+    assert stop["command"].endswith("--remember")
+
+
+CURSOR_HOOKS = '{"version": 1, "hooks": {"sessionStart": [{"command": "./mine.sh"}]}}\n'
+
+
+@pytest.mark.parametrize("before", [None, "{}", CURSOR_HOOKS, '{\n\t"version": 2\n}'])
+def test_cursors_hooks_stand_beside_the_users_own(connect: Connect, home: Path, before: str | None) -> None:
+    path = home / ".cursor/hooks.json"
+    if before is not None:
+        write(home, ".cursor/hooks.json", before)
+    connect("cursor", "--remember")
+    written = json.loads(path.read_bytes())
+    assert written["version"] == json.loads(before or "{}").get("version", 1)
+    assert [list(hook) for hook in written["hooks"]["afterAgentResponse"]] == [["command"]]
+    assert "hook sessionStart --client cursor" in written["hooks"]["sessionStart"][-1]["command"]
+    once = path.read_bytes()
+    connect("cursor", "--remember")
+    assert path.read_bytes() == once
+    connect("cursor", "--undo")
+    assert (path.read_text("utf-8") if path.exists() else None) == before
+
+
+def test_a_hook_that_the_user_added_for_cursor_keeps_its_file_readable(connect: Connect, home: Path) -> None:
+    connect("cursor")
+    path = home / ".cursor/hooks.json"
+    hooks = json.loads(path.read_bytes())
+    hooks["hooks"]["sessionStart"].append({"command": "./mine.sh"})
+    path.write_text(json.dumps(hooks), "utf-8")
+    connect("cursor", "--undo")
+    assert json.loads(path.read_bytes()) == {
+        "version": 1,
+        "hooks": {"sessionStart": [{"command": "./mine.sh"}]},
+    }
 
 
 def test_edits_made_since_are_kept(connect: Connect, home: Path) -> None:
@@ -132,6 +175,80 @@ def test_edits_made_since_are_kept(connect: Connect, home: Path) -> None:
     assert tomllib.loads(codex.read_text("utf-8")) == tomllib.loads(CODEX) | {"later": {"a": 1}}
     assert "# mine" in codex.read_text("utf-8")
     assert json.loads(gemini.read_bytes()) == json.loads(GEMINI) | {"theme": "y"}
+
+
+def test_what_the_user_added_to_our_entries_stays_until_undo(connect: Connect, home: Path) -> None:
+    """As our pages propose for Gemini CLI, and as Codex does when a tool is approved for good."""
+    connect("codex", "gemini")
+    gemini, codex = home / ".gemini/settings.json", home / ".codex/config.toml"
+    gemini.write_text(
+        gemini.read_text("utf-8").replace('"command":', '"trust": true,\n      "command":', 1), "utf-8"
+    )
+    approved = '\n[mcp_servers.agentctx.tools.save]\napproval_mode = "approve"\n'
+    codex.write_text(codex.read_text("utf-8") + "startup_timeout_sec = 20\n" + approved, "utf-8")
+    edited = settings_of(home)
+    assert connect("codex", "gemini") == 0
+    assert settings_of(home) == edited
+
+    assert run(["--socket", "/run/b.sock", "connect", "--yes", "--remember", "codex", "gemini"]) == 0
+    assert json.loads(gemini.read_bytes())["mcpServers"]["agentctx"]["trust"] is True
+    server = tomllib.loads(codex.read_text("utf-8"))["mcp_servers"]["agentctx"]
+    assert (server["startup_timeout_sec"], server["tools"]["save"]) == (20, {"approval_mode": "approve"})
+    for path in (gemini, codex):
+        assert "/run/b.sock" in path.read_text("utf-8")
+        assert "/run/a.sock" not in path.read_text("utf-8")
+
+    assert connect("--undo") == 0
+    assert settings_of(home) == {}
+
+
+LAYOUTS = [
+    '\ufeff{\r\n\t"theme": "x"\r\n}\r\n',
+    '{\r\n  "mcpServers": {\r\n    "docs": {"command": "d"}\r\n  }\r\n}',
+    '{\n\t"hooks": {\n\t\t"BeforeAgent": [\n\t\t]\n\t}\n}\n\n',
+    '{"a":1,"hooks":{"BeforeAgent":[{"hooks":[{"type":"command","command":"mine"}]}]}}',
+]
+
+
+@pytest.mark.parametrize("text", LAYOUTS)
+def test_the_layout_of_a_file_is_kept_and_comes_back(connect: Connect, home: Path, text: str) -> None:
+    path = home / ".gemini/settings.json"
+    path.parent.mkdir()
+    path.write_bytes(text.encode())
+    assert connect("gemini") == 0
+    written = path.read_bytes()
+    assert connect("--undo") == 0
+    assert path.read_bytes() == text.encode()
+
+    assert connect("gemini") == 0
+    path.write_bytes(written + b"  ")  # an edit, so that what is ours has to be found
+    assert connect("--undo") == 0
+    for each in (written, path.read_bytes()):
+        now = each.decode()
+        assert now.startswith("\ufeff") == text.startswith("\ufeff")
+        assert ("\n" in now.replace("\r\n", "")) == ("\r\n" not in text)
+    assert parse(now.removeprefix("\ufeff")).value == parse(text.removeprefix("\ufeff")).value
+
+
+@pytest.mark.parametrize(
+    "header", ['[mcp_servers."agentctx"]', "[ 'mcp_servers' . agentctx ]  # ours", "\t[mcp_servers.agentctx]"]
+)
+def test_a_table_of_ours_is_found_however_its_name_is_written(
+    connect: Connect, home: Path, header: str
+) -> None:
+    text = f'{header}\ncommand = "/old/agentctx"\nargs = [\n  "mcp",\n]\nenabled = false\n\n[later]\na = 1\n'
+    path = write(home, ".codex/config.toml", text)
+    assert connect("codex") == 0
+    read = tomllib.loads(path.read_text("utf-8"))
+    assert read["mcp_servers"]["agentctx"]["args"][-5:] == [
+        "mcp",
+        "--socket",
+        "/run/a.sock",
+        "--agent",
+        "codex",
+    ]
+    assert (read["mcp_servers"]["agentctx"]["enabled"], read["later"]) == (False, {"a": 1})
+    assert header in path.read_text("utf-8")
 
 
 def test_a_hook_that_the_user_added_to_our_group_stays(connect: Connect, home: Path) -> None:

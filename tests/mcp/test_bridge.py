@@ -17,6 +17,9 @@ from tests.mcp.bridge_process import BridgeProcess, stripped_environment
 
 pytestmark = pytest.mark.process
 Start = Callable[..., BridgeProcess]
+RECORDED = Path(__file__).parent / "data/transcripts"
+MOST_TRIES = 20
+"""Of an event whose deadline a loaded machine may miss."""
 
 
 def test_a_conversation_from_the_handshake_to_forgetting(daemon: DaemonProcess, start_bridge: Start) -> None:
@@ -197,7 +200,7 @@ def test_nothing_but_the_standard_library_is_imported(command: list[str], tmp_pa
         for name in done.stderr.decode().split()
         if name.partition(".")[0] not in sys.stdlib_module_names and not name.startswith("agentctx.mcp")
     }
-    assert foreign == {"agentctx.config", "agentctx.config.paths"}
+    assert foreign <= {"agentctx.config", "agentctx.config.paths"}
 
 
 def test_a_wrong_command_line_is_2_and_says_why() -> None:
@@ -231,24 +234,23 @@ def test_a_hook_without_a_daemon_adds_nothing(tmp_path: Path, start_bridge: Star
     assert bridge.tool("hook", event="UserPromptSubmit", prompt="When do deploys happen?") == ("{}", False)
 
 
-def test_what_made_a_failed_tool_work_is_learned_and_counted(
+def test_what_made_a_failed_tool_work_is_learned_once_and_counted_in_each_session(
     daemon: DaemonProcess, start_bridge: Start
 ) -> None:
     bridge = start_bridge("--socket", str(daemon.socket), "--agent", "claude-code")
-    for _ in range(2):
-        failed = {
-            "event": "PostToolUseFailure",
-            "session_id": "s1",
-            "tool_name": "Bash",
-            "command": "psql shop",
-        }
-        bridge.tool("hook", **failed, error="psql: error: connection refused")
-        worked = {"event": "PostToolUse", "session_id": "s1", "tool_name": "Bash", "command": "psql -h db-2"}
-        assert bridge.tool("hook", **worked) == ("{}", False)
-    with daemon.client() as client:
-        (learning,) = client.list(collections=["learning"], namespace="default").entries
-    assert "psql -h db-2" in str(learning.attributes["fix"])
-    assert learning.attributes["occurrences"] == 2
+    stop = {"event": "Stop", "remember": True, "transcript_path": str(RECORDED / "claude-code.jsonl")}
+
+    def learnings() -> list[tuple[object, object]]:
+        with daemon.client() as client:
+            entries = client.list(collections=["learning"], namespace="default").entries
+        return [(each.attributes["fix"], each.attributes["occurrences"]) for each in entries]
+
+    for session, times in (("s1", 1), ("s1", 1), ("s2", 2)):
+        for _ in range(MOST_TRIES):
+            assert bridge.tool("hook", **stop, session_id=session) == ("{}", False)
+            if learnings() and learnings()[0][1] == times:
+                break
+        assert learnings() == [("`psql shop` failed; this worked: `psql -h db-2 shop`", times)]
 
 
 def test_the_end_of_a_turn_is_saved_with_the_prompt_of_the_transcript(

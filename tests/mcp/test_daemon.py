@@ -39,13 +39,13 @@ def answering(path: Path, reply: bytes) -> Iterator[None]:
 )
 def test_what_is_no_whole_reply_says_what_to_do(tmp_path: Path, reply: bytes, says: str) -> None:
     with answering(tmp_path / "s", reply), pytest.raises(DaemonAway, match=says):
-        ask(tmp_path / "s", "GET", "/", timeout_s=10)
+        ask(str(tmp_path / "s"), "GET", "/", timeout_s=10)
 
 
 def test_an_error_keeps_its_code_message_and_hint(tmp_path: Path) -> None:
     reply = b'HTTP/1.1 403 X\r\n\r\n{"error": {"code": "access_denied", "message": "m", "hint": "h"}}'
     with answering(tmp_path / "s", reply), pytest.raises(DaemonRefused) as caught:
-        ask(tmp_path / "s", "GET", "/", timeout_s=10)
+        ask(str(tmp_path / "s"), "GET", "/", timeout_s=10)
     assert (caught.value.code, caught.value.message, caught.value.hint) == ("access_denied", "m", "h")
 
 
@@ -54,10 +54,10 @@ def test_a_daemon_that_never_answers_is_given_up(tmp_path: Path) -> None:
         listening.bind(str(tmp_path / "s"))
         listening.listen()
         with pytest.raises(DaemonAway, match=r"did not answer within 0\.05 s"):
-            ask(tmp_path / "s", "GET", "/", timeout_s=0.05)
+            ask(str(tmp_path / "s"), "GET", "/", timeout_s=0.05)
 
 
 def test_the_socket_is_the_named_one_else_that_of_the_environment(tmp_path: Path) -> None:
     env = {"AGENTCTX_SOCKET": "/e.sock", "HOME": str(tmp_path)}
-    assert socket_path("/n.sock", env) == Path("/n.sock")
-    assert socket_path(None, env) == Path("/e.sock")
+    assert socket_path("/n.sock", env) == "/n.sock"
+    assert socket_path(None, env) == "/e.sock"

@@ -1,6 +1,7 @@
 """The handler as agents start it, with a real daemon, none, or one that never answers."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -9,10 +10,13 @@ from typing import Any
 
 import pytest
 
+from agentctx.mcp import hook as handler
 from tests.end_to_end.daemon_process import DaemonProcess
 from tests.mcp.bridge_process import stripped_environment
 
 pytestmark = pytest.mark.process
+ROOT = Path(__file__).parents[2]
+RECORDED = Path(__file__).parent / "data/transcripts"
 
 
 def hook(tmp_path: Path, event: str, payload: object, *args: str) -> subprocess.CompletedProcess[bytes]:
@@ -81,3 +85,61 @@ def test_a_wrong_command_line_never_blocks_the_prompt(tmp_path: Path) -> None:
     done = hook(tmp_path, "UserPromptSubmit", {}, "--client", "nobody")
     assert done.returncode == 1
     assert b"--client" in done.stderr
+
+
+def test_stdin_that_is_closed_is_an_event_without_content(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "agentctx", "hook", "UserPromptSubmit", "--client", "codex"]
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" <&-', "sh", *command],
+        capture_output=True,
+        env=stripped_environment(tmp_path),
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_copilot_writes_its_answer_after_the_event_that_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = (RECORDED / "copilot.jsonl").read_text("utf-8").splitlines(keepends=True)
+    transcript = tmp_path / "events.jsonl"
+    transcript.write_text("".join(lines[:-2]), "utf-8")
+    saved: list[dict[str, Any]] = []
+    written_later = "".join(lines)
+    monkeypatch.setattr(
+        "agentctx.mcp.hook.time.sleep", lambda _: transcript.write_text(written_later, "utf-8")
+    )
+    monkeypatch.setattr(handler, "ask", lambda _, __, ___, body, **____: saved.append(body))
+    event = {"sessionId": "s", "transcriptPath": str(transcript)}
+    handler.handle("agentStop", "copilot", event, namespaces=["n"], socket="", remember=True)
+    assert "because 443 is taken" in saved[0]["content"]
+
+
+def test_a_prompts_hook_starts_without_what_is_slow_to_import(tmp_path: Path) -> None:
+    program = (
+        "import sys; from agentctx.cli import main\n"
+        "import atexit; atexit.register(lambda: sys.stderr.write(' '.join(sys.modules)))\n"
+        "sys.argv[1:] = ['hook', 'UserPromptSubmit', '--client', 'codex', '--socket', '/none']\n"
+        "main()"
+    )
+    # Without `site`, whose files import whatever the packages of an environment want.
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", program],
+        input=b'{"prompt": "How do we deploy?", "cwd": "/"}',
+        capture_output=True,
+        env={**stripped_environment(tmp_path), "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
+        timeout=60,
+        check=True,
+    )
+    slow = {
+        "typing",
+        "pathlib",
+        "socket",
+        "urllib",
+        "contextlib",
+        "threading",
+        "hashlib",
+        "agentctx.mcp.turns",
+    }
+    assert slow & set(done.stderr.decode().split()) == set()

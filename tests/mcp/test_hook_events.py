@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from agentctx.mcp.hook_events import HookQuestion, RememberedEntry, block_of, decided, output, prompt_of
+from agentctx.mcp import hook_events
+from agentctx.mcp.hook_events import HookQuestion, block_of, output, prompt_of
 from agentctx.redaction.redactor import Redactor
 from agentctx.redaction.rules import load_rules
 from agentctx.stores.redaction import redact_name
@@ -11,8 +12,8 @@ BLOCK = "## Semantic Context (RAG)\n\nPassages …\n\n<memory 5d41402abc4b>\n> o
 
 
 def question(event: str, client: str, payload: dict[str, Any]) -> HookQuestion:
-    wanted = decided(event, client, payload, namespaces=["n", "user:ann"], remember=False)
-    assert isinstance(wanted, HookQuestion)
+    wanted = hook_events.question(event, client, payload, namespaces=["n", "user:ann"])
+    assert wanted is not None
     return wanted
 
 
@@ -47,10 +48,8 @@ def test_injected_context_is_not_asked_about(injected: str) -> None:
 
 @pytest.mark.parametrize("prompt", ["", "  ", "/compact now", None, 5, BLOCK])
 def test_what_is_no_question_asks_nothing(prompt: object) -> None:
-    assert (
-        decided("UserPromptSubmit", "codex", {"prompt": prompt}, namespaces=["n", "user:ann"], remember=True)
-        is None
-    )
+    asked = {"prompt": prompt}
+    assert hook_events.question("UserPromptSubmit", "codex", asked, namespaces=["n"]) is None
 
 
 def test_a_hostile_prompt_does_not_take_forever() -> None:
@@ -122,36 +121,18 @@ def test_the_end_of_a_turn_gives_no_context() -> None:
     assert output("Stop", "claude-code", "b") == {}
 
 
-def test_a_turn_is_remembered_only_when_that_is_wanted() -> None:
-    payload = {
-        "session_id": "s",
-        "prompt": f"{BLOCK}\nWhere is the log?",
-        "last_assistant_message": "The log of the service is in /var/log/shop/service.log.",
+def test_cursor_takes_context_at_the_start_alone_and_as_the_system() -> None:
+    started = {
+        "conversation_id": "c1",
+        "session_id": "c1",
+        "workspace_roots": ["/x"],
+        "composer_mode": "agent",
     }
-    assert decided("Stop", "codex", payload, namespaces=["n", "user:ann"], remember=False) is None
-    wanted = decided("Stop", "codex", payload, namespaces=["n", "user:ann"], remember=True)
-    assert isinstance(wanted, RememberedEntry)
-    assert wanted.body["content"] == (
-        "User: Where is the log?\n\nAssistant: The log of the service is in /var/log/shop/service.log."
-    )
-    assert (wanted.body["session"], wanted.body["origin"]) == ("s", "capture")
-
-
-def test_a_short_answer_is_not_worth_remembering() -> None:
-    payload = {"session_id": "s", "last_assistant_message": "Done."}
-    assert decided("Stop", "codex", payload, namespaces=["n", "user:ann"], remember=True) is None
-
-
-def test_the_summary_of_a_compaction_is_a_reflection() -> None:
-    payload = {"session_id": "s", "compact_summary": f"The shop moves to Postgres 16.\n{BLOCK}"}
-    assert decided("PostCompact", "claude-code", payload, namespaces=["n"], remember=False) is None
-    wanted = decided("PostCompact", "claude-code", payload, namespaces=["n"], remember=True)
-    assert isinstance(wanted, RememberedEntry)
-    assert (wanted.body["collection"], wanted.body["content"]) == (
-        "reflection",
-        "The shop moves to Postgres 16.",
-    )
-    assert output("PostCompact", "claude-code", "") == {}
+    asked = question("sessionStart", "cursor", started)
+    assert {body["position"] for body in asked.bodies} == {"system"}
+    assert {body["conversation"] for body in asked.bodies} == {"c1"}
+    prompt = {"conversation_id": "c1", "prompt": "How do we deploy?"}
+    assert hook_events.question("beforeSubmitPrompt", "cursor", prompt, namespaces=["n"]) is None
 
 
 def test_a_conversation_of_opencode_is_not_named_like_a_token() -> None:

@@ -1,30 +1,68 @@
+"""The clients' transcripts, recorded from the real programs and cut to what matters; Cursor's by its docs."""
+
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agentctx.mcp.transcripts import last_prompt
+from agentctx.mcp.transcripts import TranscribedTurn, last_turn, parsed_lines
+
+RECORDED = Path(__file__).parent / "data/transcripts"
+PROMPT = "Which port does the proxy use?"
+ANSWER = "The proxy listens on 8443, because 443 is taken."
+CLIENTS = ["claude-code", "codex", "copilot", "cursor", "gemini", "opencode"]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        {"type": "user", "message": {"role": "user", "content": "How do we deploy?"}},
-        {"type": "user", "message": {"content": [{"type": "text", "text": "How do we deploy?"}]}},
-        {"type": "event_msg", "payload": {"type": "user_message", "message": "How do we deploy?"}},
-        {"type": "user.message", "data": {"content": "How do we deploy?"}},
-    ],
-)
-def test_the_last_prompt_is_found_in_each_clients_transcript(line: object) -> None:
-    after = [
-        {"type": "assistant", "message": {"content": "By hand."}},
-        {"type": "user", "isMeta": True, "message": {"content": "meta"}},
-        {"type": "user", "message": {"content": [{"type": "tool_result", "content": "ok"}]}},
-        {"type": "user", "message": {"content": "<system-reminder>x</system-reminder>"}},
-        [1],
+def recorded(client: str, *, lines: int | None = None) -> TranscribedTurn:
+    return last_turn(parsed_lines((RECORDED / f"{client}.jsonl").read_text("utf-8").splitlines()[:lines]))
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_last_turn_is_found_in_each_clients_transcript(client: str) -> None:
+    turn = recorded(client)
+    assert (turn.prompt, turn.answer) == (PROMPT, ANSWER)
+
+
+@pytest.mark.parametrize("client", [name for name in CLIENTS if name != "cursor"])
+def test_the_outcomes_of_its_tools_are_found(client: str) -> None:
+    turn = recorded(client)
+    assert [(call.target, call.error is None) for call in turn.calls] == [
+        ("psql shop", False),
+        ("psql -h db-2 shop", True),
     ]
-    lines = [json.dumps(each) for each in [{"type": "user", "message": {"content": "before"}}, line, *after]]
-    assert last_prompt(["cut off", *lines, "{"]) == "How do we deploy?"
+    assert str(turn.calls[0].error).rstrip().endswith("psql: error: connection refused")
+    assert turn.own_calls == {"call_bad", "call_good"}
 
 
-def test_without_a_prompt_there_is_none() -> None:
-    assert last_prompt(["{", '{"type": "user"}', '{"type": "event_msg", "payload": 1}']) == ""
+@pytest.mark.parametrize("client", ["codex", "copilot", "opencode"])
+def test_the_summary_of_a_compaction_is_found(client: str) -> None:
+    assert recorded(client).summaries == ("The shop moves to Postgres 16.",)
+
+
+def test_what_an_earlier_turn_saved_is_not_of_this_one() -> None:
+    said: list[dict[str, Any]] = [
+        {"prompt": "a"},
+        {"summary": "s"},
+        {"call": {"id": "c", "name": "bash"}},
+        {"answer": "b"},
+    ]
+    assert last_turn(said).summaries == ("s",)
+    turn = last_turn([*said, {"prompt": "c"}, {"answer": "d"}])
+    assert (turn.summaries, turn.own_calls, len(turn.calls)) == ((), frozenset(), 1)
+
+
+def test_an_unanswered_prompt_has_no_answer_of_the_turn_before() -> None:
+    turn = recorded("copilot", lines=6)
+    assert (turn.prompt, turn.answer) == (PROMPT, "")
+
+
+def test_lines_that_are_cut_off_or_strange_are_left_out() -> None:
+    strange = ['{"type": "us', "[1]", "{}", '{"type": "user", "message": 3}', '{"type": 4, "payload": [5]}']
+    strange += [
+        '{"type": "event_msg", "payload": {"item": 1}}',
+        '{"type": "gemini", "toolCalls": [{"result": 3}]}',
+    ]
+    strange += [json.dumps({"data": {"content": [1]}, "type": "user.message"}), "[" * 5_000]
+    turn = last_turn(parsed_lines(strange))
+    assert (turn.prompt, turn.answer, turn.summaries) == ("", "", ())

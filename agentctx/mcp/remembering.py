@@ -1,0 +1,62 @@
+"""What the end of a turn leaves to remember: the turn, fixes of failed tools, summaries. No I/O.
+
+It is imported where something is saved, so that the hook of a prompt starts without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+from agentctx.mcp.injected_text import without_injected
+from agentctx.mcp.tool_failures import learned
+from agentctx.mcp.transcripts import TranscribedTurn
+from agentctx.mcp.turns import remembered_turn
+
+MOST_SUMMARY_CHARS: Final = 20_000
+
+
+class RememberedEntry(NamedTuple):
+    """What to save. An end of turn that is reported twice has the same `key` twice; empty: it has none."""
+
+    body: dict[str, Any]
+    key: str = ""
+
+
+class Remembering(NamedTuple):
+    """Whose conversation it is, and where what it leaves is saved."""
+
+    client: str
+    session: str
+    namespace: str
+
+    def turn(self, payload: Mapping[str, Any], turn: TranscribedTurn) -> Iterator[RememberedEntry]:
+        """What the end of a turn leaves. The client's `payload` says more reliably than its transcript
+        what was asked and answered, except for Gemini CLI, which repeats pieces of the answer.
+        """
+        prompt = _text(payload.get("prompt")) or turn.prompt
+        answer = _text(payload.get("last_assistant_message")) or turn.answer
+        text = remembered_turn(prompt, answer or _text(payload.get("prompt_response")))
+        if text is not None:
+            yield self._entry("observation", {"session": self.session, "content": text})
+        for call, learning in learned(turn.calls):
+            if call in turn.own_calls:
+                yield self._entry("learning", learning._asdict(), call)
+        for summary in turn.summaries:
+            yield from self.summary(summary)
+
+    def summary(self, text: object) -> Iterator[RememberedEntry]:
+        """What a compaction left of a conversation."""
+        if kept := without_injected(_text(text))[:MOST_SUMMARY_CHARS]:
+            yield self._entry("reflection", {"session": self.session, "content": kept}, kept)
+
+    def _entry(self, collection: str, fields: dict[str, Any], identity: str = "") -> RememberedEntry:
+        body = {"collection": collection, "namespace": self.namespace, "agent": self.client}
+        named = f"{self.client}\0{self.session}\0{collection}\0{identity}"
+        key = f"hook-{sha256(named.encode(errors='replace')).hexdigest()}" if identity else ""
+        return RememberedEntry({**body, "origin": "capture", **fields}, key)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
