@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -45,6 +46,7 @@ EXPECTED_FAILURES: Final = {
     # Pages of this machine are refused as well: the token must not be in reach of a browser.
     "localhost-host-valid-accepted",
 }
+Inspect = Callable[..., Any]
 _FAILED: Final = re.compile(r"\[([\w-]+)\s*\]\s*(?:\x1b\[\d+m)?FAILURE")
 _PASSED: Final = re.compile(r"Passed: (\d+)/(\d+)")
 
@@ -87,20 +89,35 @@ def test_conformance(node: str, daemon: tuple[DaemonProcess, str], scenario: str
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-def test_the_inspector_has_no_complaint(
-    node: str, daemon: tuple[DaemonProcess, str], transport: str, era: str, tmp_path: Path
-) -> None:
-    running, url = daemon
-    bridge = [sys.executable, "-m", "agentctx", "mcp", "--socket", str(running.socket)]
-    target = bridge if transport == "stdio" else [url, "--transport", "http"]
-    options = ["--method", "tools/list", "--strict", "--format", "json", "--protocol-era", era]
-    done = subprocess.run(
-        [node, str(INSPECTOR.resolve()), "--cli", *target, *options],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-2_000:]
-    assert '"forget"' in done.stdout
+class TestInspector:
+    @pytest.fixture
+    def inspect(
+        self, node: str, daemon: tuple[DaemonProcess, str], transport: str, era: str, tmp_path: Path
+    ) -> Inspect:
+        running, url = daemon
+        bridge = [sys.executable, "-m", "agentctx", "mcp", "--socket", str(running.socket)]
+        target = bridge if transport == "stdio" else [url, "--transport", "http"]
+
+        def run(*options: str) -> Any:
+            words = [*target, *options, "--format", "json", "--protocol-era", era]
+            done = subprocess.run(
+                [node, str(INSPECTOR.resolve()), "--cli", *words],
+                capture_output=True,
+                text=True,
+                timeout=LIMIT_S,
+                check=False,
+                cwd=tmp_path,
+            )
+            assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-2_000:]
+            return json.loads(done.stdout)["result"]
+
+        return run
+
+    def test_it_has_no_complaint(self, inspect: Inspect) -> None:
+        listed = inspect("--method", "tools/list", "--strict")["tools"]
+        assert "forget" in [tool["name"] for tool in listed]
+
+    def test_ten_calls_at_a_time_are_answered(self, inspect: Inspect) -> None:
+        call = ["--method", "tools/call", "--tool-name", "search", "--tool-args-json", '{"query": "deploys"}']
+        found = inspect(*call, "--load", "--load-requests", "50")
+        assert (found["ok"], found["toolErrors"], found["errors"]) == (50, 0, 0), found["errorMessages"]
