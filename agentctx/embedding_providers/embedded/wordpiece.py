@@ -10,7 +10,6 @@ from typing import Any, Final
 
 LONGEST_WORD: Final = 100
 """Longer words are unknown: a limit of the published tokenizers."""
-_CACHED_WORDS: Final = 20_000
 _IDEOGRAPHS: Final = (
     (0x4E00, 0x9FFF),
     (0x3400, 0x4DBF),
@@ -80,10 +79,10 @@ class WordPiece:
 
     def __init__(self, vocabulary: Mapping[str, int]) -> None:
         self._vocabulary = vocabulary
+        self._longest_piece = max(map(len, vocabulary))
         self._unknown = [vocabulary["[UNK]"]]
         self.first, self.last = vocabulary["[CLS]"], vocabulary["[SEP]"]
         self._cleaned, self._split = _Cleaned(), _Split()
-        self._known: dict[str, list[int]] = {}
 
     def ids(self, text: str) -> list[int]:
         """Without special tokens; "[SEP]" in the text is text."""
@@ -91,12 +90,8 @@ class WordPiece:
         return [number for word in decomposed.translate(self._split).split() for number in self._pieces(word)]
 
     def _pieces(self, word: str) -> list[int]:
-        known = self._known.get(word)
-        if known is None:
-            if len(self._known) >= _CACHED_WORDS:
-                self._known = {}
-            known = self._known[word] = self._longest_first(word)
-        return known
+        whole = self._vocabulary.get(word)
+        return self._longest_first(word) if whole is None else [whole]
 
     def _longest_first(self, word: str) -> list[int]:
         if len(word) > LONGEST_WORD:
@@ -105,7 +100,7 @@ class WordPiece:
         start = 0
         while start < len(word):
             mark = "##" if start else ""
-            ends = range(len(word), start, -1)
+            ends = range(min(len(word), start + self._longest_piece), start, -1)
             end = next((end for end in ends if mark + word[start:end] in self._vocabulary), None)
             if end is None:
                 return self._unknown
