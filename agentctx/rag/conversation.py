@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,8 @@ LEAST_OF_IDEAL = 0.4
 FULL_LENGTH = 50
 """Words from which a turn is not too short to say anything."""
 
-_SPEAKER = re.compile(r"\s*([^\W\d_][\w .'\u2019-]{0,30}):\s")
+_SPEAKER = re.compile(r"\s{0,4}([^\W\d_][\w .'\u2019-]{0,30}):\s")
+_SPEAKER_WITHIN = 40
 _ASKS_WHEN = re.compile(r"\s*when\b|.*\b(?:what|which) (?:date|day|month|year|time)\b|.*\bhow long\b", re.I)
 _TIMES = re.compile(
     r"\b(?:yesterday|today|tomorrow|tonight|last|next|ago|recently|since|soon|morning|days?|weeks?|weekend|"
@@ -41,8 +42,7 @@ _TIMES = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PooledTurn:
+class PooledTurn(NamedTuple):
     """A passage with what its score needs. `beside` are places in the pool by offset, None outside sessions.
 
     `found` are words of the question it has. `nearness` is 0 to 1 within the pool, 0 without a vector;
@@ -66,7 +66,7 @@ def scores(
     """
     if not pool:
         return []
-    lengths = [len(turn.text.split()) for turn in pool]
+    lengths = [turn.text.count(" ") + turn.text.count("\n") + 1 for turn in pool]
     beside = _Beside.of(pool)
     words = _word_scores(pool, np.array(lengths, np.float64), weights, beside).tolist()
     near = (NEARNESS * beside.sums(np.array([turn.nearness for turn in pool]), NEARNESS_OF)).tolist()
@@ -108,7 +108,10 @@ def _word_scores(
     pool: Sequence[PooledTurn], lengths: Values, weights: Mapping[str, float], beside: _Beside
 ) -> Values:
     """BM25 over the words of each turn and its neighbours, scaled to at most 1."""
-    found = np.array([[word in turn.found for word in weights] for turn in pool], np.float64)
+    columns = {word: column for column, word in enumerate(weights)}
+    found = np.zeros((len(pool), len(columns)))
+    for row, turn in enumerate(pool):
+        found[row, [columns[word] for word in turn.found if word in columns]] = 1.0
     counts = beside.sums(found, WORDS_OF)
     spans = beside.sums(lengths, WORDS_OF) / max(lengths.mean() * (1 + sum(WORDS_OF.values())), 1e-9)
     norms = K1 * (1 - B + B * spans)
@@ -133,5 +136,5 @@ def _manner(turn: PooledTurn, length: int, asked: str, *, asks_when: bool) -> fl
 
 
 def _speaker_of(text: str) -> str:
-    match = _SPEAKER.match(text)
+    match = ":" in text[:_SPEAKER_WITHIN] and _SPEAKER.match(text)
     return match[1] if match else ""

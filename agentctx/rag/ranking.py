@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from agentctx.rag.conversation import PooledTurn, scores
 from agentctx.rag.cues import cues_for
 from agentctx.rag.fuse import Candidate, nearness, word_shares
-from agentctx.storage.records import ResolvedChunk, Turns
+from agentctx.storage.records import ResolvedChunk, Said, Turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Pool:
     """
 
     candidates: Sequence[Candidate]
-    texts: Mapping[int, ResolvedChunk]
+    said: Mapping[int, Said]
     turns: Turns
     found: Mapping[int, frozenset[str]]
     rarity: Mapping[str, float]
@@ -28,7 +28,7 @@ class Pool:
 def with_neighbours(
     candidates: Sequence[Candidate],
     turns: Turns,
-    texts: Mapping[int, ResolvedChunk],
+    said: Mapping[int, Said],
     distances: Mapping[int, float],
 ) -> list[Candidate]:
     """The candidates and, behind them, the turns beside them that are none themselves."""
@@ -37,9 +37,9 @@ def with_neighbours(
     return [
         *candidates,
         *(
-            Candidate(chunk, texts[chunk].entry.id, None, distances.get(chunk))
+            Candidate(chunk, said[chunk].entry, None, distances.get(chunk))
             for chunk in beside
-            if chunk in texts
+            if chunk in said
         ),
     ]
 
@@ -60,11 +60,11 @@ def _members(pool: Pool) -> list[PooledTurn]:
     beside = _rows(pool.turns)
     return [
         PooledTurn(
-            text=pool.texts[candidate.chunk].content,
+            text=pool.said[candidate.chunk].text,
             found=pool.found[candidate.chunk],
             nearness=near,
             words=share,
-            agent=pool.texts[candidate.chunk].entry.agent,
+            agent=pool.said[candidate.chunk].agent,
             beside=None
             if candidate.chunk not in beside
             else {offset: places[at] for offset, at in beside[candidate.chunk].items() if at in places},
@@ -95,8 +95,13 @@ def _rows(turns: Turns) -> Turns:
     return rows
 
 
-def said_by(resolved: ResolvedChunk) -> list[str]:
-    """What words of a passage count: its text and cues, its agent, key, trigger and tags of its entry."""
-    attributes = resolved.entry.attributes
-    labels = [resolved.entry.key or "", str(attributes.get("trigger") or ""), *(attributes.get("tags") or ())]
-    return [resolved.content, resolved.entry.agent, *labels, *cues_for(resolved)]
+def said_by(resolved: ResolvedChunk) -> Said:
+    """What counts of a passage that was read."""
+    entry, attributes = resolved.entry, resolved.entry.attributes
+    labels = [entry.key or "", str(attributes.get("trigger") or ""), *(attributes.get("tags") or ())]
+    return Said(entry.id, resolved.content, entry.agent, "\n".join(filter(None, labels)), cues_for(resolved))
+
+
+def words_of(said: Said) -> list[str]:
+    """The texts whose words count."""
+    return [said.text, said.agent, said.labels, *said.cues]

@@ -16,11 +16,11 @@ import structlog
 from agentctx.config.embedding import RagSettings
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import DeadlineExceeded, ProviderFailed, StorageCorrupt, StorageFailed
-from agentctx.rag.cues import cues_for, placed
+from agentctx.rag.cues import placed
 from agentctx.rag.fuse import Candidate, fuse, merge
 from agentctx.rag.prompt import queries_of
 from agentctx.rag.question import Question
-from agentctx.rag.ranking import Pool, rank, said_by, with_neighbours
+from agentctx.rag.ranking import Pool, rank, said_by, with_neighbours, words_of
 from agentctx.rag.relevance import Calibration, relevance
 from agentctx.rag.word_match import QuestionWords
 from agentctx.storage.records import Near, NearestChunk, ResolvedChunk, TermCounts, WordHit
@@ -35,8 +35,8 @@ LEAST_POOL = 40
 """Candidates each side brings at least: 30 to 100 measure alike, and fewer cost less."""
 POOL_PER_RESULT = 4
 NOT_COUNTED = TermCounts(0, {})
-READ = 40
-"""Candidates whose texts are read and judged, at least."""
+READ = 20
+"""Candidates whose texts are read and judged, at least; with 40 recall@10 on LoCoMo is .004 better."""
 SPARE = 12
 """Candidates read beyond the limit, for those that are left out once they have been read."""
 
@@ -146,23 +146,37 @@ class Retrieval:
             fused = fuse(merge(legs.words, legs.nearest, legs.exact), weight, sum(rarity.values()))
         read = fused[: max(READ, question.limit + SPARE)]
         with self._telemetry.stage("resolve"):
-            found_texts = await self._storage.resolve_with_turns(
+            around = await self._storage.resolve_with_turns(
                 [each.chunk for each in read], question.wanted, _near(legs)
             )
-            texts, turns = found_texts.texts, found_texts.turns
-            present = [each for each in read if each.chunk in texts]
-            members = with_neighbours(present, turns, texts, found_texts.distances)
         with self._telemetry.stage("rank"):
-            said = words.found_in_each([said_by(text) for text in texts.values()])
-            found = dict(zip(texts, said, strict=True))
-            ranked = rank(question.text, Pool(members, texts, turns, found, rarity), weight)
-            with_cues = {chunk for chunk, text in texts.items() if cues_for(text)}
+            said = {**around.beside, **{chunk: said_by(text) for chunk, text in around.texts.items()}}
+            present = [each for each in read if each.chunk in said]
+            members = with_neighbours(present, around.turns, said, around.distances)
+            of_each = words.found_in_each([words_of(each) for each in said.values()])
+            found = dict(zip(said, of_each, strict=True))
+            ranked = rank(question.text, Pool(members, said, around.turns, found, rarity), weight)
+            best = ranked[: question.limit + SPARE]
+            ranked = [*best, *(each for each in ranked[len(best) :] if each.chunk in around.texts)]
+            with_cues = {each.chunk for each in ranked if said[each.chunk].cues}
             calibration = self._serving().calibration if legs.query is not None else None
             judged = judge(ranked, found, words, legs.query, calibration, with_cues)
             if with_cues and calibration is not None:
                 judged = placed(judged, with_cues)
+        texts = await self._with_neighbours(around.texts, judged, question)
+        judged = [each for each in judged if each.chunk in texts]
         gone = [each for each in read if each.chunk not in texts]
         return Retrieved([*judged, *gone, *fused[len(read) :]], texts, len(judged) + len(gone), legs.degraded)
+
+    async def _with_neighbours(
+        self, texts: Mapping[int, ResolvedChunk], judged: Sequence[Candidate], question: Question
+    ) -> Mapping[int, ResolvedChunk]:
+        """The texts and those of the candidates that are only neighbours of what was found."""
+        missing = [each.chunk for each in judged if each.chunk not in texts]
+        if not missing:
+            return texts
+        with self._telemetry.stage("resolve"):
+            return {**texts, **await self._storage.resolve(missing, question.wanted)}
 
     async def _words(self, question: Question, pool: int) -> list[WordHit]:
         with self._telemetry.stage("words"):

@@ -64,9 +64,11 @@ class QuestionWords:
         found = [{pair for pair in self._pairs if pair in text} for text in folded]
         # One search through all passages costs less than one for each.
         joined, starts = "\n".join(folded), list(accumulate((len(text) + 1 for text in folded), initial=0))
+        stems: dict[str, str] = {}
         for stem in self._stems:
-            for at in _places(stem, joined):
-                found[bisect_right(starts, at) - 1].add(stem)
+            for at, word in _words_from(stem, joined):
+                if (stems.get(word) or stems.setdefault(word, _stem(word))) == stem:
+                    found[bisect_right(starts, at) - 1].add(stem)
         return [frozenset(words) for words in found]
 
     def match(self, texts: Sequence[str]) -> WordMatch:
@@ -88,14 +90,13 @@ class QuestionWords:
         return rarity
 
 
-def _places(stem: str, text: str) -> Iterator[int]:
-    """Where the words with this stem begin. They begin with it, since a stem is a word without its end."""
-    at = text.find(stem)
+def _words_from(beginning: str, text: str) -> Iterator[tuple[int, str]]:
+    """The words of a text that begin so, each with its place. A stem is such a beginning."""
+    at = text.find(beginning)
     while at >= 0:
-        is_inside = at > 0 and _WORD.match(text, at - 1)
-        if not is_inside and (word := _WORD.match(text, at)) and _stem(word[0]) == stem:
-            yield at
-        at = text.find(stem, at + 1)
+        if not (at and text[at - 1].isalnum()) and (word := _WORD.match(text, at)):
+            yield at, word[0]
+        at = text.find(beginning, at + 1)
 
 
 def _stems(words: set[str]) -> set[str]:

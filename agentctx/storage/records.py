@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from agentctx.chunking.base import Span
@@ -273,15 +274,27 @@ class Near(NamedTuple):
     query: Vectors
 
 
-class WithTurns(NamedTuple):
-    """Chunks by id and the turns beside them, which are among the texts too.
+class Said(NamedTuple):
+    """What counts of a passage when it is ranked. `labels` are key, trigger and tags."""
 
-    `distances` are exact ones of the turns that were not asked for, where they have a vector.
+    entry: str
+    text: str
+    agent: str = ""
+    labels: str = ""
+    cues: tuple[str, ...] = ()
+
+
+class WithTurns(NamedTuple):
+    """Chunks by id, and the turns beside them.
+
+    `distances` are exact ones of the turns that were not asked for, where they have a vector. `beside` is
+    what these say, unless they are among the texts: enough to rank them, but not checked for damage.
     """
 
     texts: Mapping[int, ResolvedChunk]
     turns: Turns
     distances: Mapping[int, float]
+    beside: Mapping[int, Said] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)

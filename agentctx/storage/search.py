@@ -54,9 +54,9 @@ class SearchStorage(Protocol):
     async def resolve_with_turns(
         self, chunks: Sequence[int], wanted: Filter, near: Near | None = None
     ) -> WithTurns:
-        """`resolve` of the chunks and of the turns beside those that belong to a conversation.
+        """`resolve` of the chunks, and what is said beside those that belong to a conversation.
 
-        Of these only what is live, unexpired and inside the filter, up to two chunks in each direction.
+        Only what is live, unexpired and inside the filter, up to two chunks in each direction.
         """
         ...
 

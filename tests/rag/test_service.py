@@ -213,6 +213,44 @@ async def test_what_goes_away_between_search_and_resolve_is_left_out(
     assert contents(await service(core).retrieve(asked("red"))) == ["red pear"]
 
 
+TURNS = ("where did you buy that guitar", "behind the old station", "last week")
+
+
+async def save_turns(core: Core) -> list[str]:
+    """The ids of three turns, of which the words of a guitar find the first alone."""
+    return [(await save(core, "observation", session="s", content=text)).id for text in TURNS]
+
+
+async def test_turns_beside_a_hit_are_in_the_answer(core: Core) -> None:
+    await save_turns(core)
+    answer = await by_words(core).retrieve(asked("guitar", order="relevance"))
+    assert sorted(contents(answer)) == sorted(TURNS)
+
+
+async def test_a_damaged_turn_beside_a_hit_is_left_out(core: Core) -> None:
+    _, beside, _ = await save_turns(core)
+    sql = "UPDATE entries SET content = replace(content, 'behind', 'beyond') WHERE id = ?"
+    await sqlite_of(core).db.writer.run(lambda conn: conn.execute(sql, (beside,)).rowcount)
+    answer = await by_words(core).retrieve(asked("guitar", order="relevance"))
+    assert sorted(contents(answer)) == sorted(text for text in TURNS if text != TURNS[1])
+
+
+async def test_a_turn_that_goes_away_once_it_is_ranked_is_left_out(
+    core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, beside, _ = await save_turns(core)
+    resolve = SqliteSearch.resolve_with_turns
+
+    async def deleting(self: SqliteSearch, *arguments: Any) -> Any:
+        found = await resolve(self, *arguments)
+        await core.storage.entries.delete(beside)
+        return found
+
+    monkeypatch.setattr(SqliteSearch, "resolve_with_turns", deleting)
+    answer = await by_words(core).retrieve(asked("guitar", order="relevance"))
+    assert sorted(contents(answer)) == sorted(text for text in TURNS if text != TURNS[1])
+
+
 async def test_expired_entries_are_not_found(core: Core, clock: HandClock) -> None:
     await save(core, key="k", content="red apple", ttl="1m")
     await embedded(core)

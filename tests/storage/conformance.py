@@ -856,6 +856,16 @@ class ConversationConformance:
             chunks[0]: {1: chunks[1], 2: chunks[2]},
         }
 
+    async def test_what_turns_say_can_be_ranked(self, storage: Storage) -> None:
+        chunks = [await _said(storage, f"turn {number}", labels=f"label {number}") for number in range(3)]
+        found = await storage.search.resolve_with_turns([chunks[1]], ALL)
+        assert found.texts[chunks[1]].content == "turn 1"
+        for number in (0, 2):
+            # An engine may give the whole text of a neighbour instead.
+            if chunks[number] not in found.texts:
+                said = found.beside[chunks[number]]
+                assert (said.text, said.agent, said.labels) == (f"turn {number}", "a", f"label {number}")
+
     async def test_only_what_the_filter_lets_be_seen_is_beside(
         self, storage: Storage, clock: HandClock
     ) -> None:

@@ -320,11 +320,11 @@ def resolve_with_turns(
     conn: Connection, chunks: Sequence[int], wanted: Filter, near: Near | None, *, now: int, faults: Faults
 ) -> WithTurns:
     """The chunks and the turns beside them as one snapshot has them, with distances of these turns."""
-    around = turns.around(conn, chunks, wanted, now=now)
-    beside = list({chunk for row in around.values() for chunk in row.values()}.difference(chunks))
-    texts = resolve(conn, [*chunks, *beside], wanted, now=now, faults=faults)
-    measured = distances(conn, near.space, near.query, beside, faults=faults) if near and beside else {}
-    return WithTurns(texts, around, measured)
+    texts = resolve(conn, chunks, wanted, now=now, faults=faults)
+    around, said = turns.around(conn, chunks, wanted, now=now)
+    beside = {chunk: said[chunk] for row in around.values() for chunk in row.values() if chunk not in texts}
+    measured = distances(conn, near.space, near.query, list(beside), faults=faults) if near and beside else {}
+    return WithTurns(texts, around, measured, beside)
 
 
 def _resolved(row: Any) -> ResolvedChunk:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.records import Filter, Turns
+from agentctx.storage.records import Filter, Said, Turns
+from agentctx.storage.sqlite.entries.chunk_texts import stored_cues
 from agentctx.storage.sqlite.search import filters
 from agentctx.storage.sqlite.search.filters import Condition
 
@@ -27,6 +28,13 @@ _ROWS = """SELECT chunks.id, here.seq, {before}, {after}
     WHERE here.live = 1 AND here.session <> '' AND here.collection = ?"""
 
 
+_SAID = """SELECT e.seq, MIN(chunks.id), chunks.start_at, chunks.end_at, e.id, e.content, e.agent, e.labels,
+      e.attributes
+    FROM json_each(?) wanted CROSS JOIN entries e ON e.seq = wanted.value
+    CROSS JOIN chunks ON chunks.entry = e.seq AND chunks.cue = 0
+    GROUP BY e.seq HAVING COUNT(*) = 1"""
+
+
 class _Row(NamedTuple):
     """The number of an entry, and of those said before and after it, the nearest first."""
 
@@ -35,16 +43,19 @@ class _Row(NamedTuple):
     after: list[int]
 
 
-def around(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int) -> Turns:
+def around(
+    conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int
+) -> tuple[Turns, dict[int, Said]]:
     """The chunks beside those that belong to a conversation, as far as the filter lets them be seen.
 
-    What is long enough to be several chunks says itself what it is about: it is no turn.
+    Besides, what each chunk says. An entry of several chunks says enough by itself and is not a turn.
     """
     rows = _rows(conn, chunks, filters.entry_condition(wanted, now=now))
-    turns = _turns(conn, {seq for row in rows.values() for seq in (row.seq, *row.before, *row.after)})
+    said = _said(conn, {seq for row in rows.values() for seq in (row.seq, *row.before, *row.after)})
+    turns = {seq: chunk for seq, (chunk, _) in said.items()}
     beside = {chunk: _beside(row, turns) for chunk, row in rows.items()}
     # One or two entries of a session are notes, and no conversation.
-    return {chunk: others for chunk, others in beside.items() if len(others) > 1}
+    return {chunk: others for chunk, others in beside.items() if len(others) > 1}, dict(said.values())
 
 
 def _beside(row: _Row, turns: Mapping[int, int]) -> dict[int, int]:
@@ -66,12 +77,12 @@ def _rows(conn: Connection, chunks: Sequence[int], condition: Condition) -> dict
     return {chunk: _Row(seq, json.loads(before), json.loads(after)) for chunk, seq, before, after in found}
 
 
-def _turns(conn: Connection, entries: Iterable[int]) -> dict[int, int]:
-    """Of the entries that are one chunk, that chunk."""
-    rows = conn.execute(
-        """SELECT chunks.entry, MIN(chunks.id) FROM json_each(?) wanted
-           CROSS JOIN chunks ON chunks.entry = wanted.value AND chunks.cue = 0
-           GROUP BY chunks.entry HAVING COUNT(*) = 1""",
-        (json.dumps(list(entries)),),
-    )
-    return dict(rows.fetchall())
+def _said(conn: Connection, entries: Iterable[int]) -> dict[int, tuple[int, Said]]:
+    """Of the entries that are one chunk, that chunk and what it says."""
+    rows = conn.execute(_SAID, (json.dumps(list(entries)),))
+    return {
+        seq: (chunk, Said(entry, content[start:end], agent, labels, stored_cues(attributes)))
+        for seq, chunk, start, end, entry, content, agent, labels, attributes in rows
+        # A damaged row may have anything in a column.
+        if all(isinstance(text, str) for text in (entry, content, agent, labels, attributes))
+    }
