@@ -109,9 +109,9 @@ def _word_scores(
 ) -> Values:
     """BM25 over the words of each turn and its neighbours, scaled to at most 1."""
     columns = {word: column for column, word in enumerate(weights)}
+    places = [(row, columns[word]) for row, turn in enumerate(pool) for word in turn.found if word in columns]
     found = np.zeros((len(pool), len(columns)))
-    for row, turn in enumerate(pool):
-        found[row, [columns[word] for word in turn.found if word in columns]] = 1.0
+    found[tuple(np.array(places, np.intp).reshape(-1, 2).T)] = 1.0
     counts = beside.sums(found, WORDS_OF)
     spans = beside.sums(lengths, WORDS_OF) / max(lengths.mean() * (1 + sum(WORDS_OF.values())), 1e-9)
     norms = K1 * (1 - B + B * spans)
