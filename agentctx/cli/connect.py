@@ -176,4 +176,4 @@ def _program() -> tuple[str, ...]:
     if started.name == "agentctx" and started.is_file() and os.access(started, os.X_OK):
         return (str(started.absolute()),)
     beside = Path(sys.executable).parent / "agentctx"
-    return (str(beside),) if beside.is_file() else (sys.executable, "-m", "agentctx")
+    return (str(beside),) if beside.is_file() else (sys.executable, "-P", "-m", "agentctx")

@@ -32,7 +32,7 @@ def serve_command(folder: Path) -> list[str]:
         "--socket",
         socket_in(folder),
     ]
-    return [sys.executable, "-m", "agentctx", "serve", *map(str, options)]
+    return [sys.executable, "-P", "-m", "agentctx", "serve", *map(str, options)]
 
 
 def socket_in(folder: Path) -> Path:

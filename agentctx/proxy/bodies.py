@@ -226,7 +226,7 @@ class _Process:
 
 async def _started() -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", _MODULE),
+        *(sys.executable, "-P", "-m", _MODULE),
         # `-m` looks in the working directory first: it must be where this very package is.
         cwd=_PACKAGE_ROOT,
         stdin=asyncio.subprocess.PIPE,

@@ -1,4 +1,5 @@
 import os
+import subprocess
 import sys
 from itertools import count
 from pathlib import Path
@@ -20,8 +21,8 @@ signal.pause()
 def test_the_daemon_lives_in_the_folder_alone() -> None:
     command = serve_command(Path("/demo"))
 
-    assert command[:4] == [sys.executable, "-m", "agentctx", "serve"]
-    assert command[4:] == [
+    assert command[:5] == [sys.executable, "-P", "-m", "agentctx", "serve"]
+    assert command[5:] == [
         "--config",
         "/demo/agentctx.toml",
         "--data-dir",
@@ -55,3 +56,10 @@ def test_a_daemon_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     with DemoDaemon(tmp_path, [sys.executable, "-c", DEAF, str(listening)]) as daemon:
         listening.read_bytes()
         assert daemon.stop(timeout_s=0.05) == -9
+
+
+def test_a_package_of_that_name_in_the_current_folder_is_not_run(tmp_path: Path) -> None:
+    (tmp_path / "agentctx.py").write_text("raise SystemExit('the wrong one')")
+    command = [*serve_command(tmp_path)[:5], "--help"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, "--data-dir" in done.stdout) == (0, True), done.stderr
