@@ -12,8 +12,9 @@ from agentctx.rag.question import Hit
 from agentctx.rag.word_match import WordMatch
 from agentctx.storage.audit import AuditRow
 from agentctx.storage.audit import ChainVerdict as AuditOutcome
+from agentctx.storage.headings import headings_of
 from agentctx.storage.injections import CandidateFigures, Receipt
-from agentctx.storage.records import Change, Entry, Saved
+from agentctx.storage.records import Change, Entry, ResolvedChunk, Saved
 from agentctx.storage.trust import NOTHING_KNOWN, Provenance
 from agentctx.times import format_time
 from agentctx.wire import (
@@ -101,8 +102,13 @@ def passage(hit: Hit) -> Passage:
         updated=format_time(entry.updated),
         attributes={name: value for name, value in entry.attributes.items() if name not in _KEPT_BACK},
         location=hit.chunk.location,
+        headings=_headings(hit.chunk),
         flags=list(hit.chunk.flags),
     )
+
+
+def _headings(chunk: ResolvedChunk) -> list[str]:
+    return headings_of(chunk.location.path, chunk.before, chunk.content) if chunk.location else []
 
 
 def injection_summary(receipt: Receipt) -> InjectionSummary:

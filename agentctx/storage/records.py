@@ -263,6 +263,8 @@ class ResolvedChunk:
     """Without its content: `entry.content` is empty here."""
     location: Location | None = None
     """Where in its file the chunk is, if the entry came from one."""
+    before: str = ""
+    """The end of the text before it in the file, for its headings."""
     flags: tuple[str, ...] = ()
     """What the entry's text looks like that an LLM might obey."""
 

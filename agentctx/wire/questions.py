@@ -105,6 +105,8 @@ class Passage:
     attributes: dict[str, Any]
     location: Location | None = None
     """For the text of an ingested file."""
+    headings: list[str] = field(default_factory=list)
+    """Of such a text: headings, or classes and functions, that it stands in or begins; outermost first."""
     flags: list[str] = field(default_factory=list)
     """What the entry's text looks like that an LLM might obey."""
 

@@ -216,6 +216,18 @@ def test_the_text_of_a_file_is_shown_with_its_place(
     assert lines[3].endswith("knowledge   report.pdf page 3")
 
 
+def test_the_headings_of_a_hit_stand_above_its_text(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    location = Location(path="docs/notes.md", unit="line", first=12, last=20)
+    hit = passage(location=location, headings=["Guide", "Install"])
+    daemon.answer("POST", "/v1/search", (200, found(hit)))
+
+    assert agentctx("search", "when?") == 0
+    shown = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert shown[2:] == ["Guide > Install", hit.content]
+
+
 def test_a_narrow_terminal_shows_the_end_of_a_long_path(
     agentctx: Agentctx, daemon: StubDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:

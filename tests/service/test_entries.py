@@ -291,6 +291,7 @@ async def test_a_hit_of_a_file_names_its_lines(core: Core) -> None:
     await save(core, key="/d/a.md", content=text, source="/d/a.md", file=file_record())
     reply = await core.service.search(SearchRequest(query="falcon"), ME)
     assert reply.results[0].location == Location(path="/d/a.md", unit="line", first=1, last=5)
+    assert reply.results[0].headings == ["Title"]
     assert "file" not in reply.results[0].attributes
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageCorrupt
 from agentctx.sqlite.driver import Connection
+from agentctx.storage.headings import LOOK_BACK
 from agentctx.storage.location import locate
 from agentctx.storage.records import (
     Filter,
@@ -335,11 +336,13 @@ def _resolved(row: Any) -> ResolvedChunk:
         raise StorageCorrupt(f"A chunk of the entry {entry.id!r} is damaged on the disk.")
     if entry.attributes.get("file"):  # its place is counted in all of the content
         checksums.check_content(entry.id, content, row[HASH])
+    location = locate(entry.attributes, content, start, end)
     return ResolvedChunk(
         chunk=chunk,
         start=start,
         end=end,
         content=content[start:end],
         entry=entry,
-        location=locate(entry.attributes, content, start, end),
+        location=location,
+        before=content[max(0, start - LOOK_BACK) : start] if location else "",
     )

@@ -1,0 +1,75 @@
+"""The headings, or classes and functions, of a file that a passage stands in or begins. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Final, NamedTuple
+
+LOOK_BACK: Final = 20_000
+"""Characters before a passage in which what encloses it is looked for."""
+MOST: Final = 6
+_LONGEST: Final = 80
+_TEXT: Final = frozenset((".md", ".markdown", ".mdx", ".html", ".htm", ".docx", ".xlsx", ".pptx", ".ipynb"))
+_CODE: Final = frozenset(
+    (".py", ".pyi", ".js", ".jsx", ".mjs", ".ts", ".tsx", ".go", ".rs", ".java", ".kt", ".cs", ".swift")
+) | {".scala", ".php", ".rb", ".ex"}
+_HEADING: Final = re.compile(
+    r"^ {0,3}(?:(?P<fence>`{3,}|~{3,})|(?P<marks>\#{1,6})[ \t]+(?P<name>\S.*)$)", re.MULTILINE
+)
+_DEFINITION: Final = re.compile(
+    r"^(?P<indent>[ \t]*)"
+    r"(?:(?:export|default|pub(?:\([^)\n]*\))?|public|private|protected|internal|static|async|abstract|final"
+    r"|open|override|unsafe)[ \t]+)*"
+    r"(?P<kind>def|class|function\*?|fn|func|fun|struct|enum|trait|impl|interface|module|object)[ \t]+"
+    r"(?:\([^)\n]*\)[ \t]*)?(?P<name>[^\W\d][\w.$]*)",
+    re.MULTILINE,
+)
+
+
+class _Named(NamedTuple):
+    start: int
+    depth: int
+    name: str
+
+
+def headings_of(path: str, before: str, passage: str) -> list[str]:
+    """Outermost first: what encloses the first line, then what begins in the passage; at most `MOST`.
+
+    `before` is the text of the file that ends where the passage begins, as far as `LOOK_BACK`.
+    """
+    suffix = PurePath(path).suffix.lower()
+    if suffix in _TEXT:
+        found, depth = list(_headings(before + passage)), None
+    elif suffix in _CODE:
+        found, depth = list(_definitions(before + passage)), _first_indent(passage)
+    else:
+        return []
+    enclosing: list[_Named] = []
+    for each in (each for each in found if each.start < len(before)):
+        enclosing = [*(outer for outer in enclosing if outer.depth < each.depth), each]
+    inside = [each for each in found if each.start >= len(before)]
+    first = inside[0] if inside and not (before + passage)[len(before) : inside[0].start].strip() else None
+    depth = first.depth if first else depth
+    enclosing = [each for each in enclosing if depth is None or each.depth < depth]
+    return list(dict.fromkeys(each.name[:_LONGEST] for each in (*enclosing, *inside)))[:MOST]
+
+
+def _headings(text: str) -> Iterator[_Named]:
+    fence = ""
+    for match in _HEADING.finditer(text):
+        if mark := match["fence"]:
+            fence = "" if fence and mark.startswith(fence) else fence or mark
+        elif not fence:
+            yield _Named(match.start(), len(match["marks"]), match["name"].rstrip(" \t#"))
+
+
+def _definitions(text: str) -> Iterator[_Named]:
+    for match in _DEFINITION.finditer(text):
+        yield _Named(match.start(), len(match["indent"].expandtabs()), f"{match['kind']} {match['name']}")
+
+
+def _first_indent(passage: str) -> int:
+    line = next((line for line in passage.splitlines() if line.strip()), "")
+    return len(line.expandtabs()) - len(line.expandtabs().lstrip())
