@@ -169,7 +169,7 @@ def passage_lines(
         text = _flagged(passage) + passage.content
         parts = [*printable(text).splitlines(), ""] if full else [one_line(text, room)]
         if passage.headings:
-            parts.insert(0, one_line(" > ".join(passage.headings), room))
+            parts.insert(0, one_line(", ".join(passage.headings), room))
         shown += [line, *((_INDENT + part).rstrip() for part in parts)]
     return shown
 

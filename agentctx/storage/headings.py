@@ -43,7 +43,7 @@ def headings_of(path: str, before: str, passage: str) -> list[str]:
     if suffix in _TEXT:
         found, depth = list(_headings(before + passage)), None
     elif suffix in _CODE:
-        found, depth = list(_definitions(before + passage)), _first_indent(passage)
+        found, depth = list(_definitions(before + passage)), _first_indent(before, passage)
     else:
         return []
     enclosing: list[_Named] = []
@@ -70,6 +70,9 @@ def _definitions(text: str) -> Iterator[_Named]:
         yield _Named(match.start(), len(match["indent"].expandtabs()), f"{match['kind']} {match['name']}")
 
 
-def _first_indent(passage: str) -> int:
-    line = next((line for line in passage.splitlines() if line.strip()), "")
-    return len(line.expandtabs()) - len(line.expandtabs().lstrip())
+def _first_indent(before: str, passage: str) -> int:
+    """That of the line in which the passage begins, also when it begins in the middle."""
+    begun = before[before.rfind("\n") + 1 :]
+    text = begun + passage if begun.strip() else passage
+    line = next((line for line in text.expandtabs().splitlines() if line.strip()), "")
+    return len(line) - len(line.lstrip())

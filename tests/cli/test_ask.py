@@ -225,7 +225,7 @@ def test_the_headings_of_a_hit_stand_above_its_text(
 
     assert agentctx("search", "when?") == 0
     shown = [line.strip() for line in capsys.readouterr().out.splitlines()]
-    assert shown[2:] == ["Guide > Install", hit.content]
+    assert shown[2:] == ["Guide, Install", hit.content]
 
 
 def test_a_narrow_terminal_shows_the_end_of_a_long_path(

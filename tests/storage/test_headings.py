@@ -69,6 +69,7 @@ def test_a_page_names_its_headings(passage: str, names: list[str]) -> None:
         ("    async def close(self):", ["class Reader", "def close"]),
         ("def main():\n    Reader()", ["def main"]),
         ("        return 1\n\n    async def close", ["class Reader", "def read", "def close"]),
+        ("self.file.close()", ["class Reader", "def close"]),
         ("import json", []),
     ],
 )
