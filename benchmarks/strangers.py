@@ -26,7 +26,10 @@ ROOT = Path(__file__).parent.parent
 MOST_S = 180.0
 MOST_COMMANDS = 6
 _READY_S = 60.0
-_STEP_S = 170.0
+_STEP_S = 900.0
+"""Far above the bar: what takes too long is to be a figure, not an error."""
+_KEPT = re.compile("(PATH|LANG)$|(PIP|SSL|REQUESTS)_")
+"""How the machine reaches its package index is no part of a user's home."""
 _BUILD = "import sys; from hatchling.build import build_wheel; print(build_wheel(sys.argv[1]))"
 _PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _JSON_FILE = re.compile(r"<<'JSON'\n(.*?)^JSON$", re.DOTALL | re.MULTILINE)
@@ -43,7 +46,7 @@ class Stranger:
 
     @property
     def environment(self) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in ("PATH", "LANG", "PIP_INDEX_URL") if name in os.environ}
+        kept = {name: value for name, value in os.environ.items() if _KEPT.match(name)}
         path = f"{self.home / 'v' / 'bin'}{os.pathsep}{kept.get('PATH', os.defpath)}"
         return {**kept, "PATH": path, "HOME": str(self.home), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 

@@ -72,7 +72,6 @@ def _definitions(text: str) -> Iterator[_Named]:
 
 def _first_indent(before: str, passage: str) -> int:
     """That of the line in which the passage begins, also when it begins in the middle."""
-    begun = before[before.rfind("\n") + 1 :]
-    text = begun + passage if begun.strip() else passage
+    text = before[before.rfind("\n") + 1 :] + passage
     line = next((line for line in text.expandtabs().splitlines() if line.strip()), "")
     return len(line) - len(line.lstrip())
