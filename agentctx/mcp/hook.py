@@ -166,12 +166,17 @@ def _last_turn(event: str, payload: Mapping[str, Any]) -> TranscribedTurn:
 
 def _tail(path: str) -> list[str]:
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=_without_waiting) as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - MAX_TAIL_BYTES))
             return file.read(MAX_TAIL_BYTES).decode(errors="replace").splitlines()
-    except OSError:  # it is the client's file, and may be gone
+    except (OSError, ValueError):  # it is the client's file, and may be gone, or no file
         return []
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file; a pipe, which nobody may ever write to, is not waited for."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _payload() -> dict[str, Any]:

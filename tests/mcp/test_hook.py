@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,7 @@ def test_copilot_writes_its_answer_after_the_event_that_it_ends(
     transcript = tmp_path / "events.jsonl"
     transcript.write_text("".join(lines[:-2]), "utf-8")
     saved: list[dict[str, Any]] = []
+    monkeypatch.setattr(handler, "_WRITING_S", 60.0)
     written_later = "".join(lines)
     monkeypatch.setattr(
         "agentctx.mcp.hook.time.sleep", lambda _: transcript.write_text(written_later, "utf-8")
@@ -143,3 +145,35 @@ def test_a_prompts_hook_starts_without_what_is_slow_to_import(tmp_path: Path) ->
         "agentctx.mcp.turns",
     }
     assert slow & set(done.stderr.decode().split()) == set()
+
+
+@pytest.mark.parametrize("transcript", ["pipe", "none", "a\0b", "."])
+def test_a_transcript_that_cannot_be_read_is_no_turn(tmp_path: Path, transcript: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    event = {"session_id": "s", "transcript_path": str(tmp_path / transcript)}
+    answers: list[object] = []
+
+    def stop() -> None:
+        answers.append(
+            handler.handle("Stop", "codex", event, namespaces=["n"], socket="/none", remember=True)
+        )
+
+    thread = threading.Thread(target=stop, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert answers == [{}]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        b'\xff\xfe{"prompt": "How do we deploy?"}',
+        b'{"prompt": "caf\xe9"}',
+        b'{"prompt": "How?", "cwd": "\\u0000", "session_id": {"a": 1}, "workspace_roots": [5]}',
+        json.dumps({"prompt": "How do we deploy? " * 60_000}).encode(),
+        json.dumps({"prompt": "<hook_context>" * 70_000}).encode(),
+    ],
+)
+def test_a_strange_event_neither_fails_nor_blocks_a_prompt(tmp_path: Path, event: bytes) -> None:
+    done = hook(tmp_path, "BeforeAgent", event, "--client", "gemini", "--socket", "/none")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
