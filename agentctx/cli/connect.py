@@ -54,7 +54,7 @@ def connect(
     names = _named(agents, places, ledger, undo=undo)
     socket = str((ctx.obj or find_socket()).absolute())
     launch = Launch(_program(), socket, remember)
-    failures = 0
+    failed: list[str] = []
     changes: list[FileChange] = []
     for name in names:
         try:
@@ -63,10 +63,12 @@ def connect(
             )
         except (AgentctxError, OSError) as error:
             complain(error if isinstance(error, AgentctxError) else ConfigInvalid(str(error)))
-            failures += 1
+            failed.append(name)
     _carry_out(changes, ledger, dry_run=dry_run, yes=yes)
-    if not (undo or dry_run):
-        _say_next_steps(names)
+    done = [name for name in names if name not in failed]
+    failures = len(failed)
+    if done and not (undo or dry_run):
+        _say_next_steps(done)
         failures += _checked(launch)
     raise typer.Exit(1 if failures else 0)
 

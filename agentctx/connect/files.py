@@ -19,9 +19,13 @@ def place_of(path: Path, roots: Sequence[Path]) -> Path:
     """Where a file really is: the end of its symbolic links.
 
     Raises:
-        ConfigInvalid: that is outside of `roots`, not a regular file, or belongs to somebody else.
+        ConfigInvalid: that is outside of `roots`, not a regular file, or belongs to somebody else, or the
+            links lead in a circle.
     """
-    real = path.resolve()
+    try:
+        real = path.resolve()
+    except (OSError, RuntimeError):
+        raise ConfigInvalid(f"{path} is a link that leads nowhere.", hint="Remove the link.") from None
     if not any(real.is_relative_to(root.resolve()) for root in roots):
         raise ConfigInvalid(
             f"{path} leads out of your home, to {real}.", hint="Edit that file yourself, or remove the link."

@@ -307,6 +307,7 @@ def test_a_file_that_cannot_be_edited_stays_as_it_is(
     captured = capsys.readouterr()
     assert str(path) in captured.err
     assert says in captured.err
+    assert "next" not in captured.out
 
 
 def test_a_link_out_of_the_home_is_not_followed(connect: Connect, home: Path, tmp_path: Path) -> None:
@@ -315,6 +316,15 @@ def test_a_link_out_of_the_home_is_not_followed(connect: Connect, home: Path, tm
     (home / ".gemini/settings.json").symlink_to(shared)
     assert connect("gemini") == 1
     assert shared.read_text("utf-8") == "{}"
+
+
+def test_a_link_in_a_circle_is_an_error(
+    connect: Connect, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / ".gemini").mkdir()
+    (home / ".gemini/settings.json").symlink_to("settings.json")
+    assert connect("gemini") == 1
+    assert "leads nowhere" in capsys.readouterr().err
 
 
 def test_a_link_inside_of_the_home_stays_a_link(connect: Connect, home: Path) -> None:
