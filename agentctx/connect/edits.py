@@ -43,17 +43,20 @@ def applied(text: str | None, edits: Sequence[ConfigEdit]) -> str:
 def withdrawn(text: str, edits: Sequence[ConfigEdit], *, original: str = "") -> str | None:
     """The text without what these edits put there; None: nothing is left, so the file goes.
 
-    Containers that are empty then go too, unless they were in the `original`.
+    Containers that are empty then go too, unless they were in the `original`. Where all we wrote
+    is there as it was, every other byte stays.
 
     Raises:
         ConfigInvalid: the text cannot be read.
     """
+    if any(edit.kind == "file" for edit in edits):
+        return None
     (layout, text), (_, original) = _unwrapped(text), _unwrapped(original)
+    rest = text
     for edit in edits:
-        if edit.kind == "file":
-            return None
-        text = _guarded(lambda now, each: _withdraw(now, each, original), text, edit)
-    return layout.wrapped(text)
+        rest = _guarded(lambda now, each: _withdraw(now, each, original), rest, edit)
+    exact = _without_insertions(text, edits, original)
+    return layout.wrapped(exact if exact is not None and _says_the_same(exact, rest, edits) else rest)
 
 
 def is_ours(value: Any) -> bool:
@@ -65,6 +68,35 @@ def is_ours(value: Any) -> bool:
         PurePath(word).name == "agentctx" and following in {"mcp", "hook"}
         for word, following in pairwise(words)
     )
+
+
+def _without_insertions(text: str, edits: Sequence[ConfigEdit], original: str) -> str | None:
+    """The text without the very characters that the edits add to the original; None: not all are there."""
+    steps = [original]
+    for edit in edits if original.strip() else ():
+        steps.append(_guarded(_apply, steps[-1], edit))
+    for before, after in reversed(list(pairwise(steps))):
+        start = _shared(before, after)
+        end = _shared(before[start:][::-1], after[start:][::-1])
+        added = after[start : len(after) - end]
+        if before != after and text.count(added) != 1:
+            return None
+        text = text.replace(added, before[start : len(before) - end], 1) if added else text
+    return text if len(steps) > 1 else None
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (here, there) in pairs if here != there), min(len(one), len(other)))
+
+
+def _says_the_same(one: str, other: str, edits: Sequence[ConfigEdit]) -> bool:
+    read = toml_text.table_in if edits[0].kind == "table" else _member
+    try:
+        return bool(read(one, ()) == read(other, ()))
+    except (JsonUnreadable, TomlUnreadable):
+        return False
 
 
 class _Layout(NamedTuple):
