@@ -19,15 +19,7 @@ from agentctx.mcp.hook import handle
 from agentctx.mcp.hook_events import CLIENTS
 from agentctx.mcp.project import OUTSIDE, own_namespace, project_of
 from agentctx.mcp.protocol import INVALID_REQUEST, PARSE_ERROR, McpToolCall, Message, error, step, tool_result
-from agentctx.mcp.tools import (
-    HOOK_TOOL,
-    ToolMisused,
-    ToolScope,
-    entry_path,
-    failure_text,
-    outcome_text,
-    request_of,
-)
+from agentctx.mcp.tools import HOOK_TOOL, ToolMisused, ToolScope, call_steps, failure_text
 
 TIMEOUT_S: Final = 10.0
 """How long a tool waits for the daemon."""
@@ -137,13 +129,15 @@ class Bridge:
         scope = self._scope._replace(session=call.conversation or self._scope.session)
         if call.name == HOOK_TOOL:
             return json.dumps(self._hook(call.arguments))
-        request = request_of(call.name, call.arguments, scope)
+        steps = call_steps(call.name, call.arguments, scope)
         path = socket_path(self._named_socket)
-        if request.entry is not None:
-            self._check_namespace(path, request.entry)
-        reply = ask(path, request.method, request.path, request.body, timeout_s=TIMEOUT_S)
-        saved_in = (request.body or {}).get("namespace", "")
-        return outcome_text(call.name, reply, namespace=saved_in)
+        reply = None
+        while True:
+            try:
+                request = steps.send(reply)
+            except StopIteration as done:
+                return str(done.value)
+            reply = ask(path, request.method, request.path, request.body, timeout_s=TIMEOUT_S)
 
     def _hook(self, event: Message) -> Message:
         """The JSON that answers a client's own hook; empty when there is nothing to add."""
@@ -159,12 +153,6 @@ class Bridge:
             remember=bool(event.get("remember")),
         )
         return answer or {}
-
-    def _check_namespace(self, path: str, entry: str) -> None:
-        """An id is valid in every namespace; a tool only reaches the entries of its own."""
-        view = ask(path, "GET", entry_path(entry), timeout_s=TIMEOUT_S)
-        if view["namespace"] not in self._scope.asked:
-            raise ToolMisused("This project has no such entry. Use an id from search.")
 
     def _send(self, message: Message | list[Message]) -> None:
         line = json.dumps(message, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Generator
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
@@ -222,12 +223,31 @@ def prompt_messages(name: object, arguments: object) -> list[Json] | None:
     return [{"role": "user", "content": {"type": "text", "text": text}}]
 
 
+def call_steps(tool: str, arguments: Json, scope: ToolScope) -> Generator[ApiRequest, Any, str]:
+    """The requests that a call of a tool makes, each after the reply to the one before was sent; returns what
+    the model reads.
+
+    Raises:
+        ToolMisused: an argument cannot mean anything, or the entry is in a namespace that is not asked. An
+            id is valid in every namespace.
+    """
+    request = request_of(tool, arguments, scope)
+    if request.entry is not None:
+        view = yield ApiRequest("GET", entry_path(request.entry))
+        if view["namespace"] not in scope.asked:
+            raise ToolMisused("This project has no such entry. Use an id from search.")
+    reply = yield request
+    return outcome_text(tool, reply, namespace=(request.body or {}).get("namespace", ""))
+
+
 def request_of(tool: str, arguments: Json, scope: ToolScope) -> ApiRequest:
     """The request that a call of a tool becomes.
 
     Raises:
         ToolMisused: an argument is missing, unknown or of the wrong type.
     """
+    if tool == HOOK_TOOL:
+        raise ToolMisused("Hooks are answered by `agentctx mcp`, which the client starts itself.")
     _check(tool, arguments)
     given = {name: value for name, value in arguments.items() if value not in (None, "")}
     match tool:

@@ -26,15 +26,7 @@ from agentctx.mcp.protocol import (
     step,
     tool_result,
 )
-from agentctx.mcp.tools import (
-    ApiRequest,
-    ToolMisused,
-    ToolScope,
-    entry_path,
-    failure_text,
-    outcome_text,
-    request_of,
-)
+from agentctx.mcp.tools import ApiRequest, ToolMisused, ToolScope, call_steps, failure_text
 from agentctx.wire import DEFAULT_NAMESPACE
 
 TIMEOUT_S: Final = 10.0
@@ -117,19 +109,16 @@ class McpEndpoint:
         return tool_result(call, text, failed=failed, version=__version__)
 
     async def _outcome(self, call: McpToolCall, scope: Scope, headers: dict[str, str]) -> tuple[str, bool]:
-        tools = _scope_of(headers, call)
-        request = request_of(call.name, call.arguments, tools)
-        if request.entry is not None:
-            status, view = await self._ask(scope, ApiRequest("GET", entry_path(request.entry)))
+        steps = call_steps(call.name, call.arguments, _scope_of(headers, call))
+        reply = None
+        while True:
+            try:
+                request = steps.send(reply)
+            except StopIteration as done:
+                return str(done.value), False
+            status, reply = await self._ask(scope, request)
             if status not in _OK:
-                return _refused(view), True
-            if view["namespace"] != tools.namespace:
-                raise ToolMisused("This project has no such entry. Use an id from search.")
-        status, reply = await self._ask(scope, request)
-        if status not in _OK:
-            return _refused(reply), True
-        saved_in = (request.body or {}).get("namespace", "")
-        return outcome_text(call.name, reply, namespace=saved_in), False
+                return _refused(reply), True
 
     async def _ask(self, outer: Scope, request: ApiRequest) -> tuple[int, Any]:
         exchange = _Exchange(b"" if request.body is None else json.dumps(request.body).encode())

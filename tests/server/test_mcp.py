@@ -148,3 +148,9 @@ async def test_an_api_that_does_not_answer_is_given_up(monkeypatch: pytest.Monke
     async with httpx.AsyncClient(transport=transport, base_url="http://agentctx") as client:
         text, failed = await call(client, "search", query="anything")
     assert (failed, "did not answer" in text) == (True, True)
+
+
+async def test_the_tool_of_hooks_belongs_to_the_bridge(daemon: RunningProxy) -> None:
+    async with daemon.over_tcp() as port:
+        text, failed = await call(port, "hook", event="UserPromptSubmit", prompt="When do we deploy?")
+    assert (failed, "agentctx mcp" in text) == (True, True)
