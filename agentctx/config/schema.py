@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
@@ -164,14 +165,39 @@ class CollectionSettings(Section):
 
 
 class StorageSettings(Section):
-    """The database."""
+    """The database: a SQLite file in the data folder, or a PostgreSQL server that several daemons share."""
 
+    url: str = Field(
+        "",
+        description="of a PostgreSQL database, postgresql://USER@HOST/NAME, without the password; empty: a "
+        "SQLite file in the data folder",
+    )
+    password: SecretStr | None = Field(
+        None, description="password for PostgreSQL; better as a systemd credential or in password_file"
+    )
+    password_file: Path | None = Field(
+        None, description="file whose first line is the password for PostgreSQL"
+    )
+    pooler: Literal["none", "transaction"] = Field(
+        "none",
+        description="transaction: storage.url leads to a pooler in transaction mode, such as pgbouncer",
+    )
     readers: PositiveInt = Field(3, description="read-only connections")
     idempotency_hours: PositiveInt = Field(24, description="how long an Idempotency-Key is remembered")
     sweep_interval_s: PositiveFloat = Field(60.0, description="how often expired entries are removed")
     reserve_mb: Annotated[int, Field(ge=0)] = Field(
         16, description="MiB of the disk kept for forgetting when it is full; 0 keeps none"
     )
+
+    @field_validator("url")
+    @classmethod
+    def _is_a_server(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if url and parts.scheme not in {"postgresql", "postgres"}:
+            raise ValueError("must begin with postgresql://, or be empty for SQLite")
+        if parts.password is not None or "password" in dict(parse_qsl(parts.query)):
+            raise ValueError("must not hold a password: put it into a file that storage.password_file names")
+        return url
 
 
 class BackupSettings(Section):

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
-from agentctx.config.schema import Settings
+from agentctx.config.schema import Settings, StorageSettings
+from agentctx.errors import DriverUnsuitable
+from agentctx.extras import install_hint
 from agentctx.storage.base import Storage
+from agentctx.storage.daemon_id import daemon_id
 from agentctx.storage.offline import OfflineStorage
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.offline import SqliteFilesOffline
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.times import Clock
+
+MIN_READERS: Final = 8
+"""Connections to a server that read: each waits for its answers, so a few more than the cores are of use."""
 
 
 async def open_storage(
@@ -21,15 +30,17 @@ async def open_storage(
     telemetry: Telemetry = NO_TELEMETRY,
     reserve_bytes: int = 0,
 ) -> Storage:
-    """Open or make the database.
+    """Open or make the database: that of `settings.storage.url`, else the file `database`.
 
     `reserve_bytes` of the disk are kept for forgetting when it is full, once `files.keep_reserve` was called.
 
     Raises:
         SchemaTooNew: a newer agentctx wrote it; it was not touched.
         DriverUnsuitable: no usable engine on this machine.
-        StorageFailed: it is not a database, or an applied migration was changed.
+        StorageFailed: it is not a database, it does not answer, or an applied migration was changed.
     """
+    if settings.storage.url:
+        return await _open_server(settings.storage, database.parent, clock)
     return await SqliteStorage.open(
         database,
         readers=settings.storage.readers,
@@ -38,6 +49,25 @@ async def open_storage(
         telemetry=telemetry,
         memory_mb=settings.vectors.memory_mb,
         reserve_bytes=reserve_bytes,
+    )
+
+
+async def _open_server(settings: StorageSettings, data_dir: Path, clock: Clock) -> Storage:
+    if find_spec("asyncpg") is None:
+        raise DriverUnsuitable("storage.url needs the package asyncpg.", hint=install_hint("postgresql"))
+    from agentctx.storage.postgresql.driver import Server, password_of
+    from agentctx.storage.postgresql.engine import PostgresqlStorage
+
+    return await PostgresqlStorage.open(
+        Server(
+            url=settings.url,
+            password=password_of(settings),
+            is_pooled=settings.pooler == "transaction",
+        ),
+        daemon=await asyncio.to_thread(daemon_id, data_dir),
+        readers=max(settings.readers, MIN_READERS),
+        clock=clock,
+        idempotency_hours=settings.idempotency_hours,
     )
 
 

@@ -13,6 +13,10 @@ _SENTENCE: Final = "error message that is not a sentence"
 _DB: Final = "agentctx/storage/sqlite/"
 
 ALLOWED: Final[dict[tuple[str, str, str], str]] = {
+    (_OPENED, "agentctx/storage/daemon_id.py", "daemon_id"): "a file of its own beside the database",
+    (_OPENED, "agentctx/storage/postgresql/driver.py", "password_of"): "the file of the password",
+    (_OPENED, "agentctx/storage/postgresql/engine.py", "PostgresqlStorage.open"): "connections to a server",
+    (_OPENED, "agentctx/storage/postgresql/migrate.py", "load_schema"): "the migrations of the program",
     (_DRIVER, "agentctx/sqlite/connection_thread.py", "aiosqlite"): "carries functions to a thread",
     (_DRIVER, "agentctx/sqlite/driver.py", "sqlite_vec"): "the one module that may",
     (_DRIVER, "agentctx/sqlite/driver.py", "sqlite3"): "for its types",

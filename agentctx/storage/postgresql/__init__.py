@@ -1,0 +1,1 @@
+"""The engine for a PostgreSQL server, which any number of daemons share."""

@@ -1,0 +1,297 @@
+"""The connections of a daemon to a PostgreSQL server: who writes, who reads, what is done when it is away.
+
+A function that is run here gets a connection in a transaction of its own. One that writes may run more than
+once: it must do nothing but talk to its connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
+
+import asyncpg
+import structlog
+
+from agentctx.errors import DeadlineExceeded, StorageClosed, StorageFailed
+from agentctx.storage.postgresql import driver
+from agentctx.storage.postgresql.driver import Connection, Server
+from agentctx.storage.postgresql.erasures import Erasures
+from agentctx.times import Clock
+
+log = structlog.get_logger("agentctx.storage")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Work: TypeAlias = Callable[[Connection], Awaitable[T]]
+
+WRITERS: Final = 16
+"""Connections share the server's fsync; one alone waits for each."""
+READ_TIMEOUT_S: Final = 5.0
+CHECK_TIMEOUT_S: Final = 60.0
+MOST_ATTEMPTS: Final = 8
+PROBE_S: Final = 0.5
+FATE_WAIT_S: Final = 15.0
+CLOCK_CHECK_S: Final = 10.0
+
+_NOW_MS: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+_STATE: Final = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool"
+_TIMELINE: Final = """SELECT CASE WHEN pg_is_in_recovery() THEN ''
+    ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END"""
+
+
+class PostgresqlConnections:
+    """A pool for writing and one for reading, and what the parts of the engine share beside them."""
+
+    def __init__(self, server: Server, *, daemon: str, clock: Clock, readers: int) -> None:
+        self.server = server
+        self.daemon = daemon
+        """The id of this daemon, the same after a restart: it owns leases and chains of the audit trail."""
+        self.clock = clock
+        self.erasures = Erasures()
+        self.one_check = asyncio.Lock()
+        """Taken by a check that holds a connection for long: one at a time."""
+        self.commits = 0
+        self.fault: StorageFailed | None = None
+        """Why nothing can be written; the probe clears it."""
+        self._is_away = False
+        self._readers_count = readers
+        self._skew: tuple[int, float] | None = None
+        self._timeline = ""
+        self._running: set[asyncio.Task[Any]] = set()
+        self._probe: asyncio.Task[None] | None = None
+        self._is_closed = False
+        self._writers: Any = None
+        self._readers: Any = None
+
+    async def open(self) -> None:
+        """Connect. Raises `StorageFailed`."""
+        given = self.server.arguments
+        try:
+            self._writers = await asyncpg.create_pool(**given, min_size=1, max_size=WRITERS, reset=_no_reset)
+            self._readers = await asyncpg.create_pool(
+                **given, min_size=1, max_size=self._readers_count, reset=_no_reset
+            )
+            self._timeline = await self._writers.fetchval(_TIMELINE)
+        except (*driver.ERRORS, ValueError) as error:
+            await self.close()
+            raise driver.translated(error, f"Cannot connect to {driver.place_of(self.server.url)}") from error
+
+    async def prepare(self, work: Work[T]) -> T:
+        """Run a function that makes its own transactions. Raises `StorageFailed`."""
+        try:
+            async with self._writers.acquire() as conn:
+                return await work(conn)
+        except driver.ERRORS as error:
+            raise driver.translated(error, "The database cannot be prepared") from error
+
+    async def close(self) -> None:
+        """Finish what was accepted, then close every connection. Idempotent."""
+        self._is_closed = True
+        if self._running:
+            await asyncio.wait(self._running)
+        if self._probe is not None:
+            self._probe.cancel()
+        for pool in (self._readers, self._writers):
+            if pool is not None:
+                with suppress(TimeoutError, *driver.ERRORS):
+                    await asyncio.wait_for(pool.close(), driver.CONNECT_TIMEOUT_S)
+
+    async def read(self, work: Work[T], timeout_s: float = READ_TIMEOUT_S) -> T:
+        """Run a function that changes nothing, in one snapshot.
+
+        Raises:
+            DeadlineExceeded: not done within `timeout_s`.
+            StorageFailed: the server is away.
+        """
+        self._refuse(writes=False)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._read(work)
+        except TimeoutError as error:
+            raise DeadlineExceeded(f"The database did not answer within {timeout_s:g} s.") from error
+        except driver.ERRORS as error:
+            raise self._failed(error) from error
+
+    async def _read(self, work: Work[T]) -> T:
+        for attempt in range(1, MOST_ATTEMPTS):
+            try:
+                async with self._transaction(self._readers, readonly=True) as conn:
+                    return await work(conn)
+            except driver.ERRORS as error:
+                if not driver.may_succeed_again(error):
+                    raise
+                await asyncio.sleep(_pause_s(attempt))
+        async with self._transaction(self._readers, readonly=True) as conn:
+            return await work(conn)
+
+    async def check(self, work: Work[T]) -> T:
+        """As `read`, one at a time, for up to a minute."""
+        async with self.one_check:
+            return await self.read(work, CHECK_TIMEOUT_S)
+
+    async def write(self, work: Work[T]) -> T:
+        """Run a function as one transaction; it is on the server's disk when this returns.
+
+        It is run again after a deadlock and the like, and after a lost connection unless it was committed. A
+        caller that is cancelled does not end it.
+
+        Raises:
+            StorageFailed: nothing was changed, or the message says that this is not known.
+        """
+        self._refuse(writes=True)
+        task = asyncio.create_task(self._write(work))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return await asyncio.shield(task)
+
+    async def _write(self, work: Work[T]) -> T:
+        try:
+            for attempt in range(1, MOST_ATTEMPTS):
+                try:
+                    return await self._attempt(work)
+                except driver.ERRORS as error:
+                    if not driver.may_succeed_again(error):
+                        raise
+                    await asyncio.sleep(_pause_s(attempt))
+            return await self._attempt(work)
+        except driver.ERRORS as error:
+            raise self._failed(error) from error
+
+    async def _attempt(self, work: Work[T]) -> T:
+        """Run it once; an error means that nothing of it was committed."""
+        committing: str | None = None
+        try:
+            async with self._transaction(self._writers) as conn:
+                result = await work(conn)
+                committing = await conn.fetchval("SELECT pg_current_xact_id_if_assigned()::text")
+        except driver.ERRORS as error:
+            if committing is None or not driver.is_lost(error) or not await self._was_committed(committing):
+                raise
+        self.commits += committing is not None
+        return result
+
+    async def _was_committed(self, transaction: str) -> bool:
+        """Whether a transaction was committed whose COMMIT was not answered.
+
+        Raises:
+            StorageFailed: it cannot be known.
+        """
+        deadline = time.monotonic() + FATE_WAIT_S
+        while time.monotonic() < deadline:
+            with suppress(*driver.ERRORS):
+                async with self._writers.acquire() as conn:
+                    timeline = await conn.fetchval(_TIMELINE)
+                    if timeline != self._timeline:
+                        break
+                    fate = await conn.fetchval("SELECT pg_xact_status($1::text::xid8)", transaction)
+                    if fate in {"committed", "aborted"}:
+                        return bool(fate == "committed")
+            await asyncio.sleep(PROBE_S / 4)
+        raise self._failed(
+            StorageFailed(
+                "The connection to PostgreSQL was lost at the commit: it may have been saved or not.",
+                hint="Send it again with the same Idempotency-Key, which saves once.",
+            )
+        )
+
+    @asynccontextmanager
+    async def _transaction(self, pool: Any, *, readonly: bool = False) -> AsyncIterator[Connection]:
+        isolation = "repeatable_read" if readonly else "read_committed"
+        async with (
+            pool.acquire() as conn,
+            conn.transaction(isolation=isolation, readonly=readonly),
+        ):
+            yield conn
+
+    async def server_ms(self, local_ms: int) -> int:
+        """A time of this daemon's clock on the server's."""
+        return local_ms + await self._skew_ms()
+
+    async def local_ms(self, server_ms: int) -> int:
+        """A time of the server's clock on this daemon's."""
+        return server_ms - await self._skew_ms()
+
+    async def _skew_ms(self) -> int:
+        """How far the server's clock is ahead of this daemon's, measured a short while ago at most."""
+        if self._skew is None or time.monotonic() - self._skew[1] > CLOCK_CHECK_S:
+            before = self.clock()
+            now = await self.read(lambda conn: conn.fetchval(f"SELECT {_NOW_MS}"))
+            self._skew = now - (before + self.clock()) // 2, time.monotonic()
+        return self._skew[0]
+
+    def _refuse(self, *, writes: bool) -> None:
+        if self._is_closed:
+            raise StorageClosed("The storage is closed.")
+        if self.fault is not None and (writes or self._is_away):
+            raise StorageFailed(self.fault.message, hint=self.fault.hint)
+
+    def _failed(self, error: BaseException) -> BaseException:
+        """The error for the caller; from now on all others get it at once, until the server is back."""
+        failed = error if isinstance(error, StorageFailed) else driver.translated(error)
+        is_readonly = getattr(error, "sqlstate", None) == "25006"
+        if (
+            isinstance(failed, StorageFailed)
+            and (driver.is_lost(error) or is_readonly)
+            and not self._is_closed
+        ):
+            if self.fault is None:
+                log.error("storage_away", reason=failed.message, hint=failed.hint)
+            self.fault, self._is_away = failed, not is_readonly
+            if self._probe is None or self._probe.done():
+                self._probe = asyncio.create_task(self._until_back(), name="PostgreSQL probe")
+        return failed
+
+    async def _until_back(self) -> None:
+        while self.fault is not None:
+            await asyncio.sleep(PROBE_S)
+            with suppress(*driver.ERRORS):
+                async with self._writers.acquire() as conn:
+                    is_readonly = await conn.fetchval(_STATE)
+                    self._is_away = False
+                    if not is_readonly:
+                        self._timeline = await conn.fetchval(_TIMELINE)
+                        self.fault = None
+        log.info("storage_back")
+
+
+class PostgresqlPart:
+    """A part of the engine: it implements one protocol, over connections that all parts share."""
+
+    def __init__(self, connections: PostgresqlConnections) -> None:
+        self.db = connections
+
+
+def writes(
+    function: Callable[Concatenate[Connection, P], Awaitable[T]],
+) -> Callable[Concatenate[PostgresqlPart, P], Coroutine[Any, Any, T]]:
+    """A method that runs the function as one transaction."""
+
+    async def method(self: PostgresqlPart, /, *args: P.args, **given: P.kwargs) -> T:
+        return await self.db.write(lambda conn: function(conn, *args, **given))
+
+    method.__doc__ = function.__doc__
+    return method
+
+
+def reads(
+    function: Callable[Concatenate[Connection, P], Awaitable[T]], *, timeout_s: float = READ_TIMEOUT_S
+) -> Callable[Concatenate[PostgresqlPart, P], Coroutine[Any, Any, T]]:
+    """A method that runs the function in one snapshot."""
+
+    async def method(self: PostgresqlPart, /, *args: P.args, **given: P.kwargs) -> T:
+        return await self.db.read(lambda conn: function(conn, *args, **given), timeout_s)
+
+    method.__doc__ = function.__doc__
+    return method
+
+
+async def _no_reset(_: Connection) -> None:
+    """Nothing here changes a session, so a connection needs no round trip before it is used again."""
+
+
+def _pause_s(attempt: int) -> float:
+    """A few milliseconds after the first attempt, about a second in all."""
+    return 0.005 * float(2**attempt)

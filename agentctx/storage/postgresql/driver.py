@@ -1,0 +1,164 @@
+"""Where a server is, how to connect to it, and what the driver's errors mean."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import asyncpg
+
+from agentctx.config.schema import StorageSettings
+from agentctx.errors import (
+    AgentctxError,
+    ConfigInvalid,
+    DeadlineExceeded,
+    StorageCorrupt,
+    StorageFailed,
+    StorageFull,
+)
+
+Connection: TypeAlias = Any
+"""asyncpg publishes no types: an `asyncpg.Connection`, or a pool's proxy of one."""
+
+ERRORS: Final = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+)
+"""All that the driver raises. `InternalClientError` comes when the server terminates some connections."""
+
+CONNECT_TIMEOUT_S: Final = 4.0
+_SETTINGS: Final = {"jit": "off", "idle_in_transaction_session_timeout": "60s", "lock_timeout": "30s"}
+_LOCAL_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
+_LOST: Final = ("08", "57P01", "57P02", "57P03", "25P03", "53300")
+"""SQLSTATEs, or how they begin, of a server that is away, or ended this connection."""
+_RETRIED: Final = ("40001", "40P01", "23505")
+"""Serialization failure, deadlock; two saves made the same row, so the next attempt finds it."""
+_HINTS: Final = {
+    "28": "Check the user in storage.url, the file in storage.password_file and the server's pg_hba.conf.",
+    "3D000": "Create the database: createdb NAME",
+    "42501": "Connect as the owner of the tables, or grant this role what the owner may.",
+    "25006": "Point storage.url at the primary; saving resumes automatically.",
+    "42P01": "Start one daemon as the owner of the tables, which creates them.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A database of a server. `url` holds no password; `password` is never shown."""
+
+    url: str
+    password: str | None = field(default=None, repr=False)
+    is_pooled: bool = False
+    """Whether a pooler gives each transaction another connection, so that a session keeps nothing."""
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What `asyncpg.connect` takes. TCP is TLS with a verified name, unless the URL has an `sslmode`.
+
+        Raises:
+            ConfigInvalid: the URL is not one, or has a password travel in the clear.
+        """
+        given: dict[str, Any] = {
+            "dsn": self.url,
+            "timeout": CONNECT_TIMEOUT_S,
+            "server_settings": {"application_name": "agentctx"},
+        }
+        if self.password is not None:
+            given["password"] = self.password
+        if self.is_pooled:
+            given["statement_cache_size"] = 0
+        else:
+            given["server_settings"] |= _SETTINGS
+        if (tls := self._tls()) is not None:
+            given["ssl"] = tls
+        return given
+
+    def _tls(self) -> ssl.SSLContext | None:
+        """The default for TCP; None leaves it to the URL, or to the file system of a Unix socket."""
+        mode, host = _tls_mode(self.url), _tcp_host(self.url)
+        if host is None:
+            return None
+        if mode in {"disable", "allow", "prefer"} and self.password is not None and host not in _LOCAL_HOSTS:
+            raise ConfigInvalid(
+                "storage.url would send the password without TLS.",
+                hint="Remove sslmode from storage.url, or set it to verify-full.",
+            )
+        return ssl.create_default_context() if mode is None else None
+
+
+def password_of(settings: StorageSettings) -> str | None:
+    """The password, or the first line of its file; None leaves it to libpq's files. Raises ConfigInvalid."""
+    if settings.password is not None:
+        return settings.password.get_secret_value()
+    if settings.password_file is None:
+        return None
+    try:
+        return settings.password_file.read_text(encoding="utf-8").partition("\n")[0]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigInvalid(
+            f"The file {settings.password_file} of storage.password_file cannot be read.",
+            hint="Check its path and its permissions.",
+        ) from error
+
+
+def place_of(url: str) -> str:
+    """The URL as it is shown: without parameters."""
+    parts = urlsplit(url)
+    host = dict(parse_qsl(parts.query)).get("host")
+    shown = parts._replace(query=urlencode({"host": host}, safe="/") if host else "", fragment="")
+    return shown.geturl()
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the connection or the server is gone, so that another connection may do."""
+    if isinstance(error, asyncpg.PostgresError):
+        return str(error.sqlstate).startswith(_LOST)
+    if isinstance(error, asyncpg.exceptions.ClientConfigurationError | ssl.SSLCertVerificationError):
+        return False
+    return isinstance(error, asyncpg.InterfaceError | asyncpg.InternalClientError | OSError | TimeoutError)
+
+
+def may_succeed_again(error: BaseException) -> bool:
+    """Whether the same transaction, run once more, may succeed."""
+    if isinstance(error, TimeoutError):  # of a connection: others should not wait as long
+        return False
+    return is_lost(error) or getattr(error, "sqlstate", None) in _RETRIED
+
+
+def translated(error: BaseException, what: str = "PostgreSQL could not do it") -> AgentctxError:
+    """Our error for one of the driver's. The server's message may quote values, so it is in none of them."""
+    state = str(getattr(error, "sqlstate", None) or "")
+    if is_lost(error):
+        return StorageFailed(
+            f"{what}: the PostgreSQL server does not answer ({_name(error)}).",
+            hint="Nothing is lost; saving resumes automatically once the server is back.",
+        )
+    if state == "53100":
+        return StorageFull("The disk of the PostgreSQL server is full.")
+    if state in {"57014", "55P03"}:
+        return DeadlineExceeded(f"{what}: the PostgreSQL server took too long.")
+    if state.startswith("XX00"):
+        return StorageCorrupt(f"{what}: the PostgreSQL server reports damage ({_name(error)}).")
+    hint = next((text for start, text in _HINTS.items() if state.startswith(start)), None)
+    return StorageFailed(f"{what} ({_name(error)}).", hint=hint)
+
+
+def _name(error: BaseException) -> str:
+    state = getattr(error, "sqlstate", None)
+    return f"{type(error).__name__}, {state}" if state else type(error).__name__
+
+
+def _tls_mode(url: str) -> str | None:
+    return dict(parse_qsl(urlsplit(url).query)).get("sslmode")
+
+
+def _tcp_host(url: str) -> str | None:
+    """The host that is reached over TCP; None for a Unix socket."""
+    parts = urlsplit(url)
+    host = dict(parse_qsl(parts.query)).get("host") or parts.hostname
+    return None if host is None or host.startswith("/") else host

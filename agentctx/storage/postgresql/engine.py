@@ -1,0 +1,93 @@
+"""`Storage` on a PostgreSQL server: its parts over one set of connections."""
+
+from __future__ import annotations
+
+import structlog
+
+from agentctx.storage.postgresql import installation, migrate
+from agentctx.storage.postgresql.connections import PostgresqlConnections
+from agentctx.storage.postgresql.driver import Connection, Server, place_of
+from agentctx.storage.records import StorageStats
+from agentctx.times import Clock, wall_clock
+
+log = structlog.get_logger("agentctx.storage")
+
+
+class PostgresqlStorage:
+    """The engine that any number of daemons share. Made by `open`; `close` it."""
+
+    def __init__(self, connections: PostgresqlConnections, *, idempotency_hours: int) -> None:
+        self.db = connections
+        self._idempotency_hours = idempotency_hours
+
+    @classmethod
+    async def open(
+        cls,
+        server: Server,
+        *,
+        daemon: str,
+        readers: int = 8,
+        clock: Clock = wall_clock,
+        idempotency_hours: int = 24,
+    ) -> PostgresqlStorage:
+        """Connect, and bring the schema up to date. `daemon` is its id, the same at each start.
+
+        Raises:
+            SchemaTooNew: a newer agentctx wrote it; it was not touched.
+            DriverUnsuitable: the server or pgvector is missing or too old.
+            StorageFailed: the server does not answer, or an applied migration was changed.
+        """
+        connections = PostgresqlConnections(server, daemon=daemon, clock=clock, readers=readers)
+        await connections.open()
+        storage = cls(connections, idempotency_hours=idempotency_hours)
+        try:
+            await connections.prepare(_bring_up_to_date)
+            await connections.erasures.start(connections)
+        except BaseException:
+            await storage.close()
+            raise
+        return storage
+
+    async def turn(self) -> None:
+        """Return when a connection that writes was free. Raises as a write."""
+        await self.db.write(lambda conn: conn.fetchval("SELECT 1"))
+
+    async def close(self) -> None:
+        """Finish what was accepted, then close every connection. Idempotent."""
+        await self.db.erasures.close()
+        await self.db.close()
+
+    async def stats(self) -> StorageStats:
+        """Counts and sizes. Raises as a read."""
+        counts, chunks, vectors, size, version = await self.db.read(_counts)
+        return StorageStats(
+            path=place_of(self.db.server.url),
+            engine=f"PostgreSQL {version}",
+            entries=counts,
+            chunks=chunks,
+            vectors=vectors,
+            bytes=size,
+            commits=self.db.commits,
+        )
+
+    async def secret(self) -> bytes:
+        """32 random bytes, made once for the installation."""
+        return await self.db.write(installation.secret)
+
+
+async def _bring_up_to_date(conn: Connection) -> None:
+    await migrate.check_server(conn)
+    if applied := await migrate.migrate(conn, migrate.load_schema()):
+        log.info("migrated", schema=applied[-1])
+
+
+async def _counts(conn: Connection) -> tuple[dict[str, int], int, int, int, str]:
+    rows = await conn.fetch("SELECT collection, count(*) FROM entries WHERE live GROUP BY collection")
+    chunks = await conn.fetchval("SELECT count(*) FROM chunks")
+    awaited = await conn.fetch(
+        "SELECT spaces.id FROM spaces JOIN awaited_spaces USING (id) WHERE dimension IS NOT NULL"
+    )
+    vectors = [await conn.fetchval(f"SELECT count(*) FROM vec_{space:d}") for (space,) in awaited]  # noqa: S608 - a number
+    size = await conn.fetchval("SELECT pg_database_size(current_database())")
+    version = await conn.fetchval("SHOW server_version")
+    return {row[0]: row[1] for row in rows}, chunks, sum(vectors), size, version

@@ -1,0 +1,1 @@
+"""Entries with their versions and chunks."""

@@ -1,0 +1,80 @@
+"""Which entries were erased, by this daemon or another: daemons drop what they have of them in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from agentctx.errors import DeadlineExceeded, StorageFailed
+from agentctx.storage.entries import ErasureListener
+from agentctx.storage.postgresql.driver import Connection
+
+if TYPE_CHECKING:
+    from agentctx.storage.postgresql.connections import PostgresqlConnections
+
+LOOK_S: Final = 1.0
+KEPT_MS: Final = 86_400_000
+"""How long a daemon may be cut off and still learn of all that was erased."""
+
+# Whatever is not older than the oldest transaction that runs may be seen a second time, never missed.
+_SINCE: Final = "SELECT DISTINCT entry FROM erasures WHERE x >= $1::text::xid8"
+_MARK: Final = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text"
+
+
+async def record_erasure(conn: Connection, entry_ids: Sequence[str]) -> None:
+    """Say to the other daemons that these are gone, or may be in no answer, once this transaction commits."""
+    await conn.execute(
+        """INSERT INTO erasures (entry, at)
+           SELECT unnest($1::text[]), (extract(epoch FROM clock_timestamp()) * 1000)::bigint""",
+        list(entry_ids),
+    )
+
+
+class Erasures:
+    """Listeners, and whether something was deleted that has not left the tables yet."""
+
+    def __init__(self) -> None:
+        self.listeners: list[ErasureListener] = []
+        self.is_due = asyncio.Event()
+        """Set while deleted rows are still in the tables."""
+        self.is_due.set()  # a daemon that was killed may have left some
+        self._mark: str | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self, connections: PostgresqlConnections) -> None:
+        """Begin to look for what other daemons erase."""
+        self._mark = await connections.read(lambda conn: conn.fetchval(_MARK))
+        self._task = asyncio.create_task(self._follow(connections), name="erasures of other daemons")
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def note_deletion(self, entry_ids: Sequence[str] = ()) -> None:
+        """Something is deleted and still in the files; these entries are gone permanently."""
+        self.is_due.set()
+        self.note_held(entry_ids)
+
+    def note_held(self, entry_ids: Sequence[str]) -> None:
+        """No answer may hold these entries any more; nothing of them need be deleted."""
+        if entry_ids:
+            for listener in self.listeners:
+                listener(entry_ids)
+
+    async def look(self, connections: PostgresqlConnections) -> None:
+        """Tell the listeners what was erased since the last time."""
+        found, self._mark = await connections.read(self._since)
+        self.note_held(found)
+
+    async def _since(self, conn: Connection) -> tuple[list[str], str]:
+        rows = await conn.fetch(_SINCE, self._mark)
+        return [row[0] for row in rows], await conn.fetchval(_MARK)
+
+    async def _follow(self, connections: PostgresqlConnections) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            with suppress(DeadlineExceeded, StorageFailed):  # the connections have logged it
+                await self.look(connections)

@@ -1,0 +1,130 @@
+"""Brings a database to the program's schema: numbered SQL files, each applied once, in one transaction.
+
+Daemons that start at the same time take turns by an advisory lock, which ends with the transaction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agentctx.errors import DriverUnsuitable, SchemaTooNew, StorageFailed
+from agentctx.storage.postgresql.driver import Connection
+
+OLDEST_SERVER: Final = 15
+OLDEST_VECTOR: Final = (0, 8)
+LOCK: Final = 4_207_001
+"""Of migrations, among the advisory locks of the database."""
+
+_PACKAGE: Final = Path(__file__).resolve().parents[2]
+_FOLDERS: Final = (_PACKAGE / "migrations" / "postgresql", _PACKAGE.parent / "migrations" / "postgresql")
+"""In an installed package, and in a checkout."""
+_LEDGER: Final = """CREATE TABLE IF NOT EXISTS schema_migrations (
+    version integer PRIMARY KEY, name text NOT NULL, sha256 text NOT NULL,
+    applied timestamptz NOT NULL DEFAULT now())"""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaFile:
+    """One step of the schema. Once released, its SQL never changes."""
+
+    version: int
+    name: str
+    sql: str
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.sql.encode()).hexdigest()
+
+
+def load_schema(folder: Path | None = None) -> list[SchemaFile]:
+    """The program's migrations in order: versions 1, 2, 3 … Raises StorageFailed."""
+    folder = folder or next((known for known in _FOLDERS if known.is_dir()), _FOLDERS[0])
+    files = [
+        SchemaFile(int(path.name[:4]), path.stem[5:], path.read_text(encoding="utf-8"))
+        for path in sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
+    ]
+    if not files or [file.version for file in files] != list(range(1, len(files) + 1)):
+        raise StorageFailed(
+            f"The migrations in {folder} are incomplete.", hint="Install agentctx again; files are missing."
+        )
+    return files
+
+
+async def check_server(conn: Connection) -> None:
+    """Raises DriverUnsuitable for a server or a pgvector that is missing or too old."""
+    version = conn.get_server_version()
+    if version.major < OLDEST_SERVER:
+        raise DriverUnsuitable(
+            f"The server is PostgreSQL {version.major}; agentctx needs {OLDEST_SERVER} or newer.",
+            hint="Use a newer server.",
+        )
+    found = await conn.fetchval("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+    if found is None:
+        raise DriverUnsuitable(
+            "The database lacks the extension pgvector.",
+            hint='Have a superuser run `psql -c "CREATE EXTENSION vector"` in this database. Debian and Ubuntu '
+            f"have it in the package postgresql-{version.major}-pgvector.",
+        )
+    if parsed_version(found) < OLDEST_VECTOR:
+        raise DriverUnsuitable(
+            f"The database has pgvector {found}; agentctx needs 0.8 or newer.",
+            hint='Have a superuser run `psql -c "ALTER EXTENSION vector UPDATE"` in this database.',
+        )
+
+
+def parsed_version(text: str) -> tuple[int, ...]:
+    """`0.8.1` as numbers."""
+    return tuple(map(int, re.findall(r"\d+", text)[:2]))
+
+
+async def migrate(conn: Connection, files: Sequence[SchemaFile]) -> list[int]:
+    """Apply the migrations that are missing, each in one transaction; returns their versions.
+
+    Raises:
+        SchemaTooNew: the database has a version this program does not know; nothing was changed.
+        StorageFailed: an applied migration was changed since.
+    """
+    applied = await applied_schema(conn)
+    missing = _missing(applied, files)
+    for file in missing:
+        async with conn.transaction():
+            await conn.execute("SET LOCAL lock_timeout = '30s'")
+            await conn.execute("SELECT pg_advisory_xact_lock($1)", LOCK)
+            await conn.execute(_LEDGER)
+            # Another daemon may have applied it meanwhile.
+            if not await conn.fetchval("SELECT 1 FROM schema_migrations WHERE version = $1", file.version):
+                await conn.execute(file.sql)
+                await conn.execute(
+                    "INSERT INTO schema_migrations (version, name, sha256) VALUES ($1, $2, $3)",
+                    file.version,
+                    file.name,
+                    file.sha256,
+                )
+    return [file.version for file in missing]
+
+
+async def applied_schema(conn: Connection) -> dict[int, str]:
+    """The checksums of the migrations in the database, by version."""
+    if await conn.fetchval("SELECT to_regclass('schema_migrations')") is None:
+        return {}
+    return {row[0]: row[1] for row in await conn.fetch("SELECT version, sha256 FROM schema_migrations")}
+
+
+def _missing(applied: Mapping[int, str], files: Sequence[SchemaFile]) -> list[SchemaFile]:
+    newest = max(applied, default=0)
+    if newest > len(files):
+        raise SchemaTooNew(
+            f"The database has schema version {newest}; this agentctx supports up to {len(files)}."
+        )
+    for file in files:
+        if applied.get(file.version, file.sha256) != file.sha256:
+            raise StorageFailed(
+                f"{file.version:04}_{file.name}.sql differs from the migration applied to this database.",
+                hint="Install a released agentctx again; an applied migration must never change.",
+            )
+    return [file for file in files if file.version not in applied]

@@ -1,0 +1,1 @@
+"""Where entries come from, and which of them no answer may hold."""

