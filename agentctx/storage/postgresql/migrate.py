@@ -67,8 +67,8 @@ async def check_server(conn: Connection) -> None:
     if found is None:
         raise DriverUnsuitable(
             "The database lacks the extension pgvector.",
-            hint='Have a superuser run `psql -c "CREATE EXTENSION vector"` in this database. Debian and Ubuntu '
-            f"have it in the package postgresql-{version.major}-pgvector.",
+            hint='Have a superuser run `psql -c "CREATE EXTENSION vector"` in this database. Debian and '
+            f"Ubuntu have it in the package postgresql-{version.major}-pgvector.",
         )
     if parsed_version(found) < OLDEST_VECTOR:
         raise DriverUnsuitable(

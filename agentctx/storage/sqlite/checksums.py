@@ -9,16 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import lru_cache
-from hashlib import blake2b, sha256
+from hashlib import blake2b
 from typing import Any, Final
-
-import structlog
 
 from agentctx.errors import StorageCorrupt
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.embedding_text import embedding_text, text_hash
-
-log = structlog.get_logger("agentctx.storage")
+from agentctx.storage import chunk_texts
 
 HEAD: Final = (
     "id",
@@ -43,37 +39,14 @@ HEAD: Final = (
 )
 """The columns that a row's checksum is made of, in this order."""
 BYTES: Final = 8
-MOST_KNOWN: Final = 1_000
-"""Damaged entries of which it is remembered that they were logged."""
 
 _SELECT_HEAD: Final = f"SELECT {', '.join(HEAD)} FROM entries WHERE seq = ?"  # noqa: S608 - constants
 _ENCODE: Final = json.JSONEncoder(separators=(",", ":"), default=repr).encode
 
 
-class Faults:
-    """What did not match its checksum since the start. Reported from the threads of all connections."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        """Reads that met a damaged entry or vector."""
-        self._logged: dict[str, None] = {}
-
-    def note(self, what: str, entry_id: object) -> None:
-        """Count it, and log it once for each entry."""
-        self.count += 1
-        name = f"{what} {entry_id}"
-        if name not in self._logged and len(self._logged) < MOST_KNOWN:
-            self._logged[name] = None
-            log.error("entry_damaged", what=what, entry=str(entry_id)[:64], hint="Run `agentctx doctor`.")
-
-
 def of_head(values: Sequence[Any]) -> bytes:
     """The checksum of a row by its values of `HEAD`."""
     return blake2b(_ENCODE(list(values)).encode("utf-8", "surrogatepass"), digest_size=BYTES).digest()
-
-
-def of_content(content: str) -> bytes:
-    return sha256(content.encode("utf-8", "surrogatepass")).digest()
 
 
 def of_vector(namespace: str, collection: str, session: str, vector: bytes) -> bytes:
@@ -102,15 +75,8 @@ def check_head(values: Sequence[Any], checksum: object) -> None:
 
 def check_content(entry_id: object, content: object, content_hash: object) -> None:
     """Raise StorageCorrupt unless the content is as it was written."""
-    if not isinstance(content, str) or of_content(content) != content_hash:
+    if not isinstance(content, str) or chunk_texts.content_hash(content) != content_hash:
         raise _corrupt(entry_id)
-
-
-def is_chunk(content: object, start: int, end: int, *, header: str, digest: object) -> bool:
-    """Whether a chunk is as it was written: its text, and its place, past whose end a slice just stops."""
-    if not isinstance(content, str) or not 0 <= start <= end <= len(content):
-        return False
-    return text_hash(embedding_text(header, content[start:end])) == digest
 
 
 def _corrupt(entry_id: object) -> StorageCorrupt:

@@ -10,8 +10,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from agentctx.sqlite.driver import Connection
 from agentctx.sqlite.readers import READ_TIMEOUT_S, Readers
 from agentctx.sqlite.writer import Writer
+from agentctx.storage.faults import Faults
 from agentctx.storage.offline import MEBIBYTE
-from agentctx.storage.sqlite.checksums import Faults
 from agentctx.storage.sqlite.upkeep.tidying import Tidying
 from agentctx.storage.sqlite.vectors.vector_copies import DEFAULT_MB, VectorCopies
 from agentctx.times import Clock

@@ -20,9 +20,10 @@ from agentctx.sqlite.driver import Connection, Error, IntegrityError, open_conne
 from agentctx.sqlite.migrate import migrate_database
 from agentctx.sqlite.readable import DamagedTable, is_damage
 from agentctx.sqlite.vec0 import VectorRow
+from agentctx.storage.chunk_texts import Piece
 from agentctx.storage.records import SpaceState
 from agentctx.storage.sqlite.audit import chain
-from agentctx.storage.sqlite.entries.chunk_texts import Piece, of_version
+from agentctx.storage.sqlite.entries.chunk_texts import of_version
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.trust import quarantine
 from agentctx.storage.sqlite.upkeep import recut, repair

@@ -11,9 +11,9 @@ from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.audit.engine import SqliteAudit
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart
 from agentctx.storage.sqlite.entries import entries, transfer
-from agentctx.storage.sqlite.entries.rows import is_expired
 from agentctx.storage.sqlite.search import filters
 from agentctx.storage.transfer import ExportPage, ExportSelection
+from agentctx.storage.versions import is_expired
 
 MS_PER_HOUR: Final = 3_600_000
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
-from agentctx.errors import NotFound, StorageCorrupt, VersionConflict
+from agentctx.errors import StorageCorrupt
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.cues import cues_of
+from agentctx.storage.chunk_texts import content_hash
 from agentctx.storage.entries import MOST_PAGE_CHARS
+from agentctx.storage.faults import Faults
 from agentctx.storage.ids import uuid7
 from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Job, Revision, Saved
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.audit import chain
-from agentctx.storage.sqlite.checksums import Faults
 from agentctx.storage.sqlite.entries import chunks, idempotency
 from agentctx.storage.sqlite.entries.rows import (
     CONTENT,
@@ -25,24 +24,24 @@ from agentctx.storage.sqlite.entries.rows import (
     SELECT_HEAD,
     SEQ,
     VERSION,
-    is_expired,
     undamaged,
     verified,
 )
 from agentctx.storage.sqlite.search.filters import Condition
 from agentctx.storage.sqlite.trust import provenance, quarantine
+from agentctx.storage.versions import (
+    Times,
+    attributes_text,
+    change_by_save,
+    check_version,
+    is_expired,
+    least_trust,
+    unknown_entry,
+)
 from agentctx.storage.words import scope_token
 from agentctx.wire import Trust
 
 MAX_ROW = 2**63 - 1
-
-
-class Times(NamedTuple):
-    """When an entry was made, when it was changed, and when that is written."""
-
-    created: int
-    updated: int
-    now: int
 
 
 _INSERT = f"""INSERT INTO entries ({", ".join(checksums.HEAD)}, content, checksum)
@@ -76,7 +75,7 @@ def save(
         expire(conn, found[0], found[1].id, now=now)
         erased = (found[1].id,)
         found = None
-    _check_version(found[1].version if found else 0, if_version)
+    check_version(found[1].version if found else 0, if_version)
     if found is None:
         entry_id = uuid7(now)
         draft = provenance.apply_provenance(conn, draft, entry_id, now=now)
@@ -103,9 +102,9 @@ def revise(
     """Save what `revision` makes of the live version."""
     found = get(conn, entry_id, now=now)
     if found is None:
-        raise _unknown(entry_id)
+        raise unknown_entry(entry_id)
     seq, entry = found
-    _check_version(entry.version, if_version)
+    check_version(entry.version, if_version)
     return follow(conn, seq, entry, revision(entry, None), now=now, owed=owed, deed=deed)
 
 
@@ -124,8 +123,8 @@ def delete(
     ).fetchone()
     if row is None:
         _require_absent(conn, entry_id, now=now)
-        raise _unknown(entry_id)
-    _check_version(row[1], if_version)
+        raise unknown_entry(entry_id)
+    check_version(row[1], if_version)
     return _erase(conn, row[0], entry_id, action=chain.FORGET, principal=principal, now=now)
 
 
@@ -272,33 +271,20 @@ def follow(
     """
     times = Times(entry.created, entry.next_update(now) if updated is None else updated, now)
     draft = provenance.apply_provenance(conn, draft, entry.id, now=now)
-    trust = provenance.least_trust(entry.trust, draft.trust)
-    if not is_same_text(entry, draft):
+    trust = least_trust(entry.trust, draft.trust)
+    change = change_by_save(entry, draft, trust)
+    if change is Change.VERSION:
         chunks.remove(conn, seq)
         conn.execute("UPDATE entries SET live = 0 WHERE seq = ?", (seq,))
         checksums.seal(conn, seq)
         version = entry.version + 1
         draft = replace(draft, trust=trust)
         return insert_version(conn, draft, entry.id, version, times=times, owed=owed, deed=deed)
-    is_same = (dict(draft.attributes), draft.agent, draft.expires) == (
-        dict(entry.attributes),
-        entry.agent,
-        entry.expires,
-    )
-    if is_same and (trust == entry.trust or not draft.derived_from):
-        return _saved(conn, entry.id, entry.version, Change.NONE, (), pending=entry.pending)
+    if change is Change.NONE:
+        return _saved(conn, entry.id, entry.version, change, (), pending=entry.pending)
     jobs = _update_attributes(conn, seq, draft, times=times, trust=trust, owed=owed)
     chain.note_change(conn, deed, draft, entry.id, entry.version, Change.ATTRIBUTES, now=now)
     return _saved(conn, entry.id, entry.version, Change.ATTRIBUTES, jobs, pending=entry.pending or bool(jobs))
-
-
-def is_same_text(entry: Entry, draft: Draft) -> bool:
-    """Whether what is searched stays, and where: otherwise a save makes another version."""
-    return (draft.content, cues_of(draft.attributes), draft.session) == (
-        entry.content,
-        cues_of(entry.attributes),
-        entry.session,
-    )
 
 
 def insert_version(
@@ -322,8 +308,8 @@ def insert_version(
         draft.key,
         draft.session,
         draft.agent,
-        checksums.of_content(draft.content),
-        _json(draft.attributes),
+        content_hash(draft.content),
+        attributes_text(draft.attributes),
         draft.labels,
         draft.header,
         scope,
@@ -348,7 +334,7 @@ def _update_attributes(
     jobs = chunks.relabel(conn, seq, draft, now=times.now, owed=owed)
     conn.execute(
         """UPDATE entries SET attributes = ?, agent = ?, trust = ?, updated = ?, expires = ? WHERE seq = ?""",
-        (_json(draft.attributes), draft.agent, trust, times.updated, draft.expires, seq),
+        (attributes_text(draft.attributes), draft.agent, trust, times.updated, draft.expires, seq),
     )
     checksums.seal(conn, seq)
     return jobs
@@ -394,21 +380,6 @@ def _scope(draft: Draft) -> str:
         scope_token("s", draft.session),
     )
     return " ".join(tokens)
-
-
-def _json(attributes: Mapping[str, Any]) -> str:
-    return json.dumps(attributes, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def _check_version(live: int, if_version: int | None) -> None:
-    """Raise VersionConflict unless the live version is the one expected; 0 stands for no entry."""
-    if if_version is not None and if_version != live:
-        what = f"is at version {live}." if live else "does not exist."
-        raise VersionConflict(f"if_version is {if_version}, but the entry {what}")
-
-
-def _unknown(entry_id: str) -> NotFound:
-    return NotFound(f"Entry {entry_id!r} does not exist.", hint="`agentctx list` shows the ids.")
 
 
 def _earlier_answer(conn: Connection, key: IdempotencyKey) -> Saved | None:

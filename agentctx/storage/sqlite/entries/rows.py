@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from agentctx.errors import StorageCorrupt
+from agentctx.storage.faults import Faults
 from agentctx.storage.records import Entry
 from agentctx.storage.sqlite import checksums
-from agentctx.storage.sqlite.checksums import Faults
 
 SEQ, VERSION, LIVE, CONTENT, ATTRIBUTES, HASH, HEADER, CHUNK = 0, 2, 3, 9, 10, 19, 21, 24
 """Where a row of `SELECT_CHUNKS` has its number, version, state, content, attributes, the content's hash, the
@@ -62,11 +62,6 @@ def undamaged(rows: Iterable[Any], faults: Faults, *, with_content: bool = True)
         except StorageCorrupt:
             faults.note("entry", row[1])
     return found
-
-
-def is_expired(entry: Entry, now: int) -> bool:
-    """Whether its time is over, swept or not."""
-    return entry.expires is not None and entry.expires <= now
 
 
 def entry_of(row: Any, *, content: str | None = None) -> Entry:

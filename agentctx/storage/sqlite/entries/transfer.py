@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from agentctx.errors import Forgotten, InvalidInput, StorageCorrupt
+from agentctx.errors import Forgotten, StorageCorrupt
 from agentctx.sqlite.driver import Connection
+from agentctx.storage.faults import Faults
 from agentctx.storage.records import Change, Draft, Entry, Saved
 from agentctx.storage.sqlite.audit import chain
-from agentctx.storage.sqlite.checksums import Faults
 from agentctx.storage.sqlite.entries import entries
-from agentctx.storage.sqlite.entries.rows import SELECT_ENTRY, is_expired, undamaged, verified
+from agentctx.storage.sqlite.entries.rows import SELECT_ENTRY, undamaged, verified
 from agentctx.storage.sqlite.trust import provenance
 from agentctx.storage.transfer import ExportedVectors, ExportPage, ExportRow, ExportSelection
+from agentctx.storage.versions import Times, change_by_import, is_expired, refuse_other_entry
 
 PAGE_CHARS = 400_000
 """A page ends once it holds that much text, so that a reply stays a few megabytes at most."""
@@ -115,7 +116,7 @@ def import_entry(
     found = _present(conn, draft, entry_id, now)
     if not include_forgotten:
         _refuse_forgotten(conn, entry_id, found)
-    change = change_of(found, draft, updated)
+    change = change_by_import(found[1] if found else None, draft, updated)
     if found and change is Change.NONE:
         entry = found[1]
         return Saved(
@@ -125,7 +126,7 @@ def import_entry(
         return entries.follow(conn, *found, draft, updated=updated, now=now, owed=owed, deed=deed)
     erased = _expire(conn, draft, entry_id, now)
     draft = provenance.apply_provenance(conn, draft, entry_id, now=now)
-    times = entries.Times(created, updated, now)
+    times = Times(created, updated, now)
     saved = entries.insert_version(conn, draft, entry_id, times=times, owed=owed, deed=deed)
     return replace(saved, erased=erased)
 
@@ -149,26 +150,10 @@ def would_import(
     found = _present(conn, draft, entry_id, now)
     if not include_forgotten:
         _refuse_forgotten(conn, entry_id, found)
-    change = change_of(found, draft, updated)
+    change = change_by_import(found[1] if found else None, draft, updated)
     before = found[1].version if found else 0
     version = before + (change in {Change.CREATED, Change.VERSION})
     return Saved(id=found[1].id if found else entry_id, version=version, change=change)
-
-
-def change_of(found: tuple[int, Entry] | None, draft: Draft, updated: int) -> Change:
-    """What an import does: nothing to an entry that is the same, or was changed since."""
-    if found is None:
-        return Change.CREATED
-    entry = found[1]
-    is_same_text = entries.is_same_text(entry, draft)
-    is_same = is_same_text and (dict(draft.attributes), draft.agent, draft.expires) == (
-        dict(entry.attributes),
-        entry.agent,
-        entry.expires,
-    )
-    if is_same or updated <= entry.updated:
-        return Change.NONE
-    return Change.ATTRIBUTES if is_same_text else Change.VERSION
 
 
 def _refuse_forgotten(conn: Connection, entry_id: str, found: tuple[int, Entry] | None) -> None:
@@ -181,11 +166,7 @@ def _refuse_forgotten(conn: Connection, entry_id: str, found: tuple[int, Entry] 
 def _present(conn: Connection, draft: Draft, entry_id: str, now: int) -> tuple[int, Entry] | None:
     found = entries.get(conn, entry_id, now=now)
     if found is not None:
-        entry = found[1]
-        if (entry.namespace, entry.collection, entry.key) != (draft.namespace, draft.collection, draft.key):
-            raise InvalidInput(
-                f"The id {entry_id!r} already belongs to another entry.", hint="Remove the line."
-            )
+        refuse_other_entry(found[1], draft)
         return found
     if draft.key is None:
         return None

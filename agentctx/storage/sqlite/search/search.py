@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageCorrupt
 from agentctx.sqlite.driver import Connection
+from agentctx.storage.chunk_texts import ChunkTexts, Piece, is_chunk, stored_cues
+from agentctx.storage.faults import Faults
 from agentctx.storage.headings import LOOK_BACK
 from agentctx.storage.location import locate
 from agentctx.storage.records import (
@@ -22,8 +24,6 @@ from agentctx.storage.records import (
     WordHit,
 )
 from agentctx.storage.sqlite import checksums
-from agentctx.storage.sqlite.checksums import Faults
-from agentctx.storage.sqlite.entries.chunk_texts import ChunkTexts, Piece, stored_cues
 from agentctx.storage.sqlite.entries.rows import (
     CHUNK,
     CONTENT,
@@ -100,7 +100,7 @@ def sample(conn: Connection, limit: int) -> list[SampledChunk]:
     return [
         SampledChunk(chunk, entry, namespace, content[start:end])
         for chunk, entry, namespace, start, end, digest, content, header in rows
-        if checksums.is_chunk(content, start, end, header=header, digest=digest)
+        if is_chunk(content, start, end, header=header, digest=digest)
     ]
 
 
@@ -332,7 +332,7 @@ def _resolved(row: Any) -> ResolvedChunk:
     chunk, start, end, digest = row[CHUNK:]
     check_row(row)
     content, entry = row[CONTENT], entry_of(row, content="")
-    if not checksums.is_chunk(content, start, end, header=row[HEADER], digest=digest):
+    if not is_chunk(content, start, end, header=row[HEADER], digest=digest):
         raise StorageCorrupt(f"A chunk of the entry {entry.id!r} is damaged on the disk.")
     if entry.attributes.get("file"):  # its place is counted in all of the content
         checksums.check_content(entry.id, content, row[HASH])

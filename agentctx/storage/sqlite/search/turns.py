@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from agentctx.sqlite.driver import Connection
+from agentctx.storage.chunk_texts import stored_cues
 from agentctx.storage.records import Filter, Said, Turns
-from agentctx.storage.sqlite.entries.chunk_texts import stored_cues
 from agentctx.storage.sqlite.search import filters
 from agentctx.storage.sqlite.search.filters import Condition
 

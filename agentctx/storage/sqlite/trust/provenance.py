@@ -13,12 +13,8 @@ from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import TRUST_ORDER, Draft
 from agentctx.storage.sqlite.trust import quarantine
 from agentctx.storage.trust import Provenance
+from agentctx.storage.versions import least_trust
 from agentctx.wire import Quarantine, Trust
-
-
-def least_trust(*levels: Trust) -> Trust:
-    """Nothing raises trust: what is made of several has the least of them."""
-    return min(levels, key=TRUST_ORDER.index)
 
 
 def apply_provenance(conn: Connection, draft: Draft, entry_id: str, *, now: int) -> Draft:

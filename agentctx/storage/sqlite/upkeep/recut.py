@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.errors import StorageCorrupt
 from agentctx.sqlite.driver import Connection
+from agentctx.storage.chunk_texts import ChunkTexts, Piece
 from agentctx.storage.records import Draft, Entry, Job
 from agentctx.storage.sqlite.entries import chunks
-from agentctx.storage.sqlite.entries.chunk_texts import ChunkTexts, Piece, of_version
+from agentctx.storage.sqlite.entries.chunk_texts import of_version
 from agentctx.storage.sqlite.entries.rows import SELECT_ROW, verified
 
 

@@ -11,10 +11,10 @@ from typing import Any, Final, NamedTuple
 from agentctx.chunking.entry import CHUNKING_VERSION
 from agentctx.errors import StorageCorrupt
 from agentctx.sqlite.driver import Connection
+from agentctx.storage.chunk_texts import ChunkTexts, Piece, stored_cues
 from agentctx.storage.records import Damage, ScrubState
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.connections import SqlitePart
-from agentctx.storage.sqlite.entries.chunk_texts import ChunkTexts, Piece, stored_cues
 from agentctx.storage.sqlite.entries.rows import (
     ATTRIBUTES,
     CONTENT,

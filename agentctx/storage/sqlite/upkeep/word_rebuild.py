@@ -12,7 +12,8 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from agentctx.sqlite.driver import FIRST_ID, LAST_ID, Connection
-from agentctx.storage.sqlite.entries.chunk_texts import Piece, of_version
+from agentctx.storage.chunk_texts import Piece
+from agentctx.storage.sqlite.entries.chunk_texts import of_version
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.upkeep import recut
 from agentctx.storage.sqlite.upkeep.repair import LIVE_CHUNKS

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from agentctx.sqlite.driver import Connection
+from agentctx.storage.faults import Faults
 from agentctx.storage.records import Filter
-from agentctx.storage.sqlite.checksums import Faults
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.entries import entries
 from agentctx.storage.sqlite.search.filters import entry_condition

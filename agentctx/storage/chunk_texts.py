@@ -1,0 +1,86 @@
+"""The texts that the chunks of a version are made of: pieces of its content, and its cues. No I/O."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from agentctx.chunking.base import Span
+from agentctx.storage.cues import cues_of
+from agentctx.storage.embedding_text import embedding_text, text_hash
+
+
+class Piece(NamedTuple):
+    """Where the text of a chunk is: `[start, end)` of the content, or of the cue with the number `cue`."""
+
+    cue: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkTexts:
+    """What a version is searched by. Slicing happens here: in SQL it is quadratic in the length."""
+
+    content: str
+    cues: tuple[str, ...]
+    labels: str
+    header: str
+    scope: str = ""
+
+    def pieces(self, spans: tuple[Span, ...]) -> list[Piece]:
+        """Those of the content, cut into `spans`, and those of the cues."""
+        cues = [Piece(number, 0, len(cue)) for number, cue in enumerate(self.cues, 1)]
+        return [*(Piece(0, span.start, span.end) for span in spans), *cues]
+
+    def text(self, piece: Piece) -> str:
+        """Empty for a cue that there is not."""
+        return self._whole(piece.cue)[piece.start : piece.end]
+
+    def embedded(self, piece: Piece) -> str:
+        """What is embedded. A cue stands alone: day, speaker, key and tags say nothing about it."""
+        return embedding_text("" if piece.cue else self.header, self.text(piece))
+
+    def labels_of(self, piece: Piece) -> str:
+        """What is searched by keyword beside the text; with each cue they would count again."""
+        return "" if piece.cue else self.labels
+
+    def words(self, chunk: int, piece: Piece, terms: str) -> tuple[int, str, str, str, str]:
+        """What the index of words has of a chunk: its id, text, labels, terms and scope."""
+        return chunk, self.text(piece), self.labels_of(piece), terms, self.scope
+
+    def is_sound(self, piece: Piece, digest: object) -> bool:
+        """Whether a chunk is as it was written."""
+        header = "" if piece.cue else self.header
+        return is_chunk(self._whole(piece.cue), piece.start, piece.end, header=header, digest=digest)
+
+    def _whole(self, cue: int) -> str:
+        if not cue:
+            return self.content
+        return self.cues[cue - 1] if 0 < cue <= len(self.cues) else ""
+
+
+def is_chunk(content: object, start: int, end: int, *, header: str, digest: object) -> bool:
+    """Whether a chunk is as it was written: its text, and its place, past whose end a slice just stops."""
+    if not isinstance(content, str) or not 0 <= start <= end <= len(content):
+        return False
+    return text_hash(embedding_text(header, content[start:end])) == digest
+
+
+def content_hash(content: str) -> bytes:
+    """By which a damaged content is noticed."""
+    return sha256(content.encode("utf-8", "surrogatepass")).digest()
+
+
+def stored_cues(attributes: str) -> tuple[str, ...]:
+    """The cues in a column of attributes; none in a damaged one. Most have none, and are not parsed."""
+    if '"cues":' not in attributes:
+        return ()
+    try:
+        values: Any = json.loads(attributes)
+    except ValueError:
+        return ()
+    return cues_of(values) if isinstance(values, Mapping) else ()

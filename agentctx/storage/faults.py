@@ -1,0 +1,29 @@
+"""What was read and is not what was saved."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import structlog
+
+log = structlog.get_logger("agentctx.storage")
+
+MOST_KNOWN: Final = 1_000
+"""Damaged entries of which it is remembered that they were logged."""
+
+
+class Faults:
+    """What did not match its checksum since the start. Reported from the threads of all connections."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        """Reads that met a damaged entry or vector."""
+        self._logged: dict[str, None] = {}
+
+    def note(self, what: str, entry_id: object) -> None:
+        """Count it, and log it once for each entry."""
+        self.count += 1
+        name = f"{what} {entry_id}"
+        if name not in self._logged and len(self._logged) < MOST_KNOWN:
+            self._logged[name] = None
+            log.error("entry_damaged", what=what, entry=str(entry_id)[:64], hint="Run `agentctx doctor`.")

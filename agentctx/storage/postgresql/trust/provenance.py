@@ -1,0 +1,70 @@
+"""What entries were made of and what their text looks like; what follows for their trust.
+
+Every function runs inside the caller's transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agentctx.storage.postgresql import locks
+from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.postgresql.trust import quarantine
+from agentctx.storage.records import TRUST_ORDER, Draft
+from agentctx.storage.versions import least_trust
+from agentctx.wire import Trust
+
+
+async def apply_provenance(conn: Connection, draft: Draft, entry_id: str, *, now: int) -> Draft:
+    """Record where a draft comes from, and return it as it may be saved.
+
+    Its trust is the least of its own and its sources'. In quarantine it has no chunks: no index knows it.
+    What is made of something in quarantine is in quarantine too.
+    """
+    trust = draft.trust
+    if sources := [source for source in draft.derived_from if source != entry_id]:
+        await locks.share_trust(conn)
+        trust = least_trust(trust, *await _trusts(conn, draft.namespace, sources))
+        await _note_sources(conn, entry_id, sources)
+        await quarantine.inherit(conn, entry_id, draft.namespace, sources, now=now)
+    if draft.flags is not None:
+        await _note_flags(conn, entry_id, draft.flags)
+    if draft.is_held:
+        await quarantine.hold(conn, entry_id, screened=True, revocation=None, now=now)
+    spans = () if await quarantine.is_held(conn, entry_id) else draft.spans
+    return replace(draft, trust=trust, spans=spans)
+
+
+async def _note_sources(conn: Connection, entry_id: str, sources: Sequence[str]) -> None:
+    await conn.execute(
+        """INSERT INTO derivations (entry, source) SELECT $1, unnest($2::text[])
+           ON CONFLICT DO NOTHING""",
+        entry_id,
+        list(dict.fromkeys(sources)),
+    )
+
+
+async def _note_flags(conn: Connection, entry_id: str, flags: Sequence[str]) -> None:
+    """These instead of those it had."""
+    await conn.execute("DELETE FROM flags WHERE entry = $1", entry_id)
+    if flags:
+        await conn.execute(
+            "INSERT INTO flags (entry, flag) SELECT $1, unnest($2::text[]) ON CONFLICT DO NOTHING",
+            entry_id,
+            list(dict.fromkeys(flags)),
+        )
+
+
+async def _trusts(conn: Connection, namespace: str, sources: Sequence[str]) -> list[Trust]:
+    """The trust of each source; of one that is not in the namespace, or not any more, the least there is.
+
+    So an answer never reveals whether an id is that of a foreign entry.
+    """
+    rows = await conn.fetch(
+        "SELECT id, trust FROM entries WHERE id = ANY ($1::text[]) AND live AND namespace = $2",
+        list(sources),
+        namespace,
+    )
+    trusts: dict[str, Trust] = {row[0]: row[1] for row in rows}
+    return [trusts.get(source, TRUST_ORDER[0]) for source in sources]

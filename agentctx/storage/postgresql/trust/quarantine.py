@@ -1,0 +1,59 @@
+"""Entries that no answer may hold. Every function runs inside the caller's transaction.
+
+A row hides its entry from the commit on. Taking its chunks out of the tables of words and vectors is what
+settling does afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from agentctx.storage.postgresql.driver import Connection
+
+NOT_HELD: Final = "NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = e.id)"
+
+# The reasons of an entry that was released a moment ago no longer count.
+_HOLD: Final = """INSERT INTO quarantine AS q (entry, screened, revocation, state, since)
+    VALUES ($1, $2, $3, 'held', $4)
+    ON CONFLICT (entry) DO UPDATE SET
+      screened = CASE q.state WHEN 'returning' THEN excluded.screened
+                              ELSE q.screened OR excluded.screened END,
+      revocation = CASE q.state WHEN 'returning' THEN excluded.revocation
+                                ELSE coalesce(q.revocation, excluded.revocation) END,
+      state = CASE q.state WHEN 'returning' THEN 'held' ELSE q.state END"""
+
+
+async def hold(conn: Connection, entry_id: str, *, screened: bool, revocation: int | None, now: int) -> None:
+    """Put an entry into quarantine, or give it another reason to be there."""
+    await conn.execute(_HOLD, entry_id, screened, revocation, now)
+    if revocation is not None:
+        await conn.execute(
+            "INSERT INTO revoked (entry, revocation) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+            entry_id,
+            revocation,
+        )
+
+
+async def inherit(
+    conn: Connection, entry_id: str, namespace: str, sources: Sequence[str], *, now: int
+) -> None:
+    """What is made of something in quarantine is there too, for the same reasons.
+
+    A source outside the namespace counts as unknown: else the answer would reveal that it is in quarantine.
+    """
+    rows = await conn.fetch(
+        """SELECT DISTINCT screened, coalesce(revoked.revocation, quarantine.revocation)
+           FROM quarantine LEFT JOIN revoked ON revoked.entry = quarantine.entry
+           WHERE quarantine.entry = ANY ($1::text[]) AND state <> 'returning'
+             AND EXISTS (SELECT 1 FROM entries e
+                         WHERE e.id = quarantine.entry AND e.live AND e.namespace = $2)""",
+        list(sources),
+        namespace,
+    )
+    for screened, revocation in rows:
+        await hold(conn, entry_id, screened=screened, revocation=revocation, now=now)
+
+
+async def is_held(conn: Connection, entry_id: str) -> bool:
+    return await conn.fetchval("SELECT 1 FROM quarantine WHERE entry = $1", entry_id) is not None

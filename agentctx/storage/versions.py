@@ -1,0 +1,88 @@
+"""What a draft makes of the entry that is there: another version, other attributes, or nothing. No I/O."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from agentctx.errors import InvalidInput, NotFound, VersionConflict
+from agentctx.storage.cues import cues_of
+from agentctx.storage.records import TRUST_ORDER, Change, Draft, Entry
+from agentctx.wire import Trust
+
+
+class Times(NamedTuple):
+    """When an entry was made, when it was changed, and when that is written."""
+
+    created: int
+    updated: int
+    now: int
+
+
+def least_trust(*levels: Trust) -> Trust:
+    """Nothing raises trust: what is made of several has the least of them."""
+    return min(levels, key=TRUST_ORDER.index)
+
+
+def is_same_text(entry: Entry, draft: Draft) -> bool:
+    """Whether what is searched stays, and where: otherwise a save makes another version."""
+    return (draft.content, cues_of(draft.attributes), draft.session) == (
+        entry.content,
+        cues_of(entry.attributes),
+        entry.session,
+    )
+
+
+def change_by_save(entry: Entry, draft: Draft, trust: Trust) -> Change:
+    """What a save does to a live entry, whose trust will be `trust`."""
+    if not is_same_text(entry, draft):
+        return Change.VERSION
+    if _has_same_attributes(entry, draft) and (trust == entry.trust or not draft.derived_from):
+        return Change.NONE
+    return Change.ATTRIBUTES
+
+
+def change_by_import(entry: Entry | None, draft: Draft, updated: int) -> Change:
+    """What an import does: nothing to an entry that is the same, or was changed since."""
+    if entry is None:
+        return Change.CREATED
+    is_same = is_same_text(entry, draft)
+    if (is_same and _has_same_attributes(entry, draft)) or updated <= entry.updated:
+        return Change.NONE
+    return Change.ATTRIBUTES if is_same else Change.VERSION
+
+
+def refuse_other_entry(entry: Entry, draft: Draft) -> None:
+    """Raise InvalidInput unless a draft with the id of an entry has its place, too."""
+    if (entry.namespace, entry.collection, entry.key) != (draft.namespace, draft.collection, draft.key):
+        raise InvalidInput(f"The id {entry.id!r} already belongs to another entry.", hint="Remove the line.")
+
+
+def check_version(live: int, if_version: int | None) -> None:
+    """Raise VersionConflict unless the live version is the one expected; 0 stands for no entry."""
+    if if_version is not None and if_version != live:
+        what = f"is at version {live}." if live else "does not exist."
+        raise VersionConflict(f"if_version is {if_version}, but the entry {what}")
+
+
+def unknown_entry(entry_id: str) -> NotFound:
+    return NotFound(f"Entry {entry_id!r} does not exist.", hint="`agentctx list` shows the ids.")
+
+
+def is_expired(entry: Entry, now: int) -> bool:
+    """Whether its time is over, swept or not."""
+    return entry.expires is not None and entry.expires <= now
+
+
+def attributes_text(attributes: Mapping[str, Any]) -> str:
+    """Attributes as they are stored."""
+    return json.dumps(attributes, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _has_same_attributes(entry: Entry, draft: Draft) -> bool:
+    return (dict(draft.attributes), draft.agent, draft.expires) == (
+        dict(entry.attributes),
+        entry.agent,
+        entry.expires,
+    )
