@@ -193,6 +193,17 @@ def open_connection(path: str | Path, *, readonly: bool = False) -> Connection:
     return connection
 
 
+def open_in_memory() -> Connection:
+    """An empty database in memory, for what FTS5 computes. One thread at a time may use it.
+
+    Raises:
+        DriverUnsuitable: no SQLite at hand is new enough.
+    """
+    choose(_candidates(_modules))
+    connection: Connection = _driver.connect(":memory:", isolation_level=None, check_same_thread=False)
+    return connection
+
+
 def open_copy_target(path: Path) -> Connection:
     """Make an empty file (mode 0600) that a copy of a database is written into. Blocks.
 
@@ -309,6 +320,7 @@ __all__ = [
     "is_fixed",
     "open_connection",
     "open_copy_target",
+    "open_in_memory",
     "sqlite_version",
     "translated",
 ]

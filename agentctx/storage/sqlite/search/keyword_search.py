@@ -15,9 +15,10 @@ from typing import Final
 import numpy as np
 
 from agentctx.sqlite.driver import Connection
+from agentctx.storage import bm25
+from agentctx.storage.bm25 import Numbers, Postings
 from agentctx.storage.records import Filter, WordHit
-from agentctx.storage.sqlite.search import bm25, filters, fts
-from agentctx.storage.sqlite.search.bm25 import Numbers, Postings
+from agentctx.storage.sqlite.search import filters, fts
 from agentctx.storage.sqlite.search.filters import Condition
 from agentctx.storage.sqlite.search.fts import Corpus, KnownTerm, Scope
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from agentctx.storage.sqlite.search.bm25 import LEAST_RARITY, Postings, counts_of, likely_order, rarity
+from agentctx.storage.bm25 import LEAST_RARITY, Postings, counts_of, likely_order, rarity
 
 
 def test_a_rarer_term_says_more_and_none_says_less_than_nothing() -> None:

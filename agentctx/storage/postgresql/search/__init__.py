@@ -1,0 +1,1 @@
+"""Finding chunks, by words and by vectors."""

@@ -1,0 +1,81 @@
+"""The words of chunks and questions as PostgreSQL gets them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from agentctx.storage.postgresql.search.terms import (
+    DIMENSIONS,
+    MOST_CHARACTERS,
+    MOST_WEIGHTS,
+    any_of,
+    rarities,
+    terms_of,
+    words_of,
+)
+
+
+def words(text: str, labels: str = "") -> str:
+    return words_of([(text, labels)])[0].words
+
+
+def weights(text: str) -> dict[str, float]:
+    body = words_of([(text, "")])[0].weights.removeprefix("{").removesuffix(f"}}/{DIMENSIONS}")
+    return {place: float(value) for place, value in (pair.split(":") for pair in body.split(","))}
+
+
+def test_tokens_are_stemmed_and_keep_their_places() -> None:
+    assert words("Backing up: the backed-up databases") == "'back':1,4 'up':2,5 'the':3 'databas':6"
+
+
+def test_camel_case_is_found_whole_and_in_parts() -> None:
+    assert re.findall(r"'(\w+)'", words("getUserName")) == ["getusernam", "get", "user", "name"]
+
+
+def test_no_phrase_reaches_from_the_text_into_the_labels() -> None:
+    assert words("config", "yaml") == "'config':1 'yaml':4"
+
+
+def test_quotes_and_backslashes_stay_outside_the_literals() -> None:
+    assert words("it's a \\ 'quoted' word") == "'it':1 's':2 'a':3 'quot':4 'word':5"
+
+
+def test_an_empty_text_has_no_words() -> None:
+    assert words_of([("", ""), ("…", "")]) == [("", f"{{}}/{DIMENSIONS}")] * 2
+
+
+@pytest.mark.parametrize(
+    ("question", "query"),
+    [
+        ("backups", "('backup')"),
+        ("config.yaml", "('config' <-> 'yaml')"),
+        ("备份 is", "('备份')"),
+        ("备", "('备':*)"),
+        ("10.0.0.1", "('10' <-> '0' <-> '0' <-> '1')"),
+        ("naïve cafés", "('naiv') | ('cafe')"),
+        ("(", ""),
+    ],
+)
+def test_a_question_asks_for_any_of_its_terms(question: str, query: str) -> None:
+    assert any_of(terms_of(question)) == query
+
+
+def test_a_rarer_longer_text_weighs_less_and_a_repeated_word_more() -> None:
+    (short,) = weights("crane").values()
+    (twice,) = weights("crane crane").values()
+    long = max(weights("crane " + " ".join(map(str, range(200)))).values())
+    assert long < short < twice
+
+
+def test_huge_chunks_stay_within_what_postgresql_takes() -> None:
+    huge = words_of([(" ".join(map(str, range(20_000))) + " x" * 20_000 + " " + "y" * 5_000, "")])[0]
+    assert huge.weights.count(":") == MOST_WEIGHTS
+    assert max(map(int, re.findall(r":(\d+)", huge.words))) == 16_383
+    assert max(map(len, re.findall(r"'(\w+)'", huge.words))) == MOST_CHARACTERS
+
+
+def test_rarities_meet_the_weights_of_their_tokens() -> None:
+    (place,) = weights("crane")
+    assert rarities({"crane": 2.5}) == f"{{{place}:2.5}}/{DIMENSIONS}"
