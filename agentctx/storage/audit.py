@@ -11,7 +11,7 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -153,6 +153,11 @@ def mark_of(secret: bytes, content: str) -> str:
     return summed.hexdigest()
 
 
+def changed_keys(known: Mapping[str, str], digests: Mapping[str, str]) -> list[str]:
+    """Names that were added, removed or have another value."""
+    return sorted(key for key in known.keys() | digests.keys() if known.get(key) != digests.get(key))
+
+
 def encode_detail(detail: Mapping[str, Any]) -> str:
     return _ENCODE(detail)
 
@@ -175,39 +180,44 @@ def verify(
 
     Unchained rows of an earlier schema are sound only as long as nothing was chained.
     """
-    walk = _Walk(secret, is_begun=head is not None, noted=noted)
+    walk = ChainWalk(secret, head=head, noted=noted)
     for row in rows:
         walk.step(row)
-    walk.end(head)
-    return ChainVerdict(
-        rows=walk.count,
-        first=walk.first.seq if walk.first else None,
-        last=walk.last.seq if walk.last else None,
-        head=head.text if head else None,
-        faults=walk.faults,
-        listed=tuple(walk.listed),
-    )
+    return with_noted(walk.end(), noted, is_there=walk.has_noted)
 
 
-class _Walk:
-    """What is known while a chain is followed."""
+def with_noted(verdict: ChainVerdict, noted: Head | None, *, is_there: bool) -> ChainVerdict:
+    """The verdict, with the fault that a noted row is in none of the chains."""
+    if noted is None or is_there:
+        return verdict
+    fault = ChainFault(None, f"the noted row {noted.seq} is not part of the chain")
+    return replace(verdict, faults=verdict.faults + 1, listed=(*verdict.listed, fault)[:MOST_FAULTS])
 
-    def __init__(self, secret: bytes, *, is_begun: bool, noted: Head | None) -> None:
+
+class ChainWalk:
+    """What is known while a chain is followed: a `step` for each of its rows in order, then `end`."""
+
+    def __init__(self, secret: bytes, *, head: Head | None, noted: Head | None = None) -> None:
         self.count = 0
         self.faults = 0
         self.listed: list[ChainFault] = []
         self.first: AuditRow | None = None
         self.last: AuditRow | None = None
         self._secret = secret
-        self._is_begun = is_begun
+        self._head = head
         self._noted = noted
         self._noted_is_there = False
         self._anchor: Head | None = None
 
+    @property
+    def has_noted(self) -> bool:
+        """Whether the noted row is in the chain, or the last that was pruned."""
+        return self._noted is not None and (self._noted_is_there or self._noted == self._anchor)
+
     def step(self, row: AuditRow) -> None:
         self.count += 1
         self.first = self.first or row
-        if self._is_begun:
+        if self._head is not None:
             self._check(row)
         elif row.hash:
             self._fault(row.seq, "is chained, but the end of the chain is not known")
@@ -229,13 +239,20 @@ class _Walk:
         except (AttributeError, TypeError, ValueError):
             return False
 
-    def end(self, head: Head | None) -> None:
-        if head is not None:
+    def end(self) -> ChainVerdict:
+        """What came of it; a noted row that was not found is no fault yet."""
+        if (head := self._head) is not None:
             self._check_start()
             if self.last is None or (self.last.seq, self.last.hash) != head:
                 self._fault(None, f"rows are missing at the end: the last one was {head.seq}")
-        if self._noted is not None and not (self._noted_is_there or self._noted == self._anchor):
-            self._fault(None, f"the noted row {self._noted.seq} is not part of the chain")
+        return ChainVerdict(
+            rows=self.count,
+            first=self.first.seq if self.first else None,
+            last=self.last.seq if self.last else None,
+            head=head.text if head else None,
+            faults=self.faults,
+            listed=tuple(self.listed),
+        )
 
     def _check_start(self) -> None:
         if self.first is None or (not self.first.previous_hash and self._anchor is None):

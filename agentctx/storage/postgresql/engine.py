@@ -5,6 +5,8 @@ from __future__ import annotations
 import structlog
 
 from agentctx.storage.postgresql import installation, migrate
+from agentctx.storage.postgresql.audit.audit_engine import PostgresqlAudit
+from agentctx.storage.postgresql.audit.injections import PostgresqlInjections
 from agentctx.storage.postgresql.connections import PostgresqlConnections
 from agentctx.storage.postgresql.driver import Connection, Server, place_of
 from agentctx.storage.records import StorageStats
@@ -19,6 +21,8 @@ class PostgresqlStorage:
     def __init__(self, connections: PostgresqlConnections, *, idempotency_hours: int) -> None:
         self.db = connections
         self._idempotency_hours = idempotency_hours
+        self.audit = PostgresqlAudit(connections)
+        self.injections = PostgresqlInjections(connections)
 
     @classmethod
     async def open(

@@ -139,16 +139,11 @@ def note_config(
     """Record which settings have another digest than the last time."""
     value = installation.find(conn, installation.AUDIT_CONFIG)
     known = None if value is None else json.loads(value)
-    changed = changed_keys(known, digests) if known is not None else []
+    changed = trail.changed_keys(known, digests) if known is not None else []
     if only_changes and not changed:
         return
     record(conn, kind, principal=None, now=now, detail={**detail, "changed": changed})
     installation.remember(conn, installation.AUDIT_CONFIG, trail.encode_detail(digests).encode())
-
-
-def changed_keys(known: Mapping[str, str], digests: Mapping[str, str]) -> list[str]:
-    """Names that were added, removed or have another value."""
-    return sorted(key for key in known.keys() | digests.keys() if known.get(key) != digests.get(key))
 
 
 def page(conn: Connection, wanted: AuditQuery) -> list[AuditRow]:

@@ -1,0 +1,179 @@
+"""All chains of the audit trail together: pages, what came of following them, their oldest rows removed.
+
+Every function runs inside the caller's transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from agentctx.storage import audit as trail
+from agentctx.storage.audit import (
+    MOST_FAULTS,
+    PRUNE,
+    AuditQuery,
+    AuditRow,
+    ChainFault,
+    ChainVerdict,
+    ChainWalk,
+    Event,
+    Head,
+)
+from agentctx.storage.postgresql import installation
+from agentctx.storage.postgresql.audit import chain_set
+from agentctx.storage.postgresql.audit.audit import Chain, record
+from agentctx.storage.postgresql.driver import Connection
+
+PRUNE_ROWS: Final = 5_000
+"""Most rows that are removed in one transaction."""
+PRUNE_LEAST: Final = 100
+"""Fewer rows of a chain wait until the oldest is a day over its time: each pruning adds a row."""
+MS_PER_DAY: Final = 86_400_000
+ROWS_AT_ONCE: Final = 5_000
+
+_COLUMNS: Final = ", ".join(AuditRow._fields)
+_HEADS: Final = "SELECT chain, seq, hash FROM audit_chains ORDER BY chain"
+_SLICE: Final = f"SELECT {_COLUMNS} FROM audit WHERE chain = $1 AND seq > $2 ORDER BY seq LIMIT $3"
+_LAST: Final = f"SELECT {_COLUMNS} FROM audit WHERE chain = $1 AND seq <= $2 ORDER BY seq DESC LIMIT 1"
+_PAGE: Final = f"""SELECT place, {_COLUMNS} FROM audit WHERE ($1::bigint IS NULL OR place < $1)
+      AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR subject = $3)
+    ORDER BY place DESC LIMIT $4"""
+_LAST_BEYOND: Final = """SELECT greatest(
+      coalesce((SELECT min(seq) - 1 FROM audit WHERE chain = $1 AND at >= $2), $3),
+      (SELECT max(seq) FROM audit WHERE chain = $1
+         AND place <= (SELECT place FROM audit ORDER BY place DESC OFFSET $4 LIMIT 1)))"""
+_STAY_FORGOTTEN: Final = """INSERT INTO forgotten (entry, at) SELECT subject, min(at) FROM audit
+    WHERE chain = $1 AND seq <= $2 AND kind = 'forget' AND subject IS NOT NULL GROUP BY subject
+    ON CONFLICT DO NOTHING"""
+
+
+async def add(conn: Connection, chain: Chain, events: Sequence[Event], *, now: int) -> None:
+    """Record them, in order."""
+    for event in events:
+        await record(
+            conn,
+            chain,
+            event.kind,
+            event.subject,
+            principal=event.principal,
+            now=now if event.at is None else event.at,
+            namespace=event.namespace,
+            detail=event.detail,
+        )
+
+
+async def note_config(
+    conn: Connection,
+    chain: Chain,
+    daemon: str,
+    kind: str,
+    digests: Mapping[str, str],
+    detail: Mapping[str, Any],
+    *,
+    only_changes: bool,
+    now: int,
+) -> None:
+    """Record which settings of this daemon have another digest than the last time."""
+    name = f"audit_config {daemon}"
+    value = await installation.find(conn, name)
+    known = None if value is None else json.loads(value)
+    changed = trail.changed_keys(known, digests) if known is not None else []
+    if only_changes and not changed:
+        return
+    await record(conn, chain, kind, principal=None, now=now, detail={**detail, "changed": changed})
+    await installation.remember(conn, name, trail.encode_detail(digests).encode())
+
+
+async def page(conn: Connection, wanted: AuditQuery) -> list[AuditRow]:
+    """Newest first; `seq` is the place of a row among those of all chains."""
+    rows = await conn.fetch(_PAGE, wanted.before, wanted.kind, wanted.subject, wanted.limit)
+    return [AuditRow(*row[1:])._replace(seq=row[0]) for row in rows]
+
+
+async def verify(conn: Connection, noted: Head | None = None) -> ChainVerdict:
+    """Follow every chain from its first row to its end. `head` of the verdict is the newest row of all."""
+    secret = await installation.find(conn, installation.SECRET) or b""
+    verdicts, is_there = [await _verdict_of_set(conn, secret)], False
+    for chain, *head in await conn.fetch(_HEADS):
+        walk = ChainWalk(secret, head=Head(*head) if head[0] else None, noted=noted)
+        await _follow(conn, chain, walk)
+        verdicts.append(_named(walk.end(), chain))
+        is_there |= walk.has_noted
+    newest = await conn.fetchrow("SELECT seq, hash FROM audit ORDER BY place DESC LIMIT 1")
+    joined = _joined(verdicts, None if newest is None else Head(*newest).text)
+    return trail.with_noted(joined, noted, is_there=is_there)
+
+
+async def _follow(conn: Connection, chain: str, walk: ChainWalk) -> None:
+    after = -1
+    while rows := await conn.fetch(_SLICE, chain, after, ROWS_AT_ONCE):
+        for row in rows:
+            walk.step(AuditRow(*row))
+        after = rows[-1][0]
+
+
+async def _verdict_of_set(conn: Connection, secret: bytes) -> ChainVerdict:
+    faults = []
+    stray = await conn.fetchval(
+        "SELECT count(*) FROM audit WHERE chain NOT IN (SELECT chain FROM audit_chains)"
+    )
+    if stray:
+        faults.append(ChainFault(None, f"{stray} rows are of a chain whose end is not known"))
+    if not await chain_set.is_whole(conn, secret):
+        faults.append(ChainFault(None, "a chain was added or removed as a whole"))
+    return ChainVerdict(
+        rows=stray, first=None, last=None, head=None, faults=len(faults), listed=tuple(faults)
+    )
+
+
+def _named(verdict: ChainVerdict, chain: str) -> ChainVerdict:
+    faults = tuple(ChainFault(seq, f"{problem} (chain {chain})") for seq, problem in verdict.listed)
+    return replace(verdict, listed=faults)
+
+
+def _joined(verdicts: Sequence[ChainVerdict], head: str | None) -> ChainVerdict:
+    return ChainVerdict(
+        rows=sum(each.rows for each in verdicts),
+        first=min((each.first for each in verdicts if each.first is not None), default=None),
+        last=max((each.last for each in verdicts if each.last is not None), default=None),
+        head=head,
+        faults=sum(each.faults for each in verdicts),
+        listed=tuple(fault for each in verdicts for fault in each.listed)[:MOST_FAULTS],
+    )
+
+
+async def prune(conn: Connection, *, before: int, keep: int, now: int) -> int:
+    """Remove up to `PRUNE_ROWS` of the oldest rows of one chain and say so in a row; returns how many."""
+    secret = await installation.secret(conn)
+    for (name,) in await conn.fetch("SELECT chain FROM audit_chains ORDER BY chain"):
+        if removed := await _prune_one(conn, Chain(name, secret), before=before, keep=keep, now=now):
+            return removed
+    return 0
+
+
+async def _prune_one(conn: Connection, chain: Chain, *, before: int, keep: int, now: int) -> int:
+    end = await conn.fetchval("SELECT seq FROM audit_chains WHERE chain = $1 FOR UPDATE", chain.name)
+    first = await conn.fetchrow(_SLICE, chain.name, -1, 1)
+    if first is None:
+        return 0
+    oldest = AuditRow(*first)
+    beyond = await conn.fetchval(_LAST_BEYOND, chain.name, before, end, keep)
+    through = min(beyond, oldest.seq + PRUNE_ROWS - 1)
+    is_due = oldest.at < before - MS_PER_DAY and oldest.kind != PRUNE
+    if through < oldest.seq or (through - oldest.seq + 1 < PRUNE_LEAST and not is_due):
+        return 0
+    return await _remove_through(conn, chain, through, now)
+
+
+async def _remove_through(conn: Connection, chain: Chain, through: int, now: int) -> int:
+    """Remove the rows of a chain up to this one, except that what was forgotten stays known."""
+    last = AuditRow(*await conn.fetchrow(_LAST, chain.name, through))
+    await conn.execute(_STAY_FORGOTTEN, chain.name, through)
+    deleted = await conn.execute("DELETE FROM audit WHERE chain = $1 AND seq <= $2", chain.name, through)
+    removed = int(deleted.split()[-1])
+    detail = {"through": last.seq, "hash": last.hash.hex(), "rows": removed}
+    await record(conn, chain, PRUNE, principal=None, now=now, detail=detail)
+    return removed

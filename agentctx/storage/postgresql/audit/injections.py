@@ -1,0 +1,103 @@
+"""The table of receipts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields
+from itertools import islice
+from typing import Any, Final
+
+from agentctx.storage.injections import (
+    MOST_OF_CONVERSATION,
+    CandidateFigures,
+    Receipt,
+    Visible,
+    everything,
+    since_restart,
+)
+from agentctx.storage.postgresql.connections import PostgresqlPart, reads, writes
+from agentctx.storage.postgresql.driver import Connection
+
+_COLUMNS: Final = tuple(field.name for field in fields(Receipt))
+_JSON: Final = ("namespaces", "candidates", "fates")
+_SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM injections"
+_INSERT: Final = f"""INSERT INTO injections ({", ".join(_COLUMNS)})
+    VALUES ({", ".join(f"${number}" for number in range(1, len(_COLUMNS) + 1))}) ON CONFLICT (id) DO NOTHING"""
+
+
+async def _add(conn: Connection, receipts: Sequence[Receipt]) -> None:
+    await conn.executemany(_INSERT, [_row(receipt) for receipt in receipts])
+
+
+async def _find(conn: Connection, injection_id: str) -> Receipt | None:
+    row = await conn.fetchrow(f"{_SELECT} WHERE id = $1", injection_id)
+    return None if row is None else _receipt(row)
+
+
+async def _last(conn: Connection, limit: int, visible: Visible = everything) -> list[Receipt]:
+    rows = await conn.fetch("SELECT id, namespaces, principal FROM injections ORDER BY id DESC")
+    ids = islice((row[0] for row in rows if visible(tuple(json.loads(row[1])), row[2])), limit)
+    return await _receipts(conn, "WHERE id = ANY($1) ORDER BY id DESC", list(ids))
+
+
+async def _of_conversation(conn: Connection, conversation: str, principal: int | None) -> list[Receipt]:
+    found = await _receipts(
+        conn,
+        "WHERE session = $1 AND principal IS NOT DISTINCT FROM $2 ORDER BY id DESC LIMIT $3",
+        conversation,
+        principal,
+        MOST_OF_CONVERSATION,
+    )
+    return since_restart(found)
+
+
+async def _sweep(conn: Connection, *, before: int, keep: int) -> int:
+    removed = await conn.fetch(
+        """DELETE FROM injections WHERE created < $1
+             OR id <= (SELECT id FROM injections WHERE created >= $1 ORDER BY id DESC LIMIT 1 OFFSET $2)
+           RETURNING 1""",
+        before,
+        keep,
+    )
+    return len(removed)
+
+
+async def _expired(conn: Connection, entry_id: str, now: int) -> bool:
+    return bool(
+        await conn.fetchval(
+            "SELECT EXISTS (SELECT 1 FROM entries WHERE id = $1 AND live AND expires <= $2)", entry_id, now
+        )
+    )
+
+
+async def _receipts(conn: Connection, condition: str, *given: Any) -> list[Receipt]:
+    return [_receipt(row) for row in await conn.fetch(f"{_SELECT} {condition}", *given)]
+
+
+def _row(receipt: Receipt) -> tuple[Any, ...]:
+    values = {name: getattr(receipt, name) for name in _COLUMNS}
+    values["fates"] = dict(receipt.fates)
+    return tuple(json.dumps(value) if name in _JSON else value for name, value in values.items())
+
+
+def _receipt(row: Sequence[Any]) -> Receipt:
+    values = dict(zip(_COLUMNS, row, strict=True))
+    values["namespaces"] = tuple(json.loads(values["namespaces"]))
+    values["candidates"] = tuple(CandidateFigures(*figures) for figures in json.loads(values["candidates"]))
+    values["fates"] = json.loads(values["fates"])
+    return Receipt(**values)
+
+
+class PostgresqlInjections(PostgresqlPart):
+    """`InjectionStorage` on a PostgreSQL server."""
+
+    add = writes(_add)
+    find = reads(_find)
+    last = reads(_last)
+    of_conversation = reads(_of_conversation)
+    sweep = writes(_sweep)
+
+    async def expired(self, entry_id: str) -> bool:
+        now = self.db.clock()
+        return await self.db.read(lambda conn: _expired(conn, entry_id, now))

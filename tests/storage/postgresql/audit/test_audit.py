@@ -1,0 +1,181 @@
+"""The chains of the audit trail: no change to one goes unseen, and daemons do not wait for each other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from agentctx.storage import audit as trail
+from agentctx.storage.audit import AuditQuery, Event
+from agentctx.storage.postgresql.audit import audit
+from agentctx.storage.postgresql.audit.chains import MS_PER_DAY as DAY
+from agentctx.storage.postgresql.connections import WRITERS
+from agentctx.storage.postgresql.driver import Connection, Server
+from agentctx.storage.postgresql.engine import PostgresqlStorage
+from tests.storage.drafts import HandClock
+
+
+@pytest.fixture
+async def other(database: str, clock: HandClock) -> AsyncIterator[PostgresqlStorage]:
+    """A second daemon on the same database."""
+    opened = await PostgresqlStorage.open(Server(url=database), daemon="b", clock=clock)
+    yield opened
+    await opened.close()
+
+
+def reads(count: int) -> list[Event]:
+    return [Event(kind="read", principal=number) for number in range(count)]
+
+
+async def change(storage: PostgresqlStorage, sql: str) -> None:
+    await storage.db.write(lambda conn: conn.execute(sql))
+
+
+async def is_sound(storage: PostgresqlStorage) -> bool:
+    return (await storage.audit.verify()).is_sound
+
+
+async def test_two_daemons_have_chains_of_their_own_that_are_verified_together(
+    storage: PostgresqlStorage, other: PostgresqlStorage
+) -> None:
+    both = (storage, other)
+    await asyncio.gather(*(each.audit.add(reads(2)) for each in both for _ in range(40)))
+    verdicts = [await each.audit.verify() for each in both]
+    assert [(verdict.is_sound, verdict.rows) for verdict in verdicts] == [(True, 160)] * 2
+    chains = await storage.db.read(lambda conn: conn.fetch("SELECT DISTINCT chain FROM audit"))
+    assert {row[0] for row in chains} == {f"{name}/{n}" for name in "ab" for n in range(WRITERS)}
+
+
+async def test_a_deed_that_is_not_committed_holds_no_other_up(
+    storage: PostgresqlStorage, other: PostgresqlStorage
+) -> None:
+    chain = await storage.audit.chain()
+    inside, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slowly(conn: Connection) -> None:
+        await audit.record(conn, chain, "read", principal=1, now=1)
+        inside.set()
+        await go_on.wait()
+
+    await other.audit.add(reads(1))
+    await storage.audit.add(reads(1))
+    slow = asyncio.create_task(storage.db.write(slowly))
+    try:
+        await asyncio.wait_for(inside.wait(), 30)
+        await asyncio.wait_for(other.audit.add(reads(1)), 30)
+    finally:
+        go_on.set()
+        await slow
+    assert await is_sound(storage)
+
+
+async def test_a_deed_that_is_undone_leaves_no_row_and_the_chain_whole(storage: PostgresqlStorage) -> None:
+    chain = await storage.audit.chain()
+
+    async def record_and_fail(conn: Connection) -> None:
+        await audit.record(conn, chain, "save", "x", principal=1, now=1)
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        await storage.db.write(record_and_fail)
+    await storage.audit.add(reads(1))
+    assert await is_sound(storage)
+    assert len(await storage.audit.page(AuditQuery(limit=9))) == 1
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE audit SET principal = 77 WHERE chain = 'a/0' AND seq = 2",
+        "UPDATE audit SET hash = '' WHERE chain = 'a/0' AND seq = 2",
+        "DELETE FROM audit WHERE chain = 'a/0' AND seq = 2",
+        "DELETE FROM audit WHERE chain = 'a/0' AND seq <= 2",
+        "DELETE FROM audit WHERE chain = 'a/0' AND seq >= 3",
+        "DELETE FROM audit",
+        "DELETE FROM audit_chains WHERE chain = 'a/1'",
+        "WITH x AS (DELETE FROM audit WHERE chain = 'a/1') DELETE FROM audit_chains WHERE chain = 'a/1'",
+        "WITH x AS (DELETE FROM audit) DELETE FROM audit_chains",
+        "DELETE FROM installation WHERE name = 'audit_chains'",
+        """INSERT INTO audit (chain, seq, at, kind, detail, previous_hash, hash)
+           SELECT chain, seq + 1, at, kind, detail, hash, hash FROM audit WHERE chain = 'a/0' AND seq = 5""",
+    ],
+)
+async def test_changes_by_hand_are_found_also_later(storage: PostgresqlStorage, sql: str) -> None:
+    for _ in range(2):
+        await storage.audit.add(reads(5))
+    assert await is_sound(storage)
+    await change(storage, sql)
+    assert not await is_sound(storage)
+    for _ in range(WRITERS - 1):  # the chains that were changed are written to again
+        await storage.audit.add(reads(1))
+    assert not await is_sound(storage)
+
+
+async def test_a_noted_head_is_part_of_one_of_the_chains(storage: PostgresqlStorage) -> None:
+    await storage.audit.add(reads(3))
+    noted = trail.parse_head((await storage.audit.verify()).head or "")
+    assert noted is not None
+    await storage.audit.add(reads(3))
+    assert (await storage.audit.verify(noted)).is_sound
+    assert not (await storage.audit.verify(noted._replace(hash=b"x" * 16))).is_sound
+
+
+async def test_pruning_keeps_the_chains_and_what_was_forgotten(storage: PostgresqlStorage) -> None:
+    await storage.audit.add([Event(kind="forget", principal=7, subject="gone"), *reads(500)])
+    noted = trail.parse_head((await storage.audit.verify()).head or "")
+    await storage.audit.add(reads(300))
+    assert await storage.audit.prune(before=0, keep=1_000) == 0
+    assert await storage.audit.prune(before=0, keep=300) == 501
+    verdict = await storage.audit.verify(noted)
+    assert (verdict.is_sound, verdict.rows) == (True, 301)
+    assert await storage.db.read(lambda conn: audit.was_forgotten(conn, "gone"))
+    await change(storage, "DELETE FROM audit WHERE kind = 'prune'")
+    assert not await is_sound(storage)
+
+
+async def test_old_rows_go_a_day_after_their_time_at_the_latest(
+    storage: PostgresqlStorage, clock: HandClock
+) -> None:
+    await storage.audit.add(reads(3))
+    clock.now += 10 * DAY
+    await storage.audit.add([Event(kind="list", principal=7)])
+    assert await storage.audit.prune(before=clock.now - 9 * DAY, keep=99) == 0
+    clock.now += 1
+    assert await storage.audit.prune(before=clock.now - 9 * DAY, keep=99) == 3
+    assert [row.kind for row in await storage.audit.page(AuditQuery(limit=9))] == ["prune", "list"]
+    assert await storage.audit.prune(before=clock.now - 8 * DAY, keep=99) == 0
+    assert await is_sound(storage)
+
+
+async def test_pages_of_all_chains_and_filters(storage: PostgresqlStorage) -> None:
+    for number in range(5):
+        await storage.audit.add([Event(kind="read", principal=7, subject=str(number % 2))])
+    await storage.audit.add([Event(kind="list", principal=7)])
+    first = await storage.audit.page(AuditQuery(limit=2))
+    second = await storage.audit.page(AuditQuery(limit=2, before=first[-1].seq))
+    assert [(row.kind, row.subject) for row in [*first, *second]] == [
+        ("list", None),
+        ("read", "0"),
+        ("read", "1"),
+        ("read", "0"),
+    ]
+    odd = await storage.audit.page(AuditQuery(limit=9, kind="read", subject="1"))
+    assert len(odd) == 2
+
+
+async def test_settings_that_changed_are_named_for_each_daemon(
+    storage: PostgresqlStorage, other: PostgresqlStorage
+) -> None:
+    note = storage.audit.note_config
+    await note("start", {"a": "1", "b": "1"}, {}, only_changes=False)
+    await other.audit.note_config("start", {"a": "9"}, {}, only_changes=False)
+    await note("reload", {"a": "1", "b": "1"}, {}, only_changes=True)
+    await note("reload", {"a": "2", "c": "1"}, {}, only_changes=True)
+    rows = await storage.audit.page(AuditQuery(limit=9))
+    assert [(row.kind, row.detail) for row in reversed(rows)] == [
+        ("start", '{"changed":[]}'),
+        ("start", '{"changed":[]}'),
+        ("reload", '{"changed":["a","b","c"]}'),
+    ]
