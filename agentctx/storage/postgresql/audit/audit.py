@@ -1,18 +1,15 @@
-"""The table of the audit trail: a deed is recorded in its own transaction.
-
-A chain's last row is locked until the transaction of the next one ends. So that saves do not take turns, a
-daemon has many chains and gives each deed the next.
-"""
+"""The table of the audit trail: a deed is recorded in its own transaction, in a chain that no other holds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 from agentctx.storage import audit as trail
 from agentctx.storage.audit import Head
+from agentctx.storage.postgresql.audit import chain_set
+from agentctx.storage.postgresql.audit.chain_set import Chain
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.records import Change, Draft
 
@@ -23,21 +20,11 @@ EXPIRE: Final = "expire"
 SAVE: Final = "save"
 IMPORT: Final = "import"
 
-_LOCK_HEAD: Final = """INSERT INTO audit_chains (chain, seq, hash) VALUES ($1, 0, '')
-    ON CONFLICT (chain) DO UPDATE SET chain = excluded.chain RETURNING seq, hash"""
 _ADD: Final = """WITH added AS (
       INSERT INTO audit (chain, seq, at, kind, principal, namespace, subject, detail, previous_hash, hash)
       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING RETURNING chain, seq, hash)
     UPDATE audit_chains SET seq = added.seq, hash = added.hash FROM added
     WHERE audit_chains.chain = added.chain RETURNING TRUE"""
-
-
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """Where a deed is recorded, and the secret of the installation."""
-
-    name: str
-    secret: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +37,6 @@ class Deed:
 
 async def record(
     conn: Connection,
-    chain: Chain,
     kind: str,
     subject: str | None = None,
     collection: str | None = None,
@@ -65,14 +51,14 @@ async def record(
 
     `detail` must hold nothing that can be forgotten: no key, no text, no question.
     """
+    chain = await chain_set.take(conn)
     fields = {} if collection is None else {"collection": collection}
     fields.update(detail or {})
     if content is not None:
         fields["content"] = trail.mark_of(chain.secret, content)
-    seq, digest = await conn.fetchrow(_LOCK_HEAD, chain.name)
-    chained = partial(
-        trail.chained,
-        chain.secret,
+    await append(
+        conn,
+        chain,
         at=now,
         kind=kind,
         principal=principal,
@@ -80,15 +66,19 @@ async def record(
         subject=subject,
         detail=trail.encode_detail(fields),
     )
-    if not await conn.fetchval(_ADD, chain.name, *chained(Head(seq, digest))):
+
+
+async def append(conn: Connection, chain: Chain, **values: Any) -> None:
+    """Add a row to a chain that this transaction holds."""
+    if not await conn.fetchval(_ADD, chain.name, *trail.chained(chain.secret, chain.head, **values)):
         # Rows were added by hand: that must be detected, but must not stop saving.
         last = await conn.fetchval("SELECT max(seq) FROM audit WHERE chain = $1", chain.name)
-        await conn.execute(_ADD, chain.name, *chained(Head(last, digest)))
+        row = trail.chained(chain.secret, Head(last, chain.head.hash), **values)
+        await conn.execute(_ADD, chain.name, *row)
 
 
 async def note_change(
     conn: Connection,
-    chain: Chain,
     deed: Deed | None,
     draft: Draft,
     entry_id: str,
@@ -102,7 +92,6 @@ async def note_change(
         return
     await record(
         conn,
-        chain,
         deed.kind,
         entry_id,
         draft.collection,

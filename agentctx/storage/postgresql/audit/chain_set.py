@@ -1,37 +1,65 @@
-"""Which chains there are: a mark of their names shows that one was removed as a whole."""
+"""Which chains there are, and which one a transaction writes to.
+
+One chain for all would have every save wait for the disk of the one before. So a transaction takes a chain
+that no other holds, to its end; there are about as many as ever recorded something at the same time.
+"""
 
 from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Sequence
+import secrets
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
-from agentctx.storage.audit import HASH_BYTES
+from agentctx.storage.audit import HASH_BYTES, Head
 from agentctx.storage.postgresql import installation
 from agentctx.storage.postgresql.driver import Connection
 
+ADDED_AT_ONCE: Final = 16
 _MARK: Final = "audit_chains"
 _LOCK: Final = 4_207_010
+_FREE: Final = """SELECT chain, seq, hash, (SELECT value FROM installation WHERE name = 'secret')
+    FROM audit_chains ORDER BY chain LIMIT 1 FOR UPDATE SKIP LOCKED"""
 
 
-async def begin(conn: Connection, names: Sequence[str]) -> bytes:
-    """Add the chains of a daemon, unless they are there; returns the secret of the installation."""
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A chain that a transaction holds, where it ends, and the secret of the installation."""
+
+    name: str
+    head: Head
+    secret: bytes
+
+
+async def take(conn: Connection) -> Chain:
+    """A chain that no other transaction holds."""
+    row = await conn.fetchrow(_FREE)
+    if row is None:
+        await conn.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
+        row = await conn.fetchrow(_FREE)  # of those that another one has just added
+    if row is None:
+        await _add(conn)
+        row = await conn.fetchrow(_FREE)
+    name, seq, digest, secret = row
+    return Chain(name, Head(seq, digest), secret)
+
+
+async def _add(conn: Connection) -> None:
+    """Add chains with new names. A mark that does not fit stays as it is, for `is_whole`."""
     secret = await installation.secret(conn)
-    await conn.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
-    added = await conn.fetch(
-        """INSERT INTO audit_chains (chain, seq, hash) SELECT unnest($1::text[]), 0, ''
-           ON CONFLICT DO NOTHING RETURNING chain""",
-        list(names),
+    was_whole = await is_whole(conn, secret)
+    await conn.execute(
+        "INSERT INTO audit_chains (chain, seq, hash) SELECT unnest($1::text[]), 0, ''",
+        [secrets.token_hex(8) for _ in range(ADDED_AT_ONCE)],
     )
-    if added:
+    if was_whole:
         await installation.remember(conn, _MARK, await _mark(conn, secret))
-    return secret
 
 
 async def is_whole(conn: Connection, secret: bytes) -> bool:
-    """Whether the chains are those that daemons have added."""
+    """Whether the chains are those that were added: none was removed as a whole."""
     known = await installation.find(conn, _MARK)
     if known is None:
         return not await conn.fetchval("SELECT EXISTS (SELECT 1 FROM audit_chains)")

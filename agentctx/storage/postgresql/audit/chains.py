@@ -24,7 +24,8 @@ from agentctx.storage.audit import (
 )
 from agentctx.storage.postgresql import installation
 from agentctx.storage.postgresql.audit import chain_set
-from agentctx.storage.postgresql.audit.audit import Chain, record
+from agentctx.storage.postgresql.audit.audit import append, record
+from agentctx.storage.postgresql.audit.chain_set import Chain
 from agentctx.storage.postgresql.driver import Connection
 
 PRUNE_ROWS: Final = 5_000
@@ -36,26 +37,26 @@ ROWS_AT_ONCE: Final = 5_000
 
 _COLUMNS: Final = ", ".join(AuditRow._fields)
 _HEADS: Final = "SELECT chain, seq, hash FROM audit_chains ORDER BY chain"
-_SLICE: Final = f"SELECT {_COLUMNS} FROM audit WHERE chain = $1 AND seq > $2 ORDER BY seq LIMIT $3"
-_LAST: Final = f"SELECT {_COLUMNS} FROM audit WHERE chain = $1 AND seq <= $2 ORDER BY seq DESC LIMIT 1"
+_SLICE: Final = f"SELECT {_COLUMNS} FROM audit WHERE chain = $1 AND seq > $2 ORDER BY seq LIMIT $3"  # noqa: S608 - constants
+_LAST: Final = f"SELECT {_COLUMNS} FROM audit WHERE chain = $1 AND seq <= $2 ORDER BY seq DESC LIMIT 1"  # noqa: S608 - constants
 _PAGE: Final = f"""SELECT place, {_COLUMNS} FROM audit WHERE ($1::bigint IS NULL OR place < $1)
       AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR subject = $3)
-    ORDER BY place DESC LIMIT $4"""
+    ORDER BY place DESC LIMIT $4"""  # noqa: S608 - constants
 _LAST_BEYOND: Final = """SELECT greatest(
       coalesce((SELECT min(seq) - 1 FROM audit WHERE chain = $1 AND at >= $2), $3),
       (SELECT max(seq) FROM audit WHERE chain = $1
          AND place <= (SELECT place FROM audit ORDER BY place DESC OFFSET $4 LIMIT 1)))"""
+_STRAY: Final = "SELECT count(*) FROM audit WHERE chain NOT IN (SELECT chain FROM audit_chains)"
 _STAY_FORGOTTEN: Final = """INSERT INTO forgotten (entry, at) SELECT subject, min(at) FROM audit
     WHERE chain = $1 AND seq <= $2 AND kind = 'forget' AND subject IS NOT NULL GROUP BY subject
     ON CONFLICT DO NOTHING"""
 
 
-async def add(conn: Connection, chain: Chain, events: Sequence[Event], *, now: int) -> None:
+async def add(conn: Connection, events: Sequence[Event], *, now: int) -> None:
     """Record them, in order."""
     for event in events:
         await record(
             conn,
-            chain,
             event.kind,
             event.subject,
             principal=event.principal,
@@ -67,7 +68,6 @@ async def add(conn: Connection, chain: Chain, events: Sequence[Event], *, now: i
 
 async def note_config(
     conn: Connection,
-    chain: Chain,
     daemon: str,
     kind: str,
     digests: Mapping[str, str],
@@ -83,7 +83,7 @@ async def note_config(
     changed = trail.changed_keys(known, digests) if known is not None else []
     if only_changes and not changed:
         return
-    await record(conn, chain, kind, principal=None, now=now, detail={**detail, "changed": changed})
+    await record(conn, kind, principal=None, now=now, detail={**detail, "changed": changed})
     await installation.remember(conn, name, trail.encode_detail(digests).encode())
 
 
@@ -148,19 +148,19 @@ def _joined(verdicts: Sequence[ChainVerdict], head: str | None) -> ChainVerdict:
 async def prune(conn: Connection, *, before: int, keep: int, now: int) -> int:
     """Remove up to `PRUNE_ROWS` of the oldest rows of one chain and say so in a row; returns how many."""
     secret = await installation.secret(conn)
-    for (name,) in await conn.fetch("SELECT chain FROM audit_chains ORDER BY chain"):
-        if removed := await _prune_one(conn, Chain(name, secret), before=before, keep=keep, now=now):
+    for name, *head in await conn.fetch(_HEADS + " FOR UPDATE"):
+        chain = Chain(name, Head(*head), secret)
+        if removed := await _prune_one(conn, chain, before=before, keep=keep, now=now):
             return removed
     return 0
 
 
 async def _prune_one(conn: Connection, chain: Chain, *, before: int, keep: int, now: int) -> int:
-    end = await conn.fetchval("SELECT seq FROM audit_chains WHERE chain = $1 FOR UPDATE", chain.name)
     first = await conn.fetchrow(_SLICE, chain.name, -1, 1)
     if first is None:
         return 0
     oldest = AuditRow(*first)
-    beyond = await conn.fetchval(_LAST_BEYOND, chain.name, before, end, keep)
+    beyond = await conn.fetchval(_LAST_BEYOND, chain.name, before, chain.head.seq, keep)
     through = min(beyond, oldest.seq + PRUNE_ROWS - 1)
     is_due = oldest.at < before - MS_PER_DAY and oldest.kind != PRUNE
     if through < oldest.seq or (through - oldest.seq + 1 < PRUNE_LEAST and not is_due):
@@ -174,6 +174,6 @@ async def _remove_through(conn: Connection, chain: Chain, through: int, now: int
     await conn.execute(_STAY_FORGOTTEN, chain.name, through)
     deleted = await conn.execute("DELETE FROM audit WHERE chain = $1 AND seq <= $2", chain.name, through)
     removed = int(deleted.split()[-1])
-    detail = {"through": last.seq, "hash": last.hash.hex(), "rows": removed}
-    await record(conn, chain, PRUNE, principal=None, now=now, detail=detail)
+    detail = trail.encode_detail({"through": last.seq, "hash": last.hash.hex(), "rows": removed})
+    await append(conn, chain, at=now, kind=PRUNE, principal=None, namespace=None, subject=None, detail=detail)
     return removed

@@ -21,9 +21,10 @@ from agentctx.storage.postgresql.driver import Connection
 
 _COLUMNS: Final = tuple(field.name for field in fields(Receipt))
 _JSON: Final = ("namespaces", "candidates", "fates")
-_SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM injections"
-_INSERT: Final = f"""INSERT INTO injections ({", ".join(_COLUMNS)})
-    VALUES ({", ".join(f"${number}" for number in range(1, len(_COLUMNS) + 1))}) ON CONFLICT (id) DO NOTHING"""
+_SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM injections"  # noqa: S608 - the fields of a dataclass
+_PLACES: Final = ", ".join(f"${number}" for number in range(1, len(_COLUMNS) + 1))
+_INSERT: Final = f"""INSERT INTO injections ({", ".join(_COLUMNS)}) VALUES ({_PLACES})
+    ON CONFLICT (id) DO NOTHING"""  # noqa: S608 - the fields of a dataclass
 
 
 async def _add(conn: Connection, receipts: Sequence[Receipt]) -> None:

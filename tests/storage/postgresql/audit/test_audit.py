@@ -9,9 +9,8 @@ import pytest
 
 from agentctx.storage import audit as trail
 from agentctx.storage.audit import AuditQuery, Event
-from agentctx.storage.postgresql.audit import audit
+from agentctx.storage.postgresql.audit import audit, chains
 from agentctx.storage.postgresql.audit.chains import MS_PER_DAY as DAY
-from agentctx.storage.postgresql.connections import WRITERS
 from agentctx.storage.postgresql.driver import Connection, Server
 from agentctx.storage.postgresql.engine import PostgresqlStorage
 from tests.storage.drafts import HandClock
@@ -29,6 +28,19 @@ def reads(count: int) -> list[Event]:
     return [Event(kind="read", principal=number) for number in range(count)]
 
 
+async def in_two_chains(storage: PostgresqlStorage) -> list[str]:
+    """Six rows in the first chain, while it is held five in the second; returns their names."""
+
+    async def twice(conn: Connection) -> None:
+        await chains.add(conn, reads(5), now=1)
+        await storage.db.write(lambda other: chains.add(other, reads(5), now=1))
+
+    await storage.audit.add(reads(1))
+    await storage.db.write(twice)
+    names = await storage.db.read(lambda conn: conn.fetch("SELECT DISTINCT chain FROM audit ORDER BY chain"))
+    return [row[0] for row in names]
+
+
 async def change(storage: PostgresqlStorage, sql: str) -> None:
     await storage.db.write(lambda conn: conn.execute(sql))
 
@@ -44,23 +56,21 @@ async def test_two_daemons_have_chains_of_their_own_that_are_verified_together(
     await asyncio.gather(*(each.audit.add(reads(2)) for each in both for _ in range(40)))
     verdicts = [await each.audit.verify() for each in both]
     assert [(verdict.is_sound, verdict.rows) for verdict in verdicts] == [(True, 160)] * 2
-    chains = await storage.db.read(lambda conn: conn.fetch("SELECT DISTINCT chain FROM audit"))
-    assert {row[0] for row in chains} == {f"{name}/{n}" for name in "ab" for n in range(WRITERS)}
+    chains = await storage.db.read(lambda conn: conn.fetchval("SELECT count(DISTINCT chain) FROM audit"))
+    assert chains > 1
 
 
 async def test_a_deed_that_is_not_committed_holds_no_other_up(
     storage: PostgresqlStorage, other: PostgresqlStorage
 ) -> None:
-    chain = await storage.audit.chain()
     inside, go_on = asyncio.Event(), asyncio.Event()
 
     async def slowly(conn: Connection) -> None:
-        await audit.record(conn, chain, "read", principal=1, now=1)
+        await audit.record(conn, "read", principal=1, now=1)
         inside.set()
         await go_on.wait()
 
     await other.audit.add(reads(1))
-    await storage.audit.add(reads(1))
     slow = asyncio.create_task(storage.db.write(slowly))
     try:
         await asyncio.wait_for(inside.wait(), 30)
@@ -72,10 +82,9 @@ async def test_a_deed_that_is_not_committed_holds_no_other_up(
 
 
 async def test_a_deed_that_is_undone_leaves_no_row_and_the_chain_whole(storage: PostgresqlStorage) -> None:
-    chain = await storage.audit.chain()
 
     async def record_and_fail(conn: Connection) -> None:
-        await audit.record(conn, chain, "save", "x", principal=1, now=1)
+        await audit.record(conn, "save", "x", principal=1, now=1)
         raise LookupError
 
     with pytest.raises(LookupError):
@@ -88,27 +97,28 @@ async def test_a_deed_that_is_undone_leaves_no_row_and_the_chain_whole(storage: 
 @pytest.mark.parametrize(
     "sql",
     [
-        "UPDATE audit SET principal = 77 WHERE chain = 'a/0' AND seq = 2",
-        "UPDATE audit SET hash = '' WHERE chain = 'a/0' AND seq = 2",
-        "DELETE FROM audit WHERE chain = 'a/0' AND seq = 2",
-        "DELETE FROM audit WHERE chain = 'a/0' AND seq <= 2",
-        "DELETE FROM audit WHERE chain = 'a/0' AND seq >= 3",
+        "UPDATE audit SET principal = 77 WHERE chain = '{first}' AND seq = 2",
+        "UPDATE audit SET hash = '' WHERE chain = '{first}' AND seq = 2",
+        "DELETE FROM audit WHERE chain = '{first}' AND seq = 2",
+        "DELETE FROM audit WHERE chain = '{first}' AND seq <= 2",
+        "DELETE FROM audit WHERE chain = '{first}' AND seq >= 3",
         "DELETE FROM audit",
-        "DELETE FROM audit_chains WHERE chain = 'a/1'",
-        "WITH x AS (DELETE FROM audit WHERE chain = 'a/1') DELETE FROM audit_chains WHERE chain = 'a/1'",
+        "DELETE FROM audit_chains WHERE chain = '{second}'",
+        """WITH rows AS (DELETE FROM audit WHERE chain = '{second}')
+           DELETE FROM audit_chains WHERE chain = '{second}'""",
         "WITH x AS (DELETE FROM audit) DELETE FROM audit_chains",
         "DELETE FROM installation WHERE name = 'audit_chains'",
         """INSERT INTO audit (chain, seq, at, kind, detail, previous_hash, hash)
-           SELECT chain, seq + 1, at, kind, detail, hash, hash FROM audit WHERE chain = 'a/0' AND seq = 5""",
+           SELECT chain, seq + 1, at, kind, detail, hash, hash FROM audit
+           WHERE chain = '{first}' AND seq = 6""",
     ],
 )
 async def test_changes_by_hand_are_found_also_later(storage: PostgresqlStorage, sql: str) -> None:
-    for _ in range(2):
-        await storage.audit.add(reads(5))
+    first, second = await in_two_chains(storage)
     assert await is_sound(storage)
-    await change(storage, sql)
+    await change(storage, sql.format(first=first, second=second))
     assert not await is_sound(storage)
-    for _ in range(WRITERS - 1):  # the chains that were changed are written to again
+    for _ in range(2):
         await storage.audit.add(reads(1))
     assert not await is_sound(storage)
 
