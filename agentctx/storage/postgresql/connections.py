@@ -16,6 +16,7 @@ import asyncpg
 import structlog
 
 from agentctx.errors import DeadlineExceeded, StorageClosed, StorageFailed
+from agentctx.storage.faults import Faults
 from agentctx.storage.postgresql import driver
 from agentctx.storage.postgresql.driver import Connection, Server
 from agentctx.storage.postgresql.erasures import Erasures
@@ -35,6 +36,7 @@ MOST_ATTEMPTS: Final = 8
 PROBE_S: Final = 0.5
 FATE_WAIT_S: Final = 15.0
 CLOCK_CHECK_S: Final = 10.0
+"""How old what is known of the difference between two clocks may be."""
 
 _NOW_MS: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 _STATE: Final = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool"
@@ -45,12 +47,16 @@ _TIMELINE: Final = """SELECT CASE WHEN pg_is_in_recovery() THEN ''
 class PostgresqlConnections:
     """A pool for writing and one for reading, and what the parts of the engine share beside them."""
 
-    def __init__(self, server: Server, *, daemon: str, clock: Clock, readers: int) -> None:
+    def __init__(
+        self, server: Server, *, daemon: str, clock: Clock, readers: int, clock_check_s: float
+    ) -> None:
         self.server = server
         self.daemon = daemon
         """The id of this daemon, the same after a restart: it owns leases and chains of the audit trail."""
         self.clock = clock
         self.erasures = Erasures()
+        self.faults = Faults()
+        """What was read and is not what was saved."""
         self.one_check = asyncio.Lock()
         """Taken by a check that holds a connection for long: one at a time."""
         self.commits = 0
@@ -58,6 +64,7 @@ class PostgresqlConnections:
         """Why nothing can be written; the probe clears it."""
         self._is_away = False
         self._readers_count = readers
+        self._clock_check_s = clock_check_s
         self._skew: tuple[int, float] | None = None
         self._timeline = ""
         self._running: set[asyncio.Task[Any]] = set()
@@ -132,22 +139,28 @@ class PostgresqlConnections:
         async with self.one_check:
             return await self.read(work, CHECK_TIMEOUT_S)
 
-    async def write(self, work: Work[T]) -> T:
+    async def write(self, work: Work[T], committed: Callable[[T], None] | None = None) -> T:
         """Run a function as one transaction; it is on the server's disk when this returns.
 
         It is run again after a deadlock and the like, and after a lost connection unless it was committed. A
-        caller that is cancelled does not end it.
+        caller that is cancelled does not end it. `committed` gets the result, also when the caller is gone.
 
         Raises:
             StorageFailed: nothing was changed, or the message says that this is not known.
         """
         self._refuse(writes=True)
-        task = asyncio.create_task(self._write(work))
+        task = asyncio.create_task(self._write(work, committed))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return await asyncio.shield(task)
 
-    async def _write(self, work: Work[T]) -> T:
+    async def _write(self, work: Work[T], committed: Callable[[T], None] | None) -> T:
+        result = await self._retried(work)
+        if committed is not None:
+            committed(result)
+        return result
+
+    async def _retried(self, work: Work[T]) -> T:
         try:
             for attempt in range(1, MOST_ATTEMPTS):
                 try:
@@ -216,7 +229,7 @@ class PostgresqlConnections:
 
     async def _skew_ms(self) -> int:
         """How far the server's clock is ahead of this daemon's, measured a short while ago at most."""
-        if self._skew is None or time.monotonic() - self._skew[1] > CLOCK_CHECK_S:
+        if self._skew is None or time.monotonic() - self._skew[1] > self._clock_check_s:
             before = self.clock()
             now = await self.read(lambda conn: conn.fetchval(f"SELECT {_NOW_MS}"))
             self._skew = now - (before + self.clock()) // 2, time.monotonic()

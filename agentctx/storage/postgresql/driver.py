@@ -36,8 +36,9 @@ _SETTINGS: Final = {"jit": "off", "idle_in_transaction_session_timeout": "60s", 
 _LOCAL_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
 _LOST: Final = ("08", "57P01", "57P02", "57P03", "25P03", "53300")
 """SQLSTATEs, or how they begin, of a server that is away, or ended this connection."""
-_RETRIED: Final = ("40001", "40P01", "23505")
-"""Serialization failure, deadlock; two saves made the same row, so the next attempt finds it."""
+_RETRIED: Final = ("40001", "40P01", "23503", "23505", "0A000")
+"""Serialization failure; deadlock; another transaction made or removed the row, which the next attempt sees;
+a cached plan for a table that was changed."""
 _HINTS: Final = {
     "28": "Check the user in storage.url, the file in storage.password_file and the server's pg_hba.conf.",
     "3D000": "Create the database: createdb NAME",

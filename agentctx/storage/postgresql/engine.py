@@ -7,8 +7,12 @@ import structlog
 from agentctx.storage.postgresql import installation, migrate
 from agentctx.storage.postgresql.audit.audit_engine import PostgresqlAudit
 from agentctx.storage.postgresql.audit.injections import PostgresqlInjections
-from agentctx.storage.postgresql.connections import PostgresqlConnections
+from agentctx.storage.postgresql.connections import CLOCK_CHECK_S, PostgresqlConnections
 from agentctx.storage.postgresql.driver import Connection, Server, place_of
+from agentctx.storage.postgresql.entries.entry_engine import PostgresqlEntries
+from agentctx.storage.postgresql.queue.job_engine import PostgresqlJobs
+from agentctx.storage.postgresql.usage import PostgresqlUsage
+from agentctx.storage.postgresql.vectors.space_engine import PostgresqlSpaces
 from agentctx.storage.records import StorageStats
 from agentctx.times import Clock, wall_clock
 
@@ -20,8 +24,11 @@ class PostgresqlStorage:
 
     def __init__(self, connections: PostgresqlConnections, *, idempotency_hours: int) -> None:
         self.db = connections
-        self._idempotency_hours = idempotency_hours
         self.audit = PostgresqlAudit(connections)
+        self.entries = PostgresqlEntries(connections, self.audit, idempotency_hours=idempotency_hours)
+        self.jobs = PostgresqlJobs(connections)
+        self.spaces = PostgresqlSpaces(connections)
+        self.usage = PostgresqlUsage(connections)
         self.injections = PostgresqlInjections(connections)
 
     @classmethod
@@ -33,15 +40,20 @@ class PostgresqlStorage:
         readers: int = 8,
         clock: Clock = wall_clock,
         idempotency_hours: int = 24,
+        clock_check_s: float = CLOCK_CHECK_S,
     ) -> PostgresqlStorage:
         """Connect, and bring the schema up to date. `daemon` is its id, the same at each start.
+
+        The server's clock decides about leases; every `clock_check_s` it is compared with `clock`.
 
         Raises:
             SchemaTooNew: a newer agentctx wrote it; it was not touched.
             DriverUnsuitable: the server or pgvector is missing or too old.
             StorageFailed: the server does not answer, or an applied migration was changed.
         """
-        connections = PostgresqlConnections(server, daemon=daemon, clock=clock, readers=readers)
+        connections = PostgresqlConnections(
+            server, daemon=daemon, clock=clock, readers=readers, clock_check_s=clock_check_s
+        )
         await connections.open()
         storage = cls(connections, idempotency_hours=idempotency_hours)
         try:

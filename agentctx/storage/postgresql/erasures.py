@@ -32,6 +32,13 @@ async def record_erasure(conn: Connection, entry_ids: Sequence[str]) -> None:
     )
 
 
+async def discard_old(conn: Connection) -> None:
+    """Remove what all daemons have seen long since."""
+    await conn.execute(
+        "DELETE FROM erasures WHERE at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $1", KEPT_MS
+    )
+
+
 class Erasures:
     """Listeners, and whether something was deleted that has not left the tables yet."""
 

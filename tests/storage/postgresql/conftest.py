@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from itertools import count
+from math import inf
 
 import pytest
 
@@ -58,6 +59,6 @@ async def storage(database: str, clock: HandClock) -> AsyncIterator[object]:
     from agentctx.storage.postgresql.driver import Server
     from agentctx.storage.postgresql.engine import PostgresqlStorage
 
-    opened = await PostgresqlStorage.open(Server(url=database), daemon="a", clock=clock)
+    opened = await PostgresqlStorage.open(Server(url=database), daemon="a", clock=clock, clock_check_s=inf)
     yield opened
     await opened.close()

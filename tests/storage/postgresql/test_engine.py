@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from agentctx.storage.postgresql.engine import PostgresqlStorage
+from tests.storage.conformance import StorageConformance
 
 
-async def test_the_secret_is_made_once(storage: PostgresqlStorage) -> None:
-    secret = await storage.secret()
-    assert (len(secret), await storage.secret()) == (32, secret)
+class TestPostgresqlStorage(StorageConformance):
+    """Runs the suite."""

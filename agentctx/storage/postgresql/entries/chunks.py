@@ -1,0 +1,179 @@
+"""Chunks of a live version with their words, jobs and vectors: always written and removed together.
+
+Jobs are removed before vectors: a `complete` that runs at the same time has either stored its vector, which
+is then seen here, or finds its job gone. Who adds or removes chunks has called `locks.share_spaces` before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from agentctx.storage.chunk_texts import ChunkTexts, Piece, stored_cues
+from agentctx.storage.cues import cues_of
+from agentctx.storage.embedding_text import text_hash
+from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.postgresql.search.terms import words_of
+from agentctx.storage.records import Draft, Job
+
+
+class Reservation(NamedTuple):
+    """New jobs are leased to the daemon that has them in memory, until then on the server's clock."""
+
+    daemon: str
+    until: int
+
+
+_ENABLED: Final = "SELECT id FROM spaces WHERE enabled ORDER BY id"
+_PREPARED: Final = "SELECT id FROM spaces WHERE dimension IS NOT NULL AND state <> 'retired'"
+_INSERT: Final = """
+WITH given AS (
+  SELECT * FROM unnest($3::int[], $4::int[], $5::int[], $6::int[], $7::bytea[], $8::text[], $9::text[])
+    AS g (ordinal, cue, start_at, end_at, hash, words, weights)),
+added AS (
+  INSERT INTO chunks (entry, ordinal, cue, start_at, end_at, hash, chunking)
+  SELECT $1, ordinal, cue, start_at, end_at, hash, $10 FROM given ORDER BY ordinal
+  RETURNING id, ordinal, hash),
+worded AS (
+  INSERT INTO chunk_words (chunk, namespace, words, weights)
+  SELECT id, $2, words::tsvector, weights::sparsevec FROM added JOIN given USING (ordinal))
+SELECT id FROM added ORDER BY ordinal"""
+_OWE: Final = """
+WITH given AS (
+  SELECT chunk, hash, place FROM unnest($1::bigint[], $2::bytea[]) WITH ORDINALITY AS g (chunk, hash, place))
+INSERT INTO jobs (chunk, space, hash, leased_until, daemon, reserved, created)
+SELECT chunk, space, hash, $4, $5, true, $6 FROM given CROSS JOIN unnest($3::int[]) AS space
+ORDER BY place, space
+RETURNING id, chunk, space, hash"""
+
+
+async def prepared(conn: Connection) -> list[int]:
+    """Spaces that have a table of vectors."""
+    return [row[0] for row in await conn.fetch(_PREPARED)]
+
+
+async def insert(
+    conn: Connection, seq: int, entry_id: str, draft: Draft, *, now: int, owed: Reservation | None
+) -> tuple[Job, ...]:
+    """Write the chunks of a new live version, their words and, if `owed`, a job for each enabled space."""
+    texts = ChunkTexts(draft.content, cues_of(draft.attributes), draft.labels, draft.header)
+    pieces = texts.pieces(draft.spans)
+    if not pieces:
+        return ()
+    words = await _words_of(texts, pieces)
+    embedded = [texts.embedded(piece) for piece in pieces]
+    rows = await conn.fetch(
+        _INSERT,
+        seq,
+        draft.namespace,
+        list(range(len(pieces))),
+        *(list(column) for column in zip(*pieces, strict=True)),
+        [text_hash(text) for text in embedded],
+        *(list(column) for column in zip(*words, strict=True)),
+        draft.chunking,
+    )
+    wanted = dict(zip((row[0] for row in rows), embedded, strict=True))
+    return await _owe(conn, wanted, entry_id, draft.collection, now=now, owed=owed)
+
+
+async def remove(conn: Connection, seq: int) -> None:
+    """Remove the chunks of a version with jobs, vectors and words."""
+    ids = [row[0] for row in await conn.fetch("SELECT id FROM chunks WHERE entry = $1", seq)]
+    if ids:
+        await _forget_vectors(conn, ids)
+        await conn.execute("DELETE FROM chunk_words WHERE chunk = ANY ($1::bigint[])", ids)
+        await conn.execute("DELETE FROM chunks WHERE entry = $1", seq)
+
+
+async def relabel(
+    conn: Connection, seq: int, entry_id: str, draft: Draft, *, now: int, owed: Reservation | None
+) -> tuple[Job, ...]:
+    """Give a version new labels and a new header; embed again only where the embedded text changes."""
+    before = await of_version(conn, seq)
+    texts = replace(before, labels=draft.labels, header=draft.header)
+    rows = await conn.fetch(
+        "SELECT id, cue, start_at, end_at, hash FROM chunks WHERE entry = $1 ORDER BY ordinal", seq
+    )
+    pieces = {row[0]: Piece(*row[1:4]) for row in rows}
+    await conn.execute(
+        "UPDATE entries SET labels = $2, header = $3 WHERE seq = $1", seq, draft.labels, draft.header
+    )
+    if texts.labels != before.labels and pieces:
+        await _index_again(conn, texts, pieces)
+    changed = {row[0]: texts.embedded(pieces[row[0]]) for row in rows}
+    changed = {row[0]: changed[row[0]] for row in rows if text_hash(changed[row[0]]) != row[4]}
+    return await _embed_again(conn, changed, entry_id, draft.collection, now=now, owed=owed)
+
+
+async def of_version(conn: Connection, seq: int) -> ChunkTexts:
+    """The texts of a stored version."""
+    content, attributes, labels, header = await conn.fetchrow(
+        "SELECT content, attributes, labels, header FROM entries WHERE seq = $1", seq
+    )
+    return ChunkTexts(content, stored_cues(attributes), labels, header)
+
+
+async def _embed_again(
+    conn: Connection,
+    changed: Mapping[int, str],
+    entry_id: str,
+    collection: str,
+    *,
+    now: int,
+    owed: Reservation | None,
+) -> tuple[Job, ...]:
+    if not changed:
+        return ()
+    await _forget_vectors(conn, list(changed))
+    await conn.execute(
+        """UPDATE chunks SET hash = g.hash FROM unnest($1::bigint[], $2::bytea[]) AS g (chunk, hash)
+           WHERE chunks.id = g.chunk""",
+        list(changed),
+        [text_hash(text) for text in changed.values()],
+    )
+    return await _owe(conn, changed, entry_id, collection, now=now, owed=owed)
+
+
+async def _index_again(conn: Connection, texts: ChunkTexts, pieces: Mapping[int, Piece]) -> None:
+    words = await _words_of(texts, list(pieces.values()))
+    await conn.execute(
+        """UPDATE chunk_words SET words = g.words::tsvector, weights = g.weights::sparsevec
+           FROM unnest($1::bigint[], $2::text[], $3::text[]) AS g (chunk, words, weights)
+           WHERE chunk_words.chunk = g.chunk""",
+        list(pieces),
+        *(list(column) for column in zip(*words, strict=True)),
+    )
+
+
+async def _words_of(texts: ChunkTexts, pieces: Sequence[Piece]) -> Sequence[Any]:
+    given = [(texts.text(piece), texts.labels_of(piece)) for piece in pieces]
+    return await asyncio.to_thread(words_of, given)
+
+
+async def _owe(
+    conn: Connection,
+    texts: Mapping[int, str],
+    entry_id: str,
+    collection: str,
+    *,
+    now: int,
+    owed: Reservation | None,
+) -> tuple[Job, ...]:
+    """Make a job for each chunk and enabled space."""
+    enabled = [row[0] for row in await conn.fetch(_ENABLED)] if owed else []
+    if owed is None or not enabled:
+        return ()
+    hashes = [text_hash(text) for text in texts.values()]
+    rows = await conn.fetch(_OWE, list(texts), hashes, enabled, owed.until, owed.daemon, now)
+    return tuple(
+        Job(number, chunk, space, digest, texts[chunk], entry_id, collection)
+        for number, chunk, space, digest in sorted(rows)
+    )
+
+
+async def _forget_vectors(conn: Connection, chunk_ids: Sequence[int]) -> None:
+    await conn.execute("DELETE FROM jobs WHERE chunk = ANY ($1::bigint[])", list(chunk_ids))
+    for space in await prepared(conn):
+        await conn.execute(f"DELETE FROM vec_{space:d} WHERE chunk = ANY ($1::bigint[])", list(chunk_ids))  # noqa: S608 - a number

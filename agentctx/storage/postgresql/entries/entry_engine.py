@@ -1,0 +1,179 @@
+"""Saving, reading and removing entries, and what an export is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from agentctx.storage.entries import SWEEP_STEP, ErasureListener
+from agentctx.storage.postgresql.audit import audit
+from agentctx.storage.postgresql.audit.audit_engine import PostgresqlAudit
+from agentctx.storage.postgresql.connections import PostgresqlConnections, PostgresqlPart
+from agentctx.storage.postgresql.entries import entries, transfer
+from agentctx.storage.postgresql.entries.chunks import Reservation
+from agentctx.storage.postgresql.erasures import discard_old
+from agentctx.storage.records import Change, Draft, Entry, Filter, IdempotencyKey, Revision, Saved
+from agentctx.storage.transfer import ExportPage, ExportSelection
+from agentctx.storage.versions import is_expired
+
+MS_PER_HOUR: Final = 3_600_000
+RESERVED_MS: Final = 120_000
+"""How long other daemons leave a new job to the one that has it in memory."""
+
+
+class PostgresqlEntries(PostgresqlPart):
+    """`EntryStorage` on a PostgreSQL server."""
+
+    def __init__(
+        self, connections: PostgresqlConnections, trail: PostgresqlAudit, *, idempotency_hours: int
+    ) -> None:
+        super().__init__(connections)
+        self._trail = trail
+        self._idempotency_ms = idempotency_hours * MS_PER_HOUR
+
+    async def save(
+        self,
+        draft: Draft,
+        *,
+        owed: bool,
+        if_version: int | None = None,
+        idempotency: IdempotencyKey | None = None,
+        revision: Revision | None = None,
+    ) -> Saved:
+        save = partial(
+            entries.save,
+            draft=draft,
+            now=self.db.clock(),
+            owed=await self._reservation(owed),
+            if_version=if_version,
+            idempotency_key=idempotency,
+            revision=revision,
+            deed=self._trail.deed(audit.SAVE, draft.principal),
+        )
+        return await self.db.write(save, self._announce)
+
+    async def revise(
+        self,
+        entry_id: str,
+        revision: Revision,
+        *,
+        owed: bool,
+        if_version: int | None = None,
+        principal: int | None = None,
+    ) -> Saved:
+        revise = partial(
+            entries.revise,
+            entry_id=entry_id,
+            revision=revision,
+            now=self.db.clock(),
+            owed=await self._reservation(owed),
+            if_version=if_version,
+            deed=self._trail.deed(audit.SAVE, principal),
+        )
+        return await self.db.write(revise, self._announce)
+
+    async def get(self, entry_id: str, version: int | None = None) -> Entry | None:
+        found = await self.db.read(
+            partial(entries.get, entry_id=entry_id, now=self.db.clock(), version=version)
+        )
+        return found[1] if found else None
+
+    async def namespace_of(self, entry_id: str) -> str | None:
+        return await self.db.read(partial(entries.namespace_of, entry_id=entry_id, now=self.db.clock()))
+
+    async def find(self, namespace: str, collection: str, key: str) -> Entry | None:
+        found = await self.db.read(partial(entries.find, namespace=namespace, collection=collection, key=key))
+        return None if found is None or is_expired(found[1], self.db.clock()) else found[1]
+
+    async def history(
+        self, entry_id: str, *, limit: int, before: int | None = None
+    ) -> tuple[list[Entry], int | None]:
+        page = partial(entries.history, entry_id=entry_id, limit=limit, before=before, faults=self.db.faults)
+        return await self.db.read(partial(page, now=self.db.clock()))
+
+    async def list_entries(
+        self, wanted: Filter, *, limit: int, before: int | None = None, with_content: bool = True
+    ) -> tuple[list[Entry], int | None]:
+        page = partial(
+            entries.page,
+            wanted=wanted,
+            now=self.db.clock(),
+            limit=limit,
+            before=before,
+            with_content=with_content,
+            faults=self.db.faults,
+        )
+        return await self.db.read(page)
+
+    async def delete(
+        self, entry_id: str, *, if_version: int | None = None, principal: int | None = None
+    ) -> int:
+        delete = partial(
+            entries.delete,
+            entry_id=entry_id,
+            now=self.db.clock(),
+            if_version=if_version,
+            principal=principal,
+        )
+        return await self.db.write(delete, lambda _: self.db.erasures.note_deletion([entry_id]))
+
+    async def sweep(self, *, limit: int = SWEEP_STEP) -> int:
+        now = self.db.clock()
+        sweep = partial(entries.sweep, now=now, forget_before=now - self._idempotency_ms, limit=limit)
+        removed = await self.db.write(sweep, self._note_removed)
+        await self.db.write(discard_old)
+        return len(removed)
+
+    def tell_erased(self, listener: ErasureListener) -> None:
+        self.db.erasures.listeners.append(listener)
+
+    async def export_page(self, selection: ExportSelection, *, after: int, limit: int) -> ExportPage:
+        page = partial(transfer.page, selection=selection, after=after, limit=limit, faults=self.db.faults)
+        return await self.db.read(partial(page, now=self.db.clock()))
+
+    async def import_entry(
+        self,
+        draft: Draft,
+        *,
+        entry_id: str,
+        created: int,
+        updated: int,
+        owed: bool,
+        dry_run: bool = False,
+        include_forgotten: bool = False,
+    ) -> Saved:
+        given = {
+            "draft": draft,
+            "entry_id": entry_id,
+            "updated": updated,
+            "now": self.db.clock(),
+            "include_forgotten": include_forgotten,
+        }
+        if dry_run:
+            return await self.db.read(partial(transfer.would_import, **given))
+        import_entry = partial(
+            transfer.import_entry,
+            **given,
+            created=created,
+            owed=await self._reservation(owed),
+            deed=self._trail.deed(audit.IMPORT, draft.principal),
+        )
+        return await self.db.write(import_entry, self._announce)
+
+    async def _reservation(self, owed: bool) -> Reservation | None:
+        """The lease of the jobs that a save makes; None: it makes none."""
+        if not owed:
+            return None
+        return Reservation(self.db.daemon, await self.db.server_ms(self.db.clock()) + RESERVED_MS)
+
+    def _announce(self, saved: Saved) -> None:
+        """Have copies dropped of what the save erased, and of a version whose successor is in quarantine."""
+        if saved.erased:
+            self.db.erasures.note_deletion(saved.erased)
+        if saved.quarantined and saved.change is not Change.CREATED:
+            self.db.erasures.note_held([saved.id])
+
+    def _note_removed(self, removed: Sequence[str]) -> None:
+        if removed:
+            self.db.erasures.note_deletion(removed)

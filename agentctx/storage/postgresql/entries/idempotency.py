@@ -1,0 +1,46 @@
+"""Remembered answers, so that a save that is sent again is made once. In the caller's transaction."""
+
+from __future__ import annotations
+
+from agentctx.errors import IdempotencyKeyReused
+from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.records import Change, IdempotencyKey, Saved
+
+
+async def begin(conn: Connection, key: IdempotencyKey, now: int) -> tuple[str, int, Change] | None:
+    """Id, version and change of the save that was made with this key; None: it is this transaction's.
+
+    To be called first: of two saves with one key, the second waits here until the first is committed.
+
+    Raises:
+        IdempotencyKeyReused: the key was used for another digest.
+    """
+    is_ours = await conn.fetchval(
+        """INSERT INTO idempotency (principal, key, digest, created) VALUES ($1, $2, $3, $4)
+           ON CONFLICT DO NOTHING RETURNING true""",
+        key.principal,
+        key.key,
+        key.digest,
+        now,
+    )
+    if is_ours:
+        return None
+    digest, entry_id, version, change = await conn.fetchrow(
+        "SELECT digest, entry, version, change FROM idempotency WHERE principal = $1 AND key = $2",
+        key.principal,
+        key.key,
+    )
+    if digest != key.digest:
+        raise IdempotencyKeyReused("This Idempotency-Key was used for another request.")
+    return entry_id, version, Change(change)
+
+
+async def remember(conn: Connection, key: IdempotencyKey, saved: Saved) -> None:
+    await conn.execute(
+        "UPDATE idempotency SET entry = $3, version = $4, change = $5 WHERE principal = $1 AND key = $2",
+        key.principal,
+        key.key,
+        saved.id,
+        saved.version,
+        saved.change.value,
+    )

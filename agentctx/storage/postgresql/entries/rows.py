@@ -1,0 +1,70 @@
+"""Rows of entries: how they are selected, checked and read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final
+
+from agentctx.errors import StorageCorrupt
+from agentctx.storage.chunk_texts import content_hash
+from agentctx.storage.faults import Faults
+from agentctx.storage.records import Entry
+
+IS_PENDING: Final = """EXISTS (SELECT 1 FROM jobs JOIN chunks ON chunks.id = jobs.chunk
+    WHERE chunks.entry = e.seq AND jobs.space IN (SELECT id FROM awaited_spaces))"""
+IS_EMBEDDING: Final = "EXISTS (SELECT 1 FROM spaces WHERE enabled)"
+_COLUMNS: Final = """e.seq, e.x::text::bigint AS x, e.id, e.version, e.live, e.namespace, e.collection, e.key,
+    e.session, e.agent, e.content, e.content_hash, e.attributes, e.header, e.origin, e.trust, e.principal,
+    e.created, e.updated, e.expires"""
+SELECT_ENTRY: Final = f"""SELECT {_COLUMNS}, {IS_PENDING} AS pending, {IS_EMBEDDING} AS embedded
+    FROM entries e """  # noqa: S608 - constants
+SELECT_HEAD: Final = SELECT_ENTRY.replace("e.content,", "'' AS content,")
+"""Without the content, which is most of a row."""
+SELECT_CHUNKS: Final = f"""SELECT {_COLUMNS}, false AS pending, false AS embedded,
+    c.id AS chunk, c.start_at, c.end_at, c.hash
+    FROM unnest($1::bigint[]) wanted JOIN chunks c ON c.id = wanted AND c.cue = 0
+    JOIN entries e ON e.seq = c.entry """  # noqa: S608 - constants
+"""For answers, which show no cue and do not say what is still pending: chunks by id, each with its entry."""
+
+
+def verified(row: Any, *, with_content: bool = True) -> Entry:
+    """The entry in a row of `SELECT_ENTRY`. Raises StorageCorrupt unless its content is as it was saved."""
+    if with_content and content_hash(row["content"]) != row["content_hash"]:
+        raise StorageCorrupt(f"The entry {row['id'][:64]!r} is damaged on the disk.")
+    return entry_of(row)
+
+
+def undamaged(rows: Iterable[Any], faults: Faults, *, with_content: bool = True) -> list[Entry]:
+    """The entries of those rows that are as they were saved; the others are noted."""
+    found = []
+    for row in rows:
+        try:
+            found.append(verified(row, with_content=with_content))
+        except StorageCorrupt:
+            faults.note("entry", row["id"])
+    return found
+
+
+def entry_of(row: Any, *, content: str | None = None) -> Entry:
+    """The entry in a row; `content` stands in for the row's."""
+    return Entry(
+        id=row["id"],
+        version=row["version"],
+        live=row["live"],
+        namespace=row["namespace"],
+        collection=row["collection"],
+        key=row["key"],
+        session=row["session"],
+        agent=row["agent"],
+        content=row["content"] if content is None else content,
+        attributes=json.loads(row["attributes"]),
+        origin=row["origin"],
+        trust=row["trust"],
+        principal=row["principal"],
+        created=row["created"],
+        updated=row["updated"],
+        expires=row["expires"],
+        pending=row["pending"],
+        embedded=row["embedded"],
+    )

@@ -1,0 +1,204 @@
+"""Entries out of the database, page by page, and into it again under their own ids."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from agentctx.errors import Forgotten, StorageCorrupt
+from agentctx.storage.faults import Faults
+from agentctx.storage.postgresql import locks
+from agentctx.storage.postgresql.audit import audit
+from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.postgresql.entries import entries
+from agentctx.storage.postgresql.entries.chunks import Reservation
+from agentctx.storage.postgresql.entries.rows import SELECT_ENTRY, undamaged, verified
+from agentctx.storage.postgresql.search.filters import Parameters
+from agentctx.storage.postgresql.trust import provenance
+from agentctx.storage.records import Change, Draft, Entry, Saved
+from agentctx.storage.transfer import ExportedVectors, ExportPage, ExportRow, ExportSelection
+from agentctx.storage.versions import Times, change_by_import, is_expired, refuse_other_entry
+
+PAGE_CHARS: Final = 400_000
+"""A page ends once it holds that much text, so that a reply stays a few megabytes at most."""
+
+_ACTIVE: Final = "SELECT id, fingerprint FROM spaces WHERE state = 'active' AND dimension IS NOT NULL"
+_OLDEST_RUNNING: Final = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
+
+
+async def page(
+    conn: Connection, selection: ExportSelection, *, now: int, after: int, limit: int, faults: Faults
+) -> ExportPage:
+    """Live entries in the order of the transactions that changed them, from the one after `after` on.
+
+    The rows of a transaction are on one page. A page never ends behind a transaction that may still run: what
+    that one writes would be left out.
+    """
+    oldest_running = await conn.fetchval(_OLDEST_RUNNING)
+    given = Parameters()
+    condition = _condition(selection, given, now)
+    sql = (
+        f"{SELECT_ENTRY} WHERE e.x > {given.add(str(after))}::text::xid8 AND {condition} ORDER BY e.x, e.seq"
+    )
+    found: list[ExportRow] = []
+    last, chars = after, 0
+    async for row in conn.cursor(sql, *given, prefetch=entries.ROWS_AT_ONCE):
+        is_full = len(found) >= limit or chars > PAGE_CHARS
+        if is_full and after < last < min(row["x"], oldest_running):
+            return ExportPage(tuple(found), last)
+        last = row["x"]
+        try:
+            exported = await _exported(conn, row, selection, faults)
+        except StorageCorrupt:
+            faults.note("entry", row["id"])
+            continue
+        found.append(exported)
+        chars += sum(len(version.content) for version in (exported.entry, *exported.versions))
+    return ExportPage(tuple(found), None)
+
+
+def _condition(selection: ExportSelection, given: Parameters, now: int) -> str:
+    parts = ["e.live", f"(e.expires IS NULL OR e.expires > {given.add(now)})"]
+    for column, names in (("namespace", selection.namespaces), ("collection", selection.collections)):
+        if names:
+            parts.append(f"e.{column} = ANY ({given.add(list(names))}::text[])")
+    if selection.since is not None:
+        parts.append(f"e.updated >= {given.add(selection.since)}")
+    return " AND ".join(parts)
+
+
+async def _exported(conn: Connection, row: Any, selection: ExportSelection, faults: Faults) -> ExportRow:
+    entry = verified(row)
+    spans = await conn.fetch(
+        "SELECT id, start_at, end_at FROM chunks WHERE entry = $1 AND cue = 0 ORDER BY ordinal", row["seq"]
+    )
+    return ExportRow(
+        entry=entry,
+        versions=await _older(conn, entry.id, faults) if selection.with_history else (),
+        chunks=tuple((start, end) for _, start, end in spans),
+        vectors=await _vectors(conn, [row[0] for row in spans]) if selection.with_vectors else None,
+    )
+
+
+async def _older(conn: Connection, entry_id: str, faults: Faults) -> tuple[Entry, ...]:
+    rows = await conn.fetch(f"{SELECT_ENTRY} WHERE e.id = $1 AND NOT e.live ORDER BY e.version", entry_id)
+    return tuple(undamaged(rows, faults))
+
+
+async def _vectors(conn: Connection, chunks: Sequence[int]) -> ExportedVectors | None:
+    """The vectors of the active space; None where there is no such space."""
+    space = await conn.fetchrow(_ACTIVE)
+    if space is None:
+        return None
+    rows = await conn.fetch(
+        f"SELECT chunk, halfvec_send(embedding) FROM vec_{space['id']:d} WHERE chunk = ANY ($1::bigint[])",  # noqa: S608 - a number
+        list(chunks),
+    )
+    stored = {row[0]: floats_of(row[1]).tobytes() for row in rows}
+    return ExportedVectors(json.loads(space["fingerprint"]), tuple(stored.get(chunk) for chunk in chunks))
+
+
+def floats_of(sent: bytes) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """What `halfvec_send` gives: two numbers of two bytes, and the vector, big-endian."""
+    return np.frombuffer(sent, dtype=">f2", offset=4).astype("<f4")
+
+
+async def import_entry(
+    conn: Connection,
+    draft: Draft,
+    *,
+    entry_id: str,
+    created: int,
+    updated: int,
+    now: int,
+    owed: Reservation | None,
+    include_forgotten: bool,
+    deed: audit.Deed | None = None,
+) -> Saved:
+    """Make the entry under its id and with its times, or the next version of what is there and is older.
+
+    What is there has this id, or the same key; if its time is over, it is erased first.
+
+    Raises:
+        Forgotten: the id was forgotten, and not `include_forgotten`.
+        InvalidInput: the id is another entry's.
+    """
+    await _take(conn, draft, entry_id)
+    found = await _present(conn, draft, entry_id, now)
+    if not include_forgotten:
+        await _refuse_forgotten(conn, entry_id, found)
+    change = change_by_import(found[1] if found else None, draft, updated)
+    if found and change is Change.NONE:
+        entry = found[1]
+        return Saved(
+            id=entry.id, version=entry.version, change=change, pending=entry.pending, embedded=entry.embedded
+        )
+    if found:
+        return await entries.follow(conn, *found, draft, updated=updated, now=now, owed=owed, deed=deed)
+    erased = await _expire(conn, draft, entry_id, now)
+    draft = await provenance.apply_provenance(conn, draft, entry_id, now=now)
+    times = Times(created, updated, now)
+    saved = await entries.insert_version(conn, draft, entry_id, times=times, owed=owed, deed=deed)
+    return replace(saved, erased=erased)
+
+
+async def would_import(
+    conn: Connection, draft: Draft, *, entry_id: str, updated: int, now: int, include_forgotten: bool
+) -> Saved:
+    """What `import_entry` would do or raise; changes nothing. `version` is the one that would be live."""
+    found = await _present(conn, draft, entry_id, now)
+    if not include_forgotten:
+        await _refuse_forgotten(conn, entry_id, found)
+    change = change_by_import(found[1] if found else None, draft, updated)
+    before = found[1].version if found else 0
+    version = before + (change in {Change.CREATED, Change.VERSION})
+    return Saved(id=found[1].id if found else entry_id, version=version, change=change)
+
+
+async def _take(conn: Connection, draft: Draft, entry_id: str) -> None:
+    """Nobody else changes what has the id or the key from now on."""
+    await locks.share_spaces(conn)
+    ids = [entry_id]
+    if draft.key is not None:
+        await locks.take_key(conn, draft.namespace, draft.collection, draft.key)
+        if by_key := await entries.find(conn, draft.namespace, draft.collection, draft.key):
+            ids.append(by_key[1].id)
+    await locks.take_entries(conn, ids)
+
+
+async def _expire(conn: Connection, draft: Draft, entry_id: str, now: int) -> tuple[str, ...]:
+    """Erase what has the id or the key, its time over, and was not swept yet; returns the ids."""
+    rows = await conn.fetch(
+        """SELECT seq, id FROM entries WHERE live AND expires <= $1
+           AND (id = $2 OR namespace = $3 AND collection = $4 AND key = $5)""",
+        now,
+        entry_id,
+        draft.namespace,
+        draft.collection,
+        draft.key,
+    )
+    for row in rows:
+        await entries.expire(conn, row["seq"], row["id"], now=now)
+    return tuple(row["id"] for row in rows)
+
+
+async def _refuse_forgotten(conn: Connection, entry_id: str, found: tuple[int, Entry] | None) -> None:
+    """An id that is live although it was forgotten was brought back on purpose, and may be followed."""
+    is_live = found is not None and found[1].id == entry_id
+    if not is_live and await audit.was_forgotten(conn, entry_id):
+        raise Forgotten(f"{entry_id!r} was forgotten here.")
+
+
+async def _present(conn: Connection, draft: Draft, entry_id: str, now: int) -> tuple[int, Entry] | None:
+    found = await entries.get(conn, entry_id, now=now)
+    if found is not None:
+        refuse_other_entry(found[1], draft)
+        return found
+    if draft.key is None:
+        return None
+    by_key = await entries.find(conn, draft.namespace, draft.collection, draft.key)
+    return None if by_key is None or is_expired(by_key[1], now) else by_key

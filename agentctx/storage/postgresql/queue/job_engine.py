@@ -1,0 +1,49 @@
+"""The outbox: embedding jobs, which daemons lease from each other by the server's clock."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import partial
+
+from agentctx.storage.postgresql.connections import PostgresqlPart, reads, writes
+from agentctx.storage.postgresql.entries.chunks import Reservation
+from agentctx.storage.postgresql.queue import jobs
+from agentctx.storage.records import Job
+
+
+class PostgresqlJobs(PostgresqlPart):
+    """`OutboxStorage` on a PostgreSQL server."""
+
+    complete = writes(jobs.complete)
+    bury = writes(jobs.bury)
+    retry_buried = writes(jobs.retry_buried)
+    depth = reads(jobs.depth)
+    buried = reads(jobs.buried)
+
+    async def claim(
+        self,
+        limit: int,
+        *,
+        now: int,
+        lease_until: int,
+        exclude: Collection[int] = (),
+        space: int | None = None,
+    ) -> list[Job]:
+        server_now = await self.db.server_ms(now)
+        lease = Reservation(self.db.daemon, server_now + lease_until - now)
+        return await self.db.write(
+            partial(jobs.claim, limit=limit, now=server_now, lease=lease, exclude=exclude, space=space)
+        )
+
+    async def release_leases(self, space: int | None = None) -> None:
+        """Free this daemon's leases, not those of others."""
+        await self.db.write(partial(jobs.release_leases, daemon=self.db.daemon, space=space))
+
+    async def postpone(self, postponed: Sequence[Job], *, not_before: int, error: str) -> None:
+        server_time = await self.db.server_ms(not_before)
+        await self.db.write(partial(jobs.postpone, jobs=postponed, not_before=server_time, error=error))
+
+    async def next_due(self, now: int, space: int | None = None) -> int | None:
+        server_now = await self.db.server_ms(now)
+        found = await self.db.read(partial(jobs.next_due, daemon=self.db.daemon, now=server_now, space=space))
+        return None if found is None else found - server_now + now

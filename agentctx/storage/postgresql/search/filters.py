@@ -1,0 +1,62 @@
+"""A `Filter` as SQL over the alias `e` of `entries`. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentctx.storage.records import TRUST_ORDER, Filter
+
+LAST_CHARACTER = "\U0010ffff"
+"""Sorts after every character of a key."""
+NOT_HELD = "NOT EXISTS (SELECT 1 FROM quarantine WHERE quarantine.entry = e.id)"
+
+
+class Parameters(list[Any]):
+    """The values of a statement, in the order of their numbers."""
+
+    def add(self, value: Any) -> str:
+        """Returns how the statement names it: `$1`, `$2` …"""
+        self.append(value)
+        return f"${len(self)}"
+
+
+def entry_condition(wanted: Filter, given: Parameters, *, now: int) -> str:
+    """Live, unexpired, not in quarantine and inside the filter, all of it."""
+    parts = [
+        "e.live",
+        f"e.namespace = {given.add(wanted.namespace)}",
+        f"(e.expires IS NULL OR e.expires > {given.add(now)})",
+    ]
+    if not wanted.with_quarantined:
+        parts.append(NOT_HELD)
+    if wanted.collections is not None:
+        parts.append(f"e.collection = ANY({given.add(list(wanted.collections))})")
+    if wanted.session is not None:
+        parts.append(f"e.session IN ({given.add(wanted.session)}, '')")
+    return " AND ".join([*parts, *_narrow(wanted, given)])
+
+
+def is_whole_namespace(wanted: Filter) -> bool:
+    """Whether it lets through whatever a namespace has."""
+    return wanted.collections is None and wanted.session is None and not _narrow(wanted, Parameters())
+
+
+def _narrow(wanted: Filter, given: Parameters) -> list[str]:
+    parts = []
+    if wanted.agent is not None:
+        parts.append(f"e.agent = {given.add(wanted.agent)}")
+    if wanted.key is not None:
+        parts.append(f"e.key = {given.add(wanted.key)}")
+    if wanted.key_prefix is not None:
+        after = given.add(wanted.key_prefix + LAST_CHARACTER)
+        parts.append(f"e.key >= {given.add(wanted.key_prefix)} AND e.key < {after}")
+    if wanted.category is not None:
+        parts.append(f"e.attributes->>'category' = {given.add(wanted.category)}")
+    parts += [f"(e.attributes->'tags')::jsonb ? {given.add(tag)}" for tag in wanted.tags]
+    if set(wanted.trust) != set(TRUST_ORDER):
+        parts.append(f"e.trust = ANY({given.add(list(wanted.trust))})")
+    if wanted.since is not None:
+        parts.append(f"e.updated >= {given.add(wanted.since)}")
+    if wanted.until is not None:
+        parts.append(f"e.updated < {given.add(wanted.until)}")
+    return parts

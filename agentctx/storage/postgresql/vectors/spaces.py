@@ -1,0 +1,247 @@
+"""Spaces: which model's vectors are kept, which are searched. building → active ⇄ kept → retired.
+
+Who enables or disables a space, or makes or drops its table, has called `locks.change_spaces` before: a save
+that does not know of it yet would owe it nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from agentctx.embedding_providers.base import Vectors
+from agentctx.errors import Conflict, NotFound
+from agentctx.storage.postgresql import locks
+from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.records import Space, SpaceState
+
+_SELECT: Final = """SELECT id, fingerprint, generation, state, enabled, dimension, canary, approved,
+    comparison FROM spaces """
+_CREATE: Final = """
+CREATE TABLE vec_{space:d} (
+  chunk bigint PRIMARY KEY REFERENCES chunks (id),
+  namespace text COLLATE "C" NOT NULL,
+  x xid8 NOT NULL DEFAULT pg_current_xact_id(),
+  embedding halfvec({dimension:d}) NOT NULL);
+ALTER TABLE vec_{space:d} ALTER embedding SET STATISTICS 0;
+CREATE INDEX ON vec_{space:d} (namespace);
+CREATE INDEX ON vec_{space:d} (x)"""
+_OWE_MISSING: Final = """
+INSERT INTO jobs (chunk, space, hash, created)
+SELECT c.id, $1::int, c.hash, $2 FROM chunks c JOIN entries e ON e.seq = c.entry AND e.live
+WHERE {missing} ORDER BY c.id LIMIT $3
+ON CONFLICT (chunk, space) DO NOTHING RETURNING 1"""
+_NO_JOB: Final = "NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.chunk = c.id AND jobs.space = $1)"
+_NO_VECTOR: Final = "NOT EXISTS (SELECT 1 FROM vec_{space:d} v WHERE v.chunk = c.id)"
+
+
+async def all_spaces(conn: Connection) -> list[Space]:
+    """Every space, newest first."""
+    return [_space_of(row) for row in await conn.fetch(f"{_SELECT} ORDER BY id DESC")]
+
+
+async def get(conn: Connection, space_id: int) -> Space:
+    """The space. Raises `NotFound`."""
+    row = await conn.fetchrow(f"{_SELECT} WHERE id = $1", space_id)
+    if row is None:
+        raise NotFound(f"Space {space_id} does not exist.")
+    return _space_of(row)
+
+
+async def open_spaces(
+    conn: Connection, fingerprints: Sequence[Mapping[str, str | int]], *, now: int
+) -> list[Space]:
+    """The newest living space of each fingerprint, made if need be; these alone are enabled.
+
+    Jobs for what is missing in them are made at once.
+    """
+    await locks.change_spaces(conn)
+    opened = [await _find_or_make(conn, _canonical(each), now=now) for each in fingerprints]
+    await _enable_only(conn, opened, now=now)
+    return [await get(conn, space_id) for space_id in opened]
+
+
+async def renew(conn: Connection, space_id: int, *, now: int) -> Space:
+    """The next generation of a space whose model changed without saying so, enabled in its place."""
+    await locks.change_spaces(conn)
+    old = await get(conn, space_id)
+    new_id = await _insert(conn, _canonical(old.fingerprint), generation=old.generation + 1, now=now)
+    others = [each for each in await _enabled(conn) if each != space_id]
+    await _enable_only(conn, [new_id, *others], now=now)
+    return await get(conn, new_id)
+
+
+async def prepare(conn: Connection, space_id: int, canary: Vectors) -> Space:
+    """Fix the dimension by the first vector that was seen, and make the table."""
+    await locks.change_spaces(conn)
+    space = await get(conn, space_id)
+    if space.dimension is None and space.state is not SpaceState.RETIRED:
+        dimension = int(canary.shape[0])
+        await conn.execute(
+            "UPDATE spaces SET dimension = $2, canary = $3 WHERE id = $1",
+            space_id,
+            dimension,
+            canary.astype(np.float32).tobytes(),
+        )
+        await conn.execute(_CREATE.format(space=space_id, dimension=dimension))
+    return await get(conn, space_id)
+
+
+async def activate(conn: Connection, space_id: int, *, most_owed: int | None = None) -> Space:
+    """Search this space from now on. The one searched so far is kept if it is enabled, and so stays whole.
+
+    Every other space that is not enabled is retired.
+
+    Raises:
+        NotFound: no such space.
+        Conflict: chunks are missing in it, or more than `most_owed` are still pending. Nothing was changed.
+    """
+    await locks.change_spaces(conn)
+    if most_owed is not None:
+        await _require_whole(conn, await get(conn, space_id), most_owed)
+    for other in await _living(conn):
+        if other.id != space_id and not other.enabled:
+            await _retire(conn, other)
+    await conn.execute("UPDATE spaces SET state = 'kept' WHERE state = 'active' AND id <> $1", space_id)
+    await conn.execute("UPDATE spaces SET state = 'active' WHERE id = $1", space_id)
+    return await get(conn, space_id)
+
+
+async def retire_former(conn: Connection) -> list[int]:
+    """Drop every space that neither answers nor is being built: those kept, and those not enabled."""
+    await locks.change_spaces(conn)
+    gone = [
+        space
+        for space in await _living(conn)
+        if space.state is not SpaceState.ACTIVE and (space.state is SpaceState.KEPT or not space.enabled)
+    ]
+    for space in gone:
+        await _retire(conn, space)
+    return [space.id for space in gone]
+
+
+async def approve(conn: Connection, space_id: int, *, now: int) -> None:
+    """The cost of filling the space was approved."""
+    await conn.execute("UPDATE spaces SET approved = $2 WHERE id = $1", space_id, now)
+
+
+async def record_comparison(conn: Connection, space_id: int, comparison: Mapping[str, Any]) -> None:
+    """Keep how the space compared with the active one."""
+    await conn.execute(
+        "UPDATE spaces SET comparison = $2 WHERE id = $1", space_id, json.dumps(dict(comparison))
+    )
+
+
+async def disable_all(conn: Connection) -> None:
+    """Remove all jobs of all spaces."""
+    await locks.change_spaces(conn)
+    await conn.execute("UPDATE spaces SET enabled = false WHERE enabled")
+    await conn.execute("DELETE FROM jobs")
+
+
+async def backfill(conn: Connection, space_id: int, *, now: int, limit: int) -> int:
+    """Make jobs for up to `limit` live chunks with neither vector nor job in the space, if it is enabled."""
+    await locks.share_spaces(conn)
+    space = await get(conn, space_id)
+    return await _owe_missing(conn, space, now=now, limit=limit) if space.enabled else 0
+
+
+async def drop_vectors(conn: Connection, space_id: int) -> None:
+    """Remove the table of a space, if there is one. For who has called `locks.change_spaces`."""
+    await conn.execute(f"DROP TABLE IF EXISTS vec_{space_id:d}")
+
+
+async def _owe_missing(conn: Connection, space: Space, *, now: int, limit: int | None) -> int:
+    sql = _OWE_MISSING.format(missing=_missing(space))
+    return len(await conn.fetch(sql, space.id, now, limit))
+
+
+def _missing(space: Space) -> str:
+    """The condition that a chunk `c` has neither vector nor job."""
+    if space.dimension is None:
+        return _NO_JOB
+    return f"{_NO_JOB} AND {_NO_VECTOR.format(space=space.id)}"
+
+
+async def _find_or_make(conn: Connection, text: str, *, now: int) -> int:
+    row = await conn.fetchrow(f"{_SELECT} WHERE fingerprint = $1 ORDER BY generation DESC LIMIT 1", text)
+    newest = None if row is None else _space_of(row)
+    if newest is None or newest.state is SpaceState.RETIRED:
+        generation = 1 if newest is None else newest.generation + 1
+        return await _insert(conn, text, generation=generation, now=now)
+    return newest.id
+
+
+async def _insert(conn: Connection, fingerprint: str, *, generation: int, now: int) -> int:
+    return int(
+        await conn.fetchval(
+            """INSERT INTO spaces (fingerprint, generation, state, enabled, created)
+               SELECT $1, $2,
+                 CASE WHEN EXISTS (SELECT 1 FROM spaces WHERE state = 'active') THEN 'building'
+                      ELSE 'active' END,
+                 false, $3
+               RETURNING id""",
+            fingerprint,
+            generation,
+            now,
+        )
+    )
+
+
+async def _enabled(conn: Connection) -> list[int]:
+    return [row[0] for row in await conn.fetch("SELECT id FROM spaces WHERE enabled ORDER BY id")]
+
+
+async def _enable_only(conn: Connection, space_ids: Sequence[int], *, now: int) -> None:
+    before = await _enabled(conn)
+    wanted = list(space_ids)
+    left = [each for each in before if each not in wanted]
+    await conn.execute("DELETE FROM jobs WHERE space = ANY ($1::int[])", left)
+    await conn.execute("UPDATE spaces SET enabled = id = ANY ($1::int[]) WHERE state <> 'retired'", wanted)
+    for space_id in sorted(set(wanted).difference(before)):
+        await _owe_missing(conn, await get(conn, space_id), now=now, limit=None)
+
+
+async def _living(conn: Connection) -> list[Space]:
+    return [_space_of(row) for row in await conn.fetch(f"{_SELECT} WHERE state <> 'retired' ORDER BY id")]
+
+
+async def _retire(conn: Connection, space: Space) -> None:
+    await conn.execute("DELETE FROM jobs WHERE space = $1", space.id)
+    await conn.execute("UPDATE spaces SET state = 'retired', enabled = false WHERE id = $1", space.id)
+    await drop_vectors(conn, space.id)
+
+
+async def _require_whole(conn: Connection, space: Space, most_owed: int) -> None:
+    owed = await conn.fetchval("SELECT count(*) FROM jobs WHERE space = $1 AND state = 'pending'", space.id)
+    missing = await conn.fetchval(
+        f"""SELECT EXISTS (SELECT 1 FROM chunks c JOIN entries e ON e.seq = c.entry AND e.live
+            WHERE {_missing(space)})""",  # noqa: S608 - of numbers
+        space.id,
+    )
+    if not space.enabled or owed > most_owed or missing:
+        raise Conflict(
+            f"Space {space.id} is incomplete: {owed} chunks are still to be embedded.",
+            hint="`agentctx reembed` shows how far it is.",
+        )
+
+
+def _canonical(fingerprint: Mapping[str, str | int]) -> str:
+    return json.dumps(dict(fingerprint), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def _space_of(row: Any) -> Space:
+    return Space(
+        id=row["id"],
+        fingerprint=json.loads(row["fingerprint"]),
+        generation=row["generation"],
+        state=SpaceState(row["state"]),
+        enabled=row["enabled"],
+        dimension=row["dimension"],
+        canary=None if row["canary"] is None else np.frombuffer(row["canary"], dtype=np.float32),
+        approved=row["approved"] is not None,
+        comparison=None if row["comparison"] is None else json.loads(row["comparison"]),
+    )
