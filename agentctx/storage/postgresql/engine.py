@@ -11,6 +11,8 @@ from agentctx.storage.postgresql.connections import CLOCK_CHECK_S, PostgresqlCon
 from agentctx.storage.postgresql.driver import Connection, Server, place_of
 from agentctx.storage.postgresql.entries.entry_engine import PostgresqlEntries
 from agentctx.storage.postgresql.queue.job_engine import PostgresqlJobs
+from agentctx.storage.postgresql.search.search_engine import PostgresqlSearch
+from agentctx.storage.postgresql.trust.trust_engine import PostgresqlTrust
 from agentctx.storage.postgresql.usage import PostgresqlUsage
 from agentctx.storage.postgresql.vectors.space_engine import PostgresqlSpaces
 from agentctx.storage.records import StorageStats
@@ -29,6 +31,8 @@ class PostgresqlStorage:
         self.jobs = PostgresqlJobs(connections)
         self.spaces = PostgresqlSpaces(connections)
         self.usage = PostgresqlUsage(connections)
+        self.search = PostgresqlSearch(connections)
+        self.trust = PostgresqlTrust(connections)
         self.injections = PostgresqlInjections(connections)
 
     @classmethod

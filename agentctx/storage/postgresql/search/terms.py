@@ -74,6 +74,11 @@ def terms_of(question: str) -> list[QuestionTerm]:
     return [QuestionTerm(term, tuple(tokens)) for term, tokens in found if tokens]
 
 
+def of_token(token: str) -> QuestionTerm:
+    """A term for a token as it is stored."""
+    return QuestionTerm(Term(token), (token,))
+
+
 def any_of(terms: Iterable[QuestionTerm]) -> str:
     """A `tsquery` for chunks that have one of the terms, at least."""
     return " | ".join(f"({term.query})" for term in terms)

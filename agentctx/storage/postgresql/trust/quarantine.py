@@ -57,3 +57,36 @@ async def inherit(
 
 async def is_held(conn: Connection, entry_id: str) -> bool:
     return await conn.fetchval("SELECT 1 FROM quarantine WHERE entry = $1", entry_id) is not None
+
+
+async def hold_all(conn: Connection, entry_ids: Sequence[str], *, revocation: int, now: int) -> None:
+    """Put entries into quarantine for a revocation, in one statement."""
+    held = _HOLD.replace("VALUES ($1, $2, $3, 'held', $4)", "SELECT unnest($1::text[]), $2, $3, 'held', $4")
+    await conn.execute(held, list(entry_ids), False, revocation, now)
+    await conn.execute(
+        "INSERT INTO revoked (entry, revocation) SELECT unnest($1::text[]), $2 ON CONFLICT DO NOTHING",
+        list(entry_ids),
+        revocation,
+    )
+
+
+async def count(conn: Connection) -> int:
+    """How many entries are in quarantine; those that were forgotten there are not counted."""
+    return int(
+        await conn.fetchval(
+            """SELECT count(*) FROM quarantine WHERE state <> 'returning'
+               AND EXISTS (SELECT 1 FROM entries e WHERE e.id = quarantine.entry AND e.live)"""
+        )
+    )
+
+
+async def release(conn: Connection, entry: str) -> bool:
+    """Let an entry come back, whatever holds it; False when nothing does, or it is being forgotten."""
+    changed = await conn.fetchval(
+        """UPDATE quarantine SET state = 'returning' WHERE entry = $1 AND state <> 'forgetting'
+           RETURNING TRUE""",
+        entry,
+    )
+    if changed:
+        await conn.execute("DELETE FROM revoked WHERE entry = $1", entry)
+    return bool(changed)

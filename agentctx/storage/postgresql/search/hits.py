@@ -1,0 +1,67 @@
+"""Ranked chunks as hits: those that a question may find, cues with the text that they lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from math import isfinite
+from typing import Final, TypeVar
+
+from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.postgresql.search.filters import Parameters, entry_condition
+from agentctx.storage.records import Filter, NearestChunk, WordHit
+
+Hit = TypeVar("Hit", WordHit, NearestChunk)
+CUSTOM_PLANS: Final = "SET LOCAL plan_cache_mode = force_custom_plan"
+"""A plan for any parameters would parse them for each row, and does not know how common terms are."""
+MORE_FOR_CUES: Final = 3
+"""So many times more hits are asked for, when several are of one entry."""
+
+_HITS: Final = """SELECT CASE c.cue WHEN 0 THEN c.id ELSE shown.id END, e.id, hit.value, c.cue <> 0
+    FROM {ranked} hit JOIN chunks c ON c.id = hit.chunk JOIN entries e ON e.seq = c.entry
+    LEFT JOIN chunks shown ON c.cue <> 0 AND shown.entry = c.entry AND shown.ordinal = 0 AND shown.cue = 0
+    WHERE {condition} ORDER BY hit.value {order} LIMIT {limit}"""
+
+
+async def first_hits(
+    conn: Connection,
+    kind: type[Hit],
+    ranked: str,
+    given: Parameters,
+    wanted: Filter,
+    *,
+    order: str,
+    limit: int,
+    now: int,
+) -> list[Hit]:
+    """The hits of the best `limit` chunks: the best by the text of each, and the best by a cue.
+
+    `ranked` is a table in SQL with the columns `chunk` and `value`, with the parameters `given`. So that the
+    cues of one entry keep no other out, more are asked for.
+    """
+    condition = entry_condition(wanted, given, now=now)
+    sql = _HITS.format(ranked=ranked, condition=condition, order=order, limit=f"${len(given) + 1}")
+
+    async def find(most: int) -> Sequence[Hit]:
+        return [kind(*row) for row in await conn.fetch(sql, *given, most) if row[0] is not None]
+
+    return _best_of(await _of_enough_chunks(find, limit), limit)
+
+
+async def _of_enough_chunks(find: Callable[[int], Awaitable[Sequence[Hit]]], limit: int) -> Sequence[Hit]:
+    most = limit
+    while True:
+        hits = await find(most)
+        if len(hits) < most or len({hit.chunk for hit in hits}) >= limit:
+            return hits
+        most *= MORE_FOR_CUES
+
+
+def _best_of(hits: Sequence[Hit], limit: int) -> list[Hit]:
+    """The hits of the first chunks, in their order; cues that lead to no text are left out."""
+    led = [hit for hit in hits if isfinite(hit[2])]
+    chunks = set(list(dict.fromkeys(hit.chunk for hit in led))[:limit])
+    best: dict[tuple[int, bool], Hit] = {}
+    for hit in led:
+        if hit.chunk in chunks:
+            best.setdefault((hit.chunk, hit.by_cue), hit)
+    return list(best.values())

@@ -1,0 +1,105 @@
+"""Keyword search: BM25 over the chunks that have the rarer terms of a question. Read transactions only."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+from agentctx.storage import bm25
+from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.postgresql.search import terms
+from agentctx.storage.postgresql.search.filters import Parameters
+from agentctx.storage.postgresql.search.hits import CUSTOM_PLANS, first_hits
+from agentctx.storage.postgresql.search.term_counts import CommonTerms, count_chunks, count_each
+from agentctx.storage.postgresql.search.terms import QuestionTerm
+from agentctx.storage.records import Filter, WordHit
+
+MAX_TERMS: Final = 24
+"""The rarest of a question find the same passages as all."""
+MOST_CANDIDATES: Final = 10_000
+"""Chunks to be scored. What has only the commonest words of a question is left to meaning then."""
+SMALL_SCOPE: Final = 5_000
+"""Entries up to which all are scored that have any of the terms."""
+
+_IS_LARGE: Final = """SELECT EXISTS (SELECT 1 FROM entries WHERE live AND namespace = $1
+    AND ($2::text[] IS NULL OR collection = ANY($2)) OFFSET $3)"""
+_RANKED: Final = (
+    "(SELECT chunk, {score} AS value FROM chunk_words WHERE words @@ {query}::text::tsquery{rest})"
+)
+_OF_NAMESPACE: Final = " AND namespace = {namespace} ORDER BY 2 DESC, 1"
+"""A subquery that is ordered is computed first: entries are only looked at for the best."""
+_WEIGHED: Final = "-(weights <#> {rarities}::text::sparsevec)"
+_PHRASES: Final = """ + (SELECT coalesce(sum(phrase.rarity), 0) FROM unnest({queries}::text[]::tsquery[],
+    {rarities}::float8[]) AS phrase (query, rarity) WHERE words @@ phrase.query)"""
+
+
+class _Asked(NamedTuple):
+    """A term, how many chunks have it, and how much that says."""
+
+    term: QuestionTerm
+    chunks: int
+    rarity: float
+
+
+async def by_words(
+    conn: Connection, common: CommonTerms, question: str, wanted: Filter, limit: int, *, now: int
+) -> list[WordHit]:
+    """The best hits by BM25; none for a question without words."""
+    await conn.execute(CUSTOM_PLANS)
+    asked = await _asked(conn, common, question)
+    if not asked:
+        return []
+    collections = None if wanted.collections is None else list(wanted.collections)
+    is_large = await conn.fetchval(_IS_LARGE, wanted.namespace, collections, SMALL_SCOPE)
+    given = Parameters()
+    ranked = _ranked(asked, given, wanted.namespace if is_large else None)
+    return await first_hits(
+        conn, WordHit, ranked, given, wanted, order="DESC, hit.chunk", limit=limit, now=now
+    )
+
+
+async def _asked(conn: Connection, common: CommonTerms, question: str) -> list[_Asked]:
+    """The terms that can be found, at most `MAX_TERMS`, the rarest first."""
+    found = terms.terms_of(question)
+    chunks = await count_chunks(conn)
+    counts = await count_each(conn, common, found, chunks) if chunks else [0] * len(found)
+    asked = [
+        _Asked(term, having, bm25.rarity(chunks, having))
+        for term, having in zip(found, counts, strict=True)
+        if having
+    ]
+    return sorted(asked, key=lambda each: each.chunks)[:MAX_TERMS]
+
+
+def _ranked(asked: Sequence[_Asked], given: Parameters, large_namespace: str | None) -> str:
+    """The chunks that have one of the terms, with their scores by all of them, as a table in SQL."""
+    score = _score(asked, given)
+    if large_namespace is None:
+        query = given.add(terms.any_of(each.term for each in asked))
+        return _RANKED.format(score=score, query=query, rest="")
+    query = given.add(terms.any_of(each.term for each in _rarest(asked)))
+    rest = _OF_NAMESPACE.format(namespace=given.add(large_namespace))
+    return _RANKED.format(score=score, query=query, rest=rest)
+
+
+def _rarest(asked: Sequence[_Asked]) -> Sequence[_Asked]:
+    """The first terms, until they have as many chunks as are to be scored; one in any case."""
+    sums = accumulate(each.chunks for each in asked)
+    return asked[: max(1, sum(total <= MOST_CANDIDATES for total in sums))]
+
+
+def _score(asked: Sequence[_Asked], given: Parameters) -> str:
+    tokens: defaultdict[str, float] = defaultdict(float)
+    phrases = [each for each in asked if not each.term.is_token]
+    for each in asked:
+        if each.term.is_token:
+            tokens[each.term.tokens[0]] += each.rarity
+    score = _WEIGHED.format(rarities=given.add(terms.rarities(tokens)))
+    if not phrases:
+        return score
+    return score + _PHRASES.format(
+        queries=given.add([each.term.query for each in phrases]),
+        rarities=given.add([each.rarity for each in phrases]),
+    )

@@ -1,0 +1,71 @@
+"""The turns of a conversation before and after a hit. Read transactions only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.postgresql.search.filters import Parameters, entry_condition
+from agentctx.storage.records import Filter, Turns
+
+REACH = 2
+"""Turns looked at in each direction."""
+TURNS_OF = "observation"
+"""The collection whose sessions are conversations."""
+
+_SIDE = """ARRAY(SELECT e.seq FROM entries e WHERE e.session <> '' AND e.namespace = here.namespace
+      AND e.collection = here.collection AND e.session = here.session
+      AND (e.created, e.seq) {comparison} (here.created, here.seq) AND {condition}
+    ORDER BY e.created {order}, e.seq {order} LIMIT {reach})"""
+_ROWS = """SELECT chunks.id, here.seq, {before}, {after}
+    FROM chunks JOIN entries here ON here.seq = chunks.entry
+    WHERE chunks.id = ANY({chunks}) AND here.live AND here.session <> '' AND here.collection = {turns_of}"""
+_TURNS = """SELECT entry, min(id) FROM chunks WHERE entry = ANY($1) AND cue = 0
+    GROUP BY entry HAVING count(*) = 1"""
+
+
+class _Row(NamedTuple):
+    """The number of an entry, and of those said before and after it, the nearest first."""
+
+    seq: int
+    before: list[int]
+    after: list[int]
+
+
+async def around(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int) -> Turns:
+    """The chunks beside those that belong to a conversation, as far as the filter lets them be seen.
+
+    What is long enough to be several chunks says itself what it is about: it is no turn.
+    """
+    rows = await _rows(conn, chunks, wanted, now)
+    turns = await _turns(conn, {seq for row in rows.values() for seq in (row.seq, *row.before, *row.after)})
+    beside = {chunk: _beside(row, turns) for chunk, row in rows.items()}
+    # One or two entries of a session are notes, and no conversation.
+    return {chunk: others for chunk, others in beside.items() if len(others) > 1}
+
+
+def _beside(row: _Row, turns: Mapping[int, int]) -> dict[int, int]:
+    if row.seq not in turns:
+        return {}
+    before = {-at: seq for at, seq in enumerate(row.before, 1)}
+    after = dict(enumerate(row.after, 1))
+    return {at: turns[seq] for at, seq in sorted((before | after).items()) if seq in turns}
+
+
+async def _rows(conn: Connection, chunks: Sequence[int], wanted: Filter, now: int) -> dict[int, _Row]:
+    """What stands around the entries of the chunks that were said in a session."""
+    given = Parameters()
+    condition = entry_condition(wanted, given, now=now)
+    sql = _ROWS.format(
+        before=_SIDE.format(comparison="<", order="DESC", condition=condition, reach=REACH),
+        after=_SIDE.format(comparison=">", order="ASC", condition=condition, reach=REACH),
+        chunks=given.add(list(chunks)),
+        turns_of=given.add(TURNS_OF),
+    )
+    return {chunk: _Row(*row) for chunk, *row in await conn.fetch(sql, *given)}
+
+
+async def _turns(conn: Connection, entries: Iterable[int]) -> dict[int, int]:
+    """Of the entries that are one chunk, that chunk."""
+    return {row[0]: row[1] for row in await conn.fetch(_TURNS, list(entries))}

@@ -1,0 +1,34 @@
+"""What is known of where entries come from. Every function runs inside the caller's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.trust import NOTHING_KNOWN, Provenance
+from agentctx.wire import Quarantine
+
+_KNOWN: Final = """SELECT wanted.entry,
+      ARRAY(SELECT flag FROM flags WHERE flags.entry = wanted.entry ORDER BY flag),
+      ARRAY(SELECT source FROM derivations WHERE derivations.entry = wanted.entry ORDER BY source),
+      quarantine.entry IS NOT NULL, quarantine.revocation
+    FROM unnest($1::text[]) AS wanted (entry) LEFT JOIN quarantine USING (entry)"""
+_FLAGS: Final = """SELECT entry, array_agg(flag ORDER BY flag) FROM flags WHERE entry = ANY($1::text[])
+    GROUP BY entry"""
+
+
+async def provenance(conn: Connection, entries: Sequence[str]) -> dict[str, Provenance]:
+    """Of each entry of which something is known."""
+    found = {}
+    for entry, flags, sources, is_held, revocation in await conn.fetch(_KNOWN, list(entries)):
+        reason: Quarantine | None = None
+        if is_held:
+            reason = "screened" if revocation is None else "revoked"
+        found[entry] = Provenance(tuple(flags), tuple(sources), reason, revocation)
+    return {entry: each for entry, each in found.items() if each != NOTHING_KNOWN}
+
+
+async def flags_of(conn: Connection, entries: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The flags of those entries that have some."""
+    return {entry: tuple(flags) for entry, flags in await conn.fetch(_FLAGS, list(entries))}

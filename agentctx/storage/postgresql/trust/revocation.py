@@ -1,0 +1,109 @@
+"""Holding back everything of a source, and all that was made of it.
+
+Every function runs inside the caller's transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from agentctx.errors import NotFound
+from agentctx.storage.postgresql import locks
+from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.postgresql.erasures import record_erasure
+from agentctx.storage.postgresql.search.filters import Parameters
+from agentctx.storage.postgresql.trust import quarantine
+from agentctx.storage.trust import Revoked, Source, Undone
+
+_EQUAL: Final = ("namespace", "agent", "session", "principal", "origin", "trust")
+_REACHED: Final = """WITH RECURSIVE steps (entry, is_derived) AS (
+      SELECT e.id, false FROM entries e WHERE {condition}
+      UNION SELECT derivations.entry, true FROM steps JOIN derivations ON derivations.source = steps.entry)
+    SELECT entry, bool_and(is_derived), EXISTS (
+      SELECT 1 FROM quarantine WHERE quarantine.entry = steps.entry AND quarantine.state <> 'returning')
+    FROM steps GROUP BY entry ORDER BY entry"""
+_STOP_HOLDING: Final = """DELETE FROM revoked WHERE revocation = $1
+    AND entry NOT IN (SELECT entry FROM quarantine WHERE state = 'forgetting')"""
+_HELD_BY_ANOTHER: Final = """UPDATE quarantine
+    SET revocation = (SELECT min(revoked.revocation) FROM revoked WHERE revoked.entry = quarantine.entry)
+    WHERE revocation = $1 AND state IN ('held', 'withdrawn')
+      AND (screened OR EXISTS (SELECT 1 FROM revoked WHERE revoked.entry = quarantine.entry))
+    RETURNING revocation"""
+_RELEASED: Final = """UPDATE quarantine SET state = 'returning'
+    WHERE revocation = $1 AND state IN ('held', 'withdrawn') RETURNING 1"""
+_FORGET: Final = """UPDATE quarantine SET state = 'forgetting', revocation = $1
+    WHERE entry IN (SELECT entry FROM revoked WHERE revocation = $1) RETURNING 1"""
+
+
+async def count(conn: Connection, source: Source) -> Revoked:
+    """What a revocation would hold back; changes nothing."""
+    return (await _reached(conn, source))[0]
+
+
+async def revoke(conn: Connection, source: Source, *, principal: int, now: int) -> tuple[Revoked, list[str]]:
+    """Hold all of it back, as one revocation, and return the ids; none is made where there is nothing."""
+    await locks.change_trust(conn)
+    counted, reached = await _reached(conn, source)
+    if not counted.entries:
+        return counted, []
+    revocation = await conn.fetchval(
+        "INSERT INTO revocations (at, principal, criteria, entries) VALUES ($1, $2, $3, $4) RETURNING id",
+        now,
+        principal,
+        json.dumps(source.criteria, ensure_ascii=False, sort_keys=True),
+        len(reached),
+    )
+    await quarantine.hold_all(conn, reached, revocation=revocation, now=now)
+    await record_erasure(conn, reached)
+    return Revoked(revocation, counted.entries, counted.derived, counted.held_before), reached
+
+
+async def undo(conn: Connection, revocation_id: int) -> Undone:
+    """Release what nothing else keeps in quarantine. Raises `NotFound` when there is no such revocation."""
+    await locks.change_trust(conn)
+    await _require(conn, revocation_id)
+    await conn.execute(_STOP_HOLDING, revocation_id)
+    left = await conn.fetch(_HELD_BY_ANOTHER, revocation_id)
+    released = await conn.fetch(_RELEASED, revocation_id)
+    others = sorted({other for (other,) in left if other is not None})
+    return Undone(len(released), len(left), tuple(others))
+
+
+async def forget(conn: Connection, revocation_id: int) -> int:
+    """Have all that it holds erased; returns how many. Raises `NotFound`."""
+    await locks.change_trust(conn)
+    await _require(conn, revocation_id)
+    return len(await conn.fetch(_FORGET, revocation_id))
+
+
+async def _require(conn: Connection, revocation: int) -> None:
+    if await conn.fetchval("SELECT 1 FROM revocations WHERE id = $1", revocation) is None:
+        raise NotFound(
+            f"Revocation {revocation} does not exist.",
+            hint="`agentctx get ID` shows the revocation of an entry.",
+        )
+
+
+async def _reached(conn: Connection, source: Source) -> tuple[Revoked, list[str]]:
+    """The entries of the source, and all that was made of them, directly or not: how many, and their ids."""
+    given = Parameters()
+    sql = _REACHED.format(condition=_condition(source, given))
+    rows = await conn.fetch(sql, *given)
+    derived = sum(is_derived for _, is_derived, _ in rows)
+    counted = Revoked(None, len(rows) - derived, derived, sum(is_held for *_, is_held in rows))
+    return counted, [entry for entry, *_ in rows]
+
+
+def _condition(source: Source, given: Parameters) -> str:
+    named = source.criteria
+    parts = ["e.live", *(f"e.{name} = {given.add(named[name])}" for name in _EQUAL if name in named)]
+    if source.path is not None:
+        folder = source.path.rstrip("/") + "/"
+        path = "e.attributes->>'source'"
+        parts.append(f"({path} = {given.add(source.path)} OR starts_with({path}, {given.add(folder)}))")
+    if source.since is not None:
+        parts.append(f"e.updated >= {given.add(source.since)}")
+    if source.until is not None:
+        parts.append(f"e.updated < {given.add(source.until)}")
+    return " AND ".join(parts)

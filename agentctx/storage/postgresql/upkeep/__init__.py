@@ -1,0 +1,1 @@
+"""What the engine does for its own health."""

@@ -1,0 +1,30 @@
+"""Cutting a live entry into chunks again, from its content; inside the caller's transaction."""
+
+from __future__ import annotations
+
+from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
+from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.postgresql.entries import chunks
+from agentctx.storage.postgresql.entries.chunks import Reservation
+from agentctx.storage.records import Draft, Entry, Job
+
+
+async def cut_again(
+    conn: Connection, seq: int, entry: Entry, *, now: int, owed: Reservation | None
+) -> tuple[Job, ...]:
+    """Make the chunks of a live version that has none, with their words and, if `owed`, their jobs."""
+    labels, header = await conn.fetchrow("SELECT labels, header FROM entries WHERE seq = $1", seq)
+    draft = Draft(
+        namespace=entry.namespace,
+        collection=entry.collection,
+        content=entry.content,
+        spans=tuple(chunk_entry(entry.content, source=entry.attributes.get("source"))),
+        chunking=CHUNKING_VERSION,
+        attributes=entry.attributes,
+        labels=labels,
+        header=header,
+        origin=entry.origin,
+        trust=entry.trust,
+        principal=entry.principal,
+    )
+    return await chunks.insert(conn, seq, entry.id, draft, now=now, owed=owed)
