@@ -13,6 +13,16 @@ _SENTENCE: Final = "error message that is not a sentence"
 _DB: Final = "agentctx/storage/sqlite/"
 
 ALLOWED: Final[dict[tuple[str, str, str], str]] = {
+    (
+        _SQL,
+        "agentctx/storage/postgresql/vectors/spaces.py",
+        "_CREATE.format(space=space_id, dimension=dimension)",
+    ): "numbers",
+    (
+        _SQL,
+        "agentctx/storage/postgresql/vectors/spaces.py",
+        "f'DROP TABLE IF EXISTS vec_{space_id:d}'",
+    ): "a number",
     (_OPENED, "agentctx/storage/daemon_id.py", "daemon_id"): "a file of its own beside the database",
     (_OPENED, "agentctx/storage/postgresql/driver.py", "password_of"): "the file of the password",
     (_OPENED, "agentctx/storage/postgresql/engine.py", "PostgresqlStorage.open"): "connections to a server",

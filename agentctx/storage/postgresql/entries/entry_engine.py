@@ -143,20 +143,26 @@ class PostgresqlEntries(PostgresqlPart):
         dry_run: bool = False,
         include_forgotten: bool = False,
     ) -> Saved:
-        given = {
-            "draft": draft,
-            "entry_id": entry_id,
-            "updated": updated,
-            "now": self.db.clock(),
-            "include_forgotten": include_forgotten,
-        }
+        now = self.db.clock()
         if dry_run:
-            return await self.db.read(partial(transfer.would_import, **given))
+            would_import = partial(
+                transfer.would_import,
+                draft=draft,
+                entry_id=entry_id,
+                updated=updated,
+                now=now,
+                include_forgotten=include_forgotten,
+            )
+            return await self.db.read(would_import)
         import_entry = partial(
             transfer.import_entry,
-            **given,
+            draft=draft,
+            entry_id=entry_id,
             created=created,
+            updated=updated,
+            now=now,
             owed=await self._reservation(owed),
+            include_forgotten=include_forgotten,
             deed=self._trail.deed(audit.IMPORT, draft.principal),
         )
         return await self.db.write(import_entry, self._announce)

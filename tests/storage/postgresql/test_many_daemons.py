@@ -1,0 +1,283 @@
+"""Several daemons on one database: what each must leave to the others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+
+import pytest
+
+from agentctx.errors import IdempotencyKeyReused, NotFound, VersionConflict
+from agentctx.storage.postgresql.driver import Connection, Server
+from agentctx.storage.postgresql.engine import PostgresqlStorage
+from agentctx.storage.records import Draft, Entry, IdempotencyKey, Job, Saved, Space
+from agentctx.storage.transfer import ExportSelection
+from agentctx.times import Clock, wall_clock
+from tests.storage.drafts import FINGERPRINT, draft, keyless, vector, vectors
+
+LEASE_MS = 60_000
+NO_VECTOR = "SELECT count(*) FROM vec_1 v WHERE NOT EXISTS (SELECT 1 FROM chunks c WHERE c.id = v.chunk)"
+UNOWED = """SELECT count(*) FROM chunks c WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE chunk = c.id)
+    AND NOT EXISTS (SELECT 1 FROM vec_1 WHERE chunk = c.id)"""
+
+
+class Daemons:
+    """Opens engines on one database, each as the daemon with its name."""
+
+    def __init__(self, url: str, stack: AsyncExitStack) -> None:
+        self._url = url
+        self._stack = stack
+
+    async def open(self, name: str, clock: Clock = wall_clock) -> PostgresqlStorage:
+        storage = await PostgresqlStorage.open(Server(url=self._url), daemon=name, clock=clock)
+        self._stack.push_async_callback(storage.close)
+        return storage
+
+
+@pytest.fixture
+async def daemons(database: str) -> AsyncIterator[Daemons]:
+    async with AsyncExitStack() as stack:
+        yield Daemons(database, stack)
+
+
+async def serving(storage: PostgresqlStorage) -> Space:
+    space = await storage.spaces.open(FINGERPRINT)
+    return await storage.spaces.prepare(space.id, vector(1))
+
+
+async def claimed(storage: PostgresqlStorage, clock: Clock = wall_clock, limit: int = 50) -> list[Job]:
+    return await storage.jobs.claim(limit, now=clock(), lease_until=clock() + LEASE_MS)
+
+
+async def count(storage: PostgresqlStorage, sql: str) -> int:
+    return int(await storage.db.read(lambda conn: conn.fetchval(sql)))
+
+
+async def test_new_jobs_are_left_to_the_daemon_that_has_them_in_memory(daemons: Daemons) -> None:
+    one, two = await daemons.open("one"), await daemons.open("two")
+    await serving(one)
+    saved = await one.entries.save(draft(), owed=True)
+    assert await claimed(two) == []
+    due = await two.jobs.next_due(wall_clock())
+    assert due is not None
+    assert due > wall_clock()
+    assert await claimed(one) == list(saved.jobs)
+    assert await claimed(one) == []
+
+
+async def test_leases_are_freed_by_their_daemon_only(daemons: Daemons) -> None:
+    one, two = await daemons.open("one"), await daemons.open("two")
+    await serving(one)
+    saved = await one.entries.save(draft(), owed=True)
+    assert len(await claimed(one)) == 1
+    await two.jobs.release_leases()
+    assert await claimed(two) == []
+    await one.jobs.release_leases()
+    assert await claimed(two) == list(saved.jobs)
+
+
+@pytest.mark.parametrize("hours", [-3, 3])
+async def test_a_wrong_clock_steals_no_lease_and_waits_for_none(daemons: Daemons, hours: int) -> None:
+    def wrong() -> int:
+        return wall_clock() + hours * 3_600_000
+
+    right, other = await daemons.open("right"), await daemons.open("wrong", wrong)
+    await serving(right)
+    await right.entries.save(draft(), owed=True)
+    (job,) = await claimed(right)
+    assert await claimed(other, wrong) == []
+    due = await other.jobs.next_due(wrong())
+    assert due is not None
+    assert 0 < due - wrong() <= LEASE_MS
+    await right.jobs.postpone([job], not_before=wall_clock() - 60_000, error="provider down")
+    assert [each.id for each in await claimed(other, wrong)] == [job.id]
+
+
+async def test_no_job_is_claimed_twice(daemons: Daemons) -> None:
+    one, two = await daemons.open("one"), await daemons.open("two")
+    await serving(one)
+    for number in range(30):
+        await one.entries.save(keyless(f"text {number}"), owed=True)
+    await one.jobs.release_leases()
+    batches = await asyncio.gather(*(claimed(each, limit=3) for each in (one, two) * 8))
+    ids = [job.id for batch in batches for job in batch]
+    assert len(ids) == len(set(ids)) == 30
+
+
+async def test_of_two_that_complete_a_job_one_stores_the_vector(daemons: Daemons) -> None:
+    one, two = await daemons.open("one"), await daemons.open("two")
+    await serving(one)
+    saved = await one.entries.save(draft(), owed=True)
+    stored = await asyncio.gather(
+        *(each.jobs.complete(saved.jobs, vectors(vector(1))) for each in (one, two))
+    )
+    assert sorted(stored) == [0, 1]
+    assert await one.jobs.complete(saved.jobs, vectors(vector(1))) == 0
+
+
+async def test_a_forget_beside_a_complete_leaves_no_vector_behind(daemons: Daemons) -> None:
+    one, two = await daemons.open("one"), await daemons.open("two")
+    await serving(one)
+    saved = [await one.entries.save(keyless(f"text {number}"), owed=True) for number in range(60)]
+
+    async def forget(each: Saved) -> None:
+        await two.entries.delete(each.id)
+
+    await asyncio.gather(
+        *(one.jobs.complete(each.jobs, vectors(vector(1))) for each in saved), *map(forget, saved)
+    )
+    assert await count(one, NO_VECTOR) == 0
+    assert await count(one, "SELECT count(*) FROM vec_1") == 0
+    assert await count(one, "SELECT count(*) FROM jobs") == 0
+
+
+async def test_what_is_saved_while_a_space_is_opened_is_owed_to_it(daemons: Daemons) -> None:
+    one, two = await daemons.open("one"), await daemons.open("two")
+
+    async def save(number: int) -> None:
+        await one.entries.save(keyless(f"text {number}"), owed=True)
+
+    await asyncio.gather(*map(save, range(10)), serving(two), *map(save, range(10, 30)))
+    assert await count(one, "SELECT count(*) FROM chunks") == 30
+    assert await count(one, UNOWED) == 0
+
+
+async def test_saves_of_one_key_are_versions_in_a_row(daemons: Daemons) -> None:
+    one, two = await daemons.open("one"), await daemons.open("two")
+
+    def added(entry: Entry, given: Draft | None) -> Draft:
+        return draft(str(int(entry.content) + 1))
+
+    saved = await asyncio.gather(
+        *(each.entries.save(draft("1"), owed=False, revision=added) for each in (one, two) * 20)
+    )
+    assert sorted(each.version for each in saved) == list(range(1, 41))
+    found = await two.entries.find("default", "knowledge", "deploy")
+    assert found is not None
+    assert found.content == "40"
+
+
+async def test_a_forget_and_revisions_of_one_entry_take_turns(daemons: Daemons) -> None:
+    one, two = await daemons.open("one"), await daemons.open("two")
+    saved = await one.entries.save(draft("0"), owed=False)
+
+    def more(entry: Entry, _: Draft | None) -> Draft:
+        return draft(str(int(entry.content) + 1))
+
+    outcomes = await asyncio.gather(
+        *(each.entries.revise(saved.id, more, owed=False) for each in (one, two) * 8),
+        two.entries.delete(saved.id),
+        *(each.entries.revise(saved.id, more, owed=False) for each in (one, two) * 8),
+        return_exceptions=True,
+    )
+    assert all(isinstance(each, Saved | int | NotFound) for each in outcomes), outcomes
+    assert await one.entries.get(saved.id) is None
+    assert await count(one, "SELECT count(*) FROM entries") == 0
+
+
+async def test_one_idempotency_key_saves_once(daemons: Daemons) -> None:
+    one, two = await daemons.open("one"), await daemons.open("two")
+    once = IdempotencyKey(1000, "k", b"digest")
+    saved = await asyncio.gather(
+        *(each.entries.save(keyless("same"), owed=False, idempotency=once) for each in (one, two) * 8)
+    )
+    assert len({(each.id, each.version, each.change) for each in saved}) == 1
+    assert await count(one, "SELECT count(*) FROM entries") == 1
+    with pytest.raises(IdempotencyKeyReused):
+        await two.entries.save(keyless("same"), owed=False, idempotency=replace(once, digest=b"else"))
+
+
+async def test_a_save_that_fails_gives_its_idempotency_key_back(daemons: Daemons) -> None:
+    one = await daemons.open("one")
+    once = IdempotencyKey(1000, "k", b"digest")
+    with pytest.raises(VersionConflict):
+        await one.entries.save(draft(), owed=False, idempotency=once, if_version=7)
+    assert (await one.entries.save(draft(), owed=False, idempotency=once)).version == 1
+
+
+async def test_an_erasure_is_heard_by_every_daemon(daemons: Daemons) -> None:
+    one, two = await daemons.open("one"), await daemons.open("two")
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    two.entries.tell_erased(lambda ids: [heard.put_nowait(each) for each in ids] and None)
+    saved = await one.entries.save(draft(), owed=False)
+    await one.entries.delete(saved.id)
+    async with asyncio.timeout(60):
+        assert await heard.get() == saved.id
+
+
+async def test_an_erasure_committed_late_is_heard(daemons: Daemons) -> None:
+    """Its number is lower than that of one that was heard before."""
+    one, two = await daemons.open("one"), await daemons.open("two")
+    heard: list[str] = []
+    two.entries.tell_erased(heard.extend)
+    first = await one.entries.save(keyless("first"), owed=False)
+    second = await one.entries.save(keyless("second"), owed=False)
+    written, may_commit = asyncio.Event(), asyncio.Event()
+
+    async def slow(conn: Connection) -> None:
+        await conn.execute("INSERT INTO erasures (entry, at) VALUES ($1, $2)", first.id, wall_clock())
+        written.set()
+        await may_commit.wait()
+
+    task = asyncio.create_task(one.db.write(slow))
+    await written.wait()
+    await one.entries.delete(second.id)
+    await two.db.erasures.look(two.db)
+    assert second.id in heard
+    assert first.id not in heard
+    may_commit.set()
+    await task
+    await two.db.erasures.look(two.db)
+    assert first.id in heard
+
+
+async def test_an_export_beside_slow_saves_leaves_nothing_out(daemons: Daemons) -> None:
+    """Rows that are committed in another order than they were written; the sequence would miss some."""
+    one, two = await daemons.open("one"), await daemons.open("two")
+    written = asyncio.Event()
+    may_commit = asyncio.Event()
+    template = await one.entries.save(keyless("template"), owed=False)
+
+    async def slow(conn: Connection) -> None:
+        await conn.execute(
+            """INSERT INTO entries (id, version, live, namespace, collection, session, agent, content,
+                 content_hash, attributes, labels, header, origin, trust, principal, created, updated, size)
+               SELECT 'slow', version, live, namespace, collection, session, agent, content,
+                 content_hash, attributes, labels, header, origin, trust, principal, created, updated, size
+               FROM entries WHERE id = $1""",
+            template.id,
+        )
+        written.set()
+        await may_commit.wait()
+
+    task = asyncio.create_task(one.db.write(slow))
+    await written.wait()
+    for number in range(5):
+        await one.entries.save(keyless(f"text {number}"), owed=False)
+    page = await two.entries.export_page(ExportSelection(), after=0, limit=2)
+    seen = {row.entry.id for row in page.entries}
+    may_commit.set()
+    await task
+    while page.next is not None:
+        page = await two.entries.export_page(ExportSelection(), after=page.next, limit=2)
+        seen.update(row.entry.id for row in page.entries)
+    saved = await count(two, "SELECT count(*) FROM entries")
+    # Either all that had been committed was on the first page, and the export at its end, or all is there.
+    assert len(seen) == (saved if "slow" in seen else saved - 1)
+    later = await two.entries.export_page(ExportSelection(), after=0, limit=100)
+    assert "slow" in {row.entry.id for row in later.entries}
+
+
+async def test_daemons_that_start_at_once_make_one_schema_and_one_secret(server: object) -> None:
+    from tests.storage.postgresql.server import RunningServer
+
+    assert isinstance(server, RunningServer)
+    server.sql("CREATE DATABASE at_once")
+    server.sql("CREATE EXTENSION vector", "at_once")
+    async with AsyncExitStack() as stack:
+        daemons = Daemons(server.url("at_once"), stack)
+        opened = await asyncio.gather(*(daemons.open(f"daemon {number}") for number in range(4)))
+        assert len(set(await asyncio.gather(*(each.secret() for each in opened)))) == 1
+    server.sql("DROP DATABASE at_once")
