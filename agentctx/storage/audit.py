@@ -50,6 +50,14 @@ class Head(NamedTuple):
         return f"{self.seq}:{self.hash.hex()}"
 
 
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """A change of an entry that is recorded: what it is called and who made it."""
+
+    kind: str
+    principal: int | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """Something to be recorded. `at` None is now."""
@@ -240,7 +248,7 @@ class ChainWalk:
             return False
 
     def end(self) -> ChainVerdict:
-        """What came of it; a noted row that was not found is no fault yet."""
+        """What came of it; a noted row that was not found does not count yet."""
         if (head := self._head) is not None:
             self._check_start()
             if self.last is None or (self.last.seq, self.last.hash) != head:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -68,6 +68,23 @@ def is_chunk(content: object, start: int, end: int, *, header: str, digest: obje
     if not isinstance(content, str) or not 0 <= start <= end <= len(content):
         return False
     return text_hash(embedding_text(header, content[start:end])) == digest
+
+
+def is_covered(texts: ChunkTexts, pieces: Sequence[Piece]) -> bool:
+    """Whether everything but white space is in one of the pieces, which ascend, and each cue is one."""
+    end = 0
+    for piece in pieces:
+        if piece.cue:
+            continue
+        if not _is_blank(texts.content, end, piece.start):
+            return False
+        end = max(end, piece.end)
+    cues = [Piece(number, 0, len(cue)) for number, cue in enumerate(texts.cues, 1)]
+    return _is_blank(texts.content, end, len(texts.content)) and [p for p in pieces if p.cue] == cues
+
+
+def _is_blank(content: str, start: int, end: int) -> bool:
+    return start >= end or content[start:end].isspace()
 
 
 def content_hash(content: str) -> bytes:

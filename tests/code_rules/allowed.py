@@ -15,6 +15,31 @@ _DB: Final = "agentctx/storage/sqlite/"
 ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (
         _SQL,
+        "agentctx/storage/postgresql/upkeep/integrity.py",
+        "f'REINDEX SCHEMA CONCURRENTLY {schema}'",
+    ): "quoted by the server",
+    (
+        _SQL,
+        "agentctx/storage/postgresql/upkeep/tidying.py",
+        "f'VACUUM (INDEX_CLEANUP ON, ANALYZE) {table}'",
+    ): "constants and numbers",
+    (
+        _SQL,
+        "agentctx/storage/postgresql/upkeep/tidying.py",
+        "f'REINDEX INDEX CONCURRENTLY {index}'",
+    ): "constants",
+    (
+        _SQL,
+        "agentctx/storage/postgresql/vectors/nearest_index.py",
+        "f'DROP INDEX CONCURRENTLY {left}'",
+    ): "a name of the catalog, made by `name_of`",
+    (
+        _SQL,
+        "agentctx/storage/postgresql/vectors/nearest_index.py",
+        "_CREATE.format(name=name, space=space, namespace=quoted(namespace))",
+    ): "numbers, a hash and a literal: a partial index takes no parameter",
+    (
+        _SQL,
         "agentctx/storage/postgresql/vectors/spaces.py",
         "_CREATE.format(space=space_id, dimension=dimension)",
     ): "numbers",

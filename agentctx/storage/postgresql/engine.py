@@ -7,13 +7,19 @@ import structlog
 from agentctx.storage.postgresql import installation, migrate
 from agentctx.storage.postgresql.audit.audit_engine import PostgresqlAudit
 from agentctx.storage.postgresql.audit.injections import PostgresqlInjections
+from agentctx.storage.postgresql.backups import PostgresqlBackups
 from agentctx.storage.postgresql.connections import CLOCK_CHECK_S, PostgresqlConnections
 from agentctx.storage.postgresql.driver import Connection, Server, place_of
 from agentctx.storage.postgresql.entries.entry_engine import PostgresqlEntries
+from agentctx.storage.postgresql.files import PostgresqlFiles
 from agentctx.storage.postgresql.queue.job_engine import PostgresqlJobs
 from agentctx.storage.postgresql.search.search_engine import PostgresqlSearch
 from agentctx.storage.postgresql.trust.trust_engine import PostgresqlTrust
+from agentctx.storage.postgresql.upkeep.proofs import PostgresqlProofs
+from agentctx.storage.postgresql.upkeep.scrub import PostgresqlScrub
+from agentctx.storage.postgresql.upkeep.upkeep_engine import PostgresqlUpkeep
 from agentctx.storage.postgresql.usage import PostgresqlUsage
+from agentctx.storage.postgresql.vectors.slots import PostgresqlSlots
 from agentctx.storage.postgresql.vectors.space_engine import PostgresqlSpaces
 from agentctx.storage.records import StorageStats
 from agentctx.times import Clock, wall_clock
@@ -33,6 +39,12 @@ class PostgresqlStorage:
         self.usage = PostgresqlUsage(connections)
         self.search = PostgresqlSearch(connections)
         self.trust = PostgresqlTrust(connections)
+        self.upkeep = PostgresqlUpkeep(connections)
+        self.scrub = PostgresqlScrub(connections)
+        self.slots = PostgresqlSlots(connections)
+        self.proofs = PostgresqlProofs(connections)
+        self.backups = PostgresqlBackups(connections)
+        self.files = PostgresqlFiles(connections)
         self.injections = PostgresqlInjections(connections)
 
     @classmethod
@@ -104,9 +116,7 @@ async def _bring_up_to_date(conn: Connection) -> None:
 async def _counts(conn: Connection) -> tuple[dict[str, int], int, int, int, str]:
     rows = await conn.fetch("SELECT collection, count(*) FROM entries WHERE live GROUP BY collection")
     chunks = await conn.fetchval("SELECT count(*) FROM chunks")
-    awaited = await conn.fetch(
-        "SELECT spaces.id FROM spaces JOIN awaited_spaces USING (id) WHERE dimension IS NOT NULL"
-    )
+    awaited = await conn.fetch("SELECT id FROM awaited_spaces WHERE to_regclass('vec_' || id) IS NOT NULL")
     vectors = [await conn.fetchval(f"SELECT count(*) FROM vec_{space:d}") for (space,) in awaited]  # noqa: S608 - a number
     size = await conn.fetchval("SELECT pg_database_size(current_database())")
     version = await conn.fetchval("SHOW server_version")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from agentctx.storage import audit as trail
-from agentctx.storage.audit import Head
+from agentctx.storage.audit import Deed, Head
 from agentctx.storage.postgresql.audit import chain_set
 from agentctx.storage.postgresql.audit.chain_set import Chain
 from agentctx.storage.postgresql.driver import Connection
@@ -25,14 +24,6 @@ _ADD: Final = """WITH added AS (
       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING RETURNING chain, seq, hash)
     UPDATE audit_chains SET seq = added.seq, hash = added.hash FROM added
     WHERE audit_chains.chain = added.chain RETURNING TRUE"""
-
-
-@dataclass(frozen=True, slots=True)
-class Deed:
-    """A change of an entry that is recorded: what it is called and who made it."""
-
-    kind: str
-    principal: int | None
 
 
 async def record(

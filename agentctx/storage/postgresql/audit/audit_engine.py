@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentctx.storage.audit import Event
+from agentctx.storage.audit import Deed, Event
 from agentctx.storage.postgresql.audit import chains
-from agentctx.storage.postgresql.audit.audit import Deed
 from agentctx.storage.postgresql.connections import (
     CHECK_TIMEOUT_S,
     PostgresqlConnections,

@@ -27,7 +27,8 @@ class Reservation(NamedTuple):
 
 
 _ENABLED: Final = "SELECT id FROM spaces WHERE enabled ORDER BY id"
-_PREPARED: Final = "SELECT id FROM spaces WHERE dimension IS NOT NULL AND state <> 'retired'"
+_PREPARED: Final = """SELECT id FROM spaces WHERE dimension IS NOT NULL AND state <> 'retired'
+    AND to_regclass('vec_' || id) IS NOT NULL"""
 _INSERT: Final = """
 WITH given AS (
   SELECT * FROM unnest($3::int[], $4::int[], $5::int[], $6::int[], $7::bytea[], $8::text[], $9::text[])

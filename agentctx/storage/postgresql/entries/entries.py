@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any, Final
 
+from agentctx.storage.audit import Deed
 from agentctx.storage.chunk_texts import content_hash
 from agentctx.storage.cues import cues_of
 from agentctx.storage.entries import MOST_PAGE_CHARS
@@ -65,7 +66,7 @@ async def save(
     if_version: int | None = None,
     idempotency_key: IdempotencyKey | None = None,
     revision: Revision | None = None,
-    deed: audit.Deed | None = None,
+    deed: Deed | None = None,
 ) -> Saved:
     """Make the entry, or the next version of the live one with the same key.
 
@@ -101,7 +102,7 @@ async def revise(
     now: int,
     owed: Reservation | None,
     if_version: int | None = None,
-    deed: audit.Deed | None = None,
+    deed: Deed | None = None,
 ) -> Saved:
     """Save what `revision` makes of the live version."""
     await locks.share_spaces(conn)
@@ -242,7 +243,7 @@ async def follow(
     now: int,
     owed: Reservation | None,
     updated: int | None = None,
-    deed: audit.Deed | None = None,
+    deed: Deed | None = None,
 ) -> Saved:
     """Make of a live row what the draft says: another version, other attributes, or nothing.
 
@@ -273,7 +274,7 @@ async def insert_version(
     *,
     times: Times,
     owed: Reservation | None,
-    deed: audit.Deed | None = None,
+    deed: Deed | None = None,
 ) -> Saved:
     """Write a live version of a draft as `provenance.apply_provenance` returns it."""
     seq = await conn.fetchval(

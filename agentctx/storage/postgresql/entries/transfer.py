@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from agentctx.errors import Forgotten, StorageCorrupt
+from agentctx.storage.audit import Deed
 from agentctx.storage.faults import Faults
 from agentctx.storage.postgresql import locks
 from agentctx.storage.postgresql.audit import audit
@@ -117,7 +118,7 @@ async def import_entry(
     now: int,
     owed: Reservation | None,
     include_forgotten: bool,
-    deed: audit.Deed | None = None,
+    deed: Deed | None = None,
 ) -> Saved:
     """Make the entry under its id and with its times, or the next version of what is there and is older.
 

@@ -36,7 +36,7 @@ class _Row(NamedTuple):
 async def around(conn: Connection, chunks: Sequence[int], wanted: Filter, *, now: int) -> Turns:
     """The chunks beside those that belong to a conversation, as far as the filter lets them be seen.
 
-    What is long enough to be several chunks says itself what it is about: it is no turn.
+    What is long enough to be several chunks says itself what it is about, so it does not count as a turn.
     """
     rows = await _rows(conn, chunks, wanted, now)
     turns = await _turns(conn, {seq for row in rows.values() for seq in (row.seq, *row.before, *row.after)})

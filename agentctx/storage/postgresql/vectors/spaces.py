@@ -86,7 +86,7 @@ async def prepare(conn: Connection, space_id: int, canary: Vectors) -> Space:
             dimension,
             canary.astype(np.float32).tobytes(),
         )
-        await conn.execute(_CREATE.format(space=space_id, dimension=dimension))
+        await create_vectors(conn, space_id, dimension)
     return await get(conn, space_id)
 
 
@@ -146,7 +146,12 @@ async def backfill(conn: Connection, space_id: int, *, now: int, limit: int) -> 
     """Make jobs for up to `limit` live chunks with neither vector nor job in the space, if it is enabled."""
     await locks.share_spaces(conn)
     space = await get(conn, space_id)
-    return await _owe_missing(conn, space, now=now, limit=limit) if space.enabled else 0
+    return await owe_missing(conn, space, now=now, limit=limit) if space.enabled else 0
+
+
+async def create_vectors(conn: Connection, space_id: int, dimension: int) -> None:
+    """Make the table of a space. For who has called `locks.change_spaces`."""
+    await conn.execute(_CREATE.format(space=space_id, dimension=dimension))
 
 
 async def drop_vectors(conn: Connection, space_id: int) -> None:
@@ -154,7 +159,8 @@ async def drop_vectors(conn: Connection, space_id: int) -> None:
     await conn.execute(f"DROP TABLE IF EXISTS vec_{space_id:d}")
 
 
-async def _owe_missing(conn: Connection, space: Space, *, now: int, limit: int | None) -> int:
+async def owe_missing(conn: Connection, space: Space, *, now: int, limit: int | None) -> int:
+    """Make jobs for up to `limit` live chunks with neither vector nor job; returns how many."""
     sql = _OWE_MISSING.format(missing=_missing(space))
     return len(await conn.fetch(sql, space.id, now, limit))
 
@@ -202,7 +208,7 @@ async def _enable_only(conn: Connection, space_ids: Sequence[int], *, now: int) 
     await conn.execute("DELETE FROM jobs WHERE space = ANY ($1::int[])", left)
     await conn.execute("UPDATE spaces SET enabled = id = ANY ($1::int[]) WHERE state <> 'retired'", wanted)
     for space_id in sorted(set(wanted).difference(before)):
-        await _owe_missing(conn, await get(conn, space_id), now=now, limit=None)
+        await owe_missing(conn, await get(conn, space_id), now=now, limit=None)
 
 
 async def _living(conn: Connection) -> list[Space]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from agentctx.sqlite.driver import Connection
 from agentctx.storage import audit as trail
-from agentctx.storage.audit import PRUNE, AuditQuery, AuditRow, ChainVerdict, Head
+from agentctx.storage.audit import PRUNE, AuditQuery, AuditRow, ChainVerdict, Deed, Head
 from agentctx.storage.bookkeeping import RepairedRows
 from agentctx.storage.records import Change, Draft
 from agentctx.storage.sqlite import installation
@@ -36,14 +35,6 @@ LAST_TIME: Final = 253_402_300_799_999
 _COLUMNS: Final = ", ".join(AuditRow._fields)
 _INSERT: Final = f"INSERT INTO audit ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"  # noqa: S608 - constants
 _SELECT: Final = f"SELECT {_COLUMNS} FROM audit"  # noqa: S608 - constants
-
-
-@dataclass(frozen=True, slots=True)
-class Deed:
-    """A change of an entry that is recorded: what it is called and who made it."""
-
-    kind: str
-    principal: int | None
 
 
 def record(

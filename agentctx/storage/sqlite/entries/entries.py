@@ -8,6 +8,7 @@ from typing import Any
 
 from agentctx.errors import StorageCorrupt
 from agentctx.sqlite.driver import Connection
+from agentctx.storage.audit import Deed
 from agentctx.storage.chunk_texts import content_hash
 from agentctx.storage.entries import MOST_PAGE_CHARS
 from agentctx.storage.faults import Faults
@@ -61,7 +62,7 @@ def save(
     if_version: int | None = None,
     idempotency_key: IdempotencyKey | None = None,
     revision: Revision | None = None,
-    deed: chain.Deed | None = None,
+    deed: Deed | None = None,
 ) -> Saved:
     """Make the entry, or the next version of the live one with the same key.
 
@@ -97,7 +98,7 @@ def revise(
     now: int,
     owed: bool,
     if_version: int | None = None,
-    deed: chain.Deed | None = None,
+    deed: Deed | None = None,
 ) -> Saved:
     """Save what `revision` makes of the live version."""
     found = get(conn, entry_id, now=now)
@@ -263,7 +264,7 @@ def follow(
     now: int,
     owed: bool,
     updated: int | None = None,
-    deed: chain.Deed | None = None,
+    deed: Deed | None = None,
 ) -> Saved:
     """Make of a live row what the draft says: another version, other attributes, or nothing.
 
@@ -295,7 +296,7 @@ def insert_version(
     *,
     times: Times,
     owed: bool,
-    deed: chain.Deed | None = None,
+    deed: Deed | None = None,
 ) -> Saved:
     """Write a live version of a draft as `provenance.apply_provenance` returns it."""
     scope = _scope(draft)

@@ -9,6 +9,7 @@ from typing import Any
 
 from agentctx.errors import Forgotten, StorageCorrupt
 from agentctx.sqlite.driver import Connection
+from agentctx.storage.audit import Deed
 from agentctx.storage.faults import Faults
 from agentctx.storage.records import Change, Draft, Entry, Saved
 from agentctx.storage.sqlite.audit import chain
@@ -103,7 +104,7 @@ def import_entry(
     now: int,
     owed: bool,
     include_forgotten: bool,
-    deed: chain.Deed | None = None,
+    deed: Deed | None = None,
 ) -> Saved:
     """Make the entry under its id and with its times, or the next version of what is there and is older.
 

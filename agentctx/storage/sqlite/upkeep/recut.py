@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
 from agentctx.errors import StorageCorrupt
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.chunk_texts import ChunkTexts, Piece
+from agentctx.storage.chunk_texts import Piece, is_covered
 from agentctx.storage.records import Draft, Entry, Job
 from agentctx.storage.sqlite.entries import chunks
 from agentctx.storage.sqlite.entries.chunk_texts import of_version
@@ -59,20 +57,3 @@ def is_whole(conn: Connection, seq: int) -> bool:
     return is_covered(texts, [piece for *_, piece in pieces]) and all(
         ordinal == place and texts.is_sound(piece, digest) for place, ordinal, digest, piece in pieces
     )
-
-
-def is_covered(texts: ChunkTexts, pieces: Sequence[Piece]) -> bool:
-    """Whether everything but white space is in one of the pieces, which ascend, and each cue is one."""
-    end = 0
-    for piece in pieces:
-        if piece.cue:
-            continue
-        if not _is_blank(texts.content, end, piece.start):
-            return False
-        end = max(end, piece.end)
-    cues = [Piece(number, 0, len(cue)) for number, cue in enumerate(texts.cues, 1)]
-    return _is_blank(texts.content, end, len(texts.content)) and [p for p in pieces if p.cue] == cues
-
-
-def _is_blank(content: str, start: int, end: int) -> bool:
-    return start >= end or content[start:end].isspace()

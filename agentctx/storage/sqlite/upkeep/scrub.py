@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from agentctx.chunking.entry import CHUNKING_VERSION
 from agentctx.errors import StorageCorrupt
 from agentctx.sqlite.driver import Connection
-from agentctx.storage.chunk_texts import ChunkTexts, Piece, stored_cues
+from agentctx.storage.chunk_texts import ChunkTexts, Piece, is_covered, stored_cues
 from agentctx.storage.records import Damage, ScrubState
 from agentctx.storage.sqlite import checksums
 from agentctx.storage.sqlite.connections import SqlitePart
@@ -25,7 +25,6 @@ from agentctx.storage.sqlite.entries.rows import (
     check_row,
 )
 from agentctx.storage.sqlite.trust import quarantine
-from agentctx.storage.sqlite.upkeep import recut
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.space_index import SpaceIndex
 
@@ -194,7 +193,7 @@ def _chunk_damage(row: Any, chunks: Sequence[_Chunk], *, may_lack_chunks: bool) 
     if not chunks and may_lack_chunks:
         return
     texts = ChunkTexts(row[CONTENT], stored_cues(row[ATTRIBUTES]), "", row[HEADER], "")
-    if not chunks or not recut.is_covered(texts, [chunk.piece for chunk in chunks]):
+    if not chunks or not is_covered(texts, [chunk.piece for chunk in chunks]):
         yield Damage(_id_of(row), "chunk")
     for place, chunk in enumerate(chunks):
         is_sound = texts.is_sound(chunk.piece, chunk.hash)

@@ -1,0 +1,76 @@
+"""Counting the invariant: each live chunk has words and a vector or a job; nothing lacks its chunk.
+
+Nothing of it concerns two chunks, so it is counted a slice of ids at a time, each in a snapshot of its own: a
+snapshot that lasts keeps dead rows from being removed.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.postgresql.entries import chunks
+from agentctx.storage.records import Census
+
+FIRST_ID: Final = -(2**63)
+LAST_ID: Final = 2**63 - 1
+IDS_A_SLICE: Final = 50_000
+
+LIVE: Final = """EXISTS (SELECT 1 FROM chunks c JOIN entries e ON e.seq = c.entry AND e.live
+    WHERE c.id = {chunk})"""
+_COUNT: Final = """WITH live AS (SELECT c.id FROM chunks c JOIN entries e ON e.seq = c.entry AND e.live
+      WHERE c.id BETWEEN $1 AND $2)
+    SELECT CASE WHEN $1 = {first} THEN (SELECT count(*) FROM entries WHERE live) ELSE 0 END,
+      (SELECT count(*) FROM chunks WHERE id BETWEEN $1 AND $2), (SELECT count(*) FROM live),
+      (SELECT count(*) FROM jobs WHERE chunk BETWEEN $1 AND $2 AND (
+         NOT EXISTS (SELECT 1 FROM chunks WHERE id = jobs.chunk)
+         OR space NOT IN (SELECT id FROM spaces WHERE enabled))),
+      (SELECT count(*) FROM chunk_words w WHERE chunk BETWEEN $1 AND $2
+         AND NOT EXISTS (SELECT 1 FROM chunks WHERE id = w.chunk)),
+      (SELECT count(*) FROM live WHERE NOT EXISTS (SELECT 1 FROM chunk_words w WHERE w.chunk = live.id))"""
+_VECTORS: Final = """SELECT count(*), count(*) FILTER (WHERE NOT {live}) FROM vec_{space:d} v
+    WHERE chunk BETWEEN $1 AND $2"""
+_UNOWED: Final = """SELECT count(*) FROM chunks c JOIN entries e ON e.seq = c.entry AND e.live
+    WHERE c.id BETWEEN $1 AND $2
+      AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.chunk = c.id AND jobs.space = $3){no_vector}"""
+_NO_VECTOR: Final = " AND NOT EXISTS (SELECT 1 FROM vec_{space:d} v WHERE v.chunk = c.id)"
+
+
+async def take_slice(conn: Connection, first: int = FIRST_ID) -> tuple[Census, int | None]:
+    """The counts of `IDS_A_SLICE` ids from `first` on, and where the next slice begins; None after the last."""
+    highest = await conn.fetchval("SELECT coalesce(max(id), 0) FROM chunks")
+    last = max(first, 0) + IDS_A_SLICE - 1
+    following = last + 1 if last < highest else None
+    return await _count(conn, first, LAST_ID if following is None else last), following
+
+
+async def _count(conn: Connection, first: int, last: int) -> Census:
+    entries, every, live, stray_jobs, stray_words, wordless = await conn.fetchrow(
+        _COUNT.format(first=FIRST_ID), first, last
+    )
+    prepared = await chunks.prepared(conn)
+    vectors = [await _vectors(conn, space, first, last) for space in prepared]
+    enabled = await conn.fetch("SELECT id FROM spaces WHERE enabled")
+    unowed = [await _unowed(conn, space, space in prepared, first, last) for (space,) in enabled]
+    return Census(
+        entries=entries,
+        chunks=every,
+        vectors=sum(count for count, _ in vectors),
+        unowed_chunks=sum(unowed),
+        orphan_vectors=sum(stray for _, stray in vectors),
+        orphan_jobs=stray_jobs,
+        orphan_chunks=every - live,
+        words_without_chunk=stray_words,
+        chunks_without_words=wordless,
+    )
+
+
+async def _vectors(conn: Connection, space: int, first: int, last: int) -> tuple[int, int]:
+    sql = _VECTORS.format(live=LIVE.format(chunk="v.chunk"), space=space)
+    count, stray = await conn.fetchrow(sql, first, last)
+    return count, stray
+
+
+async def _unowed(conn: Connection, space: int, is_prepared: bool, first: int, last: int) -> int:
+    no_vector = _NO_VECTOR.format(space=space) if is_prepared else ""
+    return int(await conn.fetchval(_UNOWED.format(no_vector=no_vector), first, last, space))

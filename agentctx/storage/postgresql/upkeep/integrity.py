@@ -1,0 +1,64 @@
+"""Looking for damage: of the server's tables and indexes, and of the vectors of each space."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentctx.errors import StorageCorrupt
+from agentctx.storage.postgresql.connections import CHECK_TIMEOUT_S, PostgresqlConnections
+from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.records import SpaceFault, SpaceState
+
+MOST_LINES: Final = 20
+
+_TABLES: Final = """SELECT relname FROM pg_class
+    WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace ORDER BY relname"""
+_READ: Final = "SELECT count(*) FROM (SELECT * FROM {table} OFFSET 0) every"
+_INDEXES: Final = """SELECT c.relname FROM pg_class c JOIN pg_am ON pg_am.oid = c.relam AND amname = 'btree'
+    WHERE c.relkind = 'i' AND c.relnamespace = current_schema()::regnamespace
+      AND EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'amcheck') ORDER BY c.relname"""
+_SPACES: Final = (
+    "SELECT id, to_regclass('vec_' || id) IS NOT NULL FROM spaces WHERE dimension IS NOT NULL AND state <> $1"
+)
+_NO_VECTORS: Final = """SELECT count(*) FROM vec_{space:d}
+    WHERE NOT (l2_norm(embedding) > 0 AND l2_norm(embedding) < 'Infinity')"""
+_MISPLACED: Final = """SELECT count(*) FROM vec_{space:d} v JOIN chunks c ON c.id = v.chunk
+    JOIN entries e ON e.seq = c.entry WHERE v.namespace <> e.namespace"""
+
+
+async def check_database(db: PostgresqlConnections) -> list[str]:
+    """Read every table, which checks its pages; check the indexes, where amcheck is installed."""
+    tables = await db.read(lambda conn: conn.fetch(_TABLES))
+    indexes = await db.read(lambda conn: conn.fetch(_INDEXES))
+    statements = {f"table {name}": _READ.format(table=name) for (name,) in tables}
+    statements |= {f"index {name}": f"SELECT bt_index_check('{name}')" for (name,) in indexes}
+    problems = [await _problem(db, name, sql) for name, sql in statements.items()]
+    return [problem for problem in problems if problem][:MOST_LINES]
+
+
+async def _problem(db: PostgresqlConnections, name: str, sql: str) -> str:
+    try:
+        await db.read(lambda conn: conn.execute(sql), CHECK_TIMEOUT_S)
+    except StorageCorrupt as error:
+        return f"{name}: {error.message}"
+    return ""
+
+
+async def remake_indexes(conn: Connection) -> None:
+    """Make every index again. The connection must not be in a transaction."""
+    schema = await conn.fetchval("SELECT quote_ident(current_schema())")
+    await conn.execute(f"REINDEX SCHEMA CONCURRENTLY {schema}")
+
+
+async def check_vectors(conn: Connection) -> list[SpaceFault]:
+    """What is wrong with the vectors of each prepared space."""
+    faults = []
+    for space, has_table in await conn.fetch(_SPACES, SpaceState.RETIRED.value):
+        if not has_table:
+            faults.append(SpaceFault(space, "its table is missing"))
+            continue
+        if count := await conn.fetchval(_NO_VECTORS.format(space=space)):
+            faults.append(SpaceFault(space, f"{count} are no vectors"))
+        if count := await conn.fetchval(_MISPLACED.format(space=space)):
+            faults.append(SpaceFault(space, f"{count} stand in another namespace than their entry"))
+    return faults

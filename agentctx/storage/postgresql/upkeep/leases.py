@@ -1,0 +1,40 @@
+"""Background work that one daemon does for all: others take over once it does not renew its lease.
+
+A lease is a row: it works through poolers, where the lock of a session would belong to several daemons.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from agentctx.storage.postgresql.driver import Connection
+
+if TYPE_CHECKING:
+    from agentctx.storage.postgresql.connections import PostgresqlConnections
+
+LEASE_MS: Final = 180_000
+"""By the server's clock. More than the pause between two rounds of any background work."""
+
+_NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+_TAKE: Final = f"""INSERT INTO upkeep_leases AS lease (task, daemon, until) VALUES ($1, $2, {_NOW} + $3)
+    ON CONFLICT (task) DO UPDATE SET daemon = excluded.daemon, until = excluded.until
+      WHERE lease.daemon = excluded.daemon OR lease.until <= {_NOW}
+    RETURNING TRUE"""  # noqa: S608 - constants
+
+
+async def take(db: PostgresqlConnections, task: str, lease_ms: int = LEASE_MS) -> bool:
+    """Take or renew the lease of a task; False while another daemon has it. Raises as a write."""
+
+    async def taken(conn: Connection) -> bool:
+        return bool(await conn.fetchval(_TAKE, task, db.daemon, lease_ms))
+
+    return await db.write(taken)
+
+
+async def release(db: PostgresqlConnections, task: str) -> None:
+    """Let another daemon have it at once."""
+    await db.write(
+        lambda conn: conn.execute(
+            "DELETE FROM upkeep_leases WHERE task = $1 AND daemon = $2", task, db.daemon
+        )
+    )

@@ -1,0 +1,51 @@
+"""Making the database whole again: removing what hangs in the air, making vectors and their table again.
+
+Each function is one step inside the caller's transaction; nothing takes anything from a live entry.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentctx.storage.postgresql import locks
+from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.postgresql.entries import chunks
+from agentctx.storage.postgresql.upkeep.census import LIVE
+from agentctx.storage.postgresql.vectors import spaces
+from agentctx.storage.records import SpaceState
+
+_JOBS: Final = f"""DELETE FROM jobs WHERE NOT {LIVE.format(chunk="jobs.chunk")}
+    OR space NOT IN (SELECT id FROM spaces WHERE enabled) RETURNING 1"""  # noqa: S608 - constants
+_VECTORS: Final = "DELETE FROM vec_{space:d} v WHERE NOT {live} RETURNING 1"
+_WORDS: Final = """DELETE FROM chunk_words w WHERE NOT EXISTS (SELECT 1 FROM chunks WHERE id = w.chunk)
+    RETURNING 1"""
+_DEAD_WORDS: Final = f"DELETE FROM chunk_words w WHERE NOT {LIVE.format(chunk='w.chunk')}"  # noqa: S608 - constants
+_CHUNKS: Final = f"DELETE FROM chunks WHERE NOT {LIVE.format(chunk='chunks.id')} RETURNING 1"  # noqa: S608 - constants
+
+
+async def remove_orphans(conn: Connection) -> int:
+    """Remove jobs, vectors, words and chunks without the live thing they belong to; returns how many."""
+    await locks.change_spaces(conn)
+    live = LIVE.format(chunk="v.chunk")
+    vectors = [_VECTORS.format(space=space, live=live) for space in await chunks.prepared(conn)]
+    removed = [len(await conn.fetch(sql)) for sql in (_JOBS, *vectors, _WORDS)]
+    await conn.execute(_DEAD_WORDS)
+    return sum(removed) + len(await conn.fetch(_CHUNKS))
+
+
+async def remake_vectors(conn: Connection, space: int, *, now: int) -> int:
+    """Replace what remains of a space's table by an empty one, and make a job for every live chunk.
+
+    Returns the number of jobs made. A space that is not enabled gets no jobs; one that was never prepared, or
+    is retired, has no table.
+
+    Raises:
+        NotFound: no such space.
+    """
+    await locks.change_spaces(conn)
+    found = await spaces.get(conn, space)
+    if found.dimension is None or found.state is SpaceState.RETIRED:
+        return 0
+    await spaces.drop_vectors(conn, space)
+    await spaces.create_vectors(conn, space, found.dimension)
+    return await spaces.owe_missing(conn, found, now=now, limit=None) if found.enabled else 0

@@ -1,0 +1,90 @@
+"""Making what was deleted leave tables and indexes.
+
+What remains is the operator's: the WAL until it is recycled, replicas, dumps, and free room in a page until
+it is written again.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentctx.storage.postgresql.connections import PostgresqlConnections
+from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.postgresql.entries import chunks
+from agentctx.storage.postgresql.upkeep import leases
+
+TASK: Final = "tidy"
+TABLES: Final = (
+    "jobs",
+    "chunk_words",
+    "chunks",
+    "entries",
+    "injections",
+    "idempotency",
+    "flags",
+    "quarantine",
+)
+INDEXES: Final = ("chunk_words_terms", "entries_live_key")
+"""Those that keep words and keys of deleted rows until they are made again."""
+QUICK_BYTES: Final = 32 * 1024 * 1024
+"""An index up to this size is made again at once; larger ones once a day."""
+REINDEX_EVERY_MS: Final = 86_400_000
+
+_NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+# A row is removed when no snapshot is older than its deletion.
+_OLDER: Final = """SELECT EXISTS (
+      SELECT 1 FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND age(backend_xmin) > age($1::text::xid))
+    OR EXISTS (SELECT 1 FROM pg_replication_slots WHERE age(xmin) > age($1::text::xid))
+    OR EXISTS (SELECT 1 FROM pg_prepared_xacts WHERE age(transaction) > age($1::text::xid))"""
+_REMEMBER: Final = f"""INSERT INTO progress (name, value) VALUES ('words left in indexes since', {_NOW})
+    ON CONFLICT (name) DO NOTHING"""  # noqa: S608 - constants
+_SIZE: Final = "SELECT sum(pg_relation_size(name)) FROM unnest($1::text[]::regclass[]) AS name"
+_IS_DUE: Final = f"""SELECT EXISTS (SELECT 1 FROM progress
+    WHERE name = 'words left in indexes since' AND value <= {_NOW} - $1)"""  # noqa: S608 - constants
+
+
+async def tidy(db: PostgresqlConnections) -> bool:
+    """Vacuum if anything was deleted here. False: another daemon does, or an older snapshot is in the way.
+
+    Raises:
+        StorageFailed: the server failed. It is due again.
+    """
+    if not db.erasures.is_due.is_set():
+        return True
+    if not await leases.take(db, TASK):
+        return False
+    db.erasures.is_due.clear()  # what is deleted while it runs sets it again
+    is_done = False
+    try:
+        is_done = await db.prepare(_vacuum)
+    finally:
+        if not is_done:
+            db.erasures.is_due.set()
+        await leases.release(db, TASK)
+    return not db.erasures.is_due.is_set()
+
+
+async def _vacuum(conn: Connection) -> bool:
+    mark = await conn.fetchval("SELECT pg_current_xact_id()::xid::text")
+    await conn.execute(_REMEMBER)
+    for table in [*TABLES, *(f"vec_{space:d}" for space in await chunks.prepared(conn))]:
+        await conn.execute(f"VACUUM (INDEX_CLEANUP ON, ANALYZE) {table}")
+    if await conn.fetchval(_OLDER, mark):
+        return False
+    if await conn.fetchval(_SIZE, list(INDEXES)) <= QUICK_BYTES:
+        await _reindex(conn)
+    return True
+
+
+async def reindex_if_due(conn: Connection) -> bool:
+    """Make large indexes again that kept deleted words for a day. Not for a transaction."""
+    is_due = await conn.fetchval(_IS_DUE, REINDEX_EVERY_MS)
+    if is_due:
+        await _reindex(conn)
+    return bool(is_due)
+
+
+async def _reindex(conn: Connection) -> None:
+    for index in INDEXES:
+        await conn.execute(f"REINDEX INDEX CONCURRENTLY {index}")
+    await conn.execute("DELETE FROM progress WHERE name = 'words left in indexes since'")

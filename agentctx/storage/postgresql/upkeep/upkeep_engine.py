@@ -1,0 +1,109 @@
+"""Checks and repairs, and leaving nothing behind of what was removed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from agentctx.errors import StorageCorrupt
+from agentctx.storage.bookkeeping import Bookkeeping
+from agentctx.storage.postgresql.connections import CHECK_TIMEOUT_S, PostgresqlPart
+from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.postgresql.upkeep import census, integrity, leases, repair, tidying, words
+from agentctx.storage.postgresql.upkeep.words import WordSlice
+from agentctx.storage.postgresql.vectors import spaces
+from agentctx.storage.records import Census, SpaceFault
+from agentctx.storage.upkeep import FileRepair
+
+
+class PostgresqlUpkeep(PostgresqlPart):
+    """`UpkeepStorage` on a PostgreSQL server."""
+
+    async def leads(self, task: str) -> bool:
+        return await leases.take(self.db, task)
+
+    async def check_integrity(self) -> list[str]:
+        async with self.db.one_check:
+            return await integrity.check_database(self.db)
+
+    async def repair_file(self) -> FileRepair | None:
+        """Makes the indexes again; damaged tables are the server's operator's."""
+        if not await self.check_integrity():
+            return None
+        await self.db.prepare(integrity.remake_indexes)
+        if await self.check_integrity():
+            raise StorageCorrupt(
+                "Tables of the PostgreSQL server are damaged.", hint="Restore the database from a dump."
+            )
+        return FileRepair(entries=(await self.census()).entries)
+
+    async def check_words(self) -> str | None:
+        wrong = await self._in_slices(lambda work: self.db.read(work, CHECK_TIMEOUT_S), words.compare)
+        stray = await self.db.check(lambda conn: conn.fetchval(words.STRAY))
+        return f"{wrong + stray} chunks have other words than their texts" if wrong + stray else None
+
+    async def check_vectors(self) -> list[SpaceFault]:
+        return await self.db.check(integrity.check_vectors)
+
+    async def check_bookkeeping(self) -> Bookkeeping:
+        """Nothing: the server holds each value to its type."""
+        return Bookkeeping((), (), ())
+
+    async def repair_bookkeeping(self) -> int:
+        """0: there is nothing to repair."""
+        return 0
+
+    async def census(self) -> Census:
+        async with self.db.one_check:
+            counted, following = await self.db.read(census.take_slice, CHECK_TIMEOUT_S)
+            while following is not None:
+                step = partial(census.take_slice, first=following)
+                more, following = await self.db.read(step, CHECK_TIMEOUT_S)
+                counted += more
+        return counted
+
+    async def remove_orphans(self) -> int:
+        return await self.db.write(repair.remove_orphans, self._note_removed)
+
+    async def owe_missing(self) -> int:
+        made = 0
+        for space in await self.db.read(spaces.all_spaces):
+            backfill = partial(spaces.backfill, space_id=space.id, now=self.db.clock(), limit=10_000)
+            while added := await self.db.write(backfill):
+                made += added
+        return made
+
+    async def rebuild_words(self) -> int:
+        """Each row is made again in its place, so keyword search misses nothing meanwhile."""
+        await self.db.write(words.remove_stray)
+        return await self._in_slices(self.db.write, words.write)
+
+    async def resume_words(self) -> int | None:
+        """None: words are made again in their place, so nothing is ever half done."""
+        return None
+
+    async def rebuild_vectors(self, space: int) -> int:
+        remake = partial(repair.remake_vectors, space=space, now=self.db.clock())
+        return await self.db.write(remake, self._note_removed)
+
+    async def tidy(self) -> bool:
+        return await tidying.tidy(self.db)
+
+    async def untidy(self) -> None:
+        await self.db.erasures.is_due.wait()
+
+    def _note_removed(self, _: int) -> None:
+        self.db.erasures.note_deletion()
+
+    async def _in_slices(
+        self,
+        run: Callable[[Callable[[Connection], Awaitable[WordSlice]]], Awaitable[WordSlice]],
+        step: Callable[..., Awaitable[WordSlice]],
+    ) -> int:
+        """The sum of all slices."""
+        total, last = 0, -1
+        while True:
+            done = await run(partial(step, after=last))
+            if done.last is None:
+                return total
+            total, last = total + done.chunks, done.last

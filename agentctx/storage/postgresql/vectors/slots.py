@@ -1,0 +1,51 @@
+"""`SlotStorage` without slots: autovacuum packs the tables. A step keeps the indexes of vectors and words."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentctx.storage.postgresql.connections import PostgresqlPart
+from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.postgresql.entries import chunks
+from agentctx.storage.postgresql.upkeep import leases, tidying
+from agentctx.storage.postgresql.vectors import nearest_index
+from agentctx.storage.proofs import SlotCount
+
+TASK: Final = "indexes"
+LEASE_MS: Final = 3_600_000
+"""Making an index of a million vectors takes minutes."""
+
+
+class PostgresqlSlots(PostgresqlPart):
+    """`SlotStorage` on a PostgreSQL server."""
+
+    async def count(self) -> SlotCount:
+        """None: there are no slots."""
+        return SlotCount()
+
+    async def step(self) -> bool:
+        """Make one index that is missing or due, on one of the daemons; False when none is.
+
+        Namespaces of many vectors get one each (`nearest_index`); those of words are made again when they
+        have kept deleted words for a day.
+
+        Raises:
+            StorageFailed.
+        """
+        if not await leases.take(self.db, TASK, LEASE_MS):
+            return False
+        try:
+            return await self.db.prepare(_made_one)
+        finally:
+            await leases.release(self.db, TASK)
+
+    async def pack(self) -> int:
+        """0: there is nothing to pack."""
+        return 0
+
+
+async def _made_one(conn: Connection) -> bool:
+    for space in await chunks.prepared(conn):
+        if await nearest_index.keep_one(conn, space):
+            return True
+    return await tidying.reindex_if_due(conn)
