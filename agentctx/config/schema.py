@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Literal
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
@@ -198,6 +198,14 @@ class StorageSettings(Section):
         if parts.password is not None or "password" in dict(parse_qsl(parts.query)):
             raise ValueError("must not hold a password: put it into a file that storage.password_file names")
         return url
+
+
+def shown_url(url: str) -> str:
+    """The address of a server as it is shown: without parameters, but for the folder of its socket."""
+    parts = urlsplit(url)
+    host = dict(parse_qsl(parts.query)).get("host")
+    query = urlencode({"host": host}, safe="/") if host else ""
+    return parts._replace(query=query, fragment="").geturl()
 
 
 class BackupSettings(Section):

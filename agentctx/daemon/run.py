@@ -50,6 +50,7 @@ from agentctx.server.quota_gate import QuotaGate
 from agentctx.server.request_context import RequestContext
 from agentctx.service.backup import FOLDER_NAME
 from agentctx.service.guard import guarded
+from agentctx.storage.opening import server_of
 from agentctx.telemetry.base import Telemetry
 from agentctx.telemetry.loop_lag import watch_loop
 
@@ -108,7 +109,8 @@ async def run(
     if systemd.listening:
         places = replace(places, socket=socket_path(systemd.listening))
     async with AsyncExitStack() as stack:
-        if not await asyncio.to_thread(places.data_dir.exists):
+        is_file = server_of(settings) is None
+        if is_file and not await asyncio.to_thread(places.data_dir.exists):
             # Before the lock makes a folder where one that was moved away may come back.
             await asyncio.to_thread(expect_database, places.database)
         stack.enter_context(acquire_lock(data_lock_path(places.data_dir)))
@@ -119,7 +121,8 @@ async def run(
         if not systemd.listening:
             stack.enter_context(acquire_lock(socket_lock_path(places.socket)))
         state = _State()
-        await asyncio.to_thread(expect_database, places.database)
+        if is_file:
+            await asyncio.to_thread(expect_database, places.database)
         core = await stack.enter_async_context(open_core(settings, places, not_ready=state.not_ready))
         socket_file = (
             GivenSocket(systemd.listening)

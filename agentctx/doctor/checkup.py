@@ -40,6 +40,7 @@ from agentctx.host.last_start import read_record
 from agentctx.host.listen import remove_socket, socket_inode
 from agentctx.host.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.storage.offline import DATABASE_NAME, MEBIBYTE
+from agentctx.storage.opening import server_of
 from agentctx.times import wall_clock
 from agentctx.wire import CheckResult, DoctorReply
 
@@ -144,6 +145,8 @@ async def _contact(client: AsyncClient, data_dir: Path | None) -> Contact:
         return Contact(socket=socket, refusal=error, has_grant=await _has_grant(client))
     except AgentctxError as error:
         return Contact(socket=socket, refusal=error)
+    if not Path(status.database.path).is_absolute():  # of a server
+        return Contact(socket=socket, status=status)
     theirs = Path(status.database.path).parent
     if data_dir is None or _is_same_folder(data_dir, theirs):
         return Contact(socket=socket, status=status)
@@ -171,7 +174,9 @@ def _data_dir(checkup: Checkup, contact: Contact, loaded: _Loaded) -> Path | Non
     """
     if contact.is_denied:
         return checkup.data_dir
-    return loaded.data_dir if contact.status is None else Path(contact.status.database.path).parent
+    if contact.status is None or not Path(contact.status.database.path).is_absolute():
+        return loaded.data_dir
+    return Path(contact.status.database.path).parent
 
 
 def _first_checks(checkup: Checkup, loaded: _Loaded, contact: Contact, data_dir: Path | None) -> list[Check]:
@@ -181,12 +186,13 @@ def _first_checks(checkup: Checkup, loaded: _Loaded, contact: Contact, data_dir:
         return [*checks, *(skipping(check, _no_folder(contact)) for check in _OF_FILES)]
     owner = look_at_socket(loaded.socket) if contact.status is not None else None
     uid = owner.uid if owner else None
-    return [
-        *checks,
-        *data_folder_checks(data_dir, daemon_uid=uid),
-        database_file_check(data_dir / DATABASE_NAME),
-        *disk_checks(data_dir, reserve_bytes=loaded.usable.storage.reserve_mb * MEBIBYTE),
-    ]
+    checks += data_folder_checks(data_dir, daemon_uid=uid)
+    disk = disk_checks(data_dir, reserve_bytes=loaded.usable.storage.reserve_mb * MEBIBYTE)
+    if (server := server_of(loaded.usable)) is None:
+        return [*checks, database_file_check(data_dir / DATABASE_NAME), *disk]
+    elsewhere = f"the database is {server}"
+    disk = [check for check in disk if check.id != "files.reserve"]
+    return [*checks, *disk, *(skipping(check, elsewhere) for check in ("files.database", "files.reserve"))]
 
 
 def _no_folder(contact: Contact) -> str:

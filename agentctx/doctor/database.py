@@ -37,6 +37,8 @@ class Opened:
     storage: Storage | None
     opening: Finding
     reason: str = ""
+    server: str | None = None
+    """Of which server the database is; None: `path` is its file."""
     by_daemon: bool = False
     """Whether the daemon itself has it open, and its queue works on it."""
 
@@ -110,10 +112,26 @@ def _storage_checks(storage: Storage, look_again: LookAgain, clock: Clock) -> li
 
 
 def _schema_look(opened: Opened) -> Callable[[], Awaitable[Finding]]:
-    """By its path, where another file may be while the daemon misses its own."""
+    """By its path, where another file may be while the daemon misses its own.
+
+    The schema of a server is compared when it is opened.
+    """
+    if opened.server is not None:
+        return _schema_of_server(opened)
     if opened.storage is not None and opened.storage.files.fault is not None:
         return skipping("database.schema", "the daemon cannot write to the database").run
     return blocking(lambda: _look_at_schema(opened.path))
+
+
+def _schema_of_server(opened: Opened) -> Callable[[], Awaitable[Finding]]:
+    async def run() -> Finding:
+        return (
+            skipped(opened.reason)
+            if opened.storage is None
+            else passed("the schema is that of this agentctx")
+        )
+
+    return run
 
 
 def _look_at_schema(path: Path) -> Finding:

@@ -23,7 +23,7 @@ from agentctx.service.base import Examination
 from agentctx.service.fingerprints import models_in_force
 from agentctx.service.parts import Parts
 from agentctx.storage.base import Storage
-from agentctx.storage.opening import offline_storage, open_storage
+from agentctx.storage.opening import offline_storage, open_storage, server_of
 from agentctx.times import Clock, wall_clock
 from agentctx.wire import CalibrationState, CheckResult, DoctorReply
 
@@ -40,7 +40,8 @@ def _inside(parts: Parts, *, offline: bool) -> Inside:
         opened=Opened(
             path=parts.database,
             storage=parts.storage,
-            opening=passed(f"{parts.database}, open in the daemon"),
+            opening=passed(f"{server_of(parts.settings) or parts.database}, open in the daemon"),
+            server=server_of(parts.settings),
             by_daemon=True,
         ),
         embedding=Embedding(
@@ -116,18 +117,20 @@ def _calibration(embedding: Embedding, folder: Path | None, settings: Settings) 
 async def _opened(
     path: Path, settings: Settings, *, taken: str | None, clock: Clock, fix: bool
 ) -> AsyncIterator[Opened]:
-    reason = taken or await asyncio.to_thread(_reason_to_leave, path)
+    server = server_of(settings)
+    reason = taken or (None if server else await asyncio.to_thread(_reason_to_leave, path))
     if reason is not None:
-        yield Opened(path=path, storage=None, opening=skipped(reason), reason=reason)
+        yield Opened(path=path, storage=None, opening=skipped(reason), reason=reason, server=server)
         return
     try:
         storage, opening = await _open_or_repair(settings, path, clock=clock, fix=fix)
     except AgentctxError as error:
         opening = failed(error.message, hint=error.hint)
-        yield Opened(path=path, storage=None, opening=opening, reason="the database does not open")
+        reason = "the database does not open"
+        yield Opened(path=path, storage=None, opening=opening, reason=reason, server=server)
         return
     try:
-        yield Opened(path=path, storage=storage, opening=opening)
+        yield Opened(path=path, storage=storage, opening=opening, server=server)
     finally:
         await storage.close()
 
@@ -135,10 +138,12 @@ async def _opened(
 async def _open_or_repair(
     settings: Settings, path: Path, *, clock: Clock, fix: bool
 ) -> tuple[Storage, Finding]:
+    server = server_of(settings)
     try:
-        return await open_storage(settings, path, clock=clock), passed(f"{path} opens")
+        storage = await open_storage(settings, path, clock=clock, migrates=server is None)
+        return storage, passed(f"{server or path} opens")
     except StorageCorrupt:
-        if not fix:
+        if not fix or server is not None:
             raise
     repaired = await asyncio.to_thread(offline_storage().remake, path, now=clock())
     opening = warned(

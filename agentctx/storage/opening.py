@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from agentctx.config.schema import Settings, StorageSettings
+from agentctx.config.schema import Settings, StorageSettings, shown_url
 from agentctx.errors import DriverUnsuitable
 from agentctx.extras import install_hint
 from agentctx.storage.base import Storage
@@ -22,6 +22,11 @@ MIN_READERS: Final = 8
 """Connections to a server that read: each waits for its answers, so a few more than the cores are of use."""
 
 
+def server_of(settings: Settings) -> str | None:
+    """Where the server is that has the database, as it is shown; None: it is a file in the data folder."""
+    return shown_url(settings.storage.url) if settings.storage.url else None
+
+
 async def open_storage(
     settings: Settings,
     database: Path,
@@ -29,10 +34,12 @@ async def open_storage(
     clock: Clock,
     telemetry: Telemetry = NO_TELEMETRY,
     reserve_bytes: int = 0,
+    migrates: bool = True,
 ) -> Storage:
     """Open or make the database: that of `settings.storage.url`, else the file `database`.
 
-    `reserve_bytes` of the disk are kept for forgetting when it is full, once `files.keep_reserve` was called.
+    Without `migrates`, the schema of a server stays as it is. `reserve_bytes` of the disk are kept for
+    forgetting when it is full, once `files.keep_reserve` was called.
 
     Raises:
         SchemaTooNew: a newer agentctx wrote it; it was not touched.
@@ -40,7 +47,7 @@ async def open_storage(
         StorageFailed: it is not a database, it does not answer, or an applied migration was changed.
     """
     if settings.storage.url:
-        return await _open_server(settings.storage, database.parent, clock)
+        return await _open_server(settings.storage, database.parent, clock, migrates=migrates)
     return await SqliteStorage.open(
         database,
         readers=settings.storage.readers,
@@ -52,7 +59,7 @@ async def open_storage(
     )
 
 
-async def _open_server(settings: StorageSettings, data_dir: Path, clock: Clock) -> Storage:
+async def _open_server(settings: StorageSettings, data_dir: Path, clock: Clock, *, migrates: bool) -> Storage:
     if find_spec("asyncpg") is None:
         raise DriverUnsuitable("storage.url needs the package asyncpg.", hint=install_hint("postgresql"))
     from agentctx.storage.postgresql.driver import Server, password_of
@@ -68,6 +75,7 @@ async def _open_server(settings: StorageSettings, data_dir: Path, clock: Clock) 
         readers=max(settings.readers, MIN_READERS),
         clock=clock,
         idempotency_hours=settings.idempotency_hours,
+        migrates=migrates,
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
 import asyncpg
 import structlog
 
+from agentctx.config.schema import shown_url
 from agentctx.errors import DeadlineExceeded, StorageClosed, StorageFailed
 from agentctx.storage.faults import Faults
 from agentctx.storage.postgresql import driver
@@ -84,7 +85,7 @@ class PostgresqlConnections:
             self._timeline = await self._writers.fetchval(_TIMELINE)
         except (*driver.ERRORS, ValueError) as error:
             await self.close()
-            raise driver.translated(error, f"Cannot connect to {driver.place_of(self.server.url)}") from error
+            raise driver.translated(error, f"Cannot connect to {shown_url(self.server.url)}") from error
 
     async def prepare(self, work: Work[T]) -> T:
         """Run a function that makes its own transactions. Raises `StorageFailed`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import asyncpg
 
@@ -105,14 +105,6 @@ def password_of(settings: StorageSettings) -> str | None:
             f"The file {settings.password_file} of storage.password_file cannot be read.",
             hint="Check its path and its permissions.",
         ) from error
-
-
-def place_of(url: str) -> str:
-    """The URL as it is shown: without parameters."""
-    parts = urlsplit(url)
-    host = dict(parse_qsl(parts.query)).get("host")
-    shown = parts._replace(query=urlencode({"host": host}, safe="/") if host else "", fragment="")
-    return shown.geturl()
 
 
 def is_lost(error: BaseException) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import structlog
 
+from agentctx.config.schema import shown_url
 from agentctx.storage.postgresql import installation, migrate
 from agentctx.storage.postgresql.audit.audit_engine import PostgresqlAudit
 from agentctx.storage.postgresql.audit.injections import PostgresqlInjections
 from agentctx.storage.postgresql.backups import PostgresqlBackups
 from agentctx.storage.postgresql.connections import CLOCK_CHECK_S, PostgresqlConnections
-from agentctx.storage.postgresql.driver import Connection, Server, place_of
+from agentctx.storage.postgresql.driver import Connection, Server
 from agentctx.storage.postgresql.entries.entry_engine import PostgresqlEntries
 from agentctx.storage.postgresql.files import PostgresqlFiles
 from agentctx.storage.postgresql.queue.job_engine import PostgresqlJobs
@@ -57,10 +58,12 @@ class PostgresqlStorage:
         clock: Clock = wall_clock,
         idempotency_hours: int = 24,
         clock_check_s: float = CLOCK_CHECK_S,
+        migrates: bool = True,
     ) -> PostgresqlStorage:
         """Connect, and bring the schema up to date. `daemon` is its id, the same at each start.
 
         The server's clock decides about leases; every `clock_check_s` it is compared with `clock`.
+        Without `migrates`, the schema has to be up to date.
 
         Raises:
             SchemaTooNew: a newer agentctx wrote it; it was not touched.
@@ -73,7 +76,7 @@ class PostgresqlStorage:
         await connections.open()
         storage = cls(connections, idempotency_hours=idempotency_hours)
         try:
-            await connections.prepare(_bring_up_to_date)
+            await connections.prepare(_bring_up_to_date if migrates else _check)
             await connections.erasures.start(connections)
         except BaseException:
             await storage.close()
@@ -93,7 +96,7 @@ class PostgresqlStorage:
         """Counts and sizes. Raises as a read."""
         counts, chunks, vectors, size, version = await self.db.read(_counts)
         return StorageStats(
-            path=place_of(self.db.server.url),
+            path=shown_url(self.db.server.url),
             engine=f"PostgreSQL {version}",
             entries=counts,
             chunks=chunks,
@@ -105,6 +108,11 @@ class PostgresqlStorage:
     async def secret(self) -> bytes:
         """32 random bytes, made once for the installation."""
         return await self.db.write(installation.secret)
+
+
+async def _check(conn: Connection) -> None:
+    await migrate.check_server(conn)
+    await migrate.require_current(conn, migrate.load_schema())
 
 
 async def _bring_up_to_date(conn: Connection) -> None:

@@ -14,6 +14,7 @@ from typing import Final
 
 from agentctx.errors import DriverUnsuitable, SchemaTooNew, StorageFailed
 from agentctx.storage.postgresql.driver import Connection
+from agentctx.wording import counted
 
 OLDEST_SERVER: Final = 15
 OLDEST_VECTOR: Final = (0, 8)
@@ -106,6 +107,15 @@ async def migrate(conn: Connection, files: Sequence[SchemaFile]) -> list[int]:
                     file.sha256,
                 )
     return [file.version for file in missing]
+
+
+async def require_current(conn: Connection, files: Sequence[SchemaFile]) -> None:
+    """Raise as `migrate`, and StorageFailed where a migration is missing."""
+    if missing := _missing(await applied_schema(conn), files):
+        raise StorageFailed(
+            f"The database lacks {counted(len(missing), 'migration')} of this agentctx.",
+            hint="Start the daemon, which applies them.",
+        )
 
 
 async def applied_schema(conn: Connection) -> dict[int, str]:

@@ -1,0 +1,246 @@
+"""A server that goes away, ends connections, takes no writes, or is not what it should be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+
+import pytest
+
+from agentctx.errors import ConfigInvalid, DriverUnsuitable, SchemaTooNew, StorageFailed
+from agentctx.storage.postgresql.driver import Server
+from agentctx.storage.postgresql.engine import PostgresqlStorage
+from tests.storage.drafts import keyless
+from tests.storage.postgresql.server import RunningServer, running_server, why_unavailable
+
+WAIT_S = 60
+
+
+async def opened(url: str) -> PostgresqlStorage:
+    return await PostgresqlStorage.open(Server(url=url), daemon="a")
+
+
+@pytest.fixture
+async def storage(database: str) -> AsyncIterator[PostgresqlStorage]:
+    storage = await opened(database)
+    yield storage
+    await storage.close()
+
+
+@pytest.fixture(scope="module")
+def own_server() -> Iterator[RunningServer]:
+    """A server for these tests alone, which waits for its disk and may be killed."""
+    if reason := why_unavailable():
+        pytest.skip(reason)
+    with running_server(durable=True) as server:
+        server.sql("CREATE EXTENSION vector")
+        yield server
+
+
+async def save(storage: PostgresqlStorage, text: str) -> str:
+    return (await storage.entries.save(keyless(text), owed=False)).id
+
+
+async def until_saved(storage: PostgresqlStorage, text: str) -> str:
+    async with asyncio.timeout(WAIT_S):
+        while True:
+            with suppress(StorageFailed):
+                return await save(storage, text)
+            await asyncio.sleep(0.05)
+
+
+async def live(storage: PostgresqlStorage) -> list[str]:
+    return [row[0] for row in await storage.db.read(lambda conn: conn.fetch("SELECT id FROM entries"))]
+
+
+class Clients:
+    """Save one text after another, and remember what came of it."""
+
+    def __init__(self, storage: PostgresqlStorage, number: int) -> None:
+        self.acknowledged: list[str] = []
+        self.refused: list[StorageFailed] = []
+        self._storage = storage
+        self._is_over = False
+        self._more = asyncio.Event()
+        self._running = [asyncio.create_task(self._save(client)) for client in range(number)]
+
+    async def _save(self, client: int) -> None:
+        while not self._is_over:
+            try:
+                self.acknowledged.append(await save(self._storage, f"client {client}"))
+                self._more.set()
+            except StorageFailed as error:
+                self.refused.append(error)
+                await asyncio.sleep(0.02)
+
+    async def save_more(self, number: int) -> None:
+        """Wait until so many more were acknowledged."""
+        wanted = len(self.acknowledged) + number
+        async with asyncio.timeout(WAIT_S):
+            while len(self.acknowledged) < wanted:
+                self._more.clear()
+                await self._more.wait()
+
+    async def stop(self) -> None:
+        self._is_over = True
+        await asyncio.gather(*self._running)
+
+
+TERMINATE = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'agentctx'"
+
+
+async def test_backends_that_are_terminated_amid_saves_lose_nothing_and_save_nothing_twice(
+    own_server: RunningServer,
+) -> None:
+    storage = await opened(own_server.url())
+    clients = Clients(storage, 8)
+    try:
+        before = set(await live(storage))
+        for _ in range(4):
+            await clients.save_more(10)
+            await asyncio.to_thread(own_server.sql, TERMINATE)
+        await clients.save_more(10)
+        await clients.stop()
+        assert clients.refused == []
+        assert set(clients.acknowledged) | before == set(await live(storage))
+    finally:
+        await clients.stop()
+        await storage.close()
+
+
+async def test_what_was_acknowledged_survives_a_killed_server_and_saving_resumes(
+    own_server: RunningServer,
+) -> None:
+    storage = await opened(own_server.url())
+    clients = Clients(storage, 8)
+    try:
+        await clients.save_more(30)
+        await asyncio.to_thread(own_server.kill)
+        with pytest.raises(StorageFailed, match="does not answer"):
+            await save(storage, "while it is away")
+        assert storage.db.fault is not None
+        await asyncio.to_thread(own_server.start)
+        await clients.save_more(30)
+        await clients.stop()
+        assert {error.code for error in clients.refused} == {"storage_failed"}
+        assert set(clients.acknowledged) <= set(await live(storage))
+        assert storage.db.fault is None
+    finally:
+        await clients.stop()
+        await storage.close()
+
+
+async def test_a_server_that_takes_no_writes_still_answers_and_saving_resumes(
+    own_server: RunningServer,
+) -> None:
+    storage = await opened(own_server.url())
+    try:
+        entry = await save(storage, "before")
+
+        def set_readonly(value: str) -> None:
+            own_server.sql(f"ALTER SYSTEM SET default_transaction_read_only = {value}")
+            own_server.sql("SELECT pg_reload_conf()")
+
+        await asyncio.to_thread(set_readonly, "on")
+        async with asyncio.timeout(WAIT_S):
+            while storage.db.fault is None:  # each backend reads the settings in its own time
+                with suppress(StorageFailed):
+                    await save(storage, "maybe")
+        with pytest.raises(StorageFailed):
+            await save(storage, "refused")
+        assert await storage.entries.get(entry) is not None
+        await asyncio.to_thread(set_readonly, "off")
+        await until_saved(storage, "after")
+    finally:
+        await storage.close()
+
+
+async def test_a_lost_answer_to_a_commit_is_looked_up(storage: PostgresqlStorage) -> None:
+    """By what the server knows of the transaction: committed, or not."""
+    running = await storage.db.write(lambda conn: conn.fetchval("SELECT pg_current_xact_id()::text"))
+    assert await storage.db._was_committed(running)
+
+    class Broken(Exception):
+        pass
+
+    kept: list[str] = []
+
+    async def fail(conn: object) -> None:
+        kept.append(await conn.fetchval("SELECT pg_current_xact_id()::text"))  # type: ignore[attr-defined]
+        raise Broken
+
+    with pytest.raises(Broken):
+        await storage.db.write(fail)
+    assert not await storage.db._was_committed(kept[0])
+
+
+async def test_through_a_pooler_nothing_is_kept_in_a_session(database: str) -> None:
+    storage = await PostgresqlStorage.open(Server(url=database, is_pooled=True), daemon="a")
+    try:
+        entry = await save(storage, "text")
+        assert await storage.entries.get(entry) is not None
+        prepared = await storage.db.read(
+            lambda conn: conn.fetchval("SELECT count(*) FROM pg_prepared_statements")
+        )
+        assert prepared <= 1, "the statement itself, for as long as it runs"
+    finally:
+        await storage.close()
+
+
+async def test_a_missing_extension_is_named_with_the_command_that_adds_it(server: RunningServer) -> None:
+    server.sql("CREATE DATABASE bare")
+    try:
+        with pytest.raises(DriverUnsuitable) as caught:
+            await opened(server.url("bare"))
+        assert "CREATE EXTENSION vector" in caught.value.hint
+    finally:
+        server.sql("DROP DATABASE bare WITH (FORCE)")
+
+
+async def test_a_newer_schema_is_refused_and_left_alone(server: RunningServer, database: str) -> None:
+    name = database.split("@/")[1].partition("?")[0]
+    server.sql("INSERT INTO schema_migrations (version, name, sha256) VALUES (999, 'later', 'x')", name)
+    with pytest.raises(SchemaTooNew):
+        await opened(database)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql://a@/b?host=/nonexistent", "FileNotFoundError"),
+        ("postgresql://a@127.0.0.1:1/b?sslmode=disable", "ConnectionRefusedError"),
+    ],
+)
+async def test_a_server_that_is_not_there_is_said_at_the_start(url: str, said: str) -> None:
+    with pytest.raises(StorageFailed, match=said):
+        await opened(url)
+
+
+async def test_a_database_that_is_not_there_is_said_with_the_command_that_makes_it(
+    server: RunningServer,
+) -> None:
+    with pytest.raises(StorageFailed) as caught:
+        await opened(server.url("nowhere"))
+    assert "createdb" in caught.value.hint
+
+
+class TestServer:
+    def test_tcp_is_tls_with_a_verified_name(self) -> None:
+        tls = Server(url="postgresql://a@db.example/b").arguments["ssl"]
+        assert tls.check_hostname
+
+    @pytest.mark.parametrize(
+        "url", ["postgresql://a@/b?host=/run/postgresql", "postgresql://a@db.example/b?sslmode=verify-ca"]
+    )
+    def test_a_socket_and_a_chosen_mode_are_left_alone(self, url: str) -> None:
+        assert "ssl" not in Server(url=url).arguments
+
+    @pytest.mark.parametrize("mode", ["disable", "allow", "prefer"])
+    def test_no_password_travels_in_the_clear(self, mode: str) -> None:
+        server = Server(url=f"postgresql://a@db.example/b?sslmode={mode}", password="hush")
+        with pytest.raises(ConfigInvalid):
+            _ = server.arguments
+
+    def test_the_password_is_not_shown(self) -> None:
+        assert "hush" not in repr(Server(url="postgresql://a@h/b", password="hush"))
