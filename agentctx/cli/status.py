@@ -51,7 +51,7 @@ def status_lines(reply: StatusReply) -> list[str]:
         *([("reembed", reembed_line(reply.reembed))] if reply.reembed else []),
         ("queue", f"{queue.pending} pending, {queue.buried} buried, oldest {duration(queue.oldest_seconds)}"),
         ("database", database.path),
-        ("", f"SQLite {database.sqlite}, {database.commits} commits"),
+        ("", f"{database.engine}, {database.commits} commits"),
         ("", f"{file_size(database.bytes)}, WAL {file_size(database.wal_bytes)}"),
         *([("", f"nothing is saved at present: {database.fault}")] if database.fault else []),
         ("process", f"{file_size(reply.rss_bytes)} of memory, {_cpu(reply)}"),

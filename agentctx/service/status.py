@@ -7,13 +7,15 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 
 from agentctx import __version__
-from agentctx.errors import AgentctxError, InvalidInput
+from agentctx.errors import AgentctxError, InvalidInput, StorageFailed
 from agentctx.host.usage import resident_bytes
 from agentctx.service.base import Peer
 from agentctx.service.parts import Parts, PartsHolder
 from agentctx.service.reembed import reembed_summary
+from agentctx.storage.records import StorageStats
 from agentctx.wire import (
     BuriedJob,
     DatabaseStatus,
@@ -22,6 +24,7 @@ from agentctx.wire import (
     ProviderStatus,
     ProxyStatus,
     QueueReply,
+    ReembedReply,
     RetryReply,
     StatusReply,
 )
@@ -30,15 +33,26 @@ LONGEST_DRAIN_S = 60.0
 DRAIN_LOOK_S = 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a status has from the database."""
+
+    stats: StorageStats
+    queue: QueueReply
+    reembed: ReembedReply | None
+
+
 class Status(PartsHolder):
     """The part of the service that reports on the daemon and its queue."""
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
         self._started = time.monotonic()
+        self._known: _Known | None = None
 
     async def status(self, peer: Peer) -> StatusReply:
-        stats = await self._parts.storage.stats()
+        known = await self._look(peer)
+        stats = known.stats
         times = os.times()
         return StatusReply(
             version=__version__,
@@ -49,10 +63,10 @@ class Status(PartsHolder):
             chunks=stats.chunks,
             vectors=stats.vectors,
             provider=self._provider_status(),
-            queue=await self.queue(peer),
+            queue=known.queue,
             database=DatabaseStatus(
                 path=stats.path,
-                sqlite=stats.engine,
+                engine=stats.engine,
                 bytes=stats.bytes,
                 wal_bytes=stats.wal_bytes,
                 commits=stats.commits,
@@ -64,8 +78,21 @@ class Status(PartsHolder):
             vector_memory_bytes=stats.vector_memory_bytes,
             activity=self._parts.recorder.activity(embedded=self._embedded()),
             proxy=self._proxy_status(),
-            reembed=await reembed_summary(self._parts),
+            reembed=known.reembed,
         )
+
+    async def _look(self, peer: Peer) -> _Known:
+        """What the database says; while it cannot be asked, what it said last, if it ever did."""
+        try:
+            self._known = _Known(
+                await self._parts.storage.stats(),
+                await self.queue(peer),
+                await reembed_summary(self._parts),
+            )
+        except StorageFailed:
+            if self._parts.storage.files.fault is None or self._known is None:
+                raise
+        return self._known
 
     async def queue(self, peer: Peer) -> QueueReply:  # noqa: ARG002
         depth = await self._parts.storage.jobs.depth()

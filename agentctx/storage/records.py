@@ -387,6 +387,7 @@ class StorageStats:
     """Sizes and counts for status."""
 
     path: str
+    """Of the file, or the address of the server."""
     engine: str
     entries: Mapping[str, int] = field(default_factory=dict)
     """Live entries a collection."""

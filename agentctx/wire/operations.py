@@ -83,13 +83,13 @@ class ProviderStatus:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DatabaseStatus:
-    """Sizes in bytes; `commits` since the start of the daemon.
+    """Sizes in bytes; `commits` since the start of the daemon. `path` of a server is its address.
 
     `fault` is why nothing can be saved now; null while saves are accepted.
     """
 
     path: str
-    sqlite: str
+    engine: str
     bytes: int
     wal_bytes: int
     commits: int

@@ -298,7 +298,7 @@ def status_reply(**changes: Any) -> StatusReply:
         "queue": queue_reply(),
         "database": DatabaseStatus(
             path="/var/lib/agentctx/agentctx.db",
-            sqlite="3.53.4",
+            engine="SQLite 3.53.4",
             bytes=1_250_000,
             wal_bytes=4_096,
             commits=12,

@@ -222,7 +222,7 @@ class RecordingService:
             vectors=0,
             provider=ProviderStatus(id="none", model="", dimension=0, state="off", reason=None),
             queue=QUEUE,
-            database=DatabaseStatus(path="d", sqlite="3", bytes=0, wal_bytes=0, commits=0),
+            database=DatabaseStatus(path="d", engine="SQLite 3", bytes=0, wal_bytes=0, commits=0),
             embed_cpu_seconds=0.0,
             cpu_seconds=0.0,
             rss_bytes=0,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from agentctx.config.schema import shown_url
 from agentctx.errors import StorageFailed
 from agentctx.storage.backups import Backup
 from agentctx.storage.postgresql.connections import PostgresqlPart
-from agentctx.storage.postgresql.driver import place_of
 
 
 class PostgresqlBackups(PostgresqlPart):
@@ -17,5 +17,5 @@ class PostgresqlBackups(PostgresqlPart):
         """Raises StorageFailed: backups of the server are its operator's."""
         raise StorageFailed(
             "Backups of a PostgreSQL server are its operator's.",
-            hint=f"Run `pg_dump -Fc -d '{place_of(self.db.server.url)}' -f FILE`, or use the server's own.",
+            hint=f"Run `pg_dump -Fc -d '{shown_url(self.db.server.url)}' -f FILE`, or use the server's own.",
         )

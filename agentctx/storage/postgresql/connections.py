@@ -78,14 +78,14 @@ class PostgresqlConnections:
         """Connect. Raises `StorageFailed`."""
         given = self.server.arguments
         try:
-            self._writers = await asyncpg.create_pool(**given, min_size=1, max_size=WRITERS, reset=_no_reset)
+            self._writers = await asyncpg.create_pool(**given, min_size=0, max_size=WRITERS, reset=_no_reset)
             self._readers = await asyncpg.create_pool(
-                **given, min_size=1, max_size=self._readers_count, reset=_no_reset
+                **given, min_size=0, max_size=self._readers_count, reset=_no_reset
             )
             self._timeline = await self._writers.fetchval(_TIMELINE)
         except (*driver.ERRORS, ValueError) as error:
             await self.close()
-            raise driver.translated(error, f"Cannot connect to {shown_url(self.server.url)}") from error
+            raise driver.translated(error, shown_url(self.server.url)) from error
 
     async def prepare(self, work: Work[T]) -> T:
         """Run a function that makes its own transactions. Raises `StorageFailed`."""
@@ -93,7 +93,7 @@ class PostgresqlConnections:
             async with self._writers.acquire() as conn:
                 return await work(conn)
         except driver.ERRORS as error:
-            raise driver.translated(error, "The database cannot be prepared") from error
+            raise driver.translated(error) from error
 
     async def close(self) -> None:
         """Finish what was accepted, then close every connection. Idempotent."""

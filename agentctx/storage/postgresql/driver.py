@@ -123,22 +123,22 @@ def may_succeed_again(error: BaseException) -> bool:
     return is_lost(error) or getattr(error, "sqlstate", None) in _RETRIED
 
 
-def translated(error: BaseException, what: str = "PostgreSQL could not do it") -> AgentctxError:
+def translated(error: BaseException, server: str = "The PostgreSQL server") -> AgentctxError:
     """Our error for one of the driver's. The server's message may quote values, so it is in none of them."""
     state = str(getattr(error, "sqlstate", None) or "")
     if is_lost(error):
         return StorageFailed(
-            f"{what}: the PostgreSQL server does not answer ({_name(error)}).",
+            f"{server} does not answer ({_name(error)}).",
             hint="Nothing is lost; saving resumes automatically once the server is back.",
         )
     if state == "53100":
-        return StorageFull("The disk of the PostgreSQL server is full.")
+        return StorageFull(f"{server} has no disk space left.")
     if state in {"57014", "55P03"}:
-        return DeadlineExceeded(f"{what}: the PostgreSQL server took too long.")
+        return DeadlineExceeded(f"{server} took too long.")
     if state.startswith("XX00"):
-        return StorageCorrupt(f"{what}: the PostgreSQL server reports damage ({_name(error)}).")
+        return StorageCorrupt(f"{server} reports damage ({_name(error)}).")
     hint = next((text for start, text in _HINTS.items() if state.startswith(start)), None)
-    return StorageFailed(f"{what} ({_name(error)}).", hint=hint)
+    return StorageFailed(f"{server} refused it ({_name(error)}).", hint=hint)
 
 
 def _name(error: BaseException) -> str:

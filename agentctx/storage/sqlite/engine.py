@@ -130,7 +130,7 @@ class SqliteStorage:
         counts, chunks, vectors = await self.db.readers.run(_counts)
         return StorageStats(
             path=str(self.db.path),
-            engine=f"{driver.sqlite_version()} ({driver.driver_name()})",
+            engine=f"SQLite {driver.sqlite_version()} ({driver.driver_name()})",
             entries=counts,
             chunks=chunks,
             vectors=vectors,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
@@ -200,7 +200,12 @@ async def test_a_save_that_fails_gives_its_idempotency_key_back(daemons: Daemons
 async def test_an_erasure_is_heard_by_every_daemon(daemons: Daemons) -> None:
     one, two = await daemons.open("one"), await daemons.open("two")
     heard: asyncio.Queue[str] = asyncio.Queue()
-    two.entries.tell_erased(lambda ids: [heard.put_nowait(each) for each in ids] and None)
+
+    def listen(ids: Sequence[str]) -> None:
+        for each in ids:
+            heard.put_nowait(each)
+
+    two.entries.tell_erased(listen)
     saved = await one.entries.save(draft(), owed=False)
     await one.entries.delete(saved.id)
     async with asyncio.timeout(60):
