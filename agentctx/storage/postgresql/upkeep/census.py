@@ -37,7 +37,7 @@ _NO_VECTOR: Final = " AND NOT EXISTS (SELECT 1 FROM vec_{space:d} v WHERE v.chun
 
 
 async def take_slice(conn: Connection, first: int = FIRST_ID) -> tuple[Census, int | None]:
-    """The counts of `IDS_A_SLICE` ids from `first` on, and where the next slice begins; None after the last."""
+    """The counts of `IDS_A_SLICE` ids from `first` on, and where the next slice begins; None at the end."""
     highest = await conn.fetchval("SELECT coalesce(max(id), 0) FROM chunks")
     last = max(first, 0) + IDS_A_SLICE - 1
     following = last + 1 if last < highest else None
