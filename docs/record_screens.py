@@ -1,7 +1,8 @@
 """`make screens`: pictures of what a person sees, each from the real command in a pseudo-terminal.
 
 The first argument is the folder to write to. A daemon with a few memories is started for the commands that
-need one, in a folder that is removed afterwards.
+need one, in a folder that is removed afterwards. `sessions` has a daemon of its own, and a model that knows
+the answer only if the call has it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import os
 import pty
 import re
+import shlex
+import socket
 import subprocess
 import sys
 import tempfile
@@ -18,7 +21,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import RawIOBase
 from pathlib import Path
+from typing import IO, cast
 
+import httpx
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
@@ -48,25 +53,106 @@ SCREENS = (
 )
 
 
+QUESTION = "When do deploys happen?"
+AGENT = f"""from openai import OpenAI
+reply = OpenAI().responses.create(model="gpt-5.4-mini", input="{QUESTION}")
+print(reply.output_text)
+"""
+SESSIONS = (
+    "# Monday, one agent: what its session learns, it saves",
+    'agentctx save knowledge --key deploy-window --wait "Deploys happen on Tuesdays before noon."',
+    "# Tuesday, another program, which calls an LLM",
+    "tail -2 agent.py",
+    "python agent.py",
+    "# The same program with the memory",
+    "agentctx wrap -- python agent.py",
+    "# What it was given, and why",
+    "agentctx why --last",
+)
+ANSWERS = [
+    {"text": "On Tuesdays before noon.", "contains": "Deploys happen on Tuesdays before noon."},
+    {"text": "I do not know your team's deploy schedule."},
+]
+
+
 def main(folder: Path) -> None:
     """Write `NAME.svg` for every screen."""
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "sessions.svg").write_text(_sessions(), encoding="utf-8")
     with tempfile.TemporaryDirectory() as home, _daemon(Path(home)) as environment:
         for screen in SCREENS:
             given = _plain_environment() if screen.is_alone else environment
             written = _in_terminal([str(PROGRAM), *screen.arguments], given)
-            (folder / f"{screen.name}.svg").write_text(_picture(written, screen), encoding="utf-8")
+            title = f"agentctx {' '.join(screen.arguments)}"
+            (folder / f"{screen.name}.svg").write_text(
+                _picture(written, screen.name, title), encoding="utf-8"
+            )
+
+
+def _sessions() -> str:
+    """Two programs and one memory: the second is answered with what the first one saved."""
+    with tempfile.TemporaryDirectory() as home, _vendor() as vendor:
+        folder = Path(home)
+        (folder / "agent.py").write_text(AGENT, encoding="utf-8")
+        config = folder / "config.toml"
+        config.write_text(
+            f'[proxy]\ntcp_port = {_free_port()}\nopenai_url = "{vendor}/openai"\n', encoding="utf-8"
+        )
+        with _daemon(folder, config, remember=False) as environment:
+            given = {
+                **environment,
+                "PATH": f"{PROGRAM.parent}{os.pathsep}{environment['PATH']}",
+                "OPENAI_API_KEY": "any",
+                "OPENAI_BASE_URL": f"{vendor}/openai/v1",
+            }
+            written = _in_terminal(["bash", "-c", _typed(SESSIONS)], given, folder)
+    return _picture(written, "sessions", "two sessions, one memory")
+
+
+def _typed(lines: Sequence[str]) -> str:
+    """A script that shows each line as it is typed, and runs it. A comment is dim."""
+    shown = [
+        f"printf '\\033[2m%s\\033[0m\\n' {shlex.quote(line)}"
+        if line.startswith("#")
+        else f"printf '\\033[1m$ %s\\033[0m\\n' {shlex.quote(line)}; {line}; echo"
+        for line in lines
+    ]
+    return "\n".join(shown)
+
+
+def _free_port() -> int:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        return int(bound.getsockname()[1])
 
 
 @contextmanager
-def _daemon(folder: Path) -> Iterator[dict[str, str]]:
-    socket = folder / "agentctx.sock"
-    command = [str(PROGRAM), "serve", "--data-dir", str(folder / "data"), "--socket", str(socket)]
-    environment = {**_plain_environment(), "AGENTCTX_SOCKET": str(socket)}
+def _vendor() -> Iterator[str]:
+    """The address of a fake vendor with `ANSWERS`."""
+    command = [str(PROGRAM), "dev", "fake-provider"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_plain_environment()) as server:
+        output = cast("IO[str]", server.stdout)
+        try:
+            address = output.readline().removeprefix("listening on ").partition(";")[0].strip()
+            httpx.post(f"{address}/__script", json={"answers": ANSWERS}).raise_for_status()
+            yield address
+        finally:
+            server.terminate()
+            output.read()
+
+
+@contextmanager
+def _daemon(folder: Path, config: Path | None = None, *, remember: bool = True) -> Iterator[dict[str, str]]:
+    path = folder / "agentctx.sock"
+    command = [str(PROGRAM), "serve", "--data-dir", str(folder / "data"), "--socket", str(path)]
+    command += ["--config", str(config)] if config else []
+    environment = {**_plain_environment(), "AGENTCTX_SOCKET": str(path)}
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment)
     try:
-        with Client(socket, start_timeout_s=30) as client:
-            _remember(client)
+        with Client(path, start_timeout_s=30) as client:
+            client.status()
+            if remember:
+                _remember(client)
         yield {**environment, "AGENTCTX_DATA_DIR": str(folder / "data")}
     finally:
         process.terminate()
@@ -85,13 +171,13 @@ def _remember(client: Client) -> None:
         client.search(question)
 
 
-def _in_terminal(command: Sequence[str], environment: dict[str, str]) -> str:
+def _in_terminal(command: Sequence[str], environment: dict[str, str], folder: Path | None = None) -> str:
     """What the command writes to a terminal of `WIDTH` columns."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (50, WIDTH))
     with open(ours, "rb", buffering=0) as screen:  # noqa: PTH123 - a descriptor, not a path
         given = {**environment, "TERM": "xterm-256color"}
-        process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=given)
+        process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=given, cwd=folder)
         os.close(theirs)
         written = b"".join(_until_closed(screen))
         process.wait()
@@ -115,14 +201,14 @@ def _until_closed(screen: RawIOBase) -> Iterator[bytes]:
         yield piece
 
 
-def _picture(written: str, screen: Screen) -> str:
+def _picture(written: str, name: str, title: str) -> str:
     with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123 - a device, not a path of ours
         console = Console(record=True, width=WIDTH, file=nowhere, force_terminal=True)
         console.print(Text.from_ansi(written.rstrip()))
         return console.export_svg(
-            title=f"agentctx {' '.join(screen.arguments)}",
+            title=title,
             code_format=_FONT_FACE.sub("", CONSOLE_SVG_FORMAT),
-            unique_id=screen.name,
+            unique_id=name,
         )
 
 

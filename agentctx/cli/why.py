@@ -11,6 +11,7 @@ from agentctx.cli.layout import columns, cut, one_line
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import line_width, note, paint, put, put_json
 from agentctx.wire import InjectionCandidate, InjectionSummary, InjectionView
+from agentctx.wording import counted
 
 _LIST_HEADER = ("ID", "CREATED", "POSITION", "INJECTED", "FOUND", "TOKENS", "MS", "SESSION")
 _CANDIDATE_HEADER = ("FATE", "WORDS", "DISTANCE", "RELEVANCE", "COLLECTION", "SOURCE")
@@ -117,7 +118,7 @@ def _uid(principal: int | None) -> str:
 
 def _counted(view: InjectionView) -> str:
     fates = ", ".join(f"{count} {fate}" for fate, count in view.fates.items())
-    return f"{sum(view.fates.values())} passages: {fates}" if fates else "no passages"
+    return f"{counted(sum(view.fates.values()), 'passage')}: {fates}" if fates else "no passages"
 
 
 def _gate(view: InjectionView) -> str:
