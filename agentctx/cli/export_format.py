@@ -44,9 +44,15 @@ def _plain(entry: EntryView) -> dict[str, Any]:
 
 def read_header(line: str) -> None:
     """Raises `InvalidInput` when this is not an export, or its format is unknown."""
-    value = _object(line)
+    try:
+        value = _object(line)
+    except InvalidInput:
+        value = {}
     if _FORMAT_NAME not in value:
-        raise InvalidInput("Not an agentctx export file.", hint="Give a file written by `agentctx export`.")
+        raise InvalidInput(
+            "Not an agentctx export file.",
+            hint="Give a file written by `agentctx export`. For other memories see docs/how-to.",
+        )
     if value[_FORMAT_NAME] != FORMAT:
         raise InvalidInput(
             f"Unsupported export format {value[_FORMAT_NAME]!r}; this version reads {FORMAT}.",

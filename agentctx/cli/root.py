@@ -8,12 +8,13 @@ from contextlib import suppress
 from io import TextIOWrapper
 from itertools import takewhile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from agentctx import __version__
 from agentctx.cli.closed_streams import replace_closed_streams
+from agentctx.cli.misuse import MISUSE
 from agentctx.cli.output import complain, complain_in_json, discard_stdout, put, reader_may_leave
 from agentctx.cli.sections import SectionedGroup
 from agentctx.cli.system_errors import error_of_system, writing_to
@@ -23,8 +24,6 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
 EXIT_INTERRUPTED = 130
-MISUSE: Any = typer.BadParameter.__bases__[0]
-"""What typer raises for any wrong command line; it exports only this subclass."""
 
 
 def create_root() -> typer.Typer:

@@ -8,6 +8,7 @@ from typing import Any
 from typer.core import TyperGroup
 
 from agentctx.cli.common_options import complete_commands
+from agentctx.cli.misuse import MISUSE, in_plain_words
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Remember": ("save", "ingest", "edit", "learning", "forget", "undo", "revoke", "release"),
@@ -39,6 +40,14 @@ class SectionedGroup(TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         complete_commands(self)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Called by typer; runs the command."""
+        try:
+            return super().invoke(ctx)
+        except MISUSE as misuse:
+            misuse.message = in_plain_words(misuse.message)
+            raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Called by typer; both arguments are of classes it keeps private."""
