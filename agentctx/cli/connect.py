@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from agentctx.cli.output import complain, paint, put
+from agentctx.cli.options import AsJson
+from agentctx.cli.output import complain, complain_in_json, paint, put, put_json
 from agentctx.config.paths import find_socket
 from agentctx.connect.agents import AGENTS, AgentPlaces, Launch, edits_of
 from agentctx.connect.changes import FileChange, connected, disconnected
@@ -19,6 +21,28 @@ from agentctx.connect.exchange import ExchangeFailed, exchange
 from agentctx.connect.files import content, place_of, remove_empty, replace
 from agentctx.connect.ledger import Ledger, ledger_path
 from agentctx.errors import AgentctxError, ConfigInvalid, InvalidInput
+
+Tell: TypeAlias = Callable[[str], None]
+"""Says something to a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectedFile:
+    """A file of an agent's settings, and what happens to it."""
+
+    path: str
+    action: Literal["write", "remove"]
+    diff: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectReport:
+    """What was done, or would be where `changed` is false. `next_steps` are left to the user, by agent."""
+
+    agents: list[str]
+    files: list[ConnectedFile]
+    changed: bool
+    next_steps: dict[str, str]
 
 
 def connect(
@@ -44,11 +68,15 @@ def connect(
             help="Save turns that say something, fixes of failed tools, and summaries of compactions.",
         ),
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Give agents this memory: Claude Code, Codex, Gemini CLI, Copilot CLI, opencode, Cursor, VS Code, Zed, …
 
     Shows what it will write and asks. Again, it changes nothing; --undo restores every file.
     """
+    if as_json and not (yes or dry_run):
+        raise InvalidInput("With --json nobody is asked.", hint="Add --yes or --dry-run.")
+    tell = _nothing if as_json else put
     places = AgentPlaces(Path.home(), os.environ, sys.platform == "darwin", Path.cwd() if project else None)
     ledger = Ledger(ledger_path(places.home, places.env))
     names = _named(agents, places, ledger, undo=undo)
@@ -59,18 +87,36 @@ def connect(
     for name in names:
         try:
             changes += (
-                _undone(name, ledger, places.project) if undo else _planned(name, places, launch, ledger)
+                _undone(name, ledger, places.project, tell)
+                if undo
+                else _planned(name, places, launch, ledger, tell)
             )
         except (AgentctxError, OSError) as error:
-            complain(error if isinstance(error, AgentctxError) else ConfigInvalid(str(error)))
+            known = error if isinstance(error, AgentctxError) else ConfigInvalid(str(error))
+            (complain_in_json if as_json else complain)(known)
             failed.append(name)
-    _carry_out(changes, ledger, dry_run=dry_run, yes=yes)
+    _carry_out(changes, ledger, tell, dry_run=dry_run, yes=yes)
     done = [name for name in names if name not in failed]
     failures = len(failed)
     if done and not (undo or dry_run):
-        _say_next_steps(done)
-        failures += _checked(launch)
+        _say_next_steps(done, tell)
+        failures += _checked(launch, tell)
+    if as_json:
+        put_json(_report(done, changes, changed=not dry_run))
     raise typer.Exit(1 if failures else 0)
+
+
+def _nothing(text: str) -> None:
+    del text
+
+
+def _report(names: Sequence[str], changes: Sequence[FileChange], *, changed: bool) -> ConnectReport:
+    files = [
+        ConnectedFile(str(each.path), "remove" if each.after is None else "write", each.diff())
+        for each in changes
+    ]
+    steps = {name: AGENTS[name].next_step for name in names if AGENTS[name].next_step}
+    return ConnectReport(list(names), files, changed, steps)
 
 
 def _named(agents: Sequence[str] | None, places: AgentPlaces, ledger: Ledger, *, undo: bool) -> list[str]:
@@ -92,7 +138,7 @@ def _installed(places: AgentPlaces) -> list[str]:
     ]
 
 
-def _planned(name: str, places: AgentPlaces, launch: Launch, ledger: Ledger) -> list[FileChange]:
+def _planned(name: str, places: AgentPlaces, launch: Launch, ledger: Ledger, tell: Tell) -> list[FileChange]:
     edits = edits_of(name, places, launch)
     if edits is None:
         raise InvalidInput(
@@ -104,17 +150,17 @@ def _planned(name: str, places: AgentPlaces, launch: Launch, ledger: Ledger) -> 
         change = connected(path, name, content(path), ledger.of(path), file.edits, project=places.project)
         changes += [change] if change is not None else []
     if not changes:
-        put(f"{AGENTS[name].title}: connected already")
+        tell(f"{AGENTS[name].title}: connected already")
     return changes
 
 
-def _undone(name: str, ledger: Ledger, project: Path | None) -> list[FileChange]:
+def _undone(name: str, ledger: Ledger, project: Path | None, tell: Tell) -> list[FileChange]:
     changes = []
     for path, known in ledger.files(name, project).items():
         place_of(path, [path])
         changes.append(disconnected(path, content(path), known))
     if not changes:
-        put(f"{AGENTS[name].title}: not connected")
+        tell(f"{AGENTS[name].title}: not connected")
     return changes
 
 
@@ -124,9 +170,11 @@ def _roots(places: AgentPlaces) -> list[Path]:
     return [places.home, places.config(), *given, *([places.project] if places.project else [])]
 
 
-def _carry_out(changes: Sequence[FileChange], ledger: Ledger, *, dry_run: bool, yes: bool) -> None:
+def _carry_out(
+    changes: Sequence[FileChange], ledger: Ledger, tell: Tell, *, dry_run: bool, yes: bool
+) -> None:
     for change in changes:
-        put(change.diff() or f"{change.path}: no change")
+        tell(change.diff() or f"{change.path}: no change")
     if dry_run or not changes:
         return
     if not yes and not typer.confirm("Write this?", err=True):
@@ -134,7 +182,7 @@ def _carry_out(changes: Sequence[FileChange], ledger: Ledger, *, dry_run: bool, 
     folders = [folder for change in changes if (known := ledger.of(change.path)) for folder in known.folders]
     for change in changes:
         _make(change, ledger)
-        put(f"{paint('removed' if change.after is None else 'wrote', 'green')}  {change.path}")
+        tell(f"{paint('removed' if change.after is None else 'wrote', 'green')}  {change.path}")
     if any(change.after is None for change in changes):
         remove_empty(folders)
 
@@ -155,20 +203,20 @@ def _make(change: FileChange, ledger: Ledger) -> None:
         ledger.record(change.path, None)
 
 
-def _say_next_steps(names: Sequence[str]) -> None:
+def _say_next_steps(names: Sequence[str], tell: Tell) -> None:
     for name in names:
         if AGENTS[name].next_step:
-            put(f"{paint('next', 'yellow')}  {AGENTS[name].title}: {AGENTS[name].next_step}")
+            tell(f"{paint('next', 'yellow')}  {AGENTS[name].title}: {AGENTS[name].next_step}")
 
 
-def _checked(launch: Launch) -> int:
+def _checked(launch: Launch, tell: Tell) -> int:
     """Exchange one question with the bridge, as an agent will; the number of failures."""
     try:
         exchange(launch.server("agentctx"))
     except ExchangeFailed as failure:
         complain(ConfigInvalid(f"Connected, but: {failure}", hint="`agentctx doctor` says more."))
         return 1
-    put(f"{paint('checked', 'green')}  the bridge and the daemon answer")
+    tell(f"{paint('checked', 'green')}  the bridge and the daemon answer")
     return 0
 
 

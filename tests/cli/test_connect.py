@@ -30,7 +30,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             monkeypatch.delenv(variable)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(command, "_checked", lambda _: 0)
+    monkeypatch.setattr(command, "_checked", lambda *_: 0)
     return home
 
 
@@ -271,6 +271,24 @@ def test_the_preview_changes_nothing(
     shown = capsys.readouterr().out
     assert "+[mcp_servers.agentctx]" in shown
     assert ' command = "docs"' in shown
+
+
+@pytest.mark.parametrize(("mode", "changed"), [("--dry-run", False), ("--yes", True)])
+def test_what_is_done_as_json(
+    mode: str, changed: bool, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["--socket", "/run/a.sock", "connect", "codex", "--json", mode]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["agents"], found["changed"]) == (["codex"], changed)
+    assert (home / ".codex/config.toml").exists() == changed
+    first = found["files"][0]
+    assert (first["path"], first["action"]) == (str(home / ".codex/config.toml"), "write")
+
+
+@pytest.mark.usefixtures("home")
+def test_json_asks_nobody(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["connect", "codex", "--json"]) == 2
+    assert "Add --yes or --dry-run." in json.loads(capsys.readouterr().err)["error"]["hint"]
 
 
 def test_no_is_respected(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,7 @@ PERMISSIVE = {
     "PSF-2.0",
     "Zlib",
 }
+MOST_PACKAGES = 45
 PTH_ALLOWED = {
     "a1_coverage.pth": "coverage, for processes whose environment asks to be measured",
     "_editable_impl_agentctx_daemon.pth": "the folder of this very project",
@@ -58,6 +59,12 @@ def test_the_page_tells_everything_that_is_locked() -> None:
     told = rows("Everything that is installed")
     lock = recorder.locked((ROOT / "requirements.lock").read_text("utf-8"))
     assert list(told) == [each.name for each in lock]
+
+
+def test_an_install_brings_few_packages() -> None:
+    lock = recorder.locked((ROOT / "requirements.lock").read_text("utf-8"))
+    everywhere = [each.name for each in lock if "win32" not in each.marker]
+    assert len([name for name in everywhere if name not in recorder.BUILD_ONLY]) <= MOST_PACKAGES
 
 
 @pytest.mark.parametrize("name", [row[0] for row in rows("Everything that is installed").values()])
