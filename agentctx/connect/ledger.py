@@ -60,6 +60,7 @@ class Ledger:
 
     def record(self, path: Path, written: ConnectedFile | None) -> None:
         """Remember what was written; None: nothing of ours is in it any more."""
+        self._files = _read(self._path)  # another `agentctx connect` may have added to it
         self._files.pop(path, None)
         if written is not None:
             self._files[path] = written

@@ -29,6 +29,8 @@ class RealAgent(ABC):
     """Who says, in a request, what a hook of ours adds; None: `connect` writes no hook for it."""
     shell: ClassVar[tuple[str, str]]
     """The tool that runs a command, and its argument for the command."""
+    is_compacted_by_prompt: ClassVar[bool] = False
+    """Whether the prompt `/compact` compacts a conversation, where nobody is there."""
 
     @classmethod
     def path(cls) -> Path | None:
@@ -142,6 +144,7 @@ class ClaudeCode(RealAgent):
     vendor = "anthropic"
     hook_role = "system"
     shell = ("Bash", "command")
+    is_compacted_by_prompt = True
 
     def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
         (home / ".claude").mkdir()
@@ -195,6 +198,7 @@ class CopilotCli(RealAgent):
     vendor = "anthropic"
     hook_role = "user"
     shell = ("bash", "command")
+    is_compacted_by_prompt = True
 
     def settle(self, home: Path, vendor_url: str | None) -> dict[str, str]:
         (home / ".copilot").mkdir()

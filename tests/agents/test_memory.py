@@ -20,6 +20,7 @@ EXPLAINED: Final = (
     "The checkout job fails on Fridays because the ledger database is vacuumed at nine on that day, which "
     "locks it for ten minutes. Move the job to six o'clock, or raise its lock timeout to fifteen minutes."
 )
+SUMMARY: Final = "The shop is built with Django, because its admin pages save the team a month."
 HEADING: Final = "## Semantic Context (RAG)"
 OURS: Final = ("search", "context", "save", "learn", "forget", "feedback")
 ATTEMPTS: Final = 6
@@ -78,6 +79,22 @@ async def test_what_made_a_failed_tool_work_is_learned(shop: Workshop) -> None:
     (learning,) = learnings
     assert "note_.txt: No such file or directory" in str(learning.attributes["error_pattern"])
     assert learning.attributes["fix"] == "`cat note_.txt` failed; this worked: `cat notes.txt`"
+
+
+async def test_the_summary_of_a_compaction_is_remembered(shop: Workshop) -> None:
+    if not shop.agent.is_compacted_by_prompt:
+        pytest.skip(f"{shop.agent.name} compacts a conversation by itself alone")
+    await shop.connect("--remember")
+    await shop.turn("What is the shop built with?")
+    shop.vendor.answer(FakeAnswer(text=SUMMARY))
+    for _ in range(ATTEMPTS):
+        await shop.turn("/compact", resumes=True)
+        await shop.turn("Go on.", resumes=True)
+        with shop.daemon.client() as memory:
+            summaries = memory.list(collections=["reflection"]).entries
+        if summaries:
+            break
+    assert {each.content for each in summaries} == {SUMMARY}
 
 
 async def test_earlier_turns_keep_their_bytes(shop: Workshop) -> None:
