@@ -11,6 +11,8 @@ from agentctx.connect.edits import ConfigEdit, as_json
 from agentctx.connect.opencode_plugin import opencode_plugin
 
 NAME: Final = "agentctx"
+_ENDS: Final = frozenset({"Stop", "AfterAgent", "agentStop", "afterAgentResponse"})
+"""Events at which something may be saved."""
 
 
 class Launch(NamedTuple):
@@ -24,8 +26,9 @@ class Launch(NamedTuple):
         return [*self.command, "mcp", "--socket", self.socket, "--agent", agent]
 
     def hook(self, event: str, agent: str) -> str:
+        """The other hooks stay as they are when `remember` changes: Codex has changed ones approved again."""
         words = [*self.command, "hook", event, "--client", agent, "--socket", self.socket]
-        return shlex.join([*words, "--remember"] if self.remember else words)
+        return shlex.join([*words, "--remember"] if self.remember and event in _ENDS else words)
 
 
 class AgentPlaces(NamedTuple):

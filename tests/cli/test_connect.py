@@ -97,9 +97,11 @@ def test_entries_start_this_program_at_its_socket(connect: Connect, home: Path) 
 def test_turns_are_remembered_only_when_asked_for(connect: Connect, home: Path) -> None:
     hooks = home / ".codex/hooks.json"
     connect("codex", "--remember")
-    assert "Stop" in json.loads(hooks.read_bytes())["hooks"]
+    remembering = json.loads(hooks.read_bytes())["hooks"]
+    assert remembering.pop("Stop")
     connect("codex")
-    assert sorted(json.loads(hooks.read_bytes())["hooks"]) == ["SessionStart", "UserPromptSubmit"]
+    assert json.loads(hooks.read_bytes())["hooks"] == remembering, "what changes has to be approved again"
+    assert sorted(remembering) == ["SessionStart", "UserPromptSubmit"]
     connect("codex", "--undo")
     assert settings_of(home) == {}
 

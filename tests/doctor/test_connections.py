@@ -68,16 +68,23 @@ def test_without_connections_there_is_nothing_to_check(tmp_path: Path) -> None:
 def test_an_entry_that_was_taken_out_is_named(ledger: Path, tmp_path: Path) -> None:
     cursor = tmp_path / "home/.cursor/mcp.json"
     cursor.write_text('{"mcpServers": {}}', "utf-8")
+    hooks = tmp_path / "home/.cursor/hooks.json"
+    hooks.write_text('{"version": 1, "hooks": {"sessionStart": []}}', "utf-8")
     (tmp_path / "home/.codex/config.toml").write_text("broken = ", "utf-8")
     entries = (examined(ledger))["entries"]
-    assert (entries.status, entries.message) == ("warn", "2 files of agents lost what connects them")
+    assert (entries.status, entries.message) == ("warn", "3 files of agents lost what connects them")
     assert str(cursor) in entries.detail
+    assert str(hooks) in entries.detail
     assert "connect --undo" in entries.hint
 
 
 def test_edits_beside_the_entry_do_not_matter(ledger: Path, tmp_path: Path) -> None:
     config = tmp_path / "home/.codex/config.toml"
     config.write_text("model = 'm'\n" + config.read_text("utf-8"), "utf-8")
+    cursor = tmp_path / "home/.cursor/mcp.json"
+    cursor.write_text(
+        cursor.read_text("utf-8").replace('"command":', '"disabled": false, "command":'), "utf-8"
+    )
     assert (examined(ledger))["entries"].status == "pass"
 
 
