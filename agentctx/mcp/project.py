@@ -32,7 +32,10 @@ _SCP: Final = r"(?:[^@/]+@)?(?P<host>[^:/]+):(?P<path>[^/].*|/.*)"
 
 def project_of(folder: Folder) -> str:
     """The namespace of the project that a folder belongs to. Reads files of the repository, runs nothing."""
-    common = _common_dir(os.path.abspath(folder))
+    try:
+        common = _common_dir(os.path.abspath(folder))
+    except FileNotFoundError:  # a working directory that was removed
+        return OUTSIDE
     if common is None:
         return OUTSIDE
     for _ in range(MAX_CLONES):

@@ -217,7 +217,9 @@ def _failure(output: str, *, within: int = _MOST_HEAD_CHARS) -> str | None:
 def _target(arguments: object) -> str:
     given = _object(arguments)
     found = next((given[name] for name in _TARGETS if given.get(name)), "")
-    return " ".join(map(str, found)) if isinstance(found, list) else str(found)
+    if isinstance(found, list):  # the words of a command, which may all be in the last one
+        return str(found[-1]) if found[1:2] in (["-c"], ["-lc"]) else " ".join(map(str, found))
+    return str(found)
 
 
 def _text(content: object) -> str:

@@ -95,3 +95,12 @@ def test_a_question_asks_the_project_the_user_and_what_commands_save_to(
     assert (project, shared) == (f"dir:{repository.resolve()}", "default")
     assert own.startswith("user:")
     assert namespaces_of(tmp_path / "not" / "there") == ("default", own)
+
+
+def test_a_working_directory_that_was_removed_is_outside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert project_of(".") == "default"

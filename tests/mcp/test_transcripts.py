@@ -66,3 +66,23 @@ def test_lines_that_are_cut_off_or_strange_are_left_out() -> None:
     strange += [json.dumps({"data": {"content": [1]}, "type": "user.message"}), "[" * 5_000]
     turn = last_turn(parsed_lines(strange))
     assert (turn.prompt, turn.answer, turn.summaries) == ("", "", ())
+
+
+@pytest.mark.parametrize(
+    ("command", "target"),
+    [
+        ("psql shop", "psql shop"),
+        (["bash", "-lc", "psql shop"], "psql shop"),
+        (["psql", "shop"], "psql shop"),
+    ],
+)
+def test_a_command_may_be_a_list_of_words(command: object, target: str) -> None:
+    begun = {
+        "type": "function_call",
+        "name": "shell",
+        "arguments": json.dumps({"command": command}),
+        "call_id": "c",
+    }
+    ended = {"type": "function_call_output", "call_id": "c", "output": "Exit code: 1\nOutput:\nno such file"}
+    (call,) = last_turn({"type": "response_item", "payload": each} for each in (begun, ended)).calls
+    assert (call.target, call.error is None) == (target, False)
