@@ -82,20 +82,19 @@ def last_turn(entries: Iterable[Json]) -> TranscribedTurn:
     summaries: list[str] = []
     unanswered: list[str] = []
     for event in _events(entries):
-        match event:
-            case _Said("prompt", text):
-                prompt, answer, own, summaries = text, "", set(), [*unanswered]
-            case _Said("answer", text):
-                answer, unanswered = text, []
-            case _Said("summary", text):
-                summaries.append(text)
-                unanswered.append(text)
-            case _Begun():
-                begun[event.id] = event
-            case _Ended(id_, error, is_refused):
-                if id_ in begun and not is_refused:
-                    calls[id_] = ToolUse(*begun[id_], error)
-                    own.add(id_)
+        if isinstance(event, _Begun):
+            begun[event.id] = event
+        elif isinstance(event, _Ended):
+            if event.id in begun and not event.is_refused:
+                calls[event.id] = ToolUse(*begun[event.id], event.error)
+                own.add(event.id)
+        elif event.kind == "prompt":
+            prompt, answer, own, summaries = event.text, "", set(), [*unanswered]
+        elif event.kind == "answer":
+            answer, unanswered = event.text, []
+        else:
+            summaries.append(event.text)
+            unanswered.append(event.text)
     return TranscribedTurn(prompt, answer, tuple(calls.values()), frozenset(own), tuple(summaries))
 
 

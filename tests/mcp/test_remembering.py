@@ -69,3 +69,15 @@ def test_claude_code_reports_the_summary_of_a_compaction_itself() -> None:
     assert entry.body["collection"] == "reflection"
     assert entry.body["content"] == "The shop moves to Postgres 16."
     assert output("PostCompact", "claude-code", "") == {}
+
+
+def test_what_an_earlier_turn_learned_is_not_saved_again() -> None:
+    said = [{"prompt": "Go on."}, {"answer": "Done."}]
+    lines = (RECORDED / "codex.jsonl").read_text("utf-8").splitlines()
+    assert stop({}, last_turn([*parsed_lines(lines), *said])) == []
+
+
+@pytest.mark.parametrize("summary", [None, "", BLOCK, 5])
+def test_a_compaction_without_a_summary_leaves_nothing(summary: object) -> None:
+    payload = {"session_id": "s", "compact_summary": summary}
+    assert remembered("PostCompact", "claude-code", payload, EMPTY, namespace="n") == []

@@ -63,9 +63,16 @@ def test_lines_that_are_cut_off_or_strange_are_left_out() -> None:
         '{"type": "event_msg", "payload": {"item": 1}}',
         '{"type": "gemini", "toolCalls": [{"result": 3}]}',
     ]
+    call = {"type": "function_call", "arguments": "{", "call_id": "c"}
+    strange += [json.dumps({"type": "response_item", "payload": call})]
     strange += [json.dumps({"data": {"content": [1]}, "type": "user.message"}), "[" * 5_000]
     turn = last_turn(parsed_lines(strange))
     assert (turn.prompt, turn.answer, turn.summaries) == ("", "", ())
+
+
+def test_codex_before_0_169_names_its_prompts_otherwise() -> None:
+    payload = {"type": "user_message", "message": PROMPT}
+    assert last_turn([{"type": "event_msg", "payload": payload}]).prompt == PROMPT
 
 
 @pytest.mark.parametrize(
