@@ -1,0 +1,63 @@
+"""Quarantine on PostgreSQL, where several daemons revoke and settle."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from agentctx.storage.postgresql.driver import Server
+from agentctx.storage.postgresql.engine import PostgresqlStorage
+from agentctx.storage.trust import Source
+from tests.storage.conformance import assert_sound, embed, save, serving_space
+from tests.storage.drafts import HandClock, keyless
+from tests.storage.quarantine_conformance import QuarantineConformance
+
+
+class TestPostgresqlQuarantine(QuarantineConformance):
+    """Runs the suite."""
+
+
+@pytest.fixture
+async def other(database: str, clock: HandClock) -> AsyncIterator[PostgresqlStorage]:
+    """A second daemon on the same database."""
+    opened = await PostgresqlStorage.open(Server(url=database), daemon="b", clock=clock)
+    yield opened
+    await opened.close()
+
+
+async def settle_all(storage: PostgresqlStorage) -> list[str]:
+    erased: list[str] = []
+    while (settled := await storage.trust.settle(owed=True, limit=3)).rows:
+        erased += settled.erased
+    return erased
+
+
+async def test_two_daemons_settle_together_and_erase_each_entry_once(
+    storage: PostgresqlStorage, other: PostgresqlStorage
+) -> None:
+    await serving_space(storage)
+    ids = []
+    for number in range(20):
+        saved = await save(storage, keyless(f"text {number}", agent="bad"))
+        await embed(storage, saved)
+        ids.append(saved.id)
+    revoked = await storage.trust.revoke(Source(agent="bad"), principal=0, dry_run=False)
+    assert revoked.revocation is not None
+    assert await other.trust.forget_revoked(revoked.revocation) == 20
+    one, two = await asyncio.gather(settle_all(storage), settle_all(other))
+    assert sorted(one + two) == sorted(ids)
+    await assert_sound(storage)
+    assert (await storage.audit.verify()).is_sound
+
+
+async def test_what_is_derived_while_its_source_is_revoked_is_held_or_derived_later(
+    storage: PostgresqlStorage, other: PostgresqlStorage
+) -> None:
+    source = await save(storage, keyless("a source", agent="bad"))
+    saves = (save(other, keyless(f"made {n}", derived_from=(source.id,))) for n in range(10))
+    revoke = storage.trust.revoke(Source(agent="bad"), principal=0, dry_run=False)
+    _, *made = await asyncio.gather(revoke, *saves)
+    known = await storage.trust.provenance([each.id for each in made])
+    assert all(known[each.id].quarantined == "revoked" for each in made)

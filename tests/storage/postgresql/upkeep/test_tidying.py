@@ -1,0 +1,90 @@
+"""What was forgotten leaves the tables and indexes of the server."""
+
+from __future__ import annotations
+
+import asyncio
+
+from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.postgresql.engine import PostgresqlStorage
+from agentctx.storage.postgresql.upkeep import leases, tidying
+from tests.storage.conformance import embed, save, serving_space
+from tests.storage.drafts import draft
+from tests.storage.postgresql.server import RunningServer
+
+WORD = "zyzzyvaword"
+KEY = "keyofsecrets"
+
+
+def held_in(server: RunningServer, database: str, text: str) -> set[str]:
+    """The tables and indexes in whose files, as they are on the disk, the text is."""
+    name = database.partition("?")[0].rpartition("/")[2]
+    server.sql("CHECKPOINT", name)
+    paths = server.sql(
+        """SELECT relname || ' ' || pg_relation_filepath(oid) FROM pg_class
+           WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'i')""",
+        name,
+    )
+    found = set()
+    for line in paths.splitlines():
+        relation, path = line.split()
+        if text.encode() in (server.folder / "data" / path).read_bytes():
+            found.add(relation)
+    return found
+
+
+async def tidied(storage: PostgresqlStorage) -> None:
+    """As the daemon does, until nothing is in the way: autovacuum has snapshots, too."""
+    async with asyncio.timeout(120):
+        while not await storage.upkeep.tidy():
+            await asyncio.sleep(0.1)
+
+
+async def test_a_forgotten_word_and_key_leave_the_indexes_and_the_statistics(
+    storage: PostgresqlStorage, server: RunningServer, database: str
+) -> None:
+    await serving_space(storage)
+    for number in range(50):
+        await embed(storage, await save(storage, draft(f"text {number}", key=f"key {number}")))
+    saved = await save(storage, draft(f"a {WORD} of the text", key=KEY))
+    await embed(storage, saved)
+    assert {"entries", "chunk_words", "chunk_words_terms"} <= await asyncio.to_thread(
+        held_in, server, database, WORD
+    )
+    await storage.entries.delete(saved.id)
+    await asyncio.wait_for(storage.upkeep.untidy(), 30)
+    await tidied(storage)
+    assert "chunk_words_terms" not in await asyncio.to_thread(held_in, server, database, WORD)
+    assert "entries_live_key" not in await asyncio.to_thread(held_in, server, database, KEY)
+    known = "SELECT count(*) FROM pg_stats WHERE most_common_elems::text LIKE '%' || $1 || '%'"
+    assert await storage.db.read(lambda conn: conn.fetchval(known, WORD)) == 0
+    assert await storage.upkeep.tidy(), "nothing is left to do"
+
+
+async def test_an_older_snapshot_is_in_the_way(storage: PostgresqlStorage) -> None:
+    saved = await save(storage, draft("text"))
+    inside, go_on = asyncio.Event(), asyncio.Event()
+
+    async def look(conn: Connection) -> None:
+        await conn.fetchval("SELECT count(*) FROM entries")
+        inside.set()
+        await go_on.wait()
+
+    reader = asyncio.create_task(storage.db.read(look, 120))
+    try:
+        await asyncio.wait_for(inside.wait(), 30)
+        await storage.entries.delete(saved.id)
+        assert not await storage.upkeep.tidy()
+    finally:
+        go_on.set()
+        await reader
+    await tidied(storage)
+
+
+async def test_while_another_daemon_tidies_it_stays_due(storage: PostgresqlStorage) -> None:
+    await storage.db.write(
+        lambda conn: conn.execute("INSERT INTO upkeep_leases VALUES ($1, 'b', 9e15)", tidying.TASK)
+    )
+    assert not await storage.upkeep.tidy()
+    await storage.db.write(lambda conn: conn.execute("DELETE FROM upkeep_leases"))
+    await tidied(storage)
+    assert await leases.take(storage.db, tidying.TASK)
