@@ -92,15 +92,18 @@ class Prover(PartsHolder):
     ) -> None:
         """Prove it soon after the start and then again and again. What is wrong is logged when it changes.
 
+        Of daemons that share a database, one proves it.
+
         Ends when it is cancelled.
         """
         await sleep(FIRST_PROOF_S)
         while True:
             before, began = self.latest_proof, elapsed()
             try:
-                proof = await self.prove()
-                if before is None or proof.found != before.found:
-                    _tell(proof)
+                if await self._parts.storage.upkeep.leads("prove"):
+                    proof = await self.prove()
+                    if before is None or proof.found != before.found:
+                        _tell(proof)
             except (DeadlineExceeded, StorageFailed) as error:
                 log.warning("proof_not_made", code=error.code, reason=error.message)
             await sleep(rest_s(elapsed() - began))

@@ -41,6 +41,13 @@ class UpkeepStorage(Protocol):
     between.
     """
 
+    async def leads(self, task: str) -> bool:
+        """Whether this daemon does a background task of all that share the database, for the next 3 minutes.
+
+        Another one takes over when it does not ask again until then. A daemon with its own file always does.
+        """
+        ...
+
     async def check_integrity(self) -> list[str]:
         """What the engine's own check finds wrong, at most 20 lines; empty when sound. No text of entries.
 

@@ -76,6 +76,25 @@ async def test_a_sound_daemon_proves_it_and_says_when(core: Core) -> None:
     assert found["agentctx_proof_timestamp_seconds"] > 1_700_000_000
 
 
+async def test_a_daemon_leaves_the_proof_to_another_that_shares_its_database(
+    core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    async def leads(task: str) -> bool:
+        asked.append(task)
+        return len(asked) > 1
+
+    monkeypatch.setattr(core.storage.upkeep, "leads", leads)
+    with pytest.raises(asyncio.CancelledError):
+        await core.parts.prover.keep_proving(Naps(2))
+    assert core.parts.prover.latest_proof is None
+    with pytest.raises(asyncio.CancelledError):
+        await core.parts.prover.keep_proving(Naps(2))
+    assert core.parts.prover.latest_proof is not None
+    assert asked == ["prove", "prove"]
+
+
 @pytest.mark.parametrize(
     ("how", "found"),
     [

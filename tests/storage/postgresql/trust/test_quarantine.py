@@ -56,8 +56,9 @@ async def test_what_is_derived_while_its_source_is_revoked_is_held_or_derived_la
     storage: PostgresqlStorage, other: PostgresqlStorage
 ) -> None:
     source = await save(storage, keyless("a source", agent="bad"))
+    revoked = asyncio.create_task(storage.trust.revoke(Source(agent="bad"), principal=0, dry_run=False))
     saves = (save(other, keyless(f"made {n}", derived_from=(source.id,))) for n in range(10))
-    revoke = storage.trust.revoke(Source(agent="bad"), principal=0, dry_run=False)
-    _, *made = await asyncio.gather(revoke, *saves)
+    made = await asyncio.gather(*saves)
+    await revoked
     known = await storage.trust.provenance([each.id for each in made])
     assert all(known[each.id].quarantined == "revoked" for each in made)
