@@ -32,7 +32,9 @@ class ChunkTexts:
     scope: str = ""
 
     def pieces(self, spans: tuple[Span, ...]) -> list[Piece]:
-        """Those of the content, cut into `spans`, and those of the cues."""
+        """Those of the content, cut into `spans`, and of the cues; none in quarantine, without spans."""
+        if not spans:
+            return []
         cues = [Piece(number, 0, len(cue)) for number, cue in enumerate(self.cues, 1)]
         return [*(Piece(0, span.start, span.end) for span in spans), *cues]
 

@@ -39,8 +39,14 @@ added AS (
   RETURNING id, ordinal, hash),
 worded AS (
   INSERT INTO chunk_words (chunk, namespace, words, weights)
-  SELECT id, $2, words::tsvector, weights::sparsevec FROM added JOIN given USING (ordinal))
-SELECT id FROM added ORDER BY ordinal"""
+  SELECT id, $2, words::tsvector, weights::sparsevec FROM added JOIN given USING (ordinal)),
+owed AS (
+  INSERT INTO jobs (chunk, space, hash, leased_until, daemon, reserved, created)
+  SELECT added.id, spaces.id, added.hash, $11, $12, true, $13
+  FROM added JOIN spaces ON spaces.enabled AND $12::text IS NOT NULL ORDER BY added.ordinal, spaces.id
+  RETURNING id, chunk, space, hash)
+SELECT owed.id, owed.chunk, owed.space, owed.hash, added.ordinal
+FROM owed JOIN added ON added.id = owed.chunk ORDER BY owed.id"""
 _OWE: Final = """
 WITH given AS (
   SELECT chunk, hash, place FROM unnest($1::bigint[], $2::bytea[]) WITH ORDINALITY AS g (chunk, hash, place))
@@ -74,9 +80,14 @@ async def insert(
         [text_hash(text) for text in embedded],
         *(list(column) for column in zip(*words, strict=True)),
         draft.chunking,
+        owed.until if owed else 0,
+        owed.daemon if owed else None,
+        now,
     )
-    wanted = dict(zip((row[0] for row in rows), embedded, strict=True))
-    return await _owe(conn, wanted, entry_id, draft.collection, now=now, owed=owed)
+    return tuple(
+        Job(number, chunk, space, digest, embedded[ordinal], entry_id, draft.collection)
+        for number, chunk, space, digest, ordinal in rows
+    )
 
 
 async def remove(conn: Connection, seq: int) -> None:

@@ -83,7 +83,7 @@ async def save(
     check_version(found[1].version if found else 0, if_version)
     if found is None:
         entry_id = uuid7(now)
-        draft = await provenance.apply_provenance(conn, draft, entry_id, now=now)
+        draft = await provenance.apply_provenance(conn, draft, entry_id, now=now, is_new=True)
         saved = await insert_version(conn, draft, entry_id, times=Times(now, now, now), owed=owed, deed=deed)
     else:
         seq, entry = found
@@ -360,7 +360,8 @@ async def _erase(
 async def _saved(
     conn: Connection, entry_id: str, version: int, change: Change, jobs: tuple[Job, ...], *, pending: bool
 ) -> Saved:
-    embedded, is_held = await conn.fetchrow(_STATE, entry_id)
+    # What is owed vectors is in a space that is enabled, and not in quarantine.
+    embedded, is_held = (True, False) if jobs else await conn.fetchrow(_STATE, entry_id)
     if is_held and change is not Change.CREATED:
         await record_erasure(conn, [entry_id])
     return Saved(

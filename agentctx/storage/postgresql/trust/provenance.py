@@ -16,11 +16,13 @@ from agentctx.storage.versions import least_trust
 from agentctx.wire import Trust
 
 
-async def apply_provenance(conn: Connection, draft: Draft, entry_id: str, *, now: int) -> Draft:
+async def apply_provenance(
+    conn: Connection, draft: Draft, entry_id: str, *, now: int, is_new: bool = False
+) -> Draft:
     """Record where a draft comes from, and return it as it may be saved.
 
     Its trust is the least of its own and its sources'. In quarantine it has no chunks: no index knows it.
-    What is made of something in quarantine is in quarantine too.
+    What is made of something in quarantine is in quarantine too. `is_new`: the id was made a moment ago.
     """
     trust = draft.trust
     if sources := [source for source in draft.derived_from if source != entry_id]:
@@ -32,6 +34,8 @@ async def apply_provenance(conn: Connection, draft: Draft, entry_id: str, *, now
         await _note_flags(conn, entry_id, draft.flags)
     if draft.is_held:
         await quarantine.hold(conn, entry_id, screened=True, revocation=None, now=now)
+    if is_new and not sources and not draft.is_held:
+        return draft
     spans = () if await quarantine.is_held(conn, entry_id) else draft.spans
     return replace(draft, trust=trust, spans=spans)
 
