@@ -195,7 +195,7 @@ class StorageSettings(Section):
         parts = urlsplit(url)
         if url and parts.scheme not in {"postgresql", "postgres"}:
             raise ValueError("must begin with postgresql://, or be empty for SQLite")
-        if parts.password is not None or "password" in dict(parse_qsl(parts.query)):
+        if parts.password or "password" in dict(parse_qsl(parts.query)):
             raise ValueError("must not hold a password: put it into a file that storage.password_file names")
         return url
 

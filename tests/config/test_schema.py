@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from agentctx.config.schema import CollectionSettings, Settings
+from agentctx.config.schema import CollectionSettings, Settings, shown_url
 
 SHIPPED = (Path(__file__).parents[2] / "config" / "agentctx.toml").read_text(encoding="utf-8")
 
@@ -51,6 +51,11 @@ def test_a_collection_needs_a_free_plain_name(name: str) -> None:
         Settings.model_validate({"collections": {name: {}}})
 
 
+def test_the_address_of_a_server_is_shown_without_parameters() -> None:
+    url = "postgresql://u@h:5433/d?sslmode=disable&host=/run/pg&sslkey=/secret"
+    assert shown_url(url) == "postgresql://u@h:5433/d?host=/run/pg"
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -59,6 +64,9 @@ def test_a_collection_needs_a_free_plain_name(name: str) -> None:
         {"server": {"socket_mode": "0666"}},
         {"collections": {"notes": {"ttl": "soon"}}},
         {"embedding": {"rag": {"collections": ["notes"]}}},
+        {"storage": {"url": "mysql://h/d"}},
+        {"storage": {"url": "postgresql://u:hush@h/d"}},
+        {"storage": {"url": "postgresql://u@h/d?password=hush"}},
         {"surprise": 1},
         {"embedding": {"surprise": 1}},
     ],

@@ -48,8 +48,13 @@ class RunningServer:
         return f"postgresql://{USER}@/{database}?host={quote(str(self.folder))}"
 
     @property
-    def pid(self) -> int:
-        return int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+    def pid(self) -> int | None:
+        """Of the postmaster; None when it does not run."""
+        try:
+            pid = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+        except FileNotFoundError:
+            return None
+        return pid if _runs(pid) else None
 
     def start(self) -> None:
         """Start it and wait until it takes connections."""
@@ -64,10 +69,11 @@ class RunningServer:
     def kill(self) -> None:
         """kill -9 of the postmaster; its children end by themselves, and until then none can follow it."""
         pid = self.pid
-        group = _children(pid)
+        assert pid is not None
+        children = _children(pid)
         os.kill(pid, signal.SIGKILL)
-        for child in group:
-            _wait_gone(child)
+        for each in (pid, *children):
+            _wait_gone(each)
 
     def make(self, *, durable: bool) -> None:
         """Make an empty cluster. Without `durable` it does not wait for the disk."""
@@ -113,7 +119,7 @@ def running_server(*, durable: bool = False) -> Iterator[RunningServer]:
         server.start()
         yield server
     finally:
-        if (folder / "data" / "postmaster.pid").exists():
+        if server.pid is not None:
             server.stop("immediate")
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -136,9 +142,18 @@ def _children(pid: int) -> list[int]:
     return [int(line) for line in found.stdout.split()]
 
 
+def _runs(pid: int) -> bool:
+    """Whether a process is there and has not ended, although nobody may have asked for its exit code."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in {"Z", "X"}
+
+
 def _wait_gone(pid: int) -> None:
     """Wait until a process that is not ours has ended."""
     deadline = time.monotonic() + WAIT_S
-    while Path(f"/proc/{pid}").exists():
+    while _runs(pid):
         assert time.monotonic() < deadline, f"process {pid} of PostgreSQL does not end"
         time.sleep(0.02)

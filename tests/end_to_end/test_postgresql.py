@@ -1,0 +1,93 @@
+"""Real daemons whose database is a real PostgreSQL server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agentctx.errors import NotFound, StorageFailed
+from agentctx.wire import DoctorReply
+from tests.end_to_end.daemon_process import DaemonProcess
+from tests.storage.postgresql.server import RunningServer, running_server, why_unavailable
+
+WAIT_S = 60.0
+QUESTION = "When is the deploy window?"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RunningServer]:
+    if reason := why_unavailable():
+        pytest.skip(reason)
+    with running_server(durable=True) as running:
+        running.sql("CREATE EXTENSION vector")
+        yield running
+
+
+@pytest.fixture
+def start(
+    make_daemon: Callable[..., DaemonProcess], server: RunningServer, tmp_path: Path
+) -> Callable[[str], DaemonProcess]:
+    config = f'[storage]\nurl = "{server.url()}"\n[embedding]\nprovider = "fake"\n'
+
+    def start_daemon(name: str) -> DaemonProcess:
+        return make_daemon(tmp_path / name, config=config).start()
+
+    return start_daemon
+
+
+def eventually(what: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def troubles(reply: DoctorReply) -> dict[str, str]:
+    return {check.id: check.message for check in reply.checks if check.status in {"fail", "warn"}}
+
+
+def test_two_daemons_share_one_memory(start: Callable[[str], DaemonProcess]) -> None:
+    with start("one").client() as one, start("two").client() as two:
+        saved = one.save_knowledge("deploy", "The deploy window is on Tuesday.", wait="embedded")
+        assert saved.embedding == "done"
+        (found,) = two.search(QUESTION).results
+        assert (found.id, found.source_id) == (saved.id, "deploy")
+        assert found.distance is not None, "it is found by meaning, too"
+        again = two.save_knowledge("deploy", "The deploy window is on Friday.")
+        assert (again.id, again.version) == (saved.id, 2)
+        assert "Friday" in one.context(QUESTION).block
+        two.forget(saved.id)
+        with pytest.raises(NotFound):
+            one.get(saved.id)
+        assert one.search(QUESTION).results == []
+        assert one.verify_audit().faults == 0
+        assert troubles(two.doctor()) == {}
+
+
+def test_a_daemon_outlives_its_server(start: Callable[[str], DaemonProcess], server: RunningServer) -> None:
+    daemon = start("one")
+    with daemon.client() as client:
+        saved = client.save_observation("s", "It was here before.")
+        client.status()
+        server.kill()
+        with pytest.raises(StorageFailed) as refused:
+            client.save_observation("s", "Nobody takes this.")
+        assert refused.value.code == "storage_failed"
+        status = client.status()
+        assert status.database.fault is not None
+        assert "does not answer" in status.database.fault
+        assert "does not answer" in troubles(client.doctor())["database.integrity"]
+        server.start()
+        eventually(lambda: client.status().database.fault is None)
+        client.save_observation("s", "And this after.")
+        assert client.get(saved.id).content == "It was here before."
+    assert daemon.stop() == 0
+    with daemon.start().client() as client:
+        assert [entry.content for entry in client.list().entries] == [
+            "And this after.",
+            "It was here before.",
+        ]
+    assert "daemon_failed" not in daemon.events()
