@@ -16,6 +16,7 @@ CUSTOM_PLANS: Final = "SET LOCAL plan_cache_mode = force_custom_plan"
 MORE_FOR_CUES: Final = 3
 """So many times more hits are asked for, when several are of one entry."""
 
+_IS_MORE: Final = "SELECT EXISTS (SELECT 1 FROM entries e WHERE {condition} OFFSET {few})"
 _HITS: Final = """SELECT CASE c.cue WHEN 0 THEN c.id ELSE shown.id END, e.id, hit.value, c.cue <> 0
     FROM {ranked} hit JOIN chunks c ON c.id = hit.chunk JOIN entries e ON e.seq = c.entry
     LEFT JOIN chunks shown ON c.cue <> 0 AND shown.entry = c.entry AND shown.ordinal = 0 AND shown.cue = 0
@@ -45,6 +46,13 @@ async def first_hits(
         return [kind(*row) for row in await conn.fetch(sql, *given, most) if row[0] is not None]
 
     return _best_of(await _of_enough_chunks(find, limit), limit)
+
+
+async def lets_more_through(conn: Connection, wanted: Filter, few: int, *, now: int) -> bool:
+    """Whether more than so many entries are inside a filter."""
+    given = Parameters()
+    condition = entry_condition(wanted, given, now=now)
+    return bool(await conn.fetchval(_IS_MORE.format(condition=condition, few=few), *given))
 
 
 async def _of_enough_chunks(find: Callable[[int], Awaitable[Sequence[Hit]]], limit: int) -> Sequence[Hit]:

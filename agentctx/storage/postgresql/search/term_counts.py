@@ -15,7 +15,7 @@ from agentctx.storage.postgresql.search.terms import QuestionTerm
 from agentctx.storage.records import TermCounts
 from agentctx.storage.words import question_terms
 
-COUNTED: Final = 10_000
+COUNTED: Final = 2_000
 """Chunks up to which all, and those that have a term, are counted; beyond, statistics say how many."""
 KNOWN_FOR_S: Final = 60.0
 

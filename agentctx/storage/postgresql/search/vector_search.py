@@ -8,8 +8,8 @@ from typing import Final
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.postgresql.driver import Connection
-from agentctx.storage.postgresql.search.filters import Parameters, entry_condition, is_whole_namespace
-from agentctx.storage.postgresql.search.hits import CUSTOM_PLANS, first_hits
+from agentctx.storage.postgresql.search.filters import Parameters, is_whole_namespace
+from agentctx.storage.postgresql.search.hits import CUSTOM_PLANS, first_hits, lets_more_through
 from agentctx.storage.postgresql.vectors import nearest_index
 from agentctx.storage.records import Filter, NearestChunk
 
@@ -24,7 +24,6 @@ _ALL: Final = "(SELECT chunk, (embedding <=> {query}) + 0 AS value FROM {table})
 _OF_NAMESPACE: Final = """(SELECT chunk, (embedding <=> {query}) + 0 AS value FROM {table}
     WHERE namespace = {namespace} ORDER BY 2, 1)"""
 _BY_INDEX: Final = "(SELECT chunk, embedding <=> {query} AS value FROM {table} WHERE namespace = {namespace})"
-_IS_MORE: Final = "SELECT EXISTS (SELECT 1 FROM entries e WHERE {condition} OFFSET {few})"
 _DISTANCES: Final = "SELECT chunk, embedding <=> $1::text::halfvec FROM {table} WHERE chunk = ANY($2)"
 
 
@@ -33,7 +32,9 @@ async def by_vector(
 ) -> list[NearestChunk]:
     """The nearest hits."""
     await conn.execute(_SETTINGS)
-    is_narrow = not is_whole_namespace(wanted) and not await _lets_many_through(conn, wanted, now)
+    is_narrow = not is_whole_namespace(wanted) and not await lets_more_through(
+        conn, wanted, FEW_ENTRIES, now=now
+    )
     if not is_narrow and await nearest_index.is_there(conn, space, wanted.namespace):
         hits = await _nearest(conn, _BY_INDEX, space, query, wanted, limit, now)
         if len({hit.chunk for hit in hits}) == limit:
@@ -54,12 +55,6 @@ def literal(vector: Vectors) -> str:
 
 def table_of(space: int) -> str:
     return f"vec_{space:d}"
-
-
-async def _lets_many_through(conn: Connection, wanted: Filter, now: int) -> bool:
-    given = Parameters()
-    condition = entry_condition(wanted, given, now=now)
-    return bool(await conn.fetchval(_IS_MORE.format(condition=condition, few=FEW_ENTRIES), *given))
 
 
 async def _nearest(

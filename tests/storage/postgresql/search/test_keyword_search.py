@@ -1,0 +1,50 @@
+"""Keyword search in a namespace of many chunks, where not all that have a word are scored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agentctx.storage.postgresql.engine import PostgresqlStorage
+from agentctx.storage.postgresql.search import keyword_search, term_counts
+from tests.storage.conformance import found_by_words, save
+from tests.storage.drafts import ALL, keyless
+
+
+@pytest.fixture(autouse=True)
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyword_search, "SMALL_SCOPE", 5)
+    monkeypatch.setattr(keyword_search, "MOST_CANDIDATES", 3)
+
+
+async def filled(storage: PostgresqlStorage) -> list[str]:
+    """The ids of ten with a common word; the last one has a rare one, too."""
+    texts = [f"red {'pear ' * number}" for number in range(9)] + ["red and ochre"]
+    return [
+        (await save(storage, keyless(text, agent="one" if number == 3 else "many"))).id
+        for number, text in enumerate(texts)
+    ]
+
+
+async def test_what_has_the_rarer_words_is_scored(storage: PostgresqlStorage) -> None:
+    ids = await filled(storage)
+    assert await found_by_words(storage, "red ochre") == ids[9:]
+    assert set(await found_by_words(storage, "red")) == set(ids), "the rarest in any case"
+
+
+async def test_what_a_narrow_filter_lets_through_is_scored_by_all_words(storage: PostgresqlStorage) -> None:
+    ids = await filled(storage)
+    assert await found_by_words(storage, "red ochre", replace(ALL, agent="one")) == [ids[3]]
+
+
+async def test_common_terms_are_known_from_the_statistics(
+    storage: PostgresqlStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(storage)
+    await storage.db.prepare(lambda conn: conn.execute("VACUUM ANALYZE chunk_words"))
+    exact = await storage.search.term_counts("red pear ochre config.yaml")
+    monkeypatch.setattr(term_counts, "COUNTED", 5)
+    estimated = await storage.search.term_counts("red pear ochre config.yaml")
+    assert estimated == exact
+    assert estimated.counts == {"red": 10, "pear": 8, "ochre": 1, "config.yaml": 0}
