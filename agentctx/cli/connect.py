@@ -27,7 +27,7 @@ Tell: TypeAlias = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectedFile:
+class ChangedFile:
     """A file of an agent's settings, and what happens to it."""
 
     path: str
@@ -40,7 +40,7 @@ class ConnectReport:
     """What was done, or would be where `changed` is false. `next_steps` are left to the user, by agent."""
 
     agents: list[str]
-    files: list[ConnectedFile]
+    files: list[ChangedFile]
     changed: bool
     next_steps: dict[str, str]
 
@@ -112,7 +112,7 @@ def _nothing(text: str) -> None:
 
 def _report(names: Sequence[str], changes: Sequence[FileChange], *, changed: bool) -> ConnectReport:
     files = [
-        ConnectedFile(str(each.path), "remove" if each.after is None else "write", each.diff())
+        ChangedFile(str(each.path), "remove" if each.after is None else "write", each.diff())
         for each in changes
     ]
     steps = {name: AGENTS[name].next_step for name in names if AGENTS[name].next_step}
