@@ -41,7 +41,7 @@ def test_a_burst_is_allowed_and_then_the_rate() -> None:
     assert allowed(quotas, ALICE, [1.1] * 20) == 1
 
 
-def test_who_waits_as_long_as_told_is_served() -> None:
+def test_who_waits_as_long_as_asked_is_served() -> None:
     quotas = quotas_of(requests_per_second=0.5, burst=1)
     quotas.request(ALICE, 10.0)
     with pytest.raises(RateLimited, match=r"0\.5 a second") as caught:
@@ -76,7 +76,7 @@ def test_never_more_than_the_burst_and_the_rate(times: list[float], burst: int, 
     assert allowed(quotas, ALICE, times) <= burst + rate * lasted + 1e-6
 
 
-def test_a_clock_that_stands_or_goes_back_gives_nothing_away() -> None:
+def test_a_clock_that_stops_or_goes_back_gives_nothing_away() -> None:
     quotas = quotas_of(requests_per_second=1, burst=1)
     assert allowed(quotas, ALICE, [100.0, 100.0, 0.0, 50.0, 100.0]) == 1
 

@@ -245,7 +245,7 @@ async def test_who_goes_away_while_aside_leaves_no_turn_behind() -> None:
     assert not turns._queue._users
 
 
-async def test_who_is_cut_off_while_aside_goes_on_at_once_and_somebody_else_waits_longer() -> None:
+async def test_who_is_cut_off_while_aside_continues_at_once_and_somebody_else_waits_longer() -> None:
     turns, never, limit = Turns(1), asyncio.Event(), asyncio.timeout(None)
 
     async def cut_off() -> bool:
@@ -264,7 +264,7 @@ async def test_who_is_cut_off_while_aside_goes_on_at_once_and_somebody_else_wait
     assert not turns._queue._users
 
 
-async def test_who_is_cut_off_while_it_comes_back_goes_on_at_once() -> None:
+async def test_who_is_cut_off_while_it_comes_back_continues_at_once() -> None:
     turns = Turns(1)
 
     async def cut_off() -> None:

@@ -100,7 +100,7 @@ def test_gemini_reads_system_instruction_tools_contents() -> None:
     assert frames(gemini_blocks(body)) == expected
 
 
-def test_calls_and_their_results_are_told_apart_by_their_ids() -> None:
+def test_calls_and_their_results_are_distinguished_by_their_ids() -> None:
     def prompt(call: str) -> list[bytes]:
         calls = [{"id": call, "function": {"name": "f", "arguments": "{}"}}]
         messages = [

@@ -104,7 +104,7 @@ class TestAnthropic:
         at_the_end = {"cache_control": MARK, "messages": [user(*parts[:4])]}
         assert figures(ask(AnthropicCache(), at_the_end)) == (0, 1_600, 0)
 
-    def test_the_marker_of_the_request_stands_on_the_last_block_that_can_be_cached(self) -> None:
+    def test_the_marker_of_the_request_is_on_the_last_block_that_can_be_cached(self) -> None:
         thinking = {"role": "assistant", "content": [{"type": "thinking", "thinking": "t", "signature": "s"}]}
         body = {"cache_control": MARK, "messages": [user(text(2_000)), thinking]}
         usage = ask(AnthropicCache(), body)

@@ -78,7 +78,7 @@ def test_every_option_of_a_context_arrives(agentctx: Agentctx, daemon: StubDaemo
     assert daemon.seen[0].body == {**FIELDS, "budget_tokens": 500, "position": "tail", "all": True}
 
 
-def test_a_plain_search_says_nothing_it_was_not_told(agentctx: Agentctx, daemon: StubDaemon) -> None:
+def test_a_plain_search_says_nothing_it_was_not_asked(agentctx: Agentctx, daemon: StubDaemon) -> None:
     daemon.answer("POST", "/v1/search", (200, found()))
 
     agentctx("search", "when?")

@@ -76,7 +76,7 @@ def test_the_report_is_grouped_and_aligned_and_short_where_all_is_well() -> None
     ]
 
 
-def test_a_repair_is_told() -> None:
+def test_a_repair_is_reported() -> None:
     fixed = CheckResult(
         id="queue.buried", group="queue", status="pass", message="none", fixed="put 2 jobs back"
     )

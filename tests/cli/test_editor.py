@@ -31,7 +31,7 @@ def test_an_unchanged_draft_is_not_kept_when_something_fails(capsys: pytest.Capt
     assert capsys.readouterr().err == ""
 
 
-def test_changed_text_outlives_a_failure_and_its_path_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_changed_text_outlives_a_failure_and_its_path_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(Interruption), draft("text") as path:
         raise Interruption(path.write_text("an hour of work"))
     try:

@@ -179,7 +179,7 @@ def test_forget_says_where_the_text_may_still_be(
 @pytest.mark.parametrize(
     ("args", "typed", "code", "requests"), [((), "n\n", 1, 0), ((), "y\n", 0, 1), (("--yes",), "", 0, 1)]
 )
-def test_forget_on_a_terminal_asks_unless_told_not_to(
+def test_forget_on_a_terminal_asks_without_yes(
     agentctx: Agentctx,
     forgettable: StubDaemon,
     monkeypatch: pytest.MonkeyPatch,

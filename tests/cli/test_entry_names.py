@@ -24,7 +24,7 @@ def has(daemon: StubDaemon, *ids: str) -> None:
         (["release"], "POST", "/release", ReleaseReply(released=1, still_quarantined=0)),
     ],
 )
-def test_a_key_stands_for_the_id(
+def test_a_key_works_as_the_id(
     agentctx: Agentctx, daemon: StubDaemon, command: list[str], method: str, path: str, reply: object
 ) -> None:
     has(daemon, ID)
@@ -36,7 +36,7 @@ def test_a_key_stands_for_the_id(
     assert daemon.seen[1].path == f"/v1/entries/{ID}{path}"
 
 
-def test_a_key_stands_for_a_learning_too(agentctx: Agentctx, daemon: StubDaemon) -> None:
+def test_a_key_works_as_a_learning_too(agentctx: Agentctx, daemon: StubDaemon) -> None:
     has(daemon, ID)
     result: SaveResult = save_result()
     daemon.answer("POST", f"/v1/learnings/{ID}/outcome", (200, result))

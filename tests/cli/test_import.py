@@ -41,7 +41,7 @@ def test_an_empty_file_is_called_empty(
     assert not daemon.seen
 
 
-def test_what_the_daemon_advises_is_told(
+def test_what_the_daemon_advises_is_reported(
     agentctx: Agentctx, daemon: StubDaemon, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     refused = ErrorReply(error=ErrorBody(code="invalid_input", message="It is too old.", hint="Renew it."))

@@ -173,7 +173,7 @@ def test_a_dry_run_sends_nothing_and_lists_everything(
     ]
 
 
-def test_a_refused_file_is_told_and_the_exit_is_1(
+def test_a_refused_file_is_reported_and_the_exit_is_1(
     agentctx: Agentctx, daemon: StubDaemon, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     refusal = {"error": {"code": "invalid_input", "message": "Not that one.", "hint": "Another."}}
@@ -189,7 +189,7 @@ def _plain(result: Any) -> dict[str, Any]:
     return {"id": result.id, "version": result.version, "changed": result.changed}
 
 
-def test_an_unknown_argument_is_told_and_the_others_are_done(
+def test_an_unknown_argument_is_reported_and_the_others_are_done(
     agentctx: Agentctx, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert agentctx("ingest", str(folder / "a.md"), "/nonsense") == 1

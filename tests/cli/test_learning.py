@@ -9,7 +9,7 @@ Agentctx = Callable[..., int]
 
 
 @pytest.mark.parametrize(("flag", "success"), [("--success", True), ("--failure", False)])
-def test_an_outcome_is_told(
+def test_an_outcome_is_reported(
     agentctx: Agentctx,
     daemon: StubDaemon,
     capsys: pytest.CaptureFixture[str],

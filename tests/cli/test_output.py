@@ -47,7 +47,7 @@ def test_json_is_ascii_where_stdout_is_not_unicode(monkeypatch: pytest.MonkeyPat
             assert written in piped.read()
 
 
-def test_a_fault_of_the_daemon_is_told_with_the_id_in_its_log(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fault_of_the_daemon_is_reported_with_the_id_in_its_log(capsys: pytest.CaptureFixture[str]) -> None:
     error = AgentctxError("The daemon failed.")
     error.request_id = "4f1c"
     complain(error)

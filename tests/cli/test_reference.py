@@ -11,7 +11,7 @@ def test_the_page_is_what_the_commands_say() -> None:
     )
 
 
-def test_arguments_options_defaults_and_choices_are_told() -> None:
+def test_arguments_options_defaults_and_choices_are_reported() -> None:
     page = reference()
     search = page[page.index("### `agentctx search QUERY…`") : page.index("### `agentctx context QUERY…`")]
     assert "- `QUERY…`: The question, in plain words" in search

@@ -55,7 +55,7 @@ def test_on_a_terminal_it_counts_and_asks(
     assert [seen.body["dry_run"] for seen in daemon.seen] == dry_runs
 
 
-def test_with_yes_it_is_done_and_the_way_back_is_told(
+def test_with_yes_it_is_done_and_the_way_back_is_reported(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("POST", "/v1/revocations", (200, REVOKED))

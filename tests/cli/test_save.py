@@ -133,7 +133,7 @@ def test_the_acknowledgement_is_one_line(
     ]
 
 
-def test_json_is_the_wires_answer_and_redaction_is_told_beside_it(
+def test_json_is_the_wires_answer_and_redaction_is_reported_beside_it(
     agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon.answer("POST", "/v1/entries", (201, save_result(redacted=["aws_access_key"])))

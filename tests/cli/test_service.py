@@ -50,7 +50,7 @@ def test_install_again_and_uninstall(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert report(capsys, "uninstall", root) == {"files": [], "commands": [], "ran": False}
 
 
-def test_an_older_version_of_a_file_is_updated_and_the_service_started_anew(
+def test_an_older_version_of_a_file_is_updated_and_the_service_restarted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report(capsys, "install", f"--root={tmp_path}")
@@ -60,7 +60,7 @@ def test_an_older_version_of_a_file_is_updated_and_the_service_started_anew(
     assert "systemctl stop agentctx.socket agentctx.service" in found["commands"]
 
 
-def test_after_an_update_of_the_program_the_service_is_started_anew(
+def test_after_an_update_of_the_program_the_service_is_restarted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = f"--root={tmp_path}"
@@ -102,7 +102,7 @@ def test_dry_run_shows_everything_and_changes_nothing(
     assert not list(tmp_path.iterdir())
 
 
-def test_the_network_stays_as_it_is_unless_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_network_is_unchanged_by_default(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root, drop_in = f"--root={tmp_path}", tmp_path / UNITS / "agentctx.service.d/no-network.conf"
     report(capsys, "install", root)
     closed = report(capsys, "install", root, "--no-network")
@@ -152,7 +152,7 @@ def test_where_systemd_runs_the_commands_are_run_in_order(
     ]
 
 
-def test_a_command_that_fails_is_told(
+def test_a_command_that_fails_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "systemctl").write_text("#!/bin/sh\nexit 5\n")
@@ -165,7 +165,7 @@ def test_a_command_that_fails_is_told(
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="NOT TESTED: missing rights, the tests run as root")
-def test_missing_rights_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_rights_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tmp_path.chmod(0o500)
     assert run(["service", "install", f"--root={tmp_path}"]) == 1
     assert "--user" in capsys.readouterr().err

@@ -41,7 +41,7 @@ def test_a_degraded_provider_says_why_and_an_empty_daemon_says_none() -> None:
     assert "entries   none" in lines
 
 
-def test_why_nothing_can_be_saved_is_told() -> None:
+def test_why_nothing_can_be_saved_is_reported() -> None:
     database = replace(status_reply().database, fault="The disk has failed.")
 
     lines = status_lines(status_reply(database=database))

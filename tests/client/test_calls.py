@@ -152,7 +152,7 @@ def test_readiness_is_a_matter_of_the_status() -> None:
     assert read(HttpReply(503, {}, b"not json")) is False
 
 
-def test_each_of_many_results_is_read_by_itself() -> None:
+def test_each_of_many_results_is_read_separately() -> None:
     body = {
         "results": [
             {"id": "x", "version": 1, "changed": False},

@@ -185,7 +185,7 @@ async def test_but_not_to_do_what_it_may_have_done(make: Make, stub: StubDaemon)
     assert len(stub.seen) == 1
 
 
-async def test_liveness_is_told_and_never_raised(make: Make, stub: StubDaemon) -> None:
+async def test_liveness_is_reported_and_never_raised(make: Make, stub: StubDaemon) -> None:
     client = make()
     assert await awaited(client.alive()) is False
 

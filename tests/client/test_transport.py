@@ -168,7 +168,7 @@ async def test_an_answer_that_never_ends_is_a_deadline_too(exchange: Exchange, d
         await exchange("/a", timeout_s=0.05)
 
 
-async def test_a_closed_connection_is_told_apart_from_no_daemon(
+async def test_a_closed_connection_is_distinguished_from_no_daemon(
     exchange: Exchange, daemon: StubDaemon
 ) -> None:
     daemon.dropping = 1

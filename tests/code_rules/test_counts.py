@@ -65,7 +65,7 @@ def test_a_function_that_does_something_does_not(code: str) -> None:
         "list_entries = 1",
     ],
 )
-def test_a_name_of_several_words_counts_wherever_it_stands(code: str) -> None:
+def test_a_name_of_several_words_counts_wherever_it_is(code: str) -> None:
     assert files_of_operations([source(code)], ["list_entries"]) == {
         "list_entries": ["agentctx/service/x.py"]
     }

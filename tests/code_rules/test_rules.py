@@ -151,7 +151,7 @@ def test_the_program_keeps_the_rules() -> None:
     assert problems(ROOT) == []
 
 
-def test_a_class_name_that_stands_twice_is_found_in_both_places() -> None:
+def test_a_class_name_that_is_used_twice_is_found_in_both_places() -> None:
     one = Source(NEAR, "class Plan: ...\nclass _Plan: ...")
     other = Source(FAR, "\nclass Plan: ...\nclass _Plan: ...")
     assert repeated_class_names([one, other]) == [f"{NEAR}:1, {FAR}:2: class name that stands twice: Plan"]

@@ -57,7 +57,7 @@ def test_a_setting_is_found_in_its_file(path: tuple[str, ...], line: int | None)
     assert line_of(TOML, path) == line
 
 
-def test_all_problems_are_told_each_with_its_line(tmp_path: Path) -> None:
+def test_all_problems_are_reported_each_with_its_line(tmp_path: Path) -> None:
     found = problems_of(
         tmp_path,
         '[embedding]\nmodle = "x"\n[embedding.queue]\nbatch_size = 0\n[log]\nlevel = "loud"\n'

@@ -23,7 +23,7 @@ def keys(model: type[BaseModel], prefix: tuple[str, ...] = ()) -> Iterator[tuple
             yield (*prefix, name), field.default, field.description or ""
 
 
-def test_every_setting_stands_in_the_shipped_file_with_its_default() -> None:
+def test_every_setting_is_in_the_shipped_file_with_its_default() -> None:
     shipped = tomllib.loads(SHIPPED)
     for path, default, _ in keys(Settings):
         if default is None or path == ("collections",):

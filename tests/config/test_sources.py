@@ -51,7 +51,7 @@ def test_lists_and_tables_are_json_and_a_part_beats_the_whole(monkeypatch: pytes
     }
 
 
-def test_a_list_that_is_no_json_is_told_with_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_that_is_no_json_is_reported_with_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENTCTX_EMBEDDING__RAG__COLLECTIONS", "a,b")
     _, [problem] = read_sources(None, {})
     assert (problem.place, problem.key) == (
@@ -72,7 +72,7 @@ def test_credentials_are_files_without_the_line_break_at_the_end(
     assert str(credential.origin) == "credential agentctx_embedding__api_key"
 
 
-def test_a_missing_folder_of_credentials_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_folder_of_credentials_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path / "gone"))
     given, [problem] = read_sources(None, {})
     assert given == []

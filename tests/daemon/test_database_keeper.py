@@ -121,7 +121,7 @@ def move_folder(folder: Path) -> Callable[[], Any]:
     return lambda: elsewhere.rename(folder)
 
 
-async def test_everybody_is_told_where_the_data_is_and_saving_resumes(tmp_path: Path) -> None:
+async def test_everybody_learns_where_the_data_is_and_saving_resumes(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     async with running_core(folder, None) as core:
         saved = await save(core, key="k", content="red apple")

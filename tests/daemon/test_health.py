@@ -75,7 +75,7 @@ async def test_an_invariant_that_breaks_while_it_runs_is_trouble_until_it_is_who
         assert await looked(health_of(core), 2 * LOOKS) == "", "a restart has helped"
 
 
-async def test_the_watchdog_is_told_until_the_invariant_breaks_and_when_it_is_mended(
+async def test_the_watchdog_is_notified_until_the_invariant_breaks_and_when_it_is_repaired(
     tmp_path: Path,
 ) -> None:
     told: list[str] = []

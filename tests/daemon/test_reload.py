@@ -20,7 +20,7 @@ def test_equal_settings_change_nothing() -> None:
     assert (reload.changed, reload.at_restart, reload.notice) == ((), (), "")
 
 
-def test_what_can_change_does_and_the_rest_is_told() -> None:
+def test_what_can_change_does_and_the_rest_is_reported() -> None:
     fresh = settings(
         log={"level": "debug"},
         embedding={"rag": {"max_results": 9, "enabled": False}, "api_key": "k"},
@@ -37,7 +37,7 @@ def test_what_can_change_does_and_the_rest_is_told() -> None:
     )
 
 
-def test_what_still_needs_a_restart_is_told_again() -> None:
+def test_what_still_needs_a_restart_is_reported_again() -> None:
     fresh = settings(storage={"readers": 5})
     once = decide(settings(), fresh)
     assert decide(once.settings, fresh).at_restart == ("storage.readers",)

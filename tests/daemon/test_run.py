@@ -37,7 +37,7 @@ def settings_in(folder: Path) -> Settings:
     )
 
 
-async def test_it_stops_when_told_and_leaves_no_socket(tmp_path: Path) -> None:
+async def test_it_stops_on_request_and_leaves_no_socket(tmp_path: Path) -> None:
     stop = asyncio.Event()
     stop.set()
     await run(settings_in(tmp_path), stop=stop)

@@ -106,7 +106,7 @@ async def test_a_reached_cap_pauses_and_says_so_everywhere(
         assert not (await cost_of(core)).cap_reached
 
 
-async def test_a_restart_does_not_reset_the_day_and_a_higher_cap_goes_on_at_once(
+async def test_a_restart_does_not_reset_the_day_and_a_higher_cap_continues_at_once(
     server: FakeProviderServer, tmp_path: Path, clock: HandClock
 ) -> None:
     async with running_core(tmp_path, None, settings=settings(server, CAP_USD), clock=clock) as core:

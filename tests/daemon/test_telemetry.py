@@ -15,7 +15,7 @@ from agentctx.errors import ConfigInvalid
 TRACES = TelemetrySettings(traces="otlp")
 
 
-async def test_without_traces_the_recorder_hears_everything_by_itself() -> None:
+async def test_without_traces_the_recorder_hears_everything_alone() -> None:
     async with open_telemetry(TelemetrySettings(), None) as listeners:
         assert listeners.telemetry is listeners.recorder
 

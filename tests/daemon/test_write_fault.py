@@ -20,7 +20,7 @@ ENTRY = {"collection": "knowledge", "key": "new", "content": "green pear"}
 LARGE = "x" * 100_000
 
 
-async def test_while_the_disk_fails_everybody_is_told_and_reads_go_on(
+async def test_while_the_disk_fails_everybody_learns_and_reads_continue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     is_broken = True

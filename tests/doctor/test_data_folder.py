@@ -28,7 +28,7 @@ def test_a_folder_of_somebody_else_is_a_failure_but_not_for_root() -> None:
     assert judge_folder(FileFacts("/d", OTHER, 0o700), owner=ROOT, me=ROOT).status == "pass"
 
 
-def test_a_folder_of_the_daemons_user_is_right_for_whoever_asks_but_not_his_to_change() -> None:
+def test_a_folder_of_the_daemons_user_is_right_for_any_user_who_asks_but_not_his_to_change() -> None:
     assert judge_folder(FileFacts("/d", OTHER, 0o700), owner=OTHER, me=ME).status == "pass"
     finding = judge_folder(FileFacts("/d", OTHER, 0o755), owner=OTHER, me=ME)
     assert (finding.status, finding.fixable) == ("fail", False)

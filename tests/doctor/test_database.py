@@ -50,7 +50,7 @@ def test_an_older_schema_names_the_command_that_brings_it_up_to_date() -> None:
     assert "agentctx migrate" in judge_schema(SchemaState((1,), (1, 2), ())).hint
 
 
-def test_damage_of_the_file_can_be_repaired_and_is_told_in_part() -> None:
+def test_damage_of_the_file_can_be_repaired_and_is_reported_in_part() -> None:
     finding = judge_integrity([f"page {n}" for n in range(20)])
     assert (finding.status, finding.fixable) == ("fail", True)
     assert finding.detail == "page 0; page 1; page 2; and 17 more"
@@ -82,7 +82,7 @@ BROKEN = [name for name in Census.__dataclass_fields__ if name not in {"entries"
 
 
 @given(st.dictionaries(st.sampled_from(BROKEN), st.integers(0, 9)))
-def test_every_violation_is_told_with_its_count(counts: dict[str, int]) -> None:
+def test_every_violation_is_reported_with_its_count(counts: dict[str, int]) -> None:
     finding = judge_census(census(**counts))
     told = [int(part.split(" ")[0]) for part in finding.detail.split(", ") if part]
     assert sorted(told) == sorted(count for count in counts.values() if count)

@@ -143,7 +143,7 @@ async def test_a_model_that_changed_under_its_name_is_noticed(core: Core, tmp_pa
     assert troubles(await examined(core)) == {"embedding.canary": "fail"}
 
 
-async def test_a_provider_in_trouble_is_told_with_the_jobs_that_wait_for_it(
+async def test_a_provider_in_trouble_is_reported_with_the_jobs_that_wait_for_it(
     core: Core, provider: FakeProvider
 ) -> None:
     provider.faults = [FakeFault.fails(Disposition.STOP)]
@@ -274,7 +274,7 @@ async def test_a_database_that_somebody_has_is_not_opened(tmp_path: Path) -> Non
     assert troubles(results) == {}
 
 
-async def test_another_model_in_the_config_is_told_before_the_daemon_acts_on_it(tmp_path: Path) -> None:
+async def test_another_model_in_the_config_is_reported_before_the_daemon_acts_on_it(tmp_path: Path) -> None:
     await saved_alone(tmp_path)
     other = Settings.model_validate({"embedding": {"provider": "fake", "model": "other"}})
     results = await alone(tmp_path, other)

@@ -23,20 +23,20 @@ def test_vectors_that_are_left_of_a_model_can_be_removed() -> None:
     assert finding.detail == "space 1 is retired, 3 vectors of it; space 9 is not there, 1 vector of it"
 
 
-def test_a_space_under_another_models_name_is_told() -> None:
+def test_a_space_under_another_models_name_is_reported() -> None:
     finding = judge_fingerprints([ACTIVE], {2: OTHER})
     assert (finding.status, finding.fixable) == ("fail", False)
     assert "space 2 has the fingerprint of another model" in finding.detail
 
 
-def test_a_space_that_nobody_fills_and_one_to_which_nothing_is_owed_are_told() -> None:
+def test_a_space_that_nobody_fills_and_one_to_which_nothing_is_owed_are_reported() -> None:
     finding = judge_fingerprints([FORMER, ACTIVE], {1: ONE})
     assert finding.detail == (
         "space 2 gets jobs, but no model fills it; space 1 is filled by a model, but gets no jobs"
     )
 
 
-def test_both_troubles_are_told_and_one_can_be_repaired() -> None:
+def test_both_troubles_are_reported_and_one_can_be_repaired() -> None:
     finding = judge_fingerprints([LEFT, ACTIVE], {2: OTHER})
     assert (finding.status, finding.fixable) == ("fail", True)
     assert "another model" in finding.detail

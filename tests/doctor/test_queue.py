@@ -30,11 +30,11 @@ def test_what_is_owed(found: Backlog, status: str) -> None:
     assert judge_backlog(found).status == status
 
 
-def test_the_reason_why_nothing_is_embedded_is_told() -> None:
+def test_the_reason_why_nothing_is_embedded_is_reported() -> None:
     assert judge_backlog(backlog(5, reason="the key is wrong")).detail == "the key is wrong"
 
 
-def test_what_was_given_up_is_told_with_its_commonest_reasons() -> None:
+def test_what_was_given_up_is_reported_with_its_commonest_reasons() -> None:
     rows = [
         BuriedRow(n, "e", "knowledge", 1, reason)
         for n, reason in enumerate(["long"] * 3 + ["bad"] * 2 + ["x"])

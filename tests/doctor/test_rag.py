@@ -42,7 +42,7 @@ def test_what_makes_little_sense_is_warned_of(rag: dict[str, Any], provider: str
     assert (finding.status, said in finding.detail) == ("warn", True)
 
 
-def test_several_doubts_are_all_told() -> None:
+def test_several_doubts_are_all_reported() -> None:
     assert judge_rag(settings({"collections": [], "budget_tokens": 1})).detail.count("; ") == 1
 
 

@@ -93,7 +93,7 @@ async def test_nothing_is_repaired_unless_asked_for() -> None:
     assert (result.status, result.fixable, result.fixed, thing.fixes) == ("fail", True, None, 0)
 
 
-async def test_a_repair_is_told_and_the_status_is_the_one_after_it() -> None:
+async def test_a_repair_is_reported_and_the_status_is_the_one_after_it() -> None:
     thing = Broken()
     (result,) = await run_checks([thing.check("queue.backlog")], fix=True)
     assert (result.status, result.message, result.fixed) == ("pass", "whole", "glued it")
@@ -117,7 +117,7 @@ async def test_a_repair_that_heals_an_earlier_finding_is_seen() -> None:
     assert [(result.status, result.fixed) for result in results] == [("pass", None), ("pass", "glued it")]
 
 
-async def test_a_repair_that_fails_is_told_and_the_next_is_tried() -> None:
+async def test_a_repair_that_fails_is_reported_and_the_next_is_tried() -> None:
     async def fix() -> str:
         raise StorageFailed("no space")
 

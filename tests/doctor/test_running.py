@@ -26,13 +26,13 @@ def lag(*readings: float) -> LoopLag:
         ((0.2, 0.2), "warn"),
     ],
 )
-def test_a_loop_that_is_late_again_and_again_or_for_a_second_is_told(
+def test_a_loop_that_is_late_again_and_again_or_for_a_second_is_reported(
     readings: tuple[float, ...], status: str
 ) -> None:
     assert judge_loop(lag(*readings)).status == status
 
 
-def test_that_nothing_can_be_saved_is_told_with_the_reason() -> None:
+def test_that_nothing_can_be_saved_is_reported_with_the_reason() -> None:
     finding = judge_writes(StorageFailed("The disk of the database still fails: EIO", hint="Look at it."))
     assert (finding.status, finding.hint) == ("fail", "Look at it.")
     assert "still fails: EIO" in finding.message

@@ -36,7 +36,7 @@ def test_under_the_cap_it_passes() -> None:
     assert judge_spending(spent(1, cap_usd=4)).message == "$1.00 of $4.00 today, 1 tokens"
 
 
-def test_without_a_price_tokens_are_told() -> None:
+def test_without_a_price_tokens_are_reported() -> None:
     assert judge_spending(spent(7, price=None)).message == "7 tokens today; no published price known"
 
 

@@ -91,7 +91,7 @@ def test_calls_in_flight_hold_their_share(clock: Clock) -> None:
     spend(spending, 4)
 
 
-def test_midnight_utc_begins_anew(clock: Clock) -> None:
+def test_midnight_utc_starts_over(clock: Clock) -> None:
     spending = capped(clock)
     spend(spending, 10)
     assert reached(spending)
@@ -168,7 +168,7 @@ def test_a_broken_file_is_said_and_replaced(clock: Clock, tmp_path: Path, conten
     assert capped(clock, tmp_path).today() == Spent(1, 1.0)
 
 
-def test_a_file_that_cannot_be_written_is_said_and_the_count_goes_on(clock: Clock, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_said_and_the_count_continues(clock: Clock, tmp_path: Path) -> None:
     spending = capped(clock, tmp_path / "missing")
     with structlog.testing.capture_logs() as logged:
         spend(spending, 10)

@@ -120,7 +120,7 @@ def test_it_is_never_open_for_ever(cooling: type, openings: int, seed: int) -> N
     assert 0 < MISCONFIGURED.duration_ms(openings, seeded(seed)) <= 300_000
 
 
-def test_a_pause_that_is_nobodys_fault_says_why_and_ends_by_itself() -> None:
+def test_a_pause_that_is_nobodys_fault_says_why_and_ends_in_time() -> None:
     one = breaker()
     one.hold(1_000, "enough for today")
     assert (one.state, one.reason, one.until) == (BreakerState.CLOSED, "enough for today", 1_000)

@@ -162,7 +162,7 @@ async def test_auto_switches_when_all_is_embedded(tmp_path: Path) -> None:
         assert (await core.service.reembed_status(ME)).stage == "kept"
 
 
-async def test_nothing_switches_by_itself_to_a_model_that_tells_nothing_apart(tmp_path: Path) -> None:
+async def test_nothing_switches_automatically_to_a_model_that_distinguishes_nothing(tmp_path: Path) -> None:
     class Blind(FakeProvider):
         def _vector(self, text: str) -> Any:
             # A question is never near what was stored of it.

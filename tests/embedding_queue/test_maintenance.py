@@ -107,7 +107,7 @@ async def test_deleted_text_leaves_the_files_soon_and_only_when_there_is_some() 
     assert storage.asked == 3
 
 
-async def test_readers_in_the_way_are_waited_for_and_told_of_when_it_takes_longer_than_promised(
+async def test_readers_in_the_way_are_waited_for_and_reported_when_it_takes_longer_than_promised(
     logs: list[MutableMapping[str, Any]],
 ) -> None:
     tries = round(PROMISED_S / GATHERED_S)

@@ -44,7 +44,7 @@ def verdict_on(
 
 
 @pytest.mark.parametrize("error", [TimeoutError(), ValueError("secret text"), InvalidInput("no")])
-def test_a_foreign_exception_is_transient_and_only_its_class_is_told(error: Exception) -> None:
+def test_a_foreign_exception_is_transient_and_only_its_class_is_reported(error: Exception) -> None:
     failure = failure_of(error)
     assert failure.disposition is Disposition.RETRY
     assert failure.reason == f"the provider raised {type(error).__name__}"

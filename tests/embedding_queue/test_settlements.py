@@ -29,7 +29,7 @@ async def test_the_timeout_returns_what_has_ended(timer: ManualTimer) -> None:
     assert await timer.run(waiting) == {1: DONE}
 
 
-async def test_who_asks_late_is_told_at_once(timer: ManualTimer) -> None:
+async def test_who_asks_late_is_answered_at_once(timer: ManualTimer) -> None:
     settlements = Settlements(timer)
     settlements.settle([1], DONE)
     assert await timer.run(settlements.wait([1], None)) == {1: DONE}

@@ -64,7 +64,7 @@ async def test_switching_embedding_on_embeds_what_is_there(tmp_path: Path) -> No
         await assert_sound(core.storage)
 
 
-async def test_another_model_embeds_everything_anew_before_it_is_served(tmp_path: Path) -> None:
+async def test_another_model_reembeds_everything_before_it_is_served(tmp_path: Path) -> None:
     async with running_core(tmp_path, FakeProvider(model="one")) as core:
         await save(core, key="k", content="red apple")
         old = await wait_until_served(core)

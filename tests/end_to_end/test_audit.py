@@ -60,7 +60,7 @@ def test_a_trail_is_shown_verified_and_changes_to_it_are_found(
     assert "does not follow the row before it" in capsys.readouterr().out
 
 
-def test_what_is_no_database_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_database_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["audit", "verify", "--database", str(tmp_path / "none.db")]) == 1
     assert "does not exist" in capsys.readouterr().err
     assert run(["audit", "verify", "--database", str(tmp_path / "x"), "--head", "nonsense"]) == 2

@@ -64,7 +64,7 @@ def saved_id(shell: Shell, *args: str) -> str:
     return str(shell.json("save", *args)["id"])
 
 
-def test_an_entry_is_edited_and_its_history_told(shell: Shell) -> None:
+def test_an_entry_is_edited_and_its_history_listed(shell: Shell) -> None:
     entry = saved_id(shell, "knowledge", "--key", "deploy", "Never on Friday.")
     assert shell.ok("edit", entry, "--content", "-", stdin="Never on Friday.\nAsk first.\n").startswith(
         "saved"

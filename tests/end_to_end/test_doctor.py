@@ -146,7 +146,7 @@ def test_permissions_are_found_and_repaired(daemon: DaemonProcess) -> None:
         assert client.search("kettle").results
 
 
-def test_a_daemon_that_was_killed_is_told_and_its_socket_removed(daemon: DaemonProcess) -> None:
+def test_a_daemon_that_was_killed_is_reported_and_its_socket_removed(daemon: DaemonProcess) -> None:
     daemon.stop(signal.SIGKILL)
     results = doctor(daemon)
     assert troubles(results) == {
@@ -161,7 +161,7 @@ def test_a_daemon_that_was_killed_is_told_and_its_socket_removed(daemon: DaemonP
     assert troubles(doctor(daemon)) == {}
 
 
-def test_a_daemon_that_does_not_answer_is_told_with_its_pid(daemon: DaemonProcess) -> None:
+def test_a_daemon_that_does_not_answer_is_reported_with_its_pid(daemon: DaemonProcess) -> None:
     """The lock is held, but nobody accepts on the socket."""
     daemon.socket.rename(daemon.socket.with_name("moved.sock"))
     with socket.socket(socket.AF_UNIX) as other:
@@ -188,7 +188,7 @@ def test_the_daemon_of_another_folder_is_not_taken_for_this_ones(
     assert results["database.opens"].message == "nothing is saved yet"
 
 
-def test_a_start_that_failed_is_told(daemon: DaemonProcess) -> None:
+def test_a_start_that_failed_is_reported(daemon: DaemonProcess) -> None:
     daemon.stop()
     damaged(daemon.data_dir / DATABASE_NAME, damage.write_a_newer_schema)
     assert daemon.run_to_its_end() == 78
@@ -201,7 +201,7 @@ def test_a_start_that_failed_is_told(daemon: DaemonProcess) -> None:
     assert "schema_too_new" in results["daemon.last_start"].message
 
 
-def test_a_configuration_that_is_wrong_is_told_before_the_daemon_meets_it(daemon: DaemonProcess) -> None:
+def test_a_configuration_that_is_wrong_is_reported_before_the_daemon_meets_it(daemon: DaemonProcess) -> None:
     daemon.stop()
     file = daemon.data_dir.parent / "agentctx.toml"
     for config, found in WRONG_CONFIGS:

@@ -196,7 +196,7 @@ class Running:
 MANY = 1_200
 
 
-def test_ctrl_c_ends_after_the_batch_and_the_same_command_goes_on(
+def test_ctrl_c_ends_after_the_batch_and_the_same_command_continues(
     daemon: DaemonProcess, tmp_path: Path
 ) -> None:
     folder = many_files(tmp_path / "many", MANY)

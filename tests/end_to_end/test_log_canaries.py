@@ -101,7 +101,7 @@ def ask(daemon: DaemonProcess) -> str:
 
 
 @pytest.mark.parametrize("level", ["info", "debug"])
-async def test_no_canary_is_in_the_log_or_in_what_is_told(
+async def test_no_canary_is_in_the_log_or_in_any_report(
     level: str, make_daemon: Callable[..., DaemonProcess], tmp_path: Path
 ) -> None:
     async with running() as provider:

@@ -112,7 +112,7 @@ def test_a_part_of_it(
     assert "vectors" not in entry
 
 
-def test_bad_lines_are_named_and_the_rest_goes_on(
+def test_bad_lines_are_named_and_the_rest_continues(
     daemons: tuple[DaemonProcess, DaemonProcess], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, two = daemons

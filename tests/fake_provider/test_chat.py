@@ -231,7 +231,7 @@ async def test_another_process_scripts_answers(http: httpx.AsyncClient) -> None:
     assert (await http.post("/__script", json={"answers": [{"said": "x"}]})).status_code == 400
 
 
-async def test_ollama_streams_unless_told_otherwise_and_sends_calls_whole(
+async def test_ollama_streams_by_default_and_sends_calls_whole(
     server: FakeProviderServer, http: httpx.AsyncClient
 ) -> None:
     server.answer(FakeAnswer(text="Look.", calls=(ToolCall(name="f"), ToolCall(name="g"))))

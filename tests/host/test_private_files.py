@@ -28,7 +28,7 @@ def made(path: Path, mode: int) -> Path:
     return path
 
 
-def test_what_others_could_read_is_closed_and_told(data_dir: Path, tmp_path: Path) -> None:
+def test_what_others_could_read_is_closed_and_reported(data_dir: Path, tmp_path: Path) -> None:
     backups = data_dir / "backups"
     backups.mkdir(mode=0o700)
     files = [made(data_dir / "agentctx.db", 0o644), made(backups / "a.db", 0o640)]

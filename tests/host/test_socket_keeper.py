@@ -86,7 +86,7 @@ async def test_a_file_that_was_removed_is_made_again_with_its_folder(path: Path)
             assert not path.exists(), "the new file is ours too"
 
 
-async def test_what_stands_there_instead_is_left_alone(path: Path) -> None:
+async def test_what_is_there_instead_is_left_alone(path: Path) -> None:
     keeper = SocketKeeper(path, ServerSettings())
 
     def replace() -> None:
@@ -116,7 +116,7 @@ async def test_a_folder_that_cannot_be_looked_into_is_looked_at_again(
         listening.close()
 
 
-async def test_a_socket_that_cannot_be_made_is_told_once_and_tried_again(path: Path) -> None:
+async def test_a_socket_that_cannot_be_made_is_reported_once_and_tried_again(path: Path) -> None:
     keeper = SocketKeeper(path, ServerSettings())
     folder = path.parent
 

@@ -80,7 +80,7 @@ def test_a_failed_start_keeps_code_message_and_hint(tmp_path: Path) -> None:
     )
 
 
-def test_a_bug_is_told_by_its_class_alone(tmp_path: Path) -> None:
+def test_a_bug_is_reported_by_its_class_alone(tmp_path: Path) -> None:
     error = ExceptionGroup("tasks", [ValueError(ENTRY_TEXT)])
     with pytest.raises(ExceptionGroup), recorded_start(tmp_path, tmp_path / "s"):
         raise error
@@ -93,7 +93,7 @@ def test_a_bug_is_told_by_its_class_alone(tmp_path: Path) -> None:
     assert ENTRY_TEXT not in found.to_json()
 
 
-def test_of_several_errors_ours_is_told(tmp_path: Path) -> None:
+def test_of_several_errors_ours_is_reported(tmp_path: Path) -> None:
     group = ExceptionGroup("tasks", [ValueError("x"), SchemaTooNew("too new")])
     with pytest.raises(ExceptionGroup), recorded_start(tmp_path, tmp_path / "s"):
         raise group

@@ -105,7 +105,7 @@ def start(folder: Path, notify: NotifySocket) -> Iterator[Callable[..., Supervis
         yield started
 
 
-def test_its_whole_life_is_told(start: Callable[..., Supervised], notify: NotifySocket) -> None:
+def test_its_whole_life_is_reported(start: Callable[..., Supervised], notify: NotifySocket) -> None:
     daemon = start()
     assert f"STATUS=Serving on {daemon.socket}." in notify.wait_for("READY=1")
     with Client(daemon.socket, timeout_s=WAIT_S) as client:
@@ -176,14 +176,14 @@ def peer_pid(path: Path) -> int:
         return int(struct.unpack("3i", found)[0])
 
 
-def test_an_abstract_address_is_told_too() -> None:
+def test_an_abstract_address_is_reported_too() -> None:
     notify = NotifySocket(f"@agentctx-test-{os.getpid()}")
     Systemd(address=notify.address).ready("all\nis well")
     assert notify.wait_for("READY=1") == ["READY=1", "STATUS=all is well"], "a status is one line"
     notify.close()
 
 
-def test_what_cannot_be_told_is_logged_and_stops_nobody(tmp_path: Path) -> None:
+def test_what_cannot_be_reported_is_logged_and_stops_nobody(tmp_path: Path) -> None:
     with capture_logs() as logs:
         Systemd(address=str(tmp_path / "nobody")).stopping()
     assert [(line["event"], line["about"]) for line in logs] == [("systemd_not_told", "STOPPING=1")]

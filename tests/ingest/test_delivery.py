@@ -139,7 +139,7 @@ def test_a_file_that_cannot_be_read_is_reported_and_the_others_done(tmp_path: Pa
     assert counts(report) == {"new": 1, "failed": 1}
 
 
-def test_an_interrupted_run_ends_after_its_batch_and_goes_on_from_there(tmp_path: Path) -> None:
+def test_an_interrupted_run_ends_after_its_batch_and_continues_from_there(tmp_path: Path) -> None:
     stop = Event()
 
     class Interrupted(Memory):
@@ -172,7 +172,7 @@ def test_a_file_with_a_part_missing_is_saved_again(tmp_path: Path) -> None:
     assert len(memory.entries) == 3
 
 
-def test_secrets_that_were_cut_out_are_told(tmp_path: Path) -> None:
+def test_secrets_that_were_cut_out_are_reported(tmp_path: Path) -> None:
     class Cutting(Memory):
         def save_all(self, requests: Iterable[SaveRequest]) -> Iterator[Outcome]:
             for outcome in super().save_all(requests):

@@ -50,7 +50,7 @@ def test_it_waits_until_nothing_is_owed() -> None:
     assert progress.counted == 11, "what came in meanwhile is counted too"
 
 
-def test_what_was_buried_is_told_and_not_clean() -> None:
+def test_what_was_buried_is_reported_and_not_clean() -> None:
     report = Report()
     wait_until_embedded(Queue(1, 0, buried=2), report, Silence(), Event())
     assert report.buried == 2

@@ -260,7 +260,7 @@ def test_a_named_folder_is_taken_though_it_is_ignored(tmp_path: Path) -> None:
     assert [Path(path).name for path, ignored in decided.items() if not ignored] == ["x.md"]
 
 
-def test_a_repository_inside_begins_anew(tmp_path: Path) -> None:
+def test_a_repository_inside_starts_over(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     plant(
         tmp_path, {".gitignore": "*.md\n", ".agentctxignore": "*.txt\n", "inner/a.md": "", "inner/b.txt": ""}

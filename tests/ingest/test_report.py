@@ -42,7 +42,7 @@ def test_the_document_has_counts_reasons_failures_and_missing() -> None:
     }
 
 
-def test_what_was_waited_for_is_told() -> None:
+def test_what_was_waited_for_is_reported() -> None:
     assert Report(pending=0, buried=2).document()["embedding"] == {"pending": 0, "buried": 2}
 
 

@@ -290,7 +290,7 @@ async def test_a_request_without_a_place_for_the_block_goes_out_as_it_is() -> No
     assert adapter.outcomes == {"no_place": 1}
 
 
-async def test_telemetry_is_told_in_bounded_words() -> None:
+async def test_telemetry_is_reported_in_bounded_words() -> None:
     recorder = Recorder()
     adapter = adapter_of(Model(), Answering(), telemetry=recorder)
     await adapter.complete(QUESTION)
@@ -308,7 +308,7 @@ async def test_what_the_model_raises_is_raised() -> None:
         await ContextAwareModelAdapter(FunctionModelAdapter(refuse), Answering()).complete(QUESTION)
 
 
-def test_a_model_that_does_not_name_its_format_must_be_told() -> None:
+def test_a_model_that_does_not_name_its_format_needs_a_setting() -> None:
     with pytest.raises(InvalidInput) as raised:
         ContextAwareModelAdapter(Model(), Answering())
     assert "dialect=" in raised.value.hint

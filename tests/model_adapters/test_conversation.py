@@ -79,7 +79,7 @@ def test_the_conversation_unused_for_longest_goes_first() -> None:
     assert [bool(memory.recall(key).blocks) for key in "abc"] == [True, False, True]
 
 
-def test_a_reply_goes_on_with_its_conversation_and_with_its_own_block() -> None:
+def test_a_reply_continues_with_its_conversation_and_with_its_own_block() -> None:
     memory = RecentConversations()
     memory.remember("c", "t1", "one")
     memory.link("reply 1", "c", "t1")
@@ -136,7 +136,7 @@ def test_a_body_that_cannot_be_read_has_no_conversation() -> None:
     assert key_of(CHAT, {}, Scope()) is None
 
 
-def test_only_state_of_the_api_goes_on_by_replies() -> None:
+def test_only_state_of_the_api_continues_by_replies() -> None:
     reply = {"id": "r", "object": "response"}
     assert reply_key(RESPONSES, {"input": "hi"}, Scope(), reply) is not None
     assert reply_key(RESPONSES, {"input": "hi"}, Scope(conversation="s"), reply) is None

@@ -26,7 +26,7 @@ def test_a_body_that_is_right_goes_out_as_it_is(endpoint: Endpoint) -> None:
     assert endpoint.target(streaming, False).body["stream"] is False
 
 
-def test_ollama_is_told_not_to_stream() -> None:
+def test_ollama_is_asked_not_to_stream() -> None:
     assert OLLAMA.target({"model": "m"}, False).body == {"model": "m", "stream": False}
 
 

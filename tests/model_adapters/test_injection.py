@@ -89,7 +89,7 @@ def test_at_the_tail_a_call_begins_with_the_bytes_of_the_call_before(
     assert json.dumps(second)[:-1].startswith(json.dumps(tools)[:-1])
 
 
-def test_in_the_system_prompt_stands_the_present_block_alone(dialect: Dialect, samples: Samples) -> None:
+def test_the_system_prompt_has_only_the_present_block(dialect: Dialect, samples: Samples) -> None:
     body = injected(dialect, samples.continued(), "system", first_given(dialect, samples), TWO)
     assert samples.system_of(body) == [SYSTEM, TWO]
     assert samples.user_texts(body) == [FIRST, SECOND]

@@ -102,7 +102,7 @@ async def test_a_failure_takes_no_block_away() -> None:
     assert samples.system_of(tools.body) == samples.system_of(first.body)
 
 
-async def test_the_source_is_told_position_deadline_and_what_is_there() -> None:
+async def test_the_source_gets_position_deadline_and_what_is_there() -> None:
     source = Answering()
     injector = Injector(source, position="tail", deadline_s=7)
     body = SAMPLES["openai_chat"].asked()

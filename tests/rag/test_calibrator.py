@@ -74,7 +74,7 @@ async def test_it_can_be_switched_off(tmp_path: Path) -> None:
     assert (calibrator.of(provider), calibrator.state(provider)) == (None, "off")
 
 
-async def test_a_model_that_tells_nothing_apart_is_called_unusable(tmp_path: Path) -> None:
+async def test_a_model_that_distinguishes_nothing_is_called_unusable(tmp_path: Path) -> None:
     class Constant(FakeProvider):
         async def embed(self, texts: Sequence[str]) -> Vectors:
             return np.full((len(texts), 16), 0.25, dtype=np.float32)

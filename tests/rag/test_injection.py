@@ -122,7 +122,7 @@ class TestPresent:
 
 
 class TestDuplicates:
-    async def test_two_entries_that_say_the_same_are_told_once(self, core: Core) -> None:
+    async def test_two_entries_that_say_the_same_are_reported_once(self, core: Core) -> None:
         one = await save(core, key="one", content="red apple")
         await save(core, key="two", content="red   apple")
         await save(core, key="other", content="red pear")
@@ -132,7 +132,7 @@ class TestDuplicates:
         (duplicate,) = (each for each in context.considered if each.fate == "duplicate")
         assert one.id in {duplicate.duplicate_of, duplicate.candidate.entry}
 
-    async def test_an_edited_entry_is_told_once_and_as_it_is(self, core: Core) -> None:
+    async def test_an_edited_entry_is_reported_once_and_as_it_is(self, core: Core) -> None:
         await save(core, key="k", content="red apple")
         await embedded(core)
         await save(core, key="k", content="red pear")
@@ -254,7 +254,7 @@ class TestTrace:
         assert (await ask(core, "red", position=None, everything=True)).considered == ()
 
 
-async def test_an_injection_waits_for_meaning_no_longer_than_it_is_told(tmp_path: Path) -> None:
+async def test_an_injection_waits_for_meaning_no_longer_than_configured(tmp_path: Path) -> None:
     provider = FakeProvider(dimension=64)
     async with running_core(tmp_path, provider) as core:
         await save(core, key="k", content="red apple")

@@ -74,7 +74,7 @@ def test_a_paste_without_prose_asks_itself_only() -> None:
         ("ok then", False),
     ],
 )
-def test_prose_is_told_from_code(line: str, expected: bool) -> None:
+def test_prose_is_distinguished_from_code(line: str, expected: bool) -> None:
     assert is_prose(line) is expected
 
 

@@ -75,7 +75,7 @@ def test_the_most_relevant_comes_first_wherever_it_is_from() -> None:
     assert relevances(found) == [0.9, 0.5, 0.3, 0.1]
 
 
-def test_what_stands_before_something_better_is_not_put_behind_others() -> None:
+def test_what_comes_before_something_better_is_not_put_behind_others() -> None:
     found = interleaved([ranking(0, [0.2, 0.8]), ranking(10, [0.6])])
     assert relevances(found) == [0.2, 0.8, 0.6]
 

@@ -72,7 +72,7 @@ def test_halves_of_surrogate_pairs_do_no_harm(text: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_place_of_a_secret_is_told_and_the_secret_is_not(kind: str) -> None:
+def test_the_place_of_a_secret_is_reported_and_the_secret_is_not(kind: str) -> None:
     line, secret = planted(kind, random.Random(f"place of {kind}"))
     text = f"İ before\n{line}\nafter"
     start = text.index(secret)
@@ -81,7 +81,7 @@ def test_the_place_of_a_secret_is_told_and_the_secret_is_not(kind: str) -> None:
     assert secret not in repr(redacted)
 
 
-def test_overlapping_places_are_one_of_the_kind_that_stands_first() -> None:
+def test_overlapping_places_are_one_of_the_kind_that_comes_first() -> None:
     rules = SecretRules([rule("first", "bcd"), rule("second", "abc"), rule("third", "ef")])
     rules = SecretRules([SecretRule(r.id, r.fields.model_copy(update={"whole_word": False})) for r in rules])
     assert redact("-abcdef-", rules) == (

@@ -44,7 +44,7 @@ async def test_a_running_request_is_finished_and_an_idle_connection_closed() -> 
         await stopping
 
 
-async def test_a_request_that_takes_too_long_is_told_so() -> None:
+async def test_a_request_that_takes_too_long_is_refused_with_a_reason() -> None:
     service = RecordingService(gate=asyncio.Event())
     async with running(service, shutdown_timeout_s=0.05) as daemon, daemon.connection() as (reader, writer):
         writer.write(post(SEARCH, more=b""))

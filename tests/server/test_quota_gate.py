@@ -65,7 +65,7 @@ async def statuses(http: httpx.AsyncClient, count: int) -> list[int]:
     return [(await http.post("/v1/search", json={"query": "a"})).status_code for _ in range(count)]
 
 
-async def test_too_many_requests_are_429_and_told_when_to_come_back() -> None:
+async def test_too_many_requests_are_429_with_the_time_to_come_back() -> None:
     world = World()
     async with gated(world, requests_per_second=0.4, burst=2) as open_client, open_client("reader") as http:
         assert await statuses(http, 2) == [200, 200]

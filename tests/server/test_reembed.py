@@ -7,7 +7,7 @@ import pytest
 from tests.server.running import running
 
 
-async def test_the_status_is_told() -> None:
+async def test_the_status_is_reported() -> None:
     async with running() as daemon:
         reply = await daemon.http.get("/v1/reembed")
     assert (reply.status_code, reply.json()["stage"]) == (200, "off")

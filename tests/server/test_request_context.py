@@ -42,7 +42,7 @@ async def test_so_has_an_error_of_one_entry_among_many_and_one_below_the_app() -
     assert refused.body["error"]["request_id"] == refused.headers["x-request-id"]
 
 
-async def test_a_request_is_told_with_its_route_and_status_and_probes_are_not() -> None:
+async def test_a_request_is_reported_with_its_route_and_status_and_probes_are_not() -> None:
     recorder = Recorder()
     app = create_app(RecordingService(), Settings(), recorder)
     async with running(asgi=app) as daemon:
@@ -55,7 +55,7 @@ async def test_a_request_is_told_with_its_route_and_status_and_probes_are_not() 
     }
 
 
-async def test_a_crash_is_told_as_a_fault() -> None:
+async def test_a_crash_is_reported_as_a_fault() -> None:
     recorder = Recorder()
     app = create_app(RecordingService(error=KeyError("secret")), Settings(), recorder)
     with capture_logs():

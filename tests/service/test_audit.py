@@ -138,7 +138,7 @@ class Table:
         self.events += events
 
 
-async def test_what_does_not_fit_or_is_refused_is_counted_and_told_with_the_next_row() -> None:
+async def test_what_does_not_fit_or_is_refused_is_counted_and_reported_with_the_next_row() -> None:
     table = Table()
     trail = AuditTrail(table, AuditSettings(), clock=lambda: 7, capacity=2)  # type: ignore[arg-type] # part of it
     for _ in range(3):

@@ -134,7 +134,7 @@ class TestBackup:
             assert "Cannot" in record.problem
             assert "agentctx_backup_failing 1.0" in (await core.service.metrics()).decode()
 
-    async def test_saves_go_on_meanwhile(self, tmp_path: Path) -> None:
+    async def test_saves_continue_meanwhile(self, tmp_path: Path) -> None:
         async with running_core(tmp_path / "d", None) as core:
             for n in range(50):
                 await save(core, key=f"k{n}", content="x" * 10_000)
@@ -198,7 +198,7 @@ class TestKeepBackingUp:
                 await core.parts.backups.keep_backing_up(sleep)
         assert len(list((tmp_path / "d/backups").iterdir())) == 3
 
-    async def test_goes_on_after_a_failed_one(self, tmp_path: Path) -> None:
+    async def test_continues_after_a_failed_one(self, tmp_path: Path) -> None:
         now = START
         folder = tmp_path / "folder"
         folder.write_text("in the way")

@@ -137,7 +137,7 @@ async def test_forgetting_an_entry_leaves_ids_and_figures(core: Core) -> None:
     assert (candidate.entry, candidate.source_id, candidate.collection) == (saved.id, None, None)
 
 
-async def test_off_is_told_in_the_receipt(tmp_path: Path) -> None:
+async def test_off_is_reported_in_the_receipt(tmp_path: Path) -> None:
     off = {"provider": "none", "rag": {"enabled": False}}
     async with running_core(tmp_path, None, embedding=off) as core:
         await save(core, key="k", content="red apple")

@@ -122,7 +122,7 @@ async def test_what_is_broken_by_hand_is_counted_and_logged(
     ) == found
 
 
-async def test_what_is_broken_is_told_again_when_more_of_it_is_found(core: Core, tmp_path: Path) -> None:
+async def test_what_is_broken_is_reported_again_when_more_of_it_is_found(core: Core, tmp_path: Path) -> None:
     damaged(tmp_path / DATABASE_NAME, damage.lose_a_vector)
 
     async def break_more(seconds: float) -> None:

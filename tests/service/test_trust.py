@@ -153,7 +153,7 @@ async def test_only_an_admin_of_the_daemon_may_raise_it(core: Core) -> None:
         await service.import_entries(ImportRequest(entries=[line(2)], trust="agent"), writer)
 
 
-async def test_a_flagged_text_is_told_shown_and_kept_out_of_system_prompts_only(core: Core) -> None:
+async def test_a_flagged_text_is_reported_shown_and_kept_out_of_system_prompts_only(core: Core) -> None:
     result = await save(core, "observation", session="s", content=ORDER)
     assert (result.flags, result.quarantined) == (["ignore-instructions"], False)
     assert (await core.service.get(result.id, ME)).flags == ["ignore-instructions"]

@@ -342,7 +342,7 @@ class TestPace:
         pace.step()
         assert not watch.rests
 
-    def test_that_is_not_told_to_rest_goes_on(self) -> None:
+    def test_that_is_not_asked_to_rest_continues(self) -> None:
         watch = Watch()
         pace = CopyPace(watch)
         self.work()

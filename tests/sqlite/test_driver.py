@@ -36,7 +36,7 @@ class TestChoose:
         with pytest.raises(DriverUnsuitable):
             choose([DriverCandidate("sqlite3", version, loads_extensions=True)])
 
-    def test_a_plain_old_standard_module_is_refused_and_told_what_to_install(self) -> None:
+    def test_a_plain_old_standard_module_is_refused_with_a_hint_what_to_install(self) -> None:
         with pytest.raises(DriverUnsuitable) as caught:
             choose([DriverCandidate("sqlite3", (3, 40, 1), loads_extensions=False)])
         assert "3.40.1" in caught.value.message
@@ -161,7 +161,7 @@ class TestWriterConnection:
             connection.execute("INSERT INTO v (rowid, e) VALUES (1, ?)", (struct.pack("2f", 1, 0),))
             assert connection.execute("SELECT count(*) FROM v").fetchone() == (1,)
 
-    def test_a_missing_folder_is_told(self, tmp_path: Path) -> None:
+    def test_a_missing_folder_is_reported(self, tmp_path: Path) -> None:
         with pytest.raises(StorageFailed) as caught:
             open_connection(tmp_path / "no" / "a.db")
         assert "folder" in caught.value.hint
@@ -229,7 +229,7 @@ class TestTranslated:
         assert "OperationalError" in driver.translated(driver.OperationalError("x")).message
 
 
-def test_a_copy_that_finds_the_disk_full_is_told_as_a_full_disk(tmp_path: Path) -> None:
+def test_a_copy_that_finds_the_disk_full_is_reported_as_a_full_disk(tmp_path: Path) -> None:
     with (
         closing(open_connection(tmp_path / "a.db")) as source,
         closing(Connection(tmp_path / "b.db")) as target,

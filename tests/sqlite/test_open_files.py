@@ -35,7 +35,7 @@ def test_what_is_done_follows_from_what_is_at_the_path(facts: FilesAtPath, remed
     assert fault is None or fault.hint
 
 
-def test_whoever_moved_the_folder_is_told_where_it_is() -> None:
+def test_the_user_who_moved_the_folder_learns_where_it_is() -> None:
     fault = loss(FilesAtPath(ABSENT, moved_to=ELSEWHERE), Path("/data/a.db"))
     assert fault is not None
     assert str(ELSEWHERE) in fault.message
@@ -99,7 +99,7 @@ def test_a_removed_wal_or_its_index_is_noticed(files: OpenFiles, path: Path, end
     assert files.facts() == FilesAtPath(OURS, ABSENT)
 
 
-def test_another_wal_is_told_from_ours(files: OpenFiles, path: Path) -> None:
+def test_another_wal_is_distinguished_from_ours(files: OpenFiles, path: Path) -> None:
     wal = path.with_name(f"{path.name}-wal")
     wal.unlink()
     wal.touch()

@@ -76,7 +76,7 @@ async def fail(writer: Writer, path: Path) -> None:
         await writer.run(insert("refused", 100_000))
 
 
-async def test_refuses_every_write_and_goes_on_reading_while_the_disk_fails(
+async def test_refuses_every_write_and_continues_reading_while_the_disk_fails(
     writer: Writer, readers: Readers, path: Path
 ) -> None:
     await writer.run(insert("a"))
@@ -92,9 +92,7 @@ async def test_refuses_every_write_and_goes_on_reading_while_the_disk_fails(
         assert await readers.run(rows) == ["a"]
 
 
-async def test_resumes_by_itself_with_all_that_was_acknowledged(
-    writer: Writer, readers: Readers, path: Path
-) -> None:
+async def test_resumes_with_all_that_was_acknowledged(writer: Writer, readers: Readers, path: Path) -> None:
     await writer.run(insert("a"))
     await fail(writer, path)
     await writer.sound()

@@ -98,7 +98,7 @@ def test_a_backup_has_no_trace_of_what_was_deleted_before_it_was_kept(tmp_path: 
     assert rows_of(target) == rows_of(path)
 
 
-async def test_reads_and_writes_wait_while_it_is_closed_and_go_on_afterwards(tmp_path: Path) -> None:
+async def test_reads_and_writes_wait_while_it_is_closed_and_continue_afterwards(tmp_path: Path) -> None:
     path = tmp_path / "test.db"
     writer = await Writer.open(path)
     readers = None

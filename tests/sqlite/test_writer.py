@@ -258,7 +258,9 @@ class TestDiskFull:
         assert isinstance(hidden, StorageFailed)
         assert stored(path) == {"a", "b"}
 
-    async def test_reads_go_on_and_writes_resume_when_there_is_space(self, full: Writer, path: Path) -> None:
+    async def test_reads_continue_and_writes_resume_when_there_is_space(
+        self, full: Writer, path: Path
+    ) -> None:
         await full.run(insert("before"))
 
         def culprit(connection: Connection) -> None:
@@ -319,7 +321,7 @@ class TestCommitFails:
         assert stored(path) == {"a", "b"}
         assert linked.commits - before == 3  # the plug, a and b
 
-    async def test_alone_it_fails_and_the_writer_goes_on(self, linked: Writer, path: Path) -> None:
+    async def test_alone_it_fails_and_the_writer_continues(self, linked: Writer, path: Path) -> None:
         with pytest.raises(StorageFailed):
             await linked.run(lambda c: c.execute("INSERT INTO child VALUES ('nobody')"))
         assert await linked.run(insert("a")) == "a"

@@ -269,7 +269,7 @@ class CareConformance:
         await assert_healthy(storage)
         await assert_everything_is_found(storage, saved)
 
-    async def test_lost_vectors_are_noticed_and_saves_go_on(
+    async def test_lost_vectors_are_noticed_and_saves_continue(
         self, storage: Storage, saboteur: Saboteur
     ) -> None:
         saved = await filled(storage)

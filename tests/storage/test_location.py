@@ -41,7 +41,7 @@ def test_what_is_of_no_file_has_no_place(without: dict[str, Any]) -> None:
 
 
 @given(st.text(alphabet="ab\n", min_size=1, max_size=60), st.data())
-def test_a_passage_stands_where_its_lines_are(text: str, data: st.DataObject) -> None:
+def test_a_passage_is_where_its_lines_are(text: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(text) - 1))
     end = data.draw(st.integers(start + 1, len(text)))
     found = locate(attributes([0, 1]), text, start, end)

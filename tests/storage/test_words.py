@@ -164,7 +164,7 @@ class TestIndexTerms:
             "42",
         ],
     )
-    def test_adds_nothing_to_what_unicode61_finds_by_itself(self, text: str) -> None:
+    def test_adds_nothing_to_what_unicode61_finds_alone(self, text: str) -> None:
         assert index_terms(text) == ""
 
     @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ async def test_bad_numbers_are_refused(store: MemoryStore, wrong: dict[str, obje
         await store.save_fields(collection, {"content": "x", **wrong}, SaveContext(session="s"))
 
 
-async def test_a_session_is_listed_by_itself(store: MemoryStore) -> None:
+async def test_a_session_is_listed_alone(store: MemoryStore) -> None:
     await store.save_observation("s1", "one")
     await store.save_observation("s2", "two")
     entries, _ = await store.list_entries(session="s1")

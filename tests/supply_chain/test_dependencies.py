@@ -68,7 +68,7 @@ def test_an_install_brings_few_packages() -> None:
 
 
 @pytest.mark.parametrize("name", [row[0] for row in rows("Everything that is installed").values()])
-def test_each_licence_is_permissive_and_as_told(name: str) -> None:
+def test_each_licence_is_permissive_and_as_documented(name: str) -> None:
     told = rows("Everything that is installed")[name][1]
     if told.startswith("not installed"):
         return

@@ -37,7 +37,7 @@ def test_a_save_is_counted_by_collection_and_change(recorder: Recorder) -> None:
     assert metrics["agentctx_save_seconds_count"] == 3
 
 
-def test_flags_are_counted_each_by_itself(recorder: Recorder) -> None:
+def test_flags_are_counted_each_separately(recorder: Recorder) -> None:
     recorder.flagged(["hidden-text", "new-role"])
     recorder.flagged(["new-role"])
     recorder.flagged([])

@@ -18,7 +18,7 @@ def test_a_count_without_labels_is_there_from_the_start() -> None:
     assert Count(Metric("b_total", "counter", "m", ("x",))).samples() == {}
 
 
-def test_each_set_of_labels_is_counted_by_itself() -> None:
+def test_each_set_of_labels_is_counted_separately() -> None:
     count = Count(Metric("b_total", "counter", "m", ("x",)))
     for label in "aba":
         count.add((label,))

@@ -268,7 +268,7 @@ class TestRecords:
 
 
 class TestTwoStores:
-    async def test_a_store_goes_on_when_another_has_cleared_the_collection(self, chroma_port: int) -> None:
+    async def test_a_store_continues_when_another_has_cleared_the_collection(self, chroma_port: int) -> None:
         one, other = [
             await ChromaVectorStore.open(host="127.0.0.1", port=chroma_port, chroma_collection="shared")
             for _ in range(2)

@@ -50,7 +50,7 @@ async def run_until_stopped(lane: ModelLane) -> tuple[asyncio.Task[None], asynci
     return task, ended
 
 
-async def test_work_is_told_when_its_caller_is_cancelled() -> None:
+async def test_work_is_reported_when_its_caller_is_cancelled() -> None:
     lane = ModelLane("lane")
     task, ended = await run_until_stopped(lane)
     task.cancel()
@@ -59,7 +59,7 @@ async def test_work_is_told_when_its_caller_is_cancelled() -> None:
     await lane.aclose()
 
 
-async def test_work_is_told_when_the_lane_closes() -> None:
+async def test_work_is_reported_when_the_lane_closes() -> None:
     lane = ModelLane("lane")
     task, ended = await run_until_stopped(lane)
     await lane.aclose()

@@ -115,7 +115,9 @@ async def test_hints_and_headers_of_the_script_are_sent(
     assert headers["x-should-retry"] == "false"
 
 
-async def test_wrong_order_is_told_by_the_index(server: FakeProviderServer, http: httpx.AsyncClient) -> None:
+async def test_wrong_order_is_reported_by_the_index(
+    server: FakeProviderServer, http: httpx.AsyncClient
+) -> None:
     right = (await ask(http, input=["a", "b"])).json()["data"]
     server.script(HttpFault(kind="wrong_order"))
     assert (await ask(http, input=["a", "b"])).json()["data"] == right[::-1]

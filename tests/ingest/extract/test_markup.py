@@ -138,7 +138,7 @@ _FRAGMENTS = st.sampled_from(
 
 
 @given(st.lists(_FRAGMENTS | st.none(), max_size=40))
-def test_every_word_is_found_on_the_line_it_stands_on(fragments: list[str | None]) -> None:
+def test_every_word_is_found_on_the_line_it_is_on(fragments: list[str | None]) -> None:
     source = "x0x" + "".join(
         f"x{index}x" if fragment is None else fragment for index, fragment in enumerate(fragments, start=1)
     )

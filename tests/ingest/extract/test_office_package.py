@@ -108,7 +108,7 @@ def test_unusual_compression_is_refused() -> None:
     assert refusal(archive({BODY: b"<a/>"}, zipfile.ZIP_LZMA)) == ExtractRefusal.DAMAGED
 
 
-def test_encryption_and_the_old_format_are_told() -> None:
+def test_encryption_and_the_old_format_are_reported() -> None:
     compound = bytes.fromhex("d0cf11e0a1b11ae1") + bytes(600)
     assert refusal(compound) == ExtractRefusal.UNSUPPORTED
     assert refusal(compound + "EncryptedPackage".encode("utf-16-le")) == ExtractRefusal.ENCRYPTED

@@ -63,7 +63,7 @@ def test_a_scanned_pdf_says_so() -> None:
     ],
     ids=["head only", "no table", "cut", "other", "nested", "inflating"],
 )
-def test_damage_is_told(data: bytes) -> None:
+def test_damage_is_reported(data: bytes) -> None:
     assert extracted_or_refused("a.pdf", data) == ExtractRefusal.DAMAGED
 
 

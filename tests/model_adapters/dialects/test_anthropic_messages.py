@@ -51,7 +51,7 @@ def test_a_system_prompt_that_the_api_is_to_cache_keeps_its_cache() -> None:
     assert injected["cache_control"] == MARKER
 
 
-def test_the_system_block_stands_behind_the_clients_markers() -> None:
+def test_the_system_block_is_behind_the_clients_markers() -> None:
     system = [{"type": "text", "text": "Be terse.", "cache_control": MARKER}]
     injected = DIALECT.inject_system(body("hi", system=system), BLOCK)
     assert injected["system"] == [*system, {"type": "text", "text": BLOCK}]
@@ -99,7 +99,7 @@ def test_a_system_message_after_the_user_is_not_the_last_turn() -> None:
     assert DIALECT.question(asked) == "hi"
 
 
-def test_a_paused_server_tool_goes_on_with_the_same_turn() -> None:
+def test_a_paused_server_tool_continues_with_the_same_turn() -> None:
     asked = body("hi")
     asked["messages"].append({"role": "assistant", "content": [{"type": "server_tool_use", "id": "s"}]})
     assert DIALECT.is_tool_round(asked)

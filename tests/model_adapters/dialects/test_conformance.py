@@ -105,7 +105,7 @@ def test_a_place_that_is_none_changes_nothing(dialect: Dialect, samples: Samples
         assert dialect.inject_after(body, index, BLOCK) is body
 
 
-def test_a_turn_keeps_its_hash_while_the_conversation_goes_on(dialect: Dialect, samples: Samples) -> None:
+def test_a_turn_keeps_its_hash_while_the_conversation_continues(dialect: Dialect, samples: Samples) -> None:
     (first,) = dialect.user_turns(samples.asked())
     (again,) = dialect.user_turns(samples.tool_round())
     later, second = dialect.user_turns(samples.continued())

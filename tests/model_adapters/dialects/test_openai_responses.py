@@ -22,7 +22,7 @@ def test_where_the_api_keeps_the_input_the_block_is_an_instruction_that_it_does_
     assert DIALECT.inject_system(body, "block") == {**body, "instructions": "block"}
 
 
-def test_a_chain_of_replies_goes_on_under_the_key_of_the_reply() -> None:
+def test_a_chain_of_replies_continues_under_the_key_of_the_reply() -> None:
     reply = {"id": "r1", "object": "response"}
     key = DIALECT.reply_key({"input": "hi"}, reply)
     assert key == DIALECT.conversation_key({"previous_response_id": "r1", "input": "and?"})

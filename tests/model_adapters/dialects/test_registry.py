@@ -12,7 +12,7 @@ def test_every_dialect_is_found_by_its_name() -> None:
         assert dialect.name == name
 
 
-def test_an_unknown_name_is_told_the_known_ones() -> None:
+def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
     with pytest.raises(InvalidInput) as raised:
         find_dialect("openai")
     assert "openai_chat" in raised.value.hint

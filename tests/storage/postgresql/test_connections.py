@@ -90,7 +90,7 @@ class Clients:
 TERMINATE = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'agentctx'"
 
 
-async def test_backends_that_are_terminated_amid_saves_lose_nothing_and_save_nothing_twice(
+async def test_backends_that_are_terminated_during_saves_lose_nothing_and_save_nothing_twice(
     own_server: RunningServer,
 ) -> None:
     storage = await opened(own_server.url())

@@ -42,7 +42,7 @@ async def test_one_daemon_leads_until_it_stops_renewing(
     assert await leases.take(storage.db, "x")
 
 
-async def test_one_daemon_scrubs_and_the_next_goes_on_where_it_ended(
+async def test_one_daemon_scrubs_and_the_next_continues_where_it_ended(
     storage: PostgresqlStorage, other: PostgresqlStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agentctx.storage.postgresql.upkeep.scrub.ROWS_A_SLICE", 2)

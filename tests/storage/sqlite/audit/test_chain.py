@@ -122,7 +122,7 @@ def test_many_faults_are_counted_and_the_first_are_listed() -> None:
     assert (verdict.faults, len(verdict.listed)) == (50, trail.MOST_FAULTS)
 
 
-def test_a_noted_head_shows_that_a_chain_was_made_anew() -> None:
+def test_a_noted_head_shows_that_a_chain_was_rebuilt() -> None:
     rows = chained_rows(9)
     noted = Head(rows[5].seq, rows[5].hash)
     head = Head(rows[-1].seq, rows[-1].hash)

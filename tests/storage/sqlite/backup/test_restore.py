@@ -118,7 +118,7 @@ class TestBackup:
         assert made.digest == file_digest(tmp_path / "b.db") == read_backup(tmp_path / "b.db").digest
         assert check_copy(tmp_path / "b.db") == check_copy(database)
 
-    async def test_is_begun_anew_when_something_is_forgotten_but_not_for_ever(
+    async def test_is_restarted_when_something_is_forgotten_but_not_for_ever(
         self, database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         forgotten: list[Future[bool]] = []

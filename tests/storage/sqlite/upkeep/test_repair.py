@@ -105,7 +105,7 @@ async def test_no_check_needs_the_lock_of_the_writer_or_changes_anything(
 
 
 @pytest.mark.parametrize("damage", WORD_DAMAGE.values(), ids=WORD_DAMAGE.keys())
-async def test_a_damaged_index_of_words_is_found_and_made_anew(
+async def test_a_damaged_index_of_words_is_found_and_rebuilt(
     storage: SqliteStorage, saboteur: SqliteSaboteur, damage: str
 ) -> None:
     saved = await filled(storage)
@@ -146,9 +146,7 @@ async def test_words_that_only_seeks_miss_are_noticed(
     assert await storage.upkeep.check_words() is None
 
 
-async def test_the_index_is_made_anew_as_the_migrations_make_it(
-    tmp_path: Path, storage: SqliteStorage
-) -> None:
+async def test_the_index_is_rebuilt_as_the_migrations_make_it(tmp_path: Path, storage: SqliteStorage) -> None:
     def schema() -> list[object]:
         with closing(open_connection(tmp_path / "agentctx.db", readonly=True)) as conn:
             rows = conn.execute("SELECT name, sql FROM sqlite_schema WHERE name LIKE 'chunk_fts%'")
@@ -161,7 +159,7 @@ async def test_the_index_is_made_anew_as_the_migrations_make_it(
     assert schema() == migrated
 
 
-async def test_saves_edits_and_deletes_go_on_while_words_are_rebuilt(
+async def test_saves_edits_and_deletes_continue_while_words_are_rebuilt(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved = await filled(storage)
@@ -263,7 +261,7 @@ async def test_a_rebuild_cuts_an_entry_again_whose_chunk_is_damaged(
 
 
 @pytest.mark.parametrize("damage", VECTOR_DAMAGE.values(), ids=VECTOR_DAMAGE.keys())
-async def test_damaged_vectors_are_found_and_made_anew(
+async def test_damaged_vectors_are_found_and_rebuilt(
     storage: SqliteStorage, saboteur: SqliteSaboteur, damage: str
 ) -> None:
     saved = await filled(storage)

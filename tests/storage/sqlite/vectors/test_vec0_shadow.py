@@ -125,7 +125,7 @@ def test_what_would_mislead_is_found(connection: Connection, damage: str) -> Non
     assert content_faults(connection, "vec_1", DIMENSION) != []
 
 
-def test_the_number_of_spoiled_vectors_is_told(connection: Connection) -> None:
+def test_the_number_of_spoiled_vectors_is_reported(connection: Connection) -> None:
     connection.execute(CONTENTS["zeros"])
     (used,) = connection.execute("SELECT COUNT(*) FROM vec_1_rowids WHERE chunk_id = 1").fetchone()
     assert content_faults(connection, "vec_1", DIMENSION) == [f"vectors not of length 1: {used}"]

@@ -195,7 +195,7 @@ async def test_many_that_are_gone_take_nobodys_place(storage: SqliteStorage) -> 
     assert await entries_near(storage, space, 1) == [far.id]
 
 
-async def test_a_copy_most_of_which_is_gone_is_made_anew(storage: SqliteStorage) -> None:
+async def test_a_copy_most_of_which_is_gone_is_rebuilt(storage: SqliteStorage) -> None:
     space, saved = await filled(storage, 10)
     for each in saved[:5]:
         await storage.entries.delete(each.id)
@@ -353,7 +353,7 @@ async def test_many_questions_at_once_while_vectors_come_and_go(storage: SqliteS
     assert len(await entries_near(storage, space, 1, limit=50)) == 30
 
 
-async def test_closing_ends_what_goes_on(tmp_path: Path, clock: HandClock) -> None:
+async def test_closing_ends_running_work(tmp_path: Path, clock: HandClock) -> None:
     opened = await SqliteStorage.open(tmp_path / "agentctx.db", clock=clock)
     space = await serving_space(opened)
     await embed(opened, await save(opened, keyless("text")))
