@@ -6,19 +6,17 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import structlog
 
 from agentctx.errors import StorageClosed, StorageFailed, StorageFull
-from agentctx.sqlite.checkpoint import MOST_FRAMES, CheckpointSchedule, Mode, WalState, checkpoint
+from agentctx.sqlite.checkpoint import WalState
+from agentctx.sqlite.checkpointer import Checkpointer
 from agentctx.sqlite.commit import (
-    Done,
     FailedWrite,
     Outcome,
     WriteFunction,
@@ -26,29 +24,17 @@ from agentctx.sqlite.commit import (
     is_disk_fault,
 )
 from agentctx.sqlite.connection_thread import finish
-from agentctx.sqlite.driver import BUSY_TIMEOUT_MS, Connection, Error, translated
-from agentctx.sqlite.group_window import MAX_GROUP, GroupWindow
+from agentctx.sqlite.driver import BUSY_TIMEOUT_MS, Connection
 from agentctx.sqlite.recovery import Pausable, Recovery, pause_s
 from agentctx.sqlite.reserve import Reserve, Write, commit_within
 from agentctx.sqlite.running_copy import RunningCopy
+from agentctx.sqlite.write_groups import WaitingWrite, WriteGroups
 from agentctx.sqlite.writing_connection import WritingConnection
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 
 log = structlog.get_logger("agentctx.sqlite")
 
 T = TypeVar("T")
-
-RESTART_PATIENCE_MS: Final = 100
-"""Reads that answer questions end in that time; longer ones are waited for later."""
-LAST_PATIENCE_MS: Final = 3_000
-"""What is left once the reads that last are ended, is over then."""
-
-
-@dataclass(slots=True)
-class _Waiter:
-    write: Write
-    answer: asyncio.Future[Any]
-    arrived: float
 
 
 class Writer:
@@ -73,7 +59,6 @@ class Writer:
         """Commits since it was opened."""
         self.fault: StorageFailed | None = None
         """Why nothing can be written at present."""
-        self._checkpoint_fault: Error | None = None
         self._loss: StorageFailed | None = None
         self._connection = connection
         self._reserve = Reserve(connection.path.parent, reserve_bytes)
@@ -81,13 +66,11 @@ class Writer:
         self._is_sound.set()
         self._stopped = asyncio.Event()
         self._telemetry = telemetry
-        self._window = GroupWindow()
-        self._schedule = CheckpointSchedule()
-        self._waiting: deque[_Waiter] = deque()
+        self._groups = WriteGroups()
+        self._checkpoints = Checkpointer(connection, self._reserve)
         self._wake = asyncio.Event()
         self._closed = False
         self._ending: asyncio.Future[None] | None = None
-        self._group_opened = 0.0
         self._in_use = asyncio.Lock()
         self._copy: RunningCopy | None = None
         self._worker = asyncio.create_task(self._work(), name="sqlite-writer")
@@ -125,11 +108,10 @@ class Writer:
         if self._closed:
             raise StorageClosed("The database is closed for writing.")
         self._refuse_while_faulty()
-        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiter(Write(fn, uses_reserve), answer, time.monotonic()))
-        if len(self._waiting) == 1 or len(self._waiting) >= self._window.expected:
+        result: asyncio.Future[T] = self._groups.add(Write(fn, uses_reserve))
+        if self._groups.starts_or_completes():
             self._wake.set()
-        return await answer
+        return await result
 
     async def checkpoint(self, *, patience_ms: int = BUSY_TIMEOUT_MS) -> bool:
         """Move everything from the WAL into the database and empty the WAL.
@@ -142,7 +124,7 @@ class Writer:
         """
         self._refuse_while_faulty()
         try:
-            return await self._connection.thread.run(partial(self._empty_wal, patience_ms=patience_ms))
+            return await self._checkpoints.empty_wal(patience_ms=patience_ms)
         except StorageFailed as error:
             self._look_at(error)
             raise
@@ -288,42 +270,30 @@ class Writer:
                 async with self._in_use:
                     if self.fault is not None:
                         await self._recover()
-                    elif self._waiting:
-                        await self._commit(self._take())
+                    elif self._groups:
+                        await self._commit(self._groups.take())
         finally:
             self._closed = True
-            for waiter in self._waiting:
-                _answer(waiter.answer, FailedWrite(StorageClosed("The database was closed for writing.")))
-            self._waiting.clear()
+            self._groups.refuse_all(lambda: StorageClosed("The database was closed for writing."))
 
     async def _group_is_ready(self) -> bool:
         """Wait until there is something to do; False when closed and no caller waits any more."""
         while True:
             self._wake.clear()
             if self._closed:
-                return bool(self._waiting) and self.fault is None
+                return bool(self._groups) and self.fault is None
             if self.fault is not None:
                 return True
-            if not self._waiting:
+            if not self._groups:
                 await self._wake.wait()
                 continue
-            remaining = self._closes_at() - time.monotonic()
-            if remaining <= 0:
+            if (remaining := self._groups.remaining_s()) <= 0:
                 return True
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(remaining):
                     await self._wake.wait()
 
-    def _closes_at(self) -> float:
-        # A caller that came during the last commit waited for that, not for others to join.
-        first = max(self._waiting[0].arrived, self._group_opened)
-        last = max(self._waiting[-1].arrived, self._group_opened)
-        return self._window.closes_at(waiting=len(self._waiting), first=first, last=last)
-
-    def _take(self) -> list[_Waiter]:
-        return [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_GROUP))]
-
-    async def _commit(self, group: Sequence[_Waiter]) -> None:
+    async def _commit(self, group: Sequence[WaitingWrite]) -> None:
         writes = [waiter.write for waiter in group]
         outcomes: list[Outcome] = [FailedWrite(StorageFailed("The writer was stopped; this may be on disk."))]
         outcomes *= len(group)
@@ -340,57 +310,33 @@ class Writer:
             outcomes = [FailedWrite(error)] * len(group)
         finally:
             for waiter, outcome in zip(group, outcomes, strict=True):
-                _answer(waiter.answer, outcome)
+                waiter.answer(outcome)
         self._note_loss(self._loss)
         self._look_at(*(outcome.error for outcome in outcomes if isinstance(outcome, FailedWrite)))
-        # Where SQLite could not look, the checkpoint will meet the fault itself.
-        mode = self._schedule.due(wal) if wal else "PASSIVE"
-        if commits and self.fault is None and mode:
-            await self._move_pages(mode, insists=wal is not None and wal.frames >= MOST_FRAMES)
-        self._group_opened = time.monotonic()
-        self._window.committed(members=len(group), arrived=len(self._waiting))
+        if commits and self.fault is None:
+            await self._checkpoint_if_due(wal)
+        self._groups.committed(len(group))
 
     def _commit_unless_failed(
         self, writes: Sequence[Write], connection: Connection
     ) -> tuple[list[Outcome], int, WalState | None]:
-        if self._checkpoint_fault is not None:
+        if self._checkpoints.fault is not None:
             # This group was already on its way when the checkpoint failed.
-            return [FailedWrite(error_for_caller(self._checkpoint_fault))] * len(writes), 0, None
+            return [FailedWrite(error_for_caller(self._checkpoints.fault))] * len(writes), 0, None
         if (loss := self._connection.loss()) is not None:
             self._loss = loss
             return [FailedWrite(_refusal(loss)) for _ in writes], 0, None
         return commit_within(self._reserve, connection, writes)
 
-    def _checkpoint(self, connection: Connection, *, mode: Mode, patience_ms: int = BUSY_TIMEOUT_MS) -> bool:
-        try:
-            return checkpoint(connection, mode, patience_ms=patience_ms)
-        except Error as error:
-            if is_disk_fault(error):
-                self._checkpoint_fault = error
-            raise
-
-    def _empty_wal(self, connection: Connection, *, patience_ms: int) -> bool:
-        """The database may have to grow for it, and on a full disk only the reserve has room for that."""
-        while True:
-            try:
-                return self._checkpoint(connection, mode="TRUNCATE", patience_ms=patience_ms)
-            except Error as error:
-                if not (isinstance(translated(error), StorageFull) and self._reserve.give_up()):
-                    raise
-
     async def keep_reserve(self) -> None:
         """Fill the reserve if it was given up, or never made, and there is room."""
         await asyncio.to_thread(self._reserve.fill)
 
-    async def _move_pages(self, mode: Mode, *, insists: bool) -> None:
-        """`insists`: the WAL must not become longer, so long reads are ended; saves wait for others."""
-        if insists and self._connection.others:
-            await self._connection.others.end_long()
-        patience_ms = LAST_PATIENCE_MS if insists else RESTART_PATIENCE_MS
+    async def _checkpoint_if_due(self, wal: WalState | None) -> None:
         try:
-            await self._connection.thread.run(partial(self._checkpoint, mode=mode, patience_ms=patience_ms))
+            await self._checkpoints.move_if_due(wal)
         except StorageFull:
-            # What is committed stays in the WAL; it is tried again when as much has come.
+            # It is tried again when as much has come.
             _say(log.warning, "checkpoint_put_off", reason="no space left for the database")
         except StorageFailed as error:
             self._look_at(error)
@@ -409,8 +355,7 @@ class Writer:
         """Also what waits: for an unknown time."""
         self.fault = fault
         self._is_sound.clear()
-        while self._waiting:
-            _answer(self._waiting.popleft().answer, FailedWrite(_refusal(fault)))
+        self._groups.refuse_all(lambda: _refusal(fault))
 
     def _refuse_while_faulty(self) -> None:
         if self.fault is not None:
@@ -433,19 +378,10 @@ class Writer:
                 await self._pause(attempts)
                 attempts += 1
             else:
-                self.fault = self._checkpoint_fault = self._loss = None
+                self.fault = self._checkpoints.fault = self._loss = None
                 self._is_sound.set()
                 _say(log.info, "database_recovered", attempts=attempts + 1)
                 return
-
-
-def _answer(answer: asyncio.Future[Any], outcome: Outcome) -> None:
-    if answer.done():
-        return
-    if isinstance(outcome, Done):
-        answer.set_result(outcome.result)
-    else:
-        answer.set_exception(outcome.error)
 
 
 def _refusal(fault: StorageFailed) -> StorageFailed:

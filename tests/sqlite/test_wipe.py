@@ -16,9 +16,8 @@ from agentctx.sqlite import wipe
 from agentctx.sqlite.copy import copy_pages, file_digest, keep_copy
 from agentctx.sqlite.driver import Connection, open_connection
 from agentctx.sqlite.readers import Readers
-from agentctx.sqlite.reserve import Write
 from agentctx.sqlite.wipe import Wiped, wipe_gaps
-from agentctx.sqlite.writer import Writer, _Waiter
+from agentctx.sqlite.writer import Writer
 
 
 def churned(path: Path, seed: int) -> list[str]:
@@ -147,11 +146,12 @@ async def test_a_write_is_refused_when_the_database_does_not_open_again(tmp_path
 
 async def test_closing_ends_when_a_write_came_in_the_moment_of_the_fault(tmp_path: Path) -> None:
     writer = await Writer.open(tmp_path / "test.db")
+    waiting = asyncio.create_task(writer.run(_run("SELECT 1")))
+    await asyncio.sleep(0)  # it waits for its group now
     writer.fault = StorageFailed("gone")
-    waiting = asyncio.get_running_loop().create_future()
-    writer._waiting.append(_Waiter(Write(_run("SELECT 1")), waiting, 0.0))
     await writer.close()
-    assert isinstance(waiting.exception(), StorageClosed)
+    with pytest.raises(StorageClosed):
+        await waiting
 
 
 def _run(sql: str) -> Callable[[Connection], None]:

@@ -1,0 +1,72 @@
+"""Checkpoints through the writing connection: when the WAL is long, and when it must be emptied."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from agentctx.errors import StorageFull
+from agentctx.sqlite.checkpoint import MOST_FRAMES, CheckpointSchedule, Mode, WalState, checkpoint
+from agentctx.sqlite.commit import is_disk_fault
+from agentctx.sqlite.driver import BUSY_TIMEOUT_MS, Connection, Error, translated
+from agentctx.sqlite.reserve import Reserve
+from agentctx.sqlite.writing_connection import WritingConnection
+
+RESTART_PATIENCE_MS: Final = 100
+"""Reads that answer questions end in that time; a checkpoint waits for longer ones another time."""
+LAST_PATIENCE_MS: Final = 3_000
+"""Reads that remain after the long ones were ended are over by then."""
+
+
+class Checkpointer:
+    """Moves committed pages into the database. Only while nothing else uses the connection."""
+
+    def __init__(self, connection: WritingConnection, reserve: Reserve) -> None:
+        self.fault: Error | None = None
+        """The disk's error at the last checkpoint; recovery resets it."""
+        self._connection = connection
+        self._reserve = reserve
+        self._schedule = CheckpointSchedule()
+
+    async def empty_wal(self, *, patience_ms: int) -> bool:
+        """Move everything; False when a reader was in the way for longer than `patience_ms`.
+
+        Raises:
+            StorageFailed.
+        """
+        return await self._connection.thread.run(partial(self._empty_wal, patience_ms=patience_ms))
+
+    async def move_if_due(self, wal: WalState | None) -> None:
+        """Move pages after a commit, if enough have come. Saves wait for it only where the WAL is too long.
+
+        `wal` is None where SQLite could not look: the checkpoint will meet the fault itself.
+
+        Raises:
+            StorageFull: what is committed stays in the WAL.
+            StorageFailed.
+        """
+        mode = self._schedule.due(wal) if wal else "PASSIVE"
+        if mode is None:
+            return
+        insists = wal is not None and wal.frames >= MOST_FRAMES
+        if insists and self._connection.others:
+            await self._connection.others.end_long()
+        patience_ms = LAST_PATIENCE_MS if insists else RESTART_PATIENCE_MS
+        await self._connection.thread.run(partial(self._run, mode=mode, patience_ms=patience_ms))
+
+    def _run(self, connection: Connection, *, mode: Mode, patience_ms: int = BUSY_TIMEOUT_MS) -> bool:
+        try:
+            return checkpoint(connection, mode, patience_ms=patience_ms)
+        except Error as error:
+            if is_disk_fault(error):
+                self.fault = error
+            raise
+
+    def _empty_wal(self, connection: Connection, *, patience_ms: int) -> bool:
+        """The database may have to grow for it, and on a full disk only the reserve has room for that."""
+        while True:
+            try:
+                return self._run(connection, mode="TRUNCATE", patience_ms=patience_ms)
+            except Error as error:
+                if not (isinstance(translated(error), StorageFull) and self._reserve.give_up()):
+                    raise
