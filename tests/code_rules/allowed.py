@@ -61,12 +61,12 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (_SQL, "agentctx/sqlite/checkpoint.py", "f'PRAGMA wal_checkpoint({mode})'"): "one of four words",
     (
         _SQL,
-        f"{_DB}entries/entries.py",
+        f"{_DB}entries/lookup.py",
         "f'{SELECT_ENTRY} WHERE e.id = ? AND (e.expires IS NULL OR e.expires > ?) AND {which}'",
     ): "one of two constants",
     (
         _SQL,
-        f"{_DB}entries/entries.py",
+        f"{_DB}entries/lookup.py",
         "f'{select} WHERE {condition.sql} AND e.seq < ? ORDER BY e.seq DESC LIMIT ?'",
     ): "conditions of filters.py, whose values are parameters",
     (_SQL, f"{_DB}search/search.py", "f'{SELECT_CHUNKS} WHERE {condition.sql}'"): "as above",

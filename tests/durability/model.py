@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase
 from hypothesis.stateful import run_state_machine_as_test
 
 from agentctx.storage.records import Entry
-from agentctx.storage.sqlite.entries import entries, idempotency
+from agentctx.storage.sqlite.entries import idempotency, lookup, saving
 from tests.durability.model_machine import MemoryMachine
 from tests.durability.model_memories import CoreMemory, DaemonMemory, Memory
 from tests.durability.suite import Outcome
@@ -104,12 +104,12 @@ def _forget_the_entry_alone(conn: Any, live_seq: int, entry_id: str, **_: Any) -
     return int(conn.execute("UPDATE entries SET live = 0 WHERE id = ?", (entry_id,)).rowcount)
 
 
-_history = entries.history
+_history = lookup.history
 _MUTANTS: dict[str, Mutate] = {
-    "a forgotten text can still be found": lambda: patch.object(entries, "_erase", _forget_the_entry_alone),
-    "an edit asks for no version": lambda: patch.object(entries, "check_version", lambda *_: None),
+    "a forgotten text can still be found": lambda: patch.object(saving, "_erase", _forget_the_entry_alone),
+    "an edit asks for no version": lambda: patch.object(saving, "check_version", lambda *_: None),
     "a change is dated by a clock that went back": lambda: patch.object(Entry, "next_update", _by_the_clock),
-    "history forgets": lambda: patch.object(entries, "history", _history_without_the_live_one),
+    "history forgets": lambda: patch.object(lookup, "history", _history_without_the_live_one),
     "idempotency keys are not kept": lambda: patch.object(idempotency, "remember", lambda *_: None),
 }
 

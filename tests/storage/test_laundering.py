@@ -14,7 +14,7 @@ from typing import Final
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import TRUST_ORDER, Change, Draft, Entry
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.storage.sqlite.entries import entries, transfer
+from agentctx.storage.sqlite.entries import lookup, saving, transfer
 from agentctx.storage.sqlite.trust import quarantine, settling
 from agentctx.wire import Origin, Trust
 from tests.storage.drafts import draft as some_draft
@@ -80,7 +80,7 @@ class Chain:
         at_best = _least(
             _OF_ORIGIN[draft.origin], *(self.most.get(each, "external") for each in draft.derived_from)
         )
-        saved = entries.save(self.conn, draft, now=self.now, owed=False)
+        saved = saving.save(self.conn, draft, now=self.now, owed=False)
         if saved.change is Change.NONE and not draft.derived_from:
             return  # the very same again says nothing new of what was saved before
         self.most[saved.id] = _least(at_best, self.most.get(saved.id, "operator"))
@@ -117,7 +117,7 @@ class Chain:
             return replace(self.draft(text, entry.origin, key=entry.key), trust=entry.trust)
 
         self.now += 1
-        entries.revise(self.conn, entry_id, revision, now=self.now, owed=False)
+        saving.revise(self.conn, entry_id, revision, now=self.now, owed=False)
 
     def reimport(self) -> None:
         """An entry exported, forgotten or not, and imported again, with another text or the same."""
@@ -143,7 +143,7 @@ class Chain:
     def forget(self) -> None:
         if len(self.most) > 1:
             entry_id = self.dice.choice([*self.most])
-            entries.delete(self.conn, entry_id, now=self.now)
+            saving.delete(self.conn, entry_id, now=self.now)
             del self.most[entry_id]
             self.origins = {place: origin for place, origin in self.origins.items() if place[0] != entry_id}
             self.gone.append(entry_id)
@@ -157,7 +157,7 @@ class Chain:
         settling.settle(self.conn, now=self.now, owed=False, limit=10)
 
     def entry(self, entry_id: str) -> Entry:
-        found = entries.get(self.conn, entry_id, now=self.now)
+        found = lookup.get(self.conn, entry_id, now=self.now)
         assert found is not None
         return found[1]
 

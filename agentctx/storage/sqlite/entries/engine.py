@@ -10,7 +10,7 @@ from agentctx.storage.records import Change, Draft, Entry, Filter, IdempotencyKe
 from agentctx.storage.sqlite.audit import chain
 from agentctx.storage.sqlite.audit.engine import SqliteAudit
 from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart
-from agentctx.storage.sqlite.entries import entries, transfer
+from agentctx.storage.sqlite.entries import lookup, saving, transfer
 from agentctx.storage.sqlite.search import filters
 from agentctx.storage.transfer import ExportPage, ExportSelection
 from agentctx.storage.versions import is_expired
@@ -36,7 +36,7 @@ class SqliteEntries(SqlitePart):
         revision: Revision | None = None,
     ) -> Saved:
         save = partial(
-            entries.save,
+            saving.save,
             draft=draft,
             now=self.db.clock(),
             owed=owed,
@@ -60,7 +60,7 @@ class SqliteEntries(SqlitePart):
     ) -> Saved:
         saved = await self.db.writer.run(
             partial(
-                entries.revise,
+                saving.revise,
                 entry_id=entry_id,
                 revision=revision,
                 now=self.db.clock(),
@@ -73,25 +73,23 @@ class SqliteEntries(SqlitePart):
 
     async def get(self, entry_id: str, version: int | None = None) -> Entry | None:
         found = await self.db.readers.run(
-            partial(entries.get, entry_id=entry_id, now=self.db.clock(), version=version)
+            partial(lookup.get, entry_id=entry_id, now=self.db.clock(), version=version)
         )
         return found[1] if found else None
 
     async def namespace_of(self, entry_id: str) -> str | None:
-        return await self.db.readers.run(
-            partial(entries.namespace_of, entry_id=entry_id, now=self.db.clock())
-        )
+        return await self.db.readers.run(partial(lookup.namespace_of, entry_id=entry_id, now=self.db.clock()))
 
     async def find(self, namespace: str, collection: str, key: str) -> Entry | None:
         found = await self.db.readers.run(
-            partial(entries.find, namespace=namespace, collection=collection, key=key)
+            partial(lookup.find, namespace=namespace, collection=collection, key=key)
         )
         return None if found is None or is_expired(found[1], self.db.clock()) else found[1]
 
     async def history(
         self, entry_id: str, *, limit: int, before: int | None = None
     ) -> tuple[list[Entry], int | None]:
-        page = partial(entries.history, entry_id=entry_id, limit=limit, before=before, faults=self.db.faults)
+        page = partial(lookup.history, entry_id=entry_id, limit=limit, before=before, faults=self.db.faults)
         return await self.db.readers.run(partial(page, now=self.db.clock()))
 
     async def list_entries(
@@ -100,7 +98,7 @@ class SqliteEntries(SqlitePart):
         condition = filters.entry_condition(wanted, now=self.db.clock())
         return await self.db.readers.run(
             partial(
-                entries.page,
+                lookup.page,
                 condition=condition,
                 limit=limit,
                 before=before,
@@ -113,7 +111,7 @@ class SqliteEntries(SqlitePart):
         self, entry_id: str, *, if_version: int | None = None, principal: int | None = None
     ) -> int:
         delete = partial(
-            entries.delete,
+            saving.delete,
             entry_id=entry_id,
             now=self.db.clock(),
             if_version=if_version,
@@ -126,7 +124,7 @@ class SqliteEntries(SqlitePart):
 
     async def sweep(self, *, limit: int = SWEEP_STEP) -> int:
         now = self.db.clock()
-        sweep = partial(entries.sweep, now=now, forget_before=now - self._idempotency_ms, limit=limit)
+        sweep = partial(saving.sweep, now=now, forget_before=now - self._idempotency_ms, limit=limit)
         removed = await self.db.writer.run(sweep, uses_reserve=True)
         if removed:
             self.db.tidying.note_deletion(removed)

@@ -13,7 +13,7 @@ from agentctx.storage.audit import Deed
 from agentctx.storage.faults import Faults
 from agentctx.storage.records import Change, Draft, Entry, Saved
 from agentctx.storage.sqlite.audit import chain
-from agentctx.storage.sqlite.entries import entries
+from agentctx.storage.sqlite.entries import lookup, saving
 from agentctx.storage.sqlite.entries.rows import SELECT_ENTRY, undamaged, verified
 from agentctx.storage.sqlite.trust import provenance
 from agentctx.storage.transfer import ExportedVectors, ExportPage, ExportRow, ExportSelection
@@ -124,11 +124,11 @@ def import_entry(
             id=entry.id, version=entry.version, change=change, pending=entry.pending, embedded=entry.embedded
         )
     if found:
-        return entries.follow(conn, *found, draft, updated=updated, now=now, owed=owed, deed=deed)
+        return saving.follow(conn, *found, draft, updated=updated, now=now, owed=owed, deed=deed)
     erased = _expire(conn, draft, entry_id, now)
     draft = provenance.apply_provenance(conn, draft, entry_id, now=now)
     times = Times(created, updated, now)
-    saved = entries.insert_version(conn, draft, entry_id, times=times, owed=owed, deed=deed)
+    saved = saving.insert_version(conn, draft, entry_id, times=times, owed=owed, deed=deed)
     return replace(saved, erased=erased)
 
 
@@ -140,7 +140,7 @@ def _expire(conn: Connection, draft: Draft, entry_id: str, now: int) -> tuple[st
         (now, entry_id, draft.namespace, draft.collection, draft.key),
     ).fetchall()
     for seq, expired in rows:
-        entries.expire(conn, seq, expired, now=now)
+        saving.expire(conn, seq, expired, now=now)
     return tuple(expired for _, expired in rows)
 
 
@@ -165,11 +165,11 @@ def _refuse_forgotten(conn: Connection, entry_id: str, found: tuple[int, Entry] 
 
 
 def _present(conn: Connection, draft: Draft, entry_id: str, now: int) -> tuple[int, Entry] | None:
-    found = entries.get(conn, entry_id, now=now)
+    found = lookup.get(conn, entry_id, now=now)
     if found is not None:
         refuse_other_entry(found[1], draft)
         return found
     if draft.key is None:
         return None
-    by_key = entries.find(conn, draft.namespace, draft.collection, draft.key)
+    by_key = lookup.find(conn, draft.namespace, draft.collection, draft.key)
     return None if by_key is None or is_expired(by_key[1], now) else by_key

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from agentctx.errors import NotFound, StorageCorrupt
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import Job
-from agentctx.storage.sqlite.entries import chunks, entries
+from agentctx.storage.sqlite.entries import chunks, lookup, saving
 from agentctx.storage.sqlite.upkeep import recut
 from agentctx.storage.trust import Settled
 
@@ -45,7 +45,7 @@ def _is_erased(conn: Connection, entry_id: str, revocation: int, *, now: int) ->
     row = conn.execute("SELECT principal FROM revocations WHERE id = ?", (revocation,)).fetchone()
     principal = None if row is None else row[0]
     try:
-        entries.delete(conn, entry_id, now=now, principal=principal)
+        saving.delete(conn, entry_id, now=now, principal=principal)
     except NotFound:
         return False
     return True
@@ -54,7 +54,7 @@ def _is_erased(conn: Connection, entry_id: str, revocation: int, *, now: int) ->
 def _put_back(conn: Connection, entry_id: str, *, now: int, owed: bool) -> Sequence[Job]:
     """Cut the live version again and make its jobs. Nothing to do where it has its chunks, or is gone."""
     try:
-        found = entries.get(conn, entry_id, now=now)
+        found = lookup.get(conn, entry_id, now=now)
     except StorageCorrupt:
         return ()
     if found is None or conn.execute("SELECT 1 FROM chunks WHERE entry = ?", (found[0],)).fetchone():

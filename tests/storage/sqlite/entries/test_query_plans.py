@@ -13,7 +13,7 @@ from agentctx.sqlite.driver import Connection
 from agentctx.storage.faults import Faults
 from agentctx.storage.records import Filter
 from agentctx.storage.sqlite.engine import SqliteStorage
-from agentctx.storage.sqlite.entries import entries
+from agentctx.storage.sqlite.entries import lookup, saving
 from agentctx.storage.sqlite.search.filters import entry_condition
 from agentctx.storage.sqlite.search.search import narrow
 from tests.storage.drafts import ALL, START_MS, draft
@@ -48,7 +48,7 @@ async def test_a_page_is_read_in_its_order(
 ) -> None:
     condition = entry_condition(wanted, now=START_MS)
     page = partial(
-        entries.page, condition=condition, limit=20, before=None, with_content=with_content, faults=Faults()
+        lookup.page, condition=condition, limit=20, before=None, with_content=with_content, faults=Faults()
     )
     plan = await storage.db.readers.run(partial(plan_of, page))
     index = "entries_page (namespace=? AND collection=?" if wanted is ONE else "entries_order (namespace=?"
@@ -58,7 +58,7 @@ async def test_a_page_is_read_in_its_order(
 
 async def test_versions_are_read_in_their_order(storage: SqliteStorage) -> None:
     saved = await storage.entries.save(draft(), owed=True)
-    page = partial(entries.history, entry_id=saved.id, now=START_MS, limit=20, before=None, faults=Faults())
+    page = partial(lookup.history, entry_id=saved.id, now=START_MS, limit=20, before=None, faults=Faults())
     plan = await storage.db.readers.run(partial(plan_of, page))
     assert any("(id=? AND version<?)" in step for step in plan)
     assert not any("TEMP B-TREE" in step for step in plan)
@@ -66,7 +66,7 @@ async def test_versions_are_read_in_their_order(storage: SqliteStorage) -> None:
 
 async def test_an_entry_is_forgotten_without_reading_a_table(storage: SqliteStorage) -> None:
     saved = await storage.entries.save(draft(), owed=True)
-    delete = partial(entries.delete, entry_id=saved.id, now=START_MS)
+    delete = partial(saving.delete, entry_id=saved.id, now=START_MS)
     plan = await storage.db.writer.run(partial(plan_of, delete))
     assert "SEARCH idempotency USING INDEX idempotency_entry (entry=?)" in plan
     assert not any(step.startswith(("SCAN idempotency", "SCAN entries", "SCAN chunks")) for step in plan)

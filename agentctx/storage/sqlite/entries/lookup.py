@@ -1,0 +1,138 @@
+"""Live entries, pages of them and their histories. Every function runs inside the caller's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from agentctx.errors import StorageCorrupt
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.entries import MOST_PAGE_CHARS
+from agentctx.storage.faults import Faults
+from agentctx.storage.records import Entry
+from agentctx.storage.sqlite.entries.rows import (
+    CONTENT,
+    SELECT_ENTRY,
+    SELECT_HEAD,
+    SEQ,
+    VERSION,
+    undamaged,
+    verified,
+)
+from agentctx.storage.sqlite.search.filters import Condition
+
+MAX_ROW = 2**63 - 1
+
+
+_LOOK_UP = """SELECT 1 FROM entries INDEXED BY {index}
+    WHERE id = ? AND live = 1 AND (expires IS NULL OR expires > ?)"""
+_LOOK_UPS = tuple(_LOOK_UP.format(index=index) for index in ("entries_live_id", "sqlite_autoindex_entries_1"))
+
+
+def get(conn: Connection, entry_id: str, *, now: int, version: int | None = None) -> tuple[int, Entry] | None:
+    """Row and entry: the live version, or the one named. Raises StorageCorrupt."""
+    row = _live_row(conn, entry_id, now, version)
+    if row is None:
+        require_absent(conn, entry_id, now=now, version=version)
+        return None
+    if row[1] != entry_id:
+        raise _index_damaged(entry_id)
+    return row[0], verified(row)
+
+
+def require_absent(conn: Connection, entry_id: str, *, now: int, version: int | None = None) -> None:
+    """Raise StorageCorrupt if one of the two indexes of ids knows a live entry that the other misses."""
+    if version is None and any(conn.execute(sql, (entry_id, now)).fetchone() for sql in _LOOK_UPS):
+        raise _index_damaged(entry_id)
+
+
+def _index_damaged(entry_id: str) -> StorageCorrupt:
+    return StorageCorrupt(
+        f"The id index is damaged at {entry_id!r}.",
+        hint="Run `agentctx doctor --fix`, which rebuilds the index.",
+    )
+
+
+def _live_row(conn: Connection, entry_id: str, now: int, version: int | None = None) -> Any:
+    which = "e.live = 1" if version is None else "e.version = ?"
+    parameters = (entry_id, now) if version is None else (entry_id, now, version)
+    return conn.execute(
+        f"{SELECT_ENTRY} WHERE e.id = ? AND (e.expires IS NULL OR e.expires > ?) AND {which}", parameters
+    ).fetchone()
+
+
+def namespace_of(conn: Connection, entry_id: str, *, now: int) -> str | None:
+    """Of the live version, damaged or not; None where there is none."""
+    row = conn.execute(
+        "SELECT namespace FROM entries WHERE id = ? AND live = 1 AND (expires IS NULL OR expires > ?)",
+        (entry_id, now),
+    ).fetchone()
+    if row is None:
+        require_absent(conn, entry_id, now=now)
+        return None
+    return str(row[0])
+
+
+def find(conn: Connection, namespace: str, collection: str, key: str) -> tuple[int, Entry] | None:
+    """Row and live entry with this key, expired or not."""
+    row = conn.execute(
+        f"{SELECT_ENTRY} WHERE e.namespace = ? AND e.collection = ? AND e.key = ? AND e.live = 1",
+        (namespace, collection, key),
+    ).fetchone()
+    if row is None:
+        return None
+    seq, entry = row[0], verified(row)
+    if (entry.namespace, entry.collection, entry.key) != (namespace, collection, key):
+        raise _index_damaged(entry.id)
+    return seq, entry
+
+
+def page(
+    conn: Connection,
+    condition: Condition,
+    *,
+    limit: int,
+    before: int | None,
+    with_content: bool = True,
+    faults: Faults,
+) -> tuple[list[Entry], int | None]:
+    """Up to `limit` entries, newest first, below the row `before`; and where the next page begins.
+
+    A page ends early after `MOST_PAGE_CHARS` of contents. Damaged entries are left out.
+    """
+    select = SELECT_ENTRY if with_content else SELECT_HEAD
+    rows = conn.execute(
+        f"{select} WHERE {condition.sql} AND e.seq < ? ORDER BY e.seq DESC LIMIT ?",
+        (*condition.parameters, MAX_ROW if before is None else before, limit + 1),
+    )
+    shown, is_last = _shown(rows, limit)
+    return undamaged(shown, faults, with_content=with_content), None if is_last else shown[-1][SEQ]
+
+
+def _shown(rows: Iterable[Any], limit: int) -> tuple[list[Any], bool]:
+    """The rows of a page, and whether they are all there are."""
+    shown: list[Any] = []
+    chars = 0
+    for row in rows:
+        if len(shown) == limit or chars > MOST_PAGE_CHARS:
+            return shown, False
+        shown.append(row)
+        chars += len(str(row[CONTENT]))
+    return shown, True
+
+
+def history(
+    conn: Connection, entry_id: str, *, now: int, limit: int, before: int | None, faults: Faults
+) -> tuple[list[Entry], int | None]:
+    """Up to `limit` versions, newest first, older than `before`; and before which the next page begins.
+
+    None when the live one has expired. A page ends early as `page` does, and has no damaged ones either.
+    """
+    if _live_row(conn, entry_id, now) is None:
+        return [], None
+    rows = conn.execute(
+        f"{SELECT_ENTRY} WHERE e.id = ? AND e.version < ? ORDER BY e.version DESC LIMIT ?",
+        (entry_id, MAX_ROW if before is None else before, limit + 1),
+    )
+    shown, is_last = _shown(rows, limit)
+    return undamaged(shown, faults), None if is_last else shown[-1][VERSION]
