@@ -28,8 +28,11 @@ def copied(source: Path, target: Path) -> None:
         shutil.copyfile(source / name, target / name)
 
 
-def built(sources: Path, folder: Path, *, changed: float, mode: int) -> Path:
-    """A wheel from a copy of the sources in this folder, whose files have this time and mode."""
+def built(sources: Path, folder: Path, *, changed: float, mode: int, cache: Path | None = None) -> Path:
+    """A wheel from a copy of the sources in this folder, whose files have this time and mode.
+
+    The model is the user's, or made in an empty `cache`.
+    """
     source, target = folder / "source", folder / "dist"
     copied(sources, source)
     target.mkdir()
@@ -38,7 +41,15 @@ def built(sources: Path, folder: Path, *, changed: float, mode: int) -> Path:
         if file.is_file():
             file.chmod(mode)
     command = [sys.executable, "-c", BUILD, str(target)]
-    done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        command,
+        cwd=source,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, **({"XDG_CACHE_HOME": str(cache)} if cache else {})},
+    )
     assert done.returncode == 0, done.stderr
     return target / done.stdout.split()[-1]
 
@@ -48,7 +59,10 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("wheels")
     copied(ROOT, folder / "sources")
     first = built(folder / "sources", folder / "one", changed=1_700_000_000, mode=0o644)
-    return first, built(folder / "sources", folder / "another place", changed=1_790_000_000, mode=0o600)
+    second = folder / "another place"
+    return first, built(
+        folder / "sources", second, changed=1_790_000_000, mode=0o600, cache=folder / "empty cache"
+    )
 
 
 def test_two_builds_have_one_hash(wheels: tuple[Path, Path]) -> None:

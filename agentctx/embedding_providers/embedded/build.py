@@ -19,7 +19,7 @@ async def build_in_subprocess(cache: Path) -> None:
         ProviderFailed: it could not be made; the message holds the last line that was written (retry).
     """
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", COMMAND, "--cache", str(cache)),
+        *(sys.executable, "-m", COMMAND, "--cache", str(cache)),
         # `-m` looks in the working directory first: it must be where this very package is.
         cwd=PACKAGE_ROOT,
         stdin=asyncio.subprocess.DEVNULL,

@@ -6,6 +6,8 @@ It needs about 500 MB for three seconds, so it is run in a process of its own.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from agentctx.embedding_providers.embedded.weights import MODEL
@@ -42,7 +44,20 @@ def _fold(source: Path, folded: Path) -> None:
 def _quantize_dynamic(folded: Path, target: Path) -> None:
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    # The quantizer keeps 90 MB in the default temporary folder, which may be a small tmpfs.
-    tempfile.tempdir = str(target.parent)
-    # Without VNNI, 8-bit products overflow their 16-bit sums; 7-bit weights cannot.
-    quantize_dynamic(folded, target, per_channel=True, weight_type=QuantType.QInt8, reduce_range=True)
+    with _temporary_files_in(target.parent):
+        # Without VNNI, 8-bit products overflow their 16-bit sums; 7-bit weights cannot.
+        quantize_dynamic(folded, target, per_channel=True, weight_type=QuantType.QInt8, reduce_range=True)
+
+
+@contextmanager
+def _temporary_files_in(folder: Path) -> Iterator[None]:
+    """The quantizer keeps 90 MB in the default temporary folder, which may be a small tmpfs.
+
+    The build of the wheel makes temporary files afterwards, when this folder is gone.
+    """
+    before = tempfile.tempdir
+    tempfile.tempdir = str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
