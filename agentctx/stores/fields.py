@@ -207,5 +207,5 @@ def _place(location: tuple[int | str, ...]) -> str:
 
 def _plain(problem: Any) -> str:
     words = {"extra_forbidden": "is not a field of it", "missing": "is missing"}
-    message = str(problem["msg"]).removeprefix("Value error, ")
+    message = str(problem["msg"]).removeprefix("Value error, ").replace("Input should be", "must be")
     return words.get(problem["type"], message[:1].lower() + message[1:])

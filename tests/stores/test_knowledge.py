@@ -195,7 +195,7 @@ async def test_trust_comes_from_the_origin(store: KnowledgeStore, origin: Any, t
         ({"key": ""}, "key is empty"),
         ({"key": "x" * 257}, "key"),
         ({"key": "a\nb"}, "key has a line break"),
-        ({"category": "gossip"}, "category"),
+        ({"category": "gossip"}, "category must be 'rule', 'definition'"),
         ({"tags": ["ok", ""]}, "tags.1 is empty"),
         ({"tags": [f"t{n}" for n in range(33)]}, "33 tags"),
         ({"tags": "ops"}, "tags"),
