@@ -11,7 +11,7 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 ORT_DISABLE_TELEMETRY=1
 RUN ["python3", "-m", "venv", "/opt/agentctx"]
 WORKDIR /src
 COPY requirements.lock ./
-RUN ["/opt/agentctx/bin/pip", "install", "--quiet", "--require-hashes", "--only-binary", ":all:", "-r", "requirements.lock"]
+RUN ["/opt/agentctx/bin/pip", "install", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:", "-r", "requirements.lock"]
 COPY pyproject.toml hatch_build.py README.md LICENSE CHANGELOG.md ./
 COPY agentctx ./agentctx
 COPY config ./config

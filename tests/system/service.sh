@@ -17,7 +17,7 @@ mkdir -p "$root/src"
 (cd "$project" && cp -a agentctx config migrations systemd pyproject.toml requirements.lock README.md LICENSE CHANGELOG.md "$root/src/")
 cp -L /etc/resolv.conf "$root/etc/resolv.conf"
 in_root python3 -m venv /opt/agentctx
-in_root /opt/agentctx/bin/pip install --quiet --require-hashes -r /src/requirements.lock
+in_root /opt/agentctx/bin/pip install --quiet --no-deps --require-hashes -r /src/requirements.lock
 in_root /opt/agentctx/bin/pip install --quiet --no-deps --no-build-isolation /src
 # The same as a later version, for the update.
 sed -i 's/^__version__ = .*/__version__ = "99.0.0"/' "$root/src/agentctx/__init__.py"
