@@ -1,5 +1,5 @@
 -- Tables mean what those of SQLite's schema mean; times are milliseconds since the epoch, UTC, on the daemon's clock
--- but for `jobs`, `upkeep_leases` and `erasures`, where they are on the server's.
+-- but for `jobs`, `daemons`, `upkeep_leases` and `erasures`, where they are on the server's.
 
 -- Entries: one row a version; `id` is stable over versions, `seq` is the row.
 CREATE TABLE entries (
@@ -254,6 +254,12 @@ CREATE TABLE upkeep_leases (
   task text COLLATE "C" PRIMARY KEY,
   daemon text NOT NULL,
   until bigint NOT NULL
+);
+
+-- The daemons that have the database open, and when each was last heard of.
+CREATE TABLE daemons (
+  daemon text COLLATE "C" PRIMARY KEY,
+  seen bigint NOT NULL
 );
 
 -- How far background work has come: numbers by name.

@@ -13,6 +13,7 @@ from agentctx.storage.postgresql.connections import CLOCK_CHECK_S, PostgresqlCon
 from agentctx.storage.postgresql.driver import Connection, Server
 from agentctx.storage.postgresql.entries.entry_engine import PostgresqlEntries
 from agentctx.storage.postgresql.files import PostgresqlFiles
+from agentctx.storage.postgresql.presence import Presence
 from agentctx.storage.postgresql.queue.job_engine import PostgresqlJobs
 from agentctx.storage.postgresql.search.search_engine import PostgresqlSearch
 from agentctx.storage.postgresql.trust.trust_engine import PostgresqlTrust
@@ -33,6 +34,7 @@ class PostgresqlStorage:
 
     def __init__(self, connections: PostgresqlConnections, *, idempotency_hours: int) -> None:
         self.db = connections
+        self.presence = Presence(connections)
         self.audit = PostgresqlAudit(connections)
         self.entries = PostgresqlEntries(connections, self.audit, idempotency_hours=idempotency_hours)
         self.jobs = PostgresqlJobs(connections)
@@ -78,6 +80,8 @@ class PostgresqlStorage:
         try:
             await connections.prepare(_bring_up_to_date if migrates else _check)
             await connections.erasures.start(connections)
+            if migrates:
+                await storage.presence.start()
         except BaseException:
             await storage.close()
             raise
@@ -89,6 +93,7 @@ class PostgresqlStorage:
 
     async def close(self) -> None:
         """Finish what was accepted, then close every connection. Idempotent."""
+        await self.presence.close()
         await self.db.erasures.close()
         await self.db.close()
 

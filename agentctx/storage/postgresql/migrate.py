@@ -57,12 +57,17 @@ def load_schema(folder: Path | None = None) -> list[SchemaFile]:
 
 
 async def check_server(conn: Connection) -> None:
-    """Raises DriverUnsuitable for a server or a pgvector that is missing or too old."""
+    """Raise DriverUnsuitable for a server that is too old, may lose acknowledged saves or lacks pgvector."""
     version = conn.get_server_version()
     if version.major < OLDEST_SERVER:
         raise DriverUnsuitable(
             f"The server is PostgreSQL {version.major}; agentctx needs {OLDEST_SERVER} or newer.",
             hint="Use a newer server.",
+        )
+    if await conn.fetchval("SHOW synchronous_commit") == "off":
+        raise DriverUnsuitable(
+            "The server acknowledges what is not on its disk yet: synchronous_commit is off.",
+            hint="Run `ALTER ROLE CURRENT_USER SET synchronous_commit = on`, or set it for the server.",
         )
     found = await conn.fetchval("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
     if found is None:

@@ -6,14 +6,24 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from itertools import count
 from math import inf
+from pathlib import Path
 
 import pytest
 
 from tests.storage.drafts import HandClock
 from tests.storage.postgresql.server import RunningServer, running_server, why_unavailable
 
+HERE = Path(__file__).parent
+CROWDS = ("[300]", "[400]")
 _numbers = count(1)
 TEMPLATE = "agentctx_template"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Hundreds of saves, for the sake of paths that the SQLite engine has: they take longest here."""
+    for item in items:
+        if item.path.parent == HERE and item.name.endswith(CROWDS):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

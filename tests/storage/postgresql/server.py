@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -70,10 +70,11 @@ class RunningServer:
         """kill -9 of the postmaster; its children end by themselves, and until then none can follow it."""
         pid = self.pid
         assert pid is not None
+        os.kill(pid, signal.SIGSTOP)  # so that it makes no child that is not waited for
+        _wait_until(lambda: _state(pid) == "T", "the postmaster does not stop")
         children = _children(pid)
         os.kill(pid, signal.SIGKILL)
-        for each in (pid, *children):
-            _wait_gone(each)
+        _wait_until(lambda: not any(map(_runs, (pid, *children))), "PostgreSQL does not end")
 
     def make(self, *, durable: bool) -> None:
         """Make an empty cluster. Without `durable` it does not wait for the disk."""
@@ -142,18 +143,21 @@ def _children(pid: int) -> list[int]:
     return [int(line) for line in found.stdout.split()]
 
 
-def _runs(pid: int) -> bool:
-    """Whether a process is there and has not ended, although nobody may have asked for its exit code."""
+def _state(pid: int) -> str:
+    """As /proc gives it; empty when there is no such process."""
     try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state not in {"Z", "X"}
+        return ""
 
 
-def _wait_gone(pid: int) -> None:
-    """Wait until a process that is not ours has ended."""
+def _runs(pid: int) -> bool:
+    """Whether a process has not ended; nobody may have asked for the exit code of one that has."""
+    return _state(pid) not in {"", "Z", "X"}
+
+
+def _wait_until(is_so: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + WAIT_S
-    while _runs(pid):
-        assert time.monotonic() < deadline, f"process {pid} of PostgreSQL does not end"
+    while not is_so():
+        assert time.monotonic() < deadline, what
         time.sleep(0.02)

@@ -198,6 +198,13 @@ async def test_a_missing_extension_is_named_with_the_command_that_adds_it(server
         server.sql("DROP DATABASE bare WITH (FORCE)")
 
 
+async def test_a_server_that_acknowledges_too_early_is_refused(server: RunningServer, database: str) -> None:
+    name = database.split("@/")[1].partition("?")[0]
+    server.sql(f"ALTER DATABASE {name} SET synchronous_commit = off")
+    with pytest.raises(DriverUnsuitable, match="synchronous_commit"):
+        await opened(database)
+
+
 async def test_a_newer_schema_is_refused_and_left_alone(server: RunningServer, database: str) -> None:
     name = database.split("@/")[1].partition("?")[0]
     server.sql("INSERT INTO schema_migrations (version, name, sha256) VALUES (999, 'later', 'x')", name)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentctx.errors import IdempotencyKeyReused, NotFound, VersionConflict
+from agentctx.errors import ConfigInvalid, IdempotencyKeyReused, NotFound, VersionConflict
 from agentctx.storage.postgresql.driver import Connection, Server
 from agentctx.storage.postgresql.engine import PostgresqlStorage
 from agentctx.storage.records import Draft, Entry, IdempotencyKey, Job, Saved, Space
@@ -273,6 +273,18 @@ async def test_an_export_beside_slow_saves_leaves_nothing_out(daemons: Daemons) 
     assert len(seen) == (saved if "slow" in seen else saved - 1)
     later = await two.entries.export_page(ExportSelection(), after=0, limit=100)
     assert "slow" in {row.entry.id for row in later.entries}
+
+
+async def test_the_model_of_all_daemons_is_not_changed_by_one(daemons: Daemons) -> None:
+    one, two = await daemons.open("one"), await daemons.open("two")
+    space = await serving(one)
+    with pytest.raises(ConfigInvalid, match="one"):
+        await two.spaces.open({**FINGERPRINT, "model": "other"})
+    with pytest.raises(ConfigInvalid, match="one"):
+        await two.spaces.disable_all()
+    assert (await two.spaces.open(FINGERPRINT)).id == space.id
+    await one.close()
+    assert (await two.spaces.open({**FINGERPRINT, "model": "other"})).id != space.id
 
 
 async def test_daemons_that_start_at_once_make_one_schema_and_one_secret(server: object) -> None:

@@ -20,7 +20,6 @@ class PostgresqlSpaces(PostgresqlPart):
     prepare = writes(spaces.prepare)
     activate = writes(spaces.activate)
     record_comparison = writes(spaces.record_comparison)
-    disable_all = writes(spaces.disable_all)
     retire_former = writes(spaces.retire_former)
 
     async def open(self, fingerprint: Mapping[str, str | int]) -> Space:
@@ -28,7 +27,12 @@ class PostgresqlSpaces(PostgresqlPart):
 
     async def open_all(self, fingerprints: Sequence[Mapping[str, str | int]]) -> list[Space]:
         now = self.db.clock()
-        return await self.db.write(partial(spaces.open_spaces, fingerprints=fingerprints, now=now))
+        return await self.db.write(
+            partial(spaces.open_spaces, fingerprints=fingerprints, daemon=self.db.daemon, now=now)
+        )
+
+    async def disable_all(self) -> None:
+        await self.db.write(partial(spaces.disable_all, daemon=self.db.daemon))
 
     async def renew(self, space_id: int) -> Space:
         return await self.db.write(partial(spaces.renew, space_id=space_id, now=self.db.clock()))

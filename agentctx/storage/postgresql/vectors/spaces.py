@@ -14,7 +14,7 @@ import numpy as np
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import Conflict, NotFound
-from agentctx.storage.postgresql import locks
+from agentctx.storage.postgresql import locks, presence
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.records import Space, SpaceState
 
@@ -52,14 +52,19 @@ async def get(conn: Connection, space_id: int) -> Space:
 
 
 async def open_spaces(
-    conn: Connection, fingerprints: Sequence[Mapping[str, str | int]], *, now: int
+    conn: Connection, fingerprints: Sequence[Mapping[str, str | int]], *, daemon: str, now: int
 ) -> list[Space]:
     """The newest living space of each fingerprint, made if need be; these alone are enabled.
 
     Jobs for what is missing in them are made at once.
+
+    Raises:
+        ConfigInvalid: another daemon that has the database open has enabled others.
     """
     await locks.change_spaces(conn)
     opened = [await _find_or_make(conn, _canonical(each), now=now) for each in fingerprints]
+    if set(await _enabled(conn)) - set(opened):
+        await presence.require_alone(conn, daemon)
     await _enable_only(conn, opened, now=now)
     return [await get(conn, space_id) for space_id in opened]
 
@@ -135,9 +140,11 @@ async def record_comparison(conn: Connection, space_id: int, comparison: Mapping
     )
 
 
-async def disable_all(conn: Connection) -> None:
-    """Remove all jobs of all spaces."""
+async def disable_all(conn: Connection, *, daemon: str) -> None:
+    """Remove all jobs of all spaces. Raises as `open_spaces`."""
     await locks.change_spaces(conn)
+    if await _enabled(conn):
+        await presence.require_alone(conn, daemon)
     await conn.execute("UPDATE spaces SET enabled = false WHERE enabled")
     await conn.execute("DELETE FROM jobs")
 

@@ -1,0 +1,74 @@
+"""Which daemons have the database open: what belongs to all of them, one alone may not change."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+from agentctx.errors import ConfigInvalid, StorageFailed
+from agentctx.storage.postgresql.connections import PostgresqlConnections
+from agentctx.storage.postgresql.driver import Connection
+
+SIGN_S: Final = 20.0
+GONE_MS: Final = 70_000
+"""A daemon that was not heard of for so long has ended."""
+
+_NOW_MS: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+
+
+async def sign(conn: Connection, daemon: str) -> None:
+    """Say that a daemon is there."""
+    await conn.execute(
+        f"""INSERT INTO daemons (daemon, seen) VALUES ($1, {_NOW_MS})
+            ON CONFLICT (daemon) DO UPDATE SET seen = excluded.seen""",  # noqa: S608 - constant
+        daemon,
+    )
+
+
+async def leave(conn: Connection, daemon: str) -> None:
+    """Say that it ends."""
+    await conn.execute("DELETE FROM daemons WHERE daemon = $1", daemon)
+
+
+async def require_alone(conn: Connection, daemon: str) -> None:
+    """Raise ConfigInvalid while another daemon is there: it embeds with another model."""
+    other = await conn.fetchval(
+        f"SELECT daemon FROM daemons WHERE daemon <> $1 AND seen > {_NOW_MS} - $2 LIMIT 1",  # noqa: S608 - constant
+        daemon,
+        GONE_MS,
+    )
+    if other is not None:
+        raise ConfigInvalid(
+            f"The daemon {other} shares this database and embeds with another model.",
+            hint="Give all daemons of a database the same [embedding], or stop the others a minute before.",
+        )
+
+
+class Presence:
+    """Signs for this daemon again and again, for as long as it has the database open."""
+
+    def __init__(self, connections: PostgresqlConnections) -> None:
+        self._db = connections
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Raises as a write."""
+        await self._db.write(partial(sign, daemon=self._db.daemon))
+        self._task = asyncio.create_task(self._sign(), name="presence of this daemon")
+
+    async def close(self) -> None:
+        if self._task is None:
+            return
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        self._task = None
+        with suppress(StorageFailed):  # then its time runs out
+            await self._db.write(partial(leave, daemon=self._db.daemon))
+
+    async def _sign(self) -> None:
+        while True:
+            await asyncio.sleep(SIGN_S)
+            with suppress(StorageFailed):  # the connections have logged it
+                await self._db.write(partial(sign, daemon=self._db.daemon))
