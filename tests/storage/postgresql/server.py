@@ -67,7 +67,7 @@ class RunningServer:
         self._run("pg_ctl", "-D", f"{self.folder}/data", "-m", mode, "-w", "-t", str(WAIT_S), "stop")
 
     def kill(self) -> None:
-        """kill -9 of the postmaster; its children end by themselves, and until then none can follow it."""
+        """kill -9 of the postmaster; its children end when they notice, and are waited for."""
         pid = self.pid
         assert pid is not None
         os.kill(pid, signal.SIGSTOP)  # so that it makes no child that is not waited for
@@ -75,6 +75,9 @@ class RunningServer:
         children = _children(pid)
         os.kill(pid, signal.SIGKILL)
         _wait_until(lambda: not any(map(_runs, (pid, *children))), "PostgreSQL does not end")
+        # As long as nobody has asked for its exit code, the next postmaster takes it for one that runs.
+        for lock in (self.folder / "data" / "postmaster.pid", *self.folder.glob(".s.PGSQL.*")):
+            lock.unlink()
 
     def make(self, *, durable: bool) -> None:
         """Make an empty cluster. Without `durable` it does not wait for the disk."""
@@ -103,7 +106,9 @@ class RunningServer:
             )
             output.seek(0)
             text = output.read().decode(errors="replace").strip()
-        assert done.returncode == 0, f"{program}: {text}"
+        log = self.folder / "log"
+        last = log.read_text(errors="replace")[-2_000:] if done.returncode and log.exists() else ""
+        assert done.returncode == 0, f"{program}: {text}\n{last}"
         return text
 
 
