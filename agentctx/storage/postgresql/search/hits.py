@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from math import isfinite
 from typing import Final, TypeVar
 
@@ -37,15 +37,18 @@ async def first_hits(
     """The hits of the best `limit` chunks: the best by the text of each, and the best by a cue.
 
     `ranked` is a table in SQL with the columns `chunk` and `value`, with the parameters `given`. So that the
-    cues of one entry keep no other out, more are asked for.
+    cues of one entry keep no other out, more are asked for; those that lead to no text are left out.
     """
     condition = entry_condition(wanted, given, now=now)
     sql = _HITS.format(ranked=ranked, condition=condition, order=order, limit=f"${len(given) + 1}")
 
-    async def find(most: int) -> Sequence[Hit]:
-        return [kind(*row) for row in await conn.fetch(sql, *given, most) if row[0] is not None]
-
-    return _best_of(await _of_enough_chunks(find, limit), limit)
+    most = limit
+    while True:
+        rows = await conn.fetch(sql, *given, most)
+        hits = [kind(*row) for row in rows if row[0] is not None and isfinite(row[2])]
+        if len(rows) < most or len({hit.chunk for hit in hits}) >= limit:
+            return _best_of(hits, limit)
+        most *= MORE_FOR_CUES
 
 
 async def lets_more_through(conn: Connection, wanted: Filter, few: int, *, now: int) -> bool:
@@ -55,21 +58,11 @@ async def lets_more_through(conn: Connection, wanted: Filter, few: int, *, now: 
     return bool(await conn.fetchval(_IS_MORE.format(condition=condition, few=few), *given))
 
 
-async def _of_enough_chunks(find: Callable[[int], Awaitable[Sequence[Hit]]], limit: int) -> Sequence[Hit]:
-    most = limit
-    while True:
-        hits = await find(most)
-        if len(hits) < most or len({hit.chunk for hit in hits}) >= limit:
-            return hits
-        most *= MORE_FOR_CUES
-
-
 def _best_of(hits: Sequence[Hit], limit: int) -> list[Hit]:
-    """The hits of the first chunks, in their order; cues that lead to no text are left out."""
-    led = [hit for hit in hits if isfinite(hit[2])]
-    chunks = set(list(dict.fromkeys(hit.chunk for hit in led))[:limit])
+    """The hits of the first chunks, in their order."""
+    chunks = set(list(dict.fromkeys(hit.chunk for hit in hits))[:limit])
     best: dict[tuple[int, bool], Hit] = {}
-    for hit in led:
+    for hit in hits:
         if hit.chunk in chunks:
             best.setdefault((hit.chunk, hit.by_cue), hit)
     return list(best.values())

@@ -14,6 +14,7 @@ MOST_LINES: Final = 20
 _TABLES: Final = """SELECT relname FROM pg_class
     WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace ORDER BY relname"""
 _READ: Final = "SELECT count(*) FROM (SELECT * FROM {table} OFFSET 0) every"
+_CHECK: Final = "SELECT bt_index_check('{index}', heapallindexed => true)"
 _INDEXES: Final = """SELECT c.relname FROM pg_class c JOIN pg_am ON pg_am.oid = c.relam AND amname = 'btree'
     WHERE c.relkind = 'i' AND c.relnamespace = current_schema()::regnamespace
       AND EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'amcheck') ORDER BY c.relname"""
@@ -31,7 +32,7 @@ async def check_database(db: PostgresqlConnections) -> list[str]:
     tables = await db.read(lambda conn: conn.fetch(_TABLES))
     indexes = await db.read(lambda conn: conn.fetch(_INDEXES))
     statements = {f"table {name}": _READ.format(table=name) for (name,) in tables}
-    statements |= {f"index {name}": f"SELECT bt_index_check('{name}')" for (name,) in indexes}
+    statements |= {f"index {name}": _CHECK.format(index=name) for (name,) in indexes}
     problems = [await _problem(db, name, sql) for name, sql in statements.items()]
     return [problem for problem in problems if problem][:MOST_LINES]
 
