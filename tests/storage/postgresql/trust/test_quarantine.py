@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
@@ -62,3 +62,13 @@ async def test_what_is_derived_while_its_source_is_revoked_is_held_or_derived_la
     await revoked
     known = await storage.trust.provenance([each.id for each in made])
     assert all(known[each.id].quarantined == "revoked" for each in made)
+
+
+async def test_other_daemons_hear_what_was_revoked(
+    storage: PostgresqlStorage, other: PostgresqlStorage
+) -> None:
+    heard: asyncio.Queue[Sequence[str]] = asyncio.Queue()
+    other.entries.tell_erased(heard.put_nowait)
+    saved = await save(storage, keyless("text", agent="bad"))
+    await storage.trust.revoke(Source(agent="bad"), principal=0, dry_run=False)
+    assert list(await asyncio.wait_for(heard.get(), 60)) == [saved.id]
