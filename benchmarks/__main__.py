@@ -15,6 +15,7 @@ from benchmarks import (
     agents,
     backup,
     commits,
+    engines,
     footprint,
     found,
     greed,
@@ -44,6 +45,7 @@ Benchmark: TypeAlias = Callable[[Options], Coroutine[Any, Any, list[Figure]]]
 BENCHMARKS: Mapping[str, Benchmark] = {
     "saves": saves.measure,
     "commits": commits.measure,
+    "engines": engines.measure,
     "backup": backup.measure,
     "outage": outage.measure,
     "ingest": ingest.measure,

@@ -1,0 +1,128 @@
+"""Both storage engines beside each other: saves, and questions by words and by vectors."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+import numpy as np
+
+from agentctx.embedding_providers.base import Vectors, unit_rows
+from agentctx.storage.base import Storage
+from agentctx.storage.postgresql.driver import Server
+from agentctx.storage.postgresql.engine import PostgresqlStorage
+from agentctx.storage.records import Filter
+from agentctx.storage.sqlite.engine import SqliteStorage
+from benchmarks.figures import Figure, at_least, at_most
+from benchmarks.options import Options
+from benchmarks.texts import TextSource
+from benchmarks.timing import interleaved_ms, median, percentile
+from tests.storage.drafts import ALL, FINGERPRINT, keyless
+from tests.storage.postgresql.server import running_server, why_unavailable
+
+TEXT_CHARACTERS = 400
+DIMENSION = 384
+HITS = 40
+CLIENTS = 16
+MOST_TIMES_SQLITE = 1.5
+
+
+async def measure(options: Options) -> list[Figure]:
+    """Nothing where no PostgreSQL server can be started. The bars are for 100,000 entries."""
+    if why_unavailable():
+        return []
+    async with _both() as engines:
+        count = 100_000 if options.large else options.size(10_000, 500)
+        rates = [await _filled(storage, count) for storage in engines]
+        saves = await interleaved_ms([partial(_save, each) for each in engines], rounds=options.size(300, 50))
+        asked = [partial(action, each) for action in (_by_words, _by_vector) for each in engines]
+        words, words_there, vectors, vectors_there = await interleaved_ms(asked, rounds=options.size(200, 50))
+    most_times = MOST_TIMES_SQLITE if options.large else None
+    saved = Figure(
+        name=f"PostgreSQL: saves of {CLIENTS} clients",
+        value=rates[1],
+        unit="/s",
+        baseline=rates[0],
+        bar=at_least(rates[0], "SQLite's") if options.large else None,
+    )
+    return [
+        saved,
+        *_compared("save of one client", *saves),
+        *_compared("by words", words, words_there, most_times=most_times),
+        *_compared("by vectors", vectors, vectors_there, most_times=most_times),
+    ]
+
+
+@asynccontextmanager
+async def _both() -> AsyncIterator[list[Storage]]:
+    with TemporaryDirectory() as folder, running_server(durable=True) as server:
+        server.sql("CREATE EXTENSION vector")
+        sqlite = await SqliteStorage.open(Path(folder) / "agentctx.db")
+        postgresql = await PostgresqlStorage.open(Server(url=server.url()), daemon="bench")
+        try:
+            yield [sqlite, postgresql]
+        finally:
+            await postgresql.close()
+            await sqlite.close()
+
+
+async def _filled(storage: Storage, count: int) -> float:
+    """Saves a second of so many clients; each entry then has a vector."""
+    space = await storage.spaces.open(FINGERPRINT)
+    await storage.spaces.prepare(space.id, _vectors(1)[0])
+    texts = TextSource(seed=3)
+    drafts = iter([keyless(texts.text(TEXT_CHARACTERS)) for _ in range(count)])
+
+    async def client() -> None:
+        for draft in drafts:
+            await storage.entries.save(draft, owed=True)
+
+    began = perf_counter()
+    await asyncio.gather(*(client() for _ in range(CLIENTS)))
+    rate = count / (perf_counter() - began)
+    while jobs := await storage.jobs.claim(256, now=0, lease_until=60_000):
+        await storage.jobs.complete(jobs, _vectors(len(jobs)))
+    return rate
+
+
+async def _save(storage: Storage) -> None:
+    await storage.entries.save(keyless(_TEXTS.text(TEXT_CHARACTERS)), owed=False)
+
+
+async def _by_words(storage: Storage) -> None:
+    await storage.search.by_words(_TEXTS.question(), ALL, HITS)
+
+
+async def _by_vector(storage: Storage) -> None:
+    (space,) = await storage.spaces.all()
+    await storage.search.by_vector(space.id, _vectors(1)[0], Filter(namespace=ALL.namespace), HITS)
+
+
+def _vectors(count: int) -> Vectors:
+    return unit_rows(_NOISE.standard_normal((count, DIMENSION)).astype(np.float32))
+
+
+def _compared(
+    name: str, here: list[float], there: list[float], *, most_times: float | None = None
+) -> list[Figure]:
+    bar = at_most(most_times * median(here), f"{most_times:g} x SQLite's") if most_times else None
+    return [
+        Figure(
+            name=f"PostgreSQL: {name}, p50", value=median(there), unit="ms", baseline=median(here), bar=bar
+        ),
+        Figure(
+            name=f"PostgreSQL: {name}, p95",
+            value=percentile(there, 95),
+            unit="ms",
+            baseline=percentile(here, 95),
+        ),
+    ]
+
+
+_TEXTS = TextSource(seed=4)
+_NOISE = np.random.default_rng(6)
