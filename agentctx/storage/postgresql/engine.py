@@ -6,23 +6,23 @@ import structlog
 
 from agentctx.config.schema import shown_url
 from agentctx.storage.postgresql import installation, migrate
-from agentctx.storage.postgresql.audit.audit_engine import PostgresqlAudit
+from agentctx.storage.postgresql.audit.engine import PostgresqlAudit
 from agentctx.storage.postgresql.audit.injections import PostgresqlInjections
 from agentctx.storage.postgresql.backups import PostgresqlBackups
 from agentctx.storage.postgresql.connections import CLOCK_CHECK_S, PostgresqlConnections
 from agentctx.storage.postgresql.driver import Connection, Server
-from agentctx.storage.postgresql.entries.entry_engine import PostgresqlEntries
+from agentctx.storage.postgresql.entries.engine import PostgresqlEntries
 from agentctx.storage.postgresql.files import PostgresqlFiles
 from agentctx.storage.postgresql.presence import Presence
-from agentctx.storage.postgresql.queue.job_engine import PostgresqlJobs
-from agentctx.storage.postgresql.search.search_engine import PostgresqlSearch
-from agentctx.storage.postgresql.trust.trust_engine import PostgresqlTrust
+from agentctx.storage.postgresql.queue.engine import PostgresqlJobs
+from agentctx.storage.postgresql.search.engine import PostgresqlSearch
+from agentctx.storage.postgresql.trust.engine import PostgresqlTrust
+from agentctx.storage.postgresql.upkeep.engine import PostgresqlUpkeep
 from agentctx.storage.postgresql.upkeep.proofs import PostgresqlProofs
 from agentctx.storage.postgresql.upkeep.scrub import PostgresqlScrub
-from agentctx.storage.postgresql.upkeep.upkeep_engine import PostgresqlUpkeep
 from agentctx.storage.postgresql.usage import PostgresqlUsage
+from agentctx.storage.postgresql.vectors.engine import PostgresqlSpaces
 from agentctx.storage.postgresql.vectors.slots import PostgresqlSlots
-from agentctx.storage.postgresql.vectors.space_engine import PostgresqlSpaces
 from agentctx.storage.records import StorageStats
 from agentctx.times import Clock, wall_clock
 

@@ -24,8 +24,8 @@ from agentctx.storage.audit import (
 )
 from agentctx.storage.postgresql import installation
 from agentctx.storage.postgresql.audit import chain_set
-from agentctx.storage.postgresql.audit.audit import append, record
 from agentctx.storage.postgresql.audit.chain_set import Chain
+from agentctx.storage.postgresql.audit.deeds import append, record
 from agentctx.storage.postgresql.driver import Connection
 
 PRUNE_ROWS: Final = 5_000

@@ -13,7 +13,7 @@ from agentctx.storage.entries import MOST_PAGE_CHARS
 from agentctx.storage.faults import Faults
 from agentctx.storage.ids import uuid7
 from agentctx.storage.postgresql import locks
-from agentctx.storage.postgresql.audit import audit
+from agentctx.storage.postgresql.audit import deeds
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import chunks, idempotency
 from agentctx.storage.postgresql.entries.chunks import Reservation
@@ -130,12 +130,12 @@ async def delete(
     if row is None:
         raise unknown_entry(entry_id)
     check_version(row["version"], if_version)
-    return await _erase(conn, row["seq"], entry_id, action=audit.FORGET, principal=principal, now=now)
+    return await _erase(conn, row["seq"], entry_id, action=deeds.FORGET, principal=principal, now=now)
 
 
 async def expire(conn: Connection, live_seq: int, entry_id: str, *, now: int) -> None:
     """Remove all versions of an entry whose time is over."""
-    await _erase(conn, live_seq, entry_id, action=audit.EXPIRE, principal=None, now=now)
+    await _erase(conn, live_seq, entry_id, action=deeds.EXPIRE, principal=None, now=now)
 
 
 async def sweep(conn: Connection, *, now: int, forget_before: int, limit: int) -> list[str]:
@@ -262,7 +262,7 @@ async def follow(
     if change is Change.NONE:
         return await _saved(conn, entry.id, entry.version, change, (), pending=entry.pending)
     jobs = await _update_attributes(conn, seq, entry.id, draft, times=times, trust=trust, owed=owed)
-    await audit.note_change(conn, deed, draft, entry.id, entry.version, change, now=now)
+    await deeds.note_change(conn, deed, draft, entry.id, entry.version, change, now=now)
     return await _saved(conn, entry.id, entry.version, change, jobs, pending=entry.pending or bool(jobs))
 
 
@@ -301,7 +301,7 @@ async def insert_version(
     )
     jobs = await chunks.insert(conn, seq, entry_id, draft, now=times.now, owed=owed)
     change = Change.CREATED if version == 1 else Change.VERSION
-    await audit.note_change(conn, deed, draft, entry_id, version, change, now=times.now)
+    await deeds.note_change(conn, deed, draft, entry_id, version, change, now=times.now)
     return await _saved(conn, entry_id, version, change, jobs, pending=bool(jobs))
 
 
@@ -342,7 +342,7 @@ async def _erase(
     collection, namespace = await conn.fetchrow(
         "SELECT collection, namespace FROM entries WHERE seq = $1", live_seq
     )
-    await audit.record(conn, action, entry_id, collection, principal=principal, now=now, namespace=namespace)
+    await deeds.record(conn, action, entry_id, collection, principal=principal, now=now, namespace=namespace)
     await chunks.remove(conn, live_seq)
     await conn.execute("DELETE FROM idempotency WHERE entry = $1", entry_id)
     await conn.execute("DELETE FROM flags WHERE entry = $1", entry_id)

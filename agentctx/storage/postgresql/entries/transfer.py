@@ -13,7 +13,7 @@ from agentctx.errors import Forgotten, StorageCorrupt
 from agentctx.storage.audit import Deed
 from agentctx.storage.faults import Faults
 from agentctx.storage.postgresql import locks
-from agentctx.storage.postgresql.audit import audit
+from agentctx.storage.postgresql.audit import deeds
 from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.entries import entries
 from agentctx.storage.postgresql.entries.chunks import Reservation
@@ -190,7 +190,7 @@ async def _expire(conn: Connection, draft: Draft, entry_id: str, now: int) -> tu
 async def _refuse_forgotten(conn: Connection, entry_id: str, found: tuple[int, Entry] | None) -> None:
     """An id that is live although it was forgotten was brought back on purpose, and may be followed."""
     is_live = found is not None and found[1].id == entry_id
-    if not is_live and await audit.was_forgotten(conn, entry_id):
+    if not is_live and await deeds.was_forgotten(conn, entry_id):
         raise Forgotten(f"{entry_id!r} was forgotten here.")
 
 

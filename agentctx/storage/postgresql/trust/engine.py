@@ -6,7 +6,7 @@ from functools import partial
 
 from agentctx.storage.postgresql.connections import CHECK_TIMEOUT_S, PostgresqlPart, reads, writes
 from agentctx.storage.postgresql.entries.chunks import Reservation
-from agentctx.storage.postgresql.entries.entry_engine import RESERVED_MS
+from agentctx.storage.postgresql.entries.engine import RESERVED_MS
 from agentctx.storage.postgresql.trust import known, quarantine, revocation, settling
 from agentctx.storage.trust import Revoked, Settled, Source
 

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Final
 
 from agentctx.storage.entries import SWEEP_STEP, ErasureListener
-from agentctx.storage.postgresql.audit import audit
-from agentctx.storage.postgresql.audit.audit_engine import PostgresqlAudit
+from agentctx.storage.postgresql.audit import deeds
+from agentctx.storage.postgresql.audit.engine import PostgresqlAudit
 from agentctx.storage.postgresql.connections import PostgresqlConnections, PostgresqlPart
 from agentctx.storage.postgresql.entries import entries, transfer
 from agentctx.storage.postgresql.entries.chunks import Reservation
@@ -49,7 +49,7 @@ class PostgresqlEntries(PostgresqlPart):
             if_version=if_version,
             idempotency_key=idempotency,
             revision=revision,
-            deed=self._trail.deed(audit.SAVE, draft.principal),
+            deed=self._trail.deed(deeds.SAVE, draft.principal),
         )
         return await self.db.write(save, self._announce)
 
@@ -69,7 +69,7 @@ class PostgresqlEntries(PostgresqlPart):
             now=self.db.clock(),
             owed=await self._reservation(owed),
             if_version=if_version,
-            deed=self._trail.deed(audit.SAVE, principal),
+            deed=self._trail.deed(deeds.SAVE, principal),
         )
         return await self.db.write(revise, self._announce)
 
@@ -163,7 +163,7 @@ class PostgresqlEntries(PostgresqlPart):
             now=now,
             owed=await self._reservation(owed),
             include_forgotten=include_forgotten,
-            deed=self._trail.deed(audit.IMPORT, draft.principal),
+            deed=self._trail.deed(deeds.IMPORT, draft.principal),
         )
         return await self.db.write(import_entry, self._announce)
 
