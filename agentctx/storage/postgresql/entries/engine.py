@@ -10,7 +10,7 @@ from agentctx.storage.entries import SWEEP_STEP, ErasureListener
 from agentctx.storage.postgresql.audit import deeds
 from agentctx.storage.postgresql.audit.engine import PostgresqlAudit
 from agentctx.storage.postgresql.connections import PostgresqlConnections, PostgresqlPart
-from agentctx.storage.postgresql.entries import entries, transfer
+from agentctx.storage.postgresql.entries import lookup, saving, transfer
 from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.postgresql.erasures import discard_old
 from agentctx.storage.records import Change, Draft, Entry, Filter, IdempotencyKey, Revision, Saved
@@ -42,7 +42,7 @@ class PostgresqlEntries(PostgresqlPart):
         revision: Revision | None = None,
     ) -> Saved:
         save = partial(
-            entries.save,
+            saving.save,
             draft=draft,
             now=self.db.clock(),
             owed=await self._reservation(owed),
@@ -63,7 +63,7 @@ class PostgresqlEntries(PostgresqlPart):
         principal: int | None = None,
     ) -> Saved:
         revise = partial(
-            entries.revise,
+            saving.revise,
             entry_id=entry_id,
             revision=revision,
             now=self.db.clock(),
@@ -75,28 +75,28 @@ class PostgresqlEntries(PostgresqlPart):
 
     async def get(self, entry_id: str, version: int | None = None) -> Entry | None:
         found = await self.db.read(
-            partial(entries.get, entry_id=entry_id, now=self.db.clock(), version=version)
+            partial(lookup.get, entry_id=entry_id, now=self.db.clock(), version=version)
         )
         return found[1] if found else None
 
     async def namespace_of(self, entry_id: str) -> str | None:
-        return await self.db.read(partial(entries.namespace_of, entry_id=entry_id, now=self.db.clock()))
+        return await self.db.read(partial(lookup.namespace_of, entry_id=entry_id, now=self.db.clock()))
 
     async def find(self, namespace: str, collection: str, key: str) -> Entry | None:
-        found = await self.db.read(partial(entries.find, namespace=namespace, collection=collection, key=key))
+        found = await self.db.read(partial(lookup.find, namespace=namespace, collection=collection, key=key))
         return None if found is None or is_expired(found[1], self.db.clock()) else found[1]
 
     async def history(
         self, entry_id: str, *, limit: int, before: int | None = None
     ) -> tuple[list[Entry], int | None]:
-        page = partial(entries.history, entry_id=entry_id, limit=limit, before=before, faults=self.db.faults)
+        page = partial(lookup.history, entry_id=entry_id, limit=limit, before=before, faults=self.db.faults)
         return await self.db.read(partial(page, now=self.db.clock()))
 
     async def list_entries(
         self, wanted: Filter, *, limit: int, before: int | None = None, with_content: bool = True
     ) -> tuple[list[Entry], int | None]:
         page = partial(
-            entries.page,
+            lookup.page,
             wanted=wanted,
             now=self.db.clock(),
             limit=limit,
@@ -110,7 +110,7 @@ class PostgresqlEntries(PostgresqlPart):
         self, entry_id: str, *, if_version: int | None = None, principal: int | None = None
     ) -> int:
         delete = partial(
-            entries.delete,
+            saving.delete,
             entry_id=entry_id,
             now=self.db.clock(),
             if_version=if_version,
@@ -120,7 +120,7 @@ class PostgresqlEntries(PostgresqlPart):
 
     async def sweep(self, *, limit: int = SWEEP_STEP) -> int:
         now = self.db.clock()
-        sweep = partial(entries.sweep, now=now, forget_before=now - self._idempotency_ms, limit=limit)
+        sweep = partial(saving.sweep, now=now, forget_before=now - self._idempotency_ms, limit=limit)
         removed = await self.db.write(sweep, self._note_removed)
         await self.db.write(discard_old)
         return len(removed)

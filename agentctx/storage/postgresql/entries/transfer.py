@@ -15,7 +15,7 @@ from agentctx.storage.faults import Faults
 from agentctx.storage.postgresql import locks
 from agentctx.storage.postgresql.audit import deeds
 from agentctx.storage.postgresql.driver import Connection
-from agentctx.storage.postgresql.entries import entries
+from agentctx.storage.postgresql.entries import lookup, saving
 from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.postgresql.entries.rows import SELECT_ENTRY, undamaged, verified
 from agentctx.storage.postgresql.search.filters import Parameters
@@ -47,7 +47,7 @@ async def page(
     )
     found: list[ExportRow] = []
     last, chars = after, 0
-    async for row in conn.cursor(sql, *given, prefetch=entries.ROWS_AT_ONCE):
+    async for row in conn.cursor(sql, *given, prefetch=lookup.ROWS_AT_ONCE):
         is_full = len(found) >= limit or chars > PAGE_CHARS
         if is_full and after < last < min(row["x"], oldest_running):
             return ExportPage(tuple(found), last)
@@ -139,11 +139,11 @@ async def import_entry(
             id=entry.id, version=entry.version, change=change, pending=entry.pending, embedded=entry.embedded
         )
     if found:
-        return await entries.follow(conn, *found, draft, updated=updated, now=now, owed=owed, deed=deed)
+        return await saving.follow(conn, *found, draft, updated=updated, now=now, owed=owed, deed=deed)
     erased = await _expire(conn, draft, entry_id, now)
     draft = await provenance.apply_provenance(conn, draft, entry_id, now=now)
     times = Times(created, updated, now)
-    saved = await entries.insert_version(conn, draft, entry_id, times=times, owed=owed, deed=deed)
+    saved = await saving.insert_version(conn, draft, entry_id, times=times, owed=owed, deed=deed)
     return replace(saved, erased=erased)
 
 
@@ -166,7 +166,7 @@ async def _take(conn: Connection, draft: Draft, entry_id: str) -> None:
     ids = [entry_id]
     if draft.key is not None:
         await locks.take_key(conn, draft.namespace, draft.collection, draft.key)
-        if by_key := await entries.find(conn, draft.namespace, draft.collection, draft.key):
+        if by_key := await lookup.find(conn, draft.namespace, draft.collection, draft.key):
             ids.append(by_key[1].id)
     await locks.take_entries(conn, ids)
 
@@ -183,7 +183,7 @@ async def _expire(conn: Connection, draft: Draft, entry_id: str, now: int) -> tu
         draft.key,
     )
     for row in rows:
-        await entries.expire(conn, row["seq"], row["id"], now=now)
+        await saving.expire(conn, row["seq"], row["id"], now=now)
     return tuple(row["id"] for row in rows)
 
 
@@ -195,11 +195,11 @@ async def _refuse_forgotten(conn: Connection, entry_id: str, found: tuple[int, E
 
 
 async def _present(conn: Connection, draft: Draft, entry_id: str, now: int) -> tuple[int, Entry] | None:
-    found = await entries.get(conn, entry_id, now=now)
+    found = await lookup.get(conn, entry_id, now=now)
     if found is not None:
         refuse_other_entry(found[1], draft)
         return found
     if draft.key is None:
         return None
-    by_key = await entries.find(conn, draft.namespace, draft.collection, draft.key)
+    by_key = await lookup.find(conn, draft.namespace, draft.collection, draft.key)
     return None if by_key is None or is_expired(by_key[1], now) else by_key

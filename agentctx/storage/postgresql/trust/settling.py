@@ -11,7 +11,7 @@ from typing import Final
 from agentctx.errors import NotFound, StorageCorrupt
 from agentctx.storage.postgresql import locks
 from agentctx.storage.postgresql.driver import Connection
-from agentctx.storage.postgresql.entries import chunks, entries
+from agentctx.storage.postgresql.entries import chunks, lookup, saving
 from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.postgresql.upkeep import recut
 from agentctx.storage.records import Job
@@ -54,7 +54,7 @@ async def _withdraw(conn: Connection, entry_id: str) -> None:
 async def _is_erased(conn: Connection, entry_id: str, revocation: int, *, now: int) -> bool:
     principal = await conn.fetchval("SELECT principal FROM revocations WHERE id = $1", revocation)
     try:
-        await entries.delete(conn, entry_id, now=now, principal=principal)
+        await saving.delete(conn, entry_id, now=now, principal=principal)
     except NotFound:
         return False
     return True
@@ -63,7 +63,7 @@ async def _is_erased(conn: Connection, entry_id: str, revocation: int, *, now: i
 async def _put_back(conn: Connection, entry_id: str, *, now: int, owed: Reservation | None) -> Sequence[Job]:
     """Cut the live version again and make its jobs. Nothing to do where it has its chunks, or is gone."""
     try:
-        found = await entries.get(conn, entry_id, now=now)
+        found = await lookup.get(conn, entry_id, now=now)
     except StorageCorrupt:
         return ()
     if found is None or await conn.fetchval("SELECT 1 FROM chunks WHERE entry = $1 LIMIT 1", found[0]):

@@ -1,34 +1,26 @@
-"""Entries and their versions. Every function runs inside the caller's transaction."""
+"""Saving, editing and removing entries. Every function runs inside the caller's transaction."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from agentctx.storage.audit import Deed
 from agentctx.storage.chunk_texts import content_hash
 from agentctx.storage.cues import cues_of
-from agentctx.storage.entries import MOST_PAGE_CHARS
-from agentctx.storage.faults import Faults
 from agentctx.storage.ids import uuid7
 from agentctx.storage.postgresql import locks
 from agentctx.storage.postgresql.audit import deeds
 from agentctx.storage.postgresql.driver import Connection
-from agentctx.storage.postgresql.entries import chunks, idempotency
+from agentctx.storage.postgresql.entries import chunks, idempotency, lookup
 from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.postgresql.entries.rows import (
     IS_EMBEDDING,
     IS_PENDING,
-    SELECT_ENTRY,
-    SELECT_HEAD,
-    undamaged,
-    verified,
 )
 from agentctx.storage.postgresql.erasures import record_erasure
-from agentctx.storage.postgresql.search.filters import Parameters, entry_condition
 from agentctx.storage.postgresql.trust import provenance
-from agentctx.storage.records import Change, Draft, Entry, Filter, IdempotencyKey, Job, Revision, Saved
+from agentctx.storage.records import Change, Draft, Entry, IdempotencyKey, Job, Revision, Saved
 from agentctx.storage.versions import (
     Times,
     attributes_text,
@@ -40,10 +32,6 @@ from agentctx.storage.versions import (
 )
 from agentctx.wire import Trust
 
-LAST_ROW: Final = 2**63 - 1
-ROWS_AT_ONCE: Final = 20
-"""Rows of a page that are fetched at once: a text may have a megabyte."""
-
 _INSERT: Final = """
 INSERT INTO entries (id, version, live, namespace, collection, key, session, agent, content, content_hash,
   attributes, labels, header, origin, trust, principal, created, updated, expires, size)
@@ -54,7 +42,6 @@ UPDATE entries SET attributes = $2, agent = $3, trust = $4, updated = $5, expire
   x = pg_current_xact_id()
 WHERE seq = $1"""
 _STATE: Final = f"SELECT {IS_EMBEDDING}, EXISTS (SELECT 1 FROM quarantine WHERE entry = $1)"  # noqa: S608 - constants
-_LIVE: Final = "id = $1 AND live AND (expires IS NULL OR expires > $2)"
 
 
 async def save(
@@ -107,7 +94,7 @@ async def revise(
     """Save what `revision` makes of the live version."""
     await locks.share_spaces(conn)
     await locks.take_entries(conn, [entry_id])
-    found = await get(conn, entry_id, now=now)
+    found = await lookup.get(conn, entry_id, now=now)
     if found is None:
         raise unknown_entry(entry_id)
     seq, entry = found
@@ -126,7 +113,7 @@ async def delete(
     """Remove all versions with everything that hangs on them, damaged or not."""
     await locks.share_spaces(conn)
     await locks.take_entries(conn, [entry_id])
-    row = await conn.fetchrow(f"SELECT seq, version FROM entries WHERE {_LIVE}", entry_id, now)  # noqa: S608 - constant
+    row = await conn.fetchrow(f"SELECT seq, version FROM entries WHERE {lookup.LIVE}", entry_id, now)  # noqa: S608 - constant
     if row is None:
         raise unknown_entry(entry_id)
     check_version(row["version"], if_version)
@@ -154,84 +141,6 @@ async def sweep(conn: Connection, *, now: int, forget_before: int, limit: int) -
     for row in rows:
         await expire(conn, row["seq"], row["id"], now=now)
     return [row["id"] for row in rows]
-
-
-async def get(
-    conn: Connection, entry_id: str, *, now: int, version: int | None = None
-) -> tuple[int, Entry] | None:
-    """Row and entry: the live version, or the one named. Raises StorageCorrupt."""
-    row = await conn.fetchrow(
-        f"""{SELECT_ENTRY} WHERE e.id = $1 AND (e.expires IS NULL OR e.expires > $2)
-            AND CASE WHEN $3::int IS NULL THEN e.live ELSE e.version = $3 END""",
-        entry_id,
-        now,
-        version,
-    )
-    return None if row is None else (row["seq"], verified(row))
-
-
-async def namespace_of(conn: Connection, entry_id: str, *, now: int) -> str | None:
-    """Of the live version, damaged or not; None where there is none."""
-    found = await conn.fetchval(f"SELECT namespace FROM entries WHERE {_LIVE}", entry_id, now)  # noqa: S608 - constant
-    return None if found is None else str(found)
-
-
-async def find(conn: Connection, namespace: str, collection: str, key: str) -> tuple[int, Entry] | None:
-    """Row and live entry with this key, expired or not."""
-    row = await conn.fetchrow(
-        f"{SELECT_ENTRY} WHERE e.namespace = $1 AND e.collection = $2 AND e.key = $3 AND e.live",
-        namespace,
-        collection,
-        key,
-    )
-    return None if row is None else (row["seq"], verified(row))
-
-
-async def page(
-    conn: Connection,
-    wanted: Filter,
-    *,
-    now: int,
-    limit: int,
-    before: int | None,
-    with_content: bool = True,
-    faults: Faults,
-) -> tuple[list[Entry], int | None]:
-    """Up to `limit` entries, newest first, below the row `before`; and where the next page begins.
-
-    A page ends early after `MOST_PAGE_CHARS` of contents. Damaged entries are left out.
-    """
-    given = Parameters()
-    condition = entry_condition(wanted, given, now=now)
-    select = SELECT_ENTRY if with_content else SELECT_HEAD
-    below = given.add(LAST_ROW if before is None else before)
-    rows = conn.cursor(
-        f"{select} WHERE {condition} AND e.seq < {below} ORDER BY e.seq DESC LIMIT {given.add(limit + 1)}",
-        *given,
-        prefetch=ROWS_AT_ONCE,
-    )
-    shown, is_last = await _shown(rows, limit)
-    return undamaged(shown, faults, with_content=with_content), None if is_last else shown[-1]["seq"]
-
-
-async def history(
-    conn: Connection, entry_id: str, *, now: int, limit: int, before: int | None, faults: Faults
-) -> tuple[list[Entry], int | None]:
-    """Up to `limit` versions, newest first, older than `before`; and before which the next page begins.
-
-    None when the live one has expired. A page ends early as `page` does, and has no damaged ones either.
-    """
-    if await namespace_of(conn, entry_id, now=now) is None:
-        return [], None
-    rows = conn.cursor(
-        f"{SELECT_ENTRY} WHERE e.id = $1 AND e.version < $2 ORDER BY e.version DESC LIMIT $3",
-        entry_id,
-        2**31 - 1 if before is None else before,
-        limit + 1,
-        prefetch=ROWS_AT_ONCE,
-    )
-    shown, is_last = await _shown(rows, limit)
-    return undamaged(shown, faults), None if is_last else shown[-1]["version"]
 
 
 async def follow(
@@ -311,11 +220,11 @@ async def _take_by_key(conn: Connection, draft: Draft) -> tuple[int, Entry] | No
         return None
     place = draft.namespace, draft.collection, draft.key
     await locks.take_key(conn, *place)
-    found = await find(conn, *place)
+    found = await lookup.find(conn, *place)
     if found is None:
         return None
     await locks.take_entries(conn, [found[1].id])
-    return await find(conn, *place)
+    return await lookup.find(conn, *place)
 
 
 async def _update_attributes(
@@ -385,18 +294,6 @@ async def _earlier_answer(conn: Connection, key: IdempotencyKey, now: int) -> Sa
         entry_id,
     )
     return await _saved(conn, entry_id, version, change, (), pending=bool(pending))
-
-
-async def _shown(rows: AsyncIterator[Any], limit: int) -> tuple[list[Any], bool]:
-    """The rows of a page, and whether they are all there are."""
-    shown: list[Any] = []
-    chars = 0
-    async for row in rows:
-        if len(shown) == limit or chars > MOST_PAGE_CHARS:
-            return shown, False
-        shown.append(row)
-        chars += len(row["content"])
-    return shown, True
 
 
 def _size(draft: Draft) -> int:

@@ -1,0 +1,108 @@
+"""Live entries, pages of them and their histories. Every function runs inside the caller's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from agentctx.storage.entries import MOST_PAGE_CHARS
+from agentctx.storage.faults import Faults
+from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.postgresql.entries.rows import SELECT_ENTRY, SELECT_HEAD, undamaged, verified
+from agentctx.storage.postgresql.search.filters import Parameters, entry_condition
+from agentctx.storage.records import Entry, Filter
+
+LAST_ROW: Final = 2**63 - 1
+ROWS_AT_ONCE: Final = 20
+"""Rows of a page that are fetched at once: a text may have a megabyte."""
+LIVE: Final = "id = $1 AND live AND (expires IS NULL OR expires > $2)"
+
+
+async def get(
+    conn: Connection, entry_id: str, *, now: int, version: int | None = None
+) -> tuple[int, Entry] | None:
+    """Row and entry: the live version, or the one named. Raises StorageCorrupt."""
+    row = await conn.fetchrow(
+        f"""{SELECT_ENTRY} WHERE e.id = $1 AND (e.expires IS NULL OR e.expires > $2)
+            AND CASE WHEN $3::int IS NULL THEN e.live ELSE e.version = $3 END""",
+        entry_id,
+        now,
+        version,
+    )
+    return None if row is None else (row["seq"], verified(row))
+
+
+async def namespace_of(conn: Connection, entry_id: str, *, now: int) -> str | None:
+    """Of the live version, damaged or not; None where there is none."""
+    found = await conn.fetchval(f"SELECT namespace FROM entries WHERE {LIVE}", entry_id, now)  # noqa: S608 - constant
+    return None if found is None else str(found)
+
+
+async def find(conn: Connection, namespace: str, collection: str, key: str) -> tuple[int, Entry] | None:
+    """Row and live entry with this key, expired or not."""
+    row = await conn.fetchrow(
+        f"{SELECT_ENTRY} WHERE e.namespace = $1 AND e.collection = $2 AND e.key = $3 AND e.live",
+        namespace,
+        collection,
+        key,
+    )
+    return None if row is None else (row["seq"], verified(row))
+
+
+async def page(
+    conn: Connection,
+    wanted: Filter,
+    *,
+    now: int,
+    limit: int,
+    before: int | None,
+    with_content: bool = True,
+    faults: Faults,
+) -> tuple[list[Entry], int | None]:
+    """Up to `limit` entries, newest first, below the row `before`; and where the next page begins.
+
+    A page ends early after `MOST_PAGE_CHARS` of contents. Damaged entries are left out.
+    """
+    given = Parameters()
+    condition = entry_condition(wanted, given, now=now)
+    select = SELECT_ENTRY if with_content else SELECT_HEAD
+    below = given.add(LAST_ROW if before is None else before)
+    rows = conn.cursor(
+        f"{select} WHERE {condition} AND e.seq < {below} ORDER BY e.seq DESC LIMIT {given.add(limit + 1)}",
+        *given,
+        prefetch=ROWS_AT_ONCE,
+    )
+    shown, is_last = await _shown(rows, limit)
+    return undamaged(shown, faults, with_content=with_content), None if is_last else shown[-1]["seq"]
+
+
+async def history(
+    conn: Connection, entry_id: str, *, now: int, limit: int, before: int | None, faults: Faults
+) -> tuple[list[Entry], int | None]:
+    """Up to `limit` versions, newest first, older than `before`; and before which the next page begins.
+
+    None when the live one has expired. A page ends early as `page` does, and has no damaged ones either.
+    """
+    if await namespace_of(conn, entry_id, now=now) is None:
+        return [], None
+    rows = conn.cursor(
+        f"{SELECT_ENTRY} WHERE e.id = $1 AND e.version < $2 ORDER BY e.version DESC LIMIT $3",
+        entry_id,
+        2**31 - 1 if before is None else before,
+        limit + 1,
+        prefetch=ROWS_AT_ONCE,
+    )
+    shown, is_last = await _shown(rows, limit)
+    return undamaged(shown, faults), None if is_last else shown[-1]["version"]
+
+
+async def _shown(rows: AsyncIterator[Any], limit: int) -> tuple[list[Any], bool]:
+    """The rows of a page, and whether they are all there are."""
+    shown: list[Any] = []
+    chars = 0
+    async for row in rows:
+        if len(shown) == limit or chars > MOST_PAGE_CHARS:
+            return shown, False
+        shown.append(row)
+        chars += len(row["content"])
+    return shown, True
