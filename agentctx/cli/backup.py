@@ -64,8 +64,10 @@ def _offline(target: Path | None, config: Path | None, data_dir: Path | None) ->
     from agentctx.config.load import load_settings
     from agentctx.daemon.build import DaemonPaths
     from agentctx.host.lock import acquire_lock, data_lock_path
+    from agentctx.storage.opening import require_file
 
     settings = load_settings(config, {"data_dir": data_dir})
+    require_file(settings)
     places = DaemonPaths.of(settings)
     if not places.database.is_file():
         raise NotFound(

@@ -37,8 +37,11 @@ def migrate(
     """Bring the database to this program's schema. The daemon does it too, when it starts."""
     from agentctx.config.load import load_settings
     from agentctx.daemon.build import DaemonPaths
+    from agentctx.storage.opening import require_file
 
-    places = DaemonPaths.of(load_settings(config, {"data_dir": data_dir}))
+    settings = load_settings(config, {"data_dir": data_dir})
+    require_file(settings)
+    places = DaemonPaths.of(settings)
     if not places.database.is_file():
         raise NotFound(
             f"Database {places.database} does not exist.",

@@ -76,10 +76,12 @@ def _restored(file: Path, config: Path | None, data_dir: Path | None, *, dry_run
     from agentctx.config.load import load_settings
     from agentctx.daemon.build import DaemonPaths
     from agentctx.host.lock import acquire_lock, data_lock_path
-    from agentctx.storage.opening import offline_storage
+    from agentctx.storage.opening import offline_storage, require_file
     from agentctx.times import wall_clock
 
-    places = DaemonPaths.of(load_settings(config, {"data_dir": data_dir}))
+    settings = load_settings(config, {"data_dir": data_dir})
+    require_file(settings)
+    places = DaemonPaths.of(settings)
     if dry_run:
         return _report(
             offline_storage().restore(file, places.database, now=wall_clock(), dry_run=True), dry_run=True

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from agentctx.config.schema import Settings, StorageSettings, shown_url
-from agentctx.errors import DriverUnsuitable
+from agentctx.errors import DriverUnsuitable, InvalidInput
 from agentctx.extras import install_hint
 from agentctx.storage.base import Storage
 from agentctx.storage.daemon_id import daemon_id
@@ -25,6 +25,15 @@ MIN_READERS: Final = 8
 def server_of(settings: Settings) -> str | None:
     """Where the server is that has the database, as it is shown; None: it is a file in the data folder."""
     return shown_url(settings.storage.url) if settings.storage.url else None
+
+
+def require_file(settings: Settings) -> None:
+    """Raise InvalidInput where the database is not a file, for what works on the file alone."""
+    if server := server_of(settings):
+        raise InvalidInput(
+            f"The database is on a server, {server}: there is no file to work on.",
+            hint="Use the server's tools: pg_dump and pg_restore. The daemon migrates it at its start.",
+        )
 
 
 async def open_storage(
