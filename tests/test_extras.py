@@ -5,7 +5,7 @@ import pytest
 from agentctx.errors import InvalidInput
 from agentctx.extras import install_command, install_hint, packages_of
 
-EXTRAS = ["documents", "watch", "otel", "openai", "anthropic", "tokenizers", "cohere", "chroma"]
+EXTRAS = ["documents", "watch", "otel", "openai", "anthropic", "tokenizers", "cohere", "postgresql", "chroma"]
 
 
 @pytest.mark.parametrize("extra", EXTRAS)

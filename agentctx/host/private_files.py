@@ -43,10 +43,13 @@ def close_to_others(data_dir: Path, *folders: Path) -> None:
 
 
 def give_to_owner_of_folder(path: Path) -> None:
-    """What root writes in the data folder of another user must belong to that user, whose daemon opens it."""
-    if os.geteuid() == _ROOT:
-        folder = path.parent.stat()
-        os.chown(path, folder.st_uid, folder.st_gid, follow_symlinks=False)
+    """What root writes in the data folder of another user must belong to that user, whose daemon opens it.
+
+    The sandbox of the service forbids chown, so nothing is changed that need not be.
+    """
+    owner, own = path.parent.stat(), path.lstat()
+    if os.geteuid() == _ROOT and (own.st_uid, own.st_gid) != (owner.st_uid, owner.st_gid):
+        os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
 def _repair(path: Path, mode: int, wanted: int) -> None:

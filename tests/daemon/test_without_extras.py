@@ -21,6 +21,7 @@ PACKAGES = {
     "anthropic": ("anthropic",),
     "tokenizers": ("tokenizers",),
     "cohere": ("cohere",),
+    "postgresql": ("asyncpg",),
     "chroma": ("chromadb",),
 }
 """What the packages of an extra are imported as."""
