@@ -68,7 +68,7 @@ def test_the_live_view_on_a_terminal_ends_with_q(busy: StubDaemon) -> None:
     [(signal.SIGINT, 0), (signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGHUP, 128 + signal.SIGHUP)],
 )
 def test_a_signal_gives_the_terminal_back(busy: StubDaemon, number: int, code: int) -> None:
-    with PseudoTerminal(["--socket", str(busy.socket), "top", "--interval", "60"]) as terminal:
+    with PseudoTerminal(["--socket", str(busy.socket), "top", "--interval", "5"]) as terminal:
         terminal.read_until("q quits")
         os.kill(terminal.process.pid, number)
         ended, output = terminal.finish()
