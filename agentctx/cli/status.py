@@ -54,6 +54,7 @@ def status_lines(reply: StatusReply) -> list[str]:
         ("", f"{database.engine}, {database.commits} commits"),
         ("", f"{file_size(database.bytes)}, WAL {file_size(database.wal_bytes)}"),
         *([("", f"nothing is saved at present: {database.fault}")] if database.fault else []),
+        *(("", f"warning: {sentence}") for sentence in database.warnings),
         ("process", f"{file_size(reply.rss_bytes)} of memory, {_cpu(reply)}"),
     ]
     return columns([(name, one_line(value, None)) for name, value in rows])

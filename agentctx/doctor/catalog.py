@@ -58,6 +58,7 @@ INNER_GROUPS: tuple[Group, ...] = (
             "database.audit",
             "database.slots",
             "database.wal",
+            "database.durability",
         ),
     ),
     Group("running", "Running daemon", ("running.loop", "running.writes")),

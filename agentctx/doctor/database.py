@@ -75,6 +75,7 @@ _IN_THE_STORAGE = (
     "database.audit",
     "database.slots",
     "database.wal",
+    "database.durability",
 )
 
 
@@ -94,6 +95,9 @@ def _storage_checks(storage: Storage, look_again: LookAgain, clock: Clock) -> li
     async def wal() -> Finding:
         return judge_wal((await storage.stats()).wal_bytes)
 
+    async def durability() -> Finding:
+        return judge_durability((await storage.stats()).warnings)
+
     return [
         Check(
             id="database.integrity", run=integrity, fix=_repair_file(storage, look_again), timeout_s=SCAN_S
@@ -108,6 +112,7 @@ def _storage_checks(storage: Storage, look_again: LookAgain, clock: Clock) -> li
         audit_check(storage),
         slots_check(storage),
         Check(id="database.wal", run=wal),
+        Check(id="database.durability", run=durability),
     ]
 
 
@@ -229,6 +234,17 @@ def judge_wal(octets: int) -> Finding:
     return warned(
         f"{size(octets)} of WAL: it is not being checkpointed",
         hint="Another program keeps a read transaction open on the database; stop it, or restart the daemon.",
+    )
+
+
+def judge_durability(warnings: Sequence[str]) -> Finding:
+    if not warnings:
+        return passed("a save is acknowledged when it is on disk")
+    return warned(
+        "acknowledged saves can be lost",
+        detail=" ".join(warnings),
+        hint="Set synchronous_commit, fsync and full_page_writes to on, and name the standbys in "
+        "synchronous_standby_names.",
     )
 
 

@@ -71,6 +71,7 @@ class Status(PartsHolder):
                 wal_bytes=stats.wal_bytes,
                 commits=stats.commits,
                 fault=_message(self._parts.storage.files.fault),
+                warnings=list(stats.warnings),
             ),
             embed_cpu_seconds=self._parts.keeper.cpu_seconds if self._parts.keeper else 0.0,
             cpu_seconds=round(times.user + times.system, 3),

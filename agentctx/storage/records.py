@@ -398,3 +398,5 @@ class StorageStats:
     bytes: int = 0
     wal_bytes: int = 0
     commits: int = 0
+    warnings: tuple[str, ...] = ()
+    """How acknowledged saves can be lost, a sentence each."""

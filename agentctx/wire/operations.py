@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from agentctx.wire.names import STRICT, CalibrationState
@@ -85,7 +85,8 @@ class ProviderStatus:
 class DatabaseStatus:
     """Sizes in bytes; `commits` since the start of the daemon. `path` of a server is its address.
 
-    `fault` is why nothing can be saved now; null while saves are accepted.
+    `fault` is why nothing can be saved now; null while saves are accepted. `warnings` say how acknowledged
+    saves can be lost, a sentence each; empty where nothing is known that could.
     """
 
     path: str
@@ -94,6 +95,7 @@ class DatabaseStatus:
     wal_bytes: int
     commits: int
     fault: str | None = None
+    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

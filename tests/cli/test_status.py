@@ -49,6 +49,15 @@ def test_why_nothing_can_be_saved_is_reported() -> None:
     assert "          nothing is saved at present: The disk has failed." in lines
 
 
+def test_how_saves_can_be_lost_is_reported() -> None:
+    database = replace(status_reply().database, warnings=["fsync is off: …", "1 standby is …"])
+
+    lines = status_lines(status_reply(database=database))
+
+    assert "          warning: fsync is off: …" in lines
+    assert "          warning: 1 standby is …" in lines
+
+
 def _costing(**changes: object) -> list[str]:
     fields: dict[str, Any] = {
         "usd_per_million_tokens": 0.02,

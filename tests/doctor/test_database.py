@@ -12,6 +12,7 @@ from agentctx.doctor.database import (
     Opened,
     database_checks,
     judge_census,
+    judge_durability,
     judge_integrity,
     judge_schema,
     judge_vectors,
@@ -92,6 +93,12 @@ def test_every_violation_is_reported_with_its_count(counts: dict[str, int]) -> N
 def test_a_wal_that_is_not_emptied_is_warned_of() -> None:
     assert judge_wal(MUCH_WAL).status == "pass"
     assert judge_wal(MUCH_WAL + 1).status == "warn"
+
+
+def test_what_can_lose_acknowledged_saves_is_quoted() -> None:
+    assert judge_durability(()).status == "pass"
+    finding = judge_durability(("fsync is off: …", "2 standbys are …"))
+    assert (finding.status, finding.detail) == ("warn", "fsync is off: … 2 standbys are …")
 
 
 async def test_without_a_storage_everything_in_it_is_skipped_with_the_reason(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from agentctx.storage.postgresql.audit.injections import PostgresqlInjections
 from agentctx.storage.postgresql.backups import PostgresqlBackups
 from agentctx.storage.postgresql.connections import CLOCK_CHECK_S, PostgresqlConnections
 from agentctx.storage.postgresql.driver import Connection, Server
+from agentctx.storage.postgresql.durability import commit_settings, durability_warnings
 from agentctx.storage.postgresql.entries.engine import PostgresqlEntries
 from agentctx.storage.postgresql.files import PostgresqlFiles
 from agentctx.storage.postgresql.presence import Presence
@@ -100,6 +101,7 @@ class PostgresqlStorage:
     async def stats(self) -> StorageStats:
         """Counts and sizes. Raises as a read."""
         counts, chunks, vectors, size, version = await self.db.read(_counts)
+        warnings = durability_warnings(await self.db.read(commit_settings))
         return StorageStats(
             path=shown_url(self.db.server.url),
             engine=f"PostgreSQL {version}",
@@ -108,6 +110,7 @@ class PostgresqlStorage:
             vectors=vectors,
             bytes=size,
             commits=self.db.commits,
+            warnings=warnings,
         )
 
     async def secret(self) -> bytes:
@@ -124,6 +127,8 @@ async def _bring_up_to_date(conn: Connection) -> None:
     await migrate.check_server(conn)
     if applied := await migrate.migrate(conn, migrate.load_schema()):
         log.info("migrated", schema=applied[-1])
+    for warning in durability_warnings(await commit_settings(conn)):
+        log.warning("saves_not_safe", reason=warning)
 
 
 async def _counts(conn: Connection) -> tuple[dict[str, int], int, int, int, str]:
