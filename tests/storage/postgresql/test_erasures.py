@@ -1,0 +1,89 @@
+"""Following what others commit: by transactions and snapshots, since a sequence is no order of commits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+
+import pytest
+
+from agentctx.storage.postgresql.driver import Connection, Server
+from agentctx.storage.postgresql.engine import PostgresqlStorage
+from agentctx.storage.postgresql.erasures import record_erasure
+
+WRITERS = 8
+TRANSACTIONS = 125
+ROWS = 20
+WAIT_S = 60
+
+
+@pytest.fixture
+async def storage(database: str) -> AsyncIterator[PostgresqlStorage]:
+    storage = await PostgresqlStorage.open(Server(url=database), daemon="a")
+    yield storage
+    await storage.close()
+
+
+class BySequence:
+    """The negative control: it reads what has a higher number than all it has read."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+        self._last = 0
+
+    async def look(self, storage: PostgresqlStorage) -> None:
+        rows = await storage.db.read(
+            lambda conn: conn.fetch("SELECT entry, seq FROM erasures WHERE seq > $1", self._last)
+        )
+        self.seen.update(row[0] for row in rows)
+        self._last = max((row[1] for row in rows), default=self._last)
+
+
+async def test_of_20_000_rows_with_delayed_commits_none_is_unseen(storage: PostgresqlStorage) -> None:
+    await storage.db.write(
+        lambda conn: conn.execute("ALTER TABLE erasures ADD seq bigint GENERATED ALWAYS AS IDENTITY")
+    )
+    seen: set[str] = set()
+    storage.entries.tell_erased(seen.update)
+    control = BySequence()
+    early = asyncio.Event()
+    may_commit = asyncio.Event()
+
+    async def slow(conn: Connection) -> None:
+        await record_erasure(conn, ["early"])
+        early.set()
+        await may_commit.wait()
+
+    async def write(writer: int) -> None:
+        for transaction in range(TRANSACTIONS):
+            await storage.db.write(partial(delayed, ids=names(writer, transaction)))
+
+    async def look() -> None:
+        await storage.db.erasures.look(storage.db)
+        await control.look(storage)
+
+    async with asyncio.timeout(WAIT_S):
+        first = asyncio.create_task(storage.db.write(slow))
+        await early.wait()
+        writers = [asyncio.create_task(write(writer)) for writer in range(WRITERS)]
+        while not control.seen:  # a later number, so that the early one is missed for certain
+            await look()
+        may_commit.set()
+        while not all(writer.done() for writer in writers):
+            await look()
+        await asyncio.gather(first, *writers)
+        await look()
+    written = {"early"}.union(*(names(w, t) for w in range(WRITERS) for t in range(TRANSACTIONS)))
+    assert len(written) == 20_001
+    assert written - seen == set()
+    assert "early" in written - control.seen
+
+
+def names(writer: int, transaction: int) -> list[str]:
+    return [f"{writer}-{transaction}-{row}" for row in range(ROWS)]
+
+
+async def delayed(conn: Connection, ids: Sequence[str]) -> None:
+    await record_erasure(conn, ids)
+    await conn.execute("SELECT pg_sleep(random() * 0.003)")
