@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agentctx.daemon.run import EXIT_CONFIG, EXIT_FAILED
 from agentctx.errors import NotFound, StorageFailed
 from agentctx.wire import DoctorReply
 from tests.end_to_end.daemon_process import DaemonProcess
-from tests.storage.postgresql.server import RunningServer, running_server, why_unavailable
+from tests.storage.postgresql.server import GUARDED, USER, RunningServer, running_server, why_unavailable
 
 WAIT_S = 60.0
 QUESTION = "When is the deploy window?"
@@ -91,3 +93,38 @@ def test_a_daemon_outlives_its_server(start: Callable[[str], DaemonProcess], ser
             "It was here before.",
         ]
     assert "daemon_failed" not in daemon.events()
+
+
+class TestADaemonThatCannotStart:
+    """It ends with the code that tells systemd whether to start it again, and says what to do next."""
+
+    def refused(self, daemon: DaemonProcess, code: int) -> dict[str, Any]:
+        assert daemon.run_to_its_end() == code
+        (line,) = (line for line in daemon.log if line["event"] == "cannot_start")
+        return line
+
+    def test_a_wrong_password_needs_a_change(
+        self, make_daemon: Callable[..., DaemonProcess], server: RunningServer, tmp_path: Path
+    ) -> None:
+        server.sql(f"CREATE ROLE {GUARDED} LOGIN PASSWORD 'right'")
+        password = tmp_path / "password"
+        password.write_text("wrong-hush")
+        url = server.url().replace(f"{USER}@", f"{GUARDED}@")
+        daemon = make_daemon(
+            tmp_path / "one", config=f'[storage]\nurl = "{url}"\npassword_file = "{password}"\n'
+        )
+        line = self.refused(daemon, EXIT_CONFIG)
+        assert "rejects the user or the password" in line["problem"]
+        assert "storage.password_file" in line["hint"]
+        assert "hush" not in str(daemon.log)
+
+    def test_an_unreachable_server_may_be_there_the_next_time(
+        self, make_daemon: Callable[..., DaemonProcess], tmp_path: Path
+    ) -> None:
+        daemon = make_daemon(
+            tmp_path / "one", config='[storage]\nurl = "postgresql://a@/b?host=/nonexistent"\n'
+        )
+        line = self.refused(daemon, EXIT_FAILED)
+        assert line["code"] == "storage_failed"
+        assert "does not answer" in line["problem"]
+        assert "storage.url" in line["hint"]

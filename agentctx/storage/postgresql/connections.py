@@ -75,7 +75,13 @@ class PostgresqlConnections:
         self._readers: Any = None
 
     async def open(self) -> None:
-        """Connect. Raises `StorageFailed`."""
+        """Connect.
+
+        Raises:
+            ConfigInvalid: the server rejects the user or the password, or lacks the database; or the URL is
+                not one.
+            StorageFailed: it does not answer, or denies the role.
+        """
         given = self.server.arguments
         try:
             self._writers = await asyncpg.create_pool(**given, min_size=0, max_size=WRITERS, reset=_no_reset)
@@ -85,7 +91,7 @@ class PostgresqlConnections:
             self._timeline = await self._writers.fetchval(_TIMELINE)
         except (*driver.ERRORS, ValueError) as error:
             await self.close()
-            raise driver.translated(error, shown_url(self.server.url)) from error
+            raise driver.not_opened(error, shown_url(self.server.url)) from error
 
     async def prepare(self, work: Work[T]) -> T:
         """Run a function that makes its own transactions. Raises `StorageFailed`."""

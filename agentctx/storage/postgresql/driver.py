@@ -39,13 +39,21 @@ _LOST: Final = ("08", "57P01", "57P02", "57P03", "25P03", "53300")
 _RETRIED: Final = ("40001", "40P01", "23503", "23505", "0A000")
 """Serialization failure; deadlock; another transaction made or removed the row, which the next attempt sees;
 a cached plan for a table that was changed."""
-_HINTS: Final = {
-    "28": "Check the user in storage.url, the file in storage.password_file and the server's pg_hba.conf.",
-    "3D000": "Create the database: createdb NAME",
-    "42501": "Connect as the owner of the tables, or grant this role what the owner may.",
-    "25006": "Point storage.url at the primary; saving resumes automatically.",
-    "42P01": "Start one daemon as the owner of the tables, which creates them.",
+_REFUSALS: Final = {
+    "28": (
+        "rejects the user or the password",
+        "Check the user in storage.url, the file in storage.password_file and the server's pg_hba.conf.",
+    ),
+    "3D000": ("does not have the database", "Create the database: createdb NAME"),
+    "42501": (
+        "denies the role what agentctx needs",
+        "Connect as the owner of the tables, or grant this role what the owner may.",
+    ),
+    "25006": ("accepts no writes", "Point storage.url at the primary; saving resumes automatically."),
+    "42P01": ("lacks a table", "Start one daemon as the owner of the tables, which creates them."),
 }
+"""What a server does that answers and refuses, and what to do next, by how the SQLSTATE begins."""
+_REFUSED: Final = ("refused it", None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,8 +145,32 @@ def translated(error: BaseException, server: str = "The PostgreSQL server") -> A
         return DeadlineExceeded(f"{server} took too long.")
     if state.startswith("XX00"):
         return StorageCorrupt(f"{server} reports damage ({_name(error)}).")
-    hint = next((text for start, text in _HINTS.items() if state.startswith(start)), None)
-    return StorageFailed(f"{server} refused it ({_name(error)}).", hint=hint)
+    what, hint = next((given for start, given in _REFUSALS.items() if state.startswith(start)), _REFUSED)
+    return StorageFailed(f"{server} {what} ({_name(error)}).", hint=hint)
+
+
+def not_opened(error: BaseException, server: str) -> AgentctxError:
+    """As `translated`, for the first connection: ConfigInvalid where waiting for the server does not help."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return ConfigInvalid(
+            f"The certificate of {server} is not trusted, or is not for this host.",
+            hint="Add sslmode=verify-full&sslrootcert=/path/ca.pem to storage.url for a CA of your own.",
+        )
+    if isinstance(error, ValueError):
+        return ConfigInvalid(
+            f"Invalid parameter in storage.url ({_name(error)}).",
+            hint="Use postgresql://USER@HOST/DATABASE, with sslmode and sslrootcert if needed.",
+        )
+    failed = translated(error, server)
+    if str(getattr(error, "sqlstate", None)).startswith(("28", "3D000")):
+        return ConfigInvalid(failed.message, hint=failed.hint)
+    if is_lost(error):
+        return StorageFailed(
+            failed.message,
+            hint="Check the host, the port and any sslrootcert in storage.url. The server must run and, over "
+            "TCP, offer TLS.",
+        )
+    return failed
 
 
 def _name(error: BaseException) -> str:

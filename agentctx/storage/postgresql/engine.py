@@ -71,6 +71,7 @@ class PostgresqlStorage:
         Raises:
             SchemaTooNew: a newer agentctx wrote it; it was not touched.
             DriverUnsuitable: the server or pgvector is missing or too old.
+            ConfigInvalid: the server rejects the user or the password, or lacks the database.
             StorageFailed: the server does not answer, or an applied migration was changed.
         """
         connections = PostgresqlConnections(

@@ -17,6 +17,8 @@ from typing import Final
 from urllib.parse import quote
 
 USER: Final = "agentctx"
+GUARDED: Final = "guarded"
+"""A role of which the server wants a password; to be made by the test."""
 _AS_NOBODY: Final = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
 _SETTINGS: Final = {
     "listen_addresses": "",
@@ -83,6 +85,8 @@ class RunningServer:
         """Make an empty cluster. Without `durable` it does not wait for the disk."""
         self._run("initdb", "-D", f"{self.folder}/data", "-U", USER, "--auth=trust", "-E", "UTF8",
                   "--locale=C.UTF-8", "-N")  # fmt: skip
+        rules = self.folder / "data" / "pg_hba.conf"
+        rules.write_text(f"local all {GUARDED} scram-sha-256\n{rules.read_text()}")
         if not durable:
             with (self.folder / "data" / "postgresql.conf").open("a") as file:
                 file.write("fsync = off\nfull_page_writes = off\n")

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 
 import pytest
 
 from agentctx.errors import ConfigInvalid, DriverUnsuitable, SchemaTooNew, StorageFailed
+from agentctx.storage.postgresql import driver
 from agentctx.storage.postgresql.driver import Server
 from agentctx.storage.postgresql.engine import PostgresqlStorage
 from tests.storage.drafts import keyless
-from tests.storage.postgresql.server import RunningServer, running_server, why_unavailable
+from tests.storage.postgresql.server import (
+    GUARDED,
+    USER,
+    RunningServer,
+    running_server,
+    why_unavailable,
+)
 
 WAIT_S = 60
+PASSWORD = "hush"  # noqa: S105 - of a server that lives as long as the tests
 
 
 async def opened(url: str) -> PostgresqlStorage:
@@ -220,16 +229,57 @@ async def test_a_newer_schema_is_refused_and_left_alone(server: RunningServer, d
     ],
 )
 async def test_a_server_that_is_not_there_is_said_at_the_start(url: str, said: str) -> None:
-    with pytest.raises(StorageFailed, match=said):
+    with pytest.raises(StorageFailed, match=said) as caught:
         await opened(url)
+    assert "storage.url" in caught.value.hint
 
 
 async def test_a_database_that_is_not_there_is_said_with_the_command_that_makes_it(
     server: RunningServer,
 ) -> None:
-    with pytest.raises(StorageFailed) as caught:
+    with pytest.raises(ConfigInvalid, match="does not have the database") as caught:
         await opened(server.url("nowhere"))
     assert "createdb" in caught.value.hint
+
+
+@pytest.fixture
+def guarded(server: RunningServer, database: str) -> Iterator[str]:
+    """The URL of a database with the schema, for a role that has a password and no rights."""
+    server.sql(f"CREATE ROLE {GUARDED} LOGIN PASSWORD '{PASSWORD}'")
+    yield database.replace(f"{USER}@", f"{GUARDED}@")
+    server.sql(f"DROP ROLE {GUARDED}")
+
+
+@pytest.mark.parametrize("password", ["wrong-hush", None])
+async def test_a_wrong_password_is_said_and_not_shown(
+    guarded: str, password: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ConfigInvalid, match="rejects the user or the password") as caught:
+        await PostgresqlStorage.open(Server(url=guarded, password=password), daemon="a")
+    assert "storage.password_file" in caught.value.hint
+    assert "hush" not in f"{caught.value} {caught.value.hint} {capsys.readouterr()}"
+
+
+@pytest.mark.parametrize("migrates", [True, False])
+async def test_a_role_without_rights_is_said_with_what_to_grant(guarded: str, migrates: bool) -> None:
+    with pytest.raises(StorageFailed, match="denies the role") as caught:
+        await PostgresqlStorage.open(Server(url=guarded, password=PASSWORD), daemon="a", migrates=migrates)
+    assert "grant" in caught.value.hint
+
+
+async def test_a_host_that_never_replies_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "CONNECT_TIMEOUT_S", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        url = f"postgresql://a@127.0.0.1:{mute.getsockname()[1]}/b?sslmode=disable"
+        async with asyncio.timeout(WAIT_S / 2):
+            with pytest.raises(StorageFailed, match="does not answer") as caught:
+                await opened(url)
+    assert "storage.url" in caught.value.hint
+
+
+async def test_an_invalid_parameter_of_the_url_is_a_matter_of_configuration() -> None:
+    with pytest.raises(ConfigInvalid, match=r"storage\.url"):
+        await opened("postgresql://a@127.0.0.1:1/b?sslmode=bogus")
 
 
 class TestServer:
