@@ -82,12 +82,10 @@ class PostgresqlConnections:
                 not one.
             StorageFailed: it does not answer, or denies the role.
         """
-        given = self.server.arguments
+        given = self.server.arguments | {"min_size": 0, "reset": _no_reset, "init": driver.notice_silence}
         try:
-            self._writers = await asyncpg.create_pool(**given, min_size=0, max_size=WRITERS, reset=_no_reset)
-            self._readers = await asyncpg.create_pool(
-                **given, min_size=0, max_size=self._readers_count, reset=_no_reset
-            )
+            self._writers = await asyncpg.create_pool(**given, max_size=WRITERS)
+            self._readers = await asyncpg.create_pool(**given, max_size=self._readers_count)
             self._timeline = await self._writers.fetchval(_TIMELINE)
         except (*driver.ERRORS, ValueError) as error:
             await self.close()
@@ -267,14 +265,20 @@ class PostgresqlConnections:
     async def _until_back(self) -> None:
         while self.fault is not None:
             await asyncio.sleep(PROBE_S)
-            with suppress(*driver.ERRORS):
-                async with self._writers.acquire() as conn:
-                    is_readonly = await conn.fetchval(_STATE)
-                    self._is_away = False
-                    if not is_readonly:
-                        self._timeline = await conn.fetchval(_TIMELINE)
-                        self.fault = None
+            try:
+                await self._look_for_server()
+            except driver.ERRORS as error:
+                failed = driver.translated(error)
+                self.fault = failed if isinstance(failed, StorageFailed) else self.fault
         log.info("storage_back")
+
+    async def _look_for_server(self) -> None:
+        async with self._writers.acquire() as conn:
+            is_readonly = await conn.fetchval(_STATE)
+            self._is_away = False
+            if not is_readonly:
+                self._timeline = await conn.fetchval(_TIMELINE)
+                self.fault = None
 
 
 class PostgresqlPart:

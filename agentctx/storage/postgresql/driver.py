@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
@@ -32,6 +33,14 @@ ERRORS: Final = (
 """All that the driver raises. `InternalClientError` comes when the server terminates some connections."""
 
 CONNECT_TIMEOUT_S: Final = 4.0
+SILENCE_S: Final = 15
+_SILENCE_LIMITS: Final = {
+    "TCP_KEEPIDLE": SILENCE_S // 3,
+    "TCP_KEEPALIVE": SILENCE_S // 3,
+    "TCP_KEEPINTVL": SILENCE_S // 3,
+    "TCP_KEEPCNT": 2,
+    "TCP_USER_TIMEOUT": SILENCE_S * 1_000,
+}
 _SETTINGS: Final = {"jit": "off", "idle_in_transaction_session_timeout": "60s", "lock_timeout": "30s"}
 _LOCAL_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
 _LOST: Final = ("08", "57P01", "57P02", "57P03", "25P03", "53300")
@@ -113,6 +122,21 @@ def password_of(settings: StorageSettings) -> str | None:
             f"The file {settings.password_file} of storage.password_file cannot be read.",
             hint="Check its path and its permissions.",
         ) from error
+
+
+async def notice_silence(conn: Connection) -> None:
+    """Have the kernel end a connection whose host is gone: a statement may take long, so no limit says it."""
+    peer = conn._transport.get_extra_info("socket")  # noqa: SLF001 - the driver has no other way to it
+    if peer is not None and peer.family != socket.AF_UNIX:
+        limit_silence(peer)
+
+
+def limit_silence(peer: Any) -> None:
+    """Give a TCP connection `SILENCE_S` until its host has to acknowledge what was sent, or a probe."""
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _SILENCE_LIMITS.items():
+        if (option := getattr(socket, name, None)) is not None:  # macOS and Linux have different ones
+            peer.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def is_lost(error: BaseException) -> bool:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -56,6 +59,16 @@ async def until_saved(storage: PostgresqlStorage, text: str) -> str:
         while True:
             with suppress(StorageFailed):
                 return await save(storage, text)
+            await asyncio.sleep(0.05)
+
+
+async def until_refused(storage: PostgresqlStorage, reason: str) -> None:
+    async with asyncio.timeout(WAIT_S):
+        while True:
+            with pytest.raises(StorageFailed) as refused:
+                await save(storage, "refused")
+            if reason in refused.value.message:
+                return
             await asyncio.sleep(0.05)
 
 
@@ -162,6 +175,26 @@ async def test_a_server_that_takes_no_writes_still_answers_and_saving_resumes(
         await asyncio.to_thread(set_readonly, "off")
         await until_saved(storage, "after")
     finally:
+        await storage.close()
+
+
+async def test_a_server_that_comes_back_and_refuses_is_named_as_such(own_server: RunningServer) -> None:
+    storage = await opened(own_server.url())
+    rules = own_server.folder / "data" / "pg_hba.conf"
+    before = rules.read_text()
+    try:
+        await asyncio.to_thread(own_server.stop)
+        with pytest.raises(StorageFailed, match="does not answer"):
+            await save(storage, "while it is away")
+        rules.write_text(f"local all all reject\n{before}")
+        await asyncio.to_thread(own_server.start)
+        await until_refused(storage, "rejects the user")
+        assert own_server.pid is not None
+        rules.write_text(before)
+        os.kill(own_server.pid, signal.SIGHUP)
+        await until_saved(storage, "after")
+    finally:
+        rules.write_text(before)
         await storage.close()
 
 
@@ -280,6 +313,35 @@ async def test_a_host_that_never_replies_is_given_up(monkeypatch: pytest.MonkeyP
 async def test_an_invalid_parameter_of_the_url_is_a_matter_of_configuration() -> None:
     with pytest.raises(ConfigInvalid, match=r"storage\.url"):
         await opened("postgresql://a@127.0.0.1:1/b?sslmode=bogus")
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="macOS has no such limit")
+async def test_a_save_does_not_wait_forever_for_a_host_that_vanished(own_server: RunningServer) -> None:
+    async def to_the_socket(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        at_server, to_server = await asyncio.open_unix_connection(f"{own_server.folder}/.s.PGSQL.5432")
+        await asyncio.gather(passed_on(reader, to_server), passed_on(at_server, writer))
+
+    async with await asyncio.start_server(to_the_socket, "127.0.0.1", 0) as gate:
+        port = gate.sockets[0].getsockname()[1]
+        storage = await opened(f"postgresql://{USER}@127.0.0.1:{port}/postgres?sslmode=disable")
+        try:
+            watched = await storage.db.read(silence_limit)
+            assert watched == driver.SILENCE_S * 1_000
+        finally:
+            await storage.close()
+
+
+async def silence_limit(conn: Any) -> int:
+    peer = conn._transport.get_extra_info("socket")
+    return int(peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT))
+
+
+async def passed_on(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while some := await source.read(65_536):
+            target.write(some)
+            await target.drain()
+    target.close()
 
 
 class TestServer:
