@@ -11,6 +11,7 @@ from typing import Protocol
 
 from agentctx.storage.audit import AuditStorage
 from agentctx.storage.backups import BackupStorage
+from agentctx.storage.copying import CopyStorage
 from agentctx.storage.entries import EntryStorage
 from agentctx.storage.files import FileStorage
 from agentctx.storage.injections import InjectionStorage
@@ -68,6 +69,9 @@ class Storage(Protocol):
 
     @property
     def files(self) -> FileStorage: ...
+
+    @property
+    def copying(self) -> CopyStorage: ...
 
     async def turn(self) -> None:
         """Return when the writer has come around to it. Raises as a write."""

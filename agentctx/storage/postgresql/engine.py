@@ -12,6 +12,7 @@ from agentctx.storage.postgresql.backups import PostgresqlBackups
 from agentctx.storage.postgresql.connections import CLOCK_CHECK_S, PostgresqlConnections
 from agentctx.storage.postgresql.driver import Connection, Server
 from agentctx.storage.postgresql.durability import commit_settings, durability_warnings
+from agentctx.storage.postgresql.entries.copying import PostgresqlCopying
 from agentctx.storage.postgresql.entries.engine import PostgresqlEntries
 from agentctx.storage.postgresql.files import PostgresqlFiles
 from agentctx.storage.postgresql.presence import Presence
@@ -49,6 +50,7 @@ class PostgresqlStorage:
         self.proofs = PostgresqlProofs(connections)
         self.backups = PostgresqlBackups(connections)
         self.files = PostgresqlFiles(connections)
+        self.copying = PostgresqlCopying(connections)
         self.injections = PostgresqlInjections(connections)
 
     @classmethod

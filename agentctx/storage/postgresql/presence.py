@@ -32,13 +32,19 @@ async def leave(conn: Connection, daemon: str) -> None:
     await conn.execute("DELETE FROM daemons WHERE daemon = $1", daemon)
 
 
-async def require_alone(conn: Connection, daemon: str) -> None:
-    """Raise ConfigInvalid while another daemon is there: it embeds with another model."""
-    other = await conn.fetchval(
+async def other_daemon(conn: Connection, daemon: str) -> str | None:
+    """Another daemon that is there; None when this one is alone."""
+    other: str | None = await conn.fetchval(
         f"SELECT daemon FROM daemons WHERE daemon <> $1 AND seen > {_NOW_MS} - $2 LIMIT 1",  # noqa: S608 - constant
         daemon,
         GONE_MS,
     )
+    return other
+
+
+async def require_alone(conn: Connection, daemon: str) -> None:
+    """Raise ConfigInvalid while another daemon is there: it embeds with another model."""
+    other = await other_daemon(conn, daemon)
     if other is not None:
         raise ConfigInvalid(
             f"The daemon {other} shares this database and embeds with another model.",

@@ -25,6 +25,7 @@ from agentctx.storage.sqlite.audit.injections import SqliteInjections
 from agentctx.storage.sqlite.backup import salvage
 from agentctx.storage.sqlite.backup.engine import SqliteBackups
 from agentctx.storage.sqlite.connections import SqliteConnections
+from agentctx.storage.sqlite.entries.copying import SqliteCopying
 from agentctx.storage.sqlite.entries.engine import SqliteEntries
 from agentctx.storage.sqlite.files import SqliteFiles
 from agentctx.storage.sqlite.queue.engine import SqliteJobs
@@ -65,6 +66,7 @@ class SqliteStorage:
         self.usage = SqliteUsage(connections)
         self.backups = SqliteBackups(connections)
         self.files = SqliteFiles(connections)
+        self.copying = SqliteCopying(connections)
 
     @classmethod
     async def open(

@@ -149,6 +149,48 @@ async def disable_all(conn: Connection, *, daemon: str) -> None:
     await conn.execute("DELETE FROM jobs")
 
 
+async def adopt(conn: Connection, given: Sequence[Space], *, now: int) -> dict[int, int]:
+    """Make the living spaces of another database, and retire all others; returns the ids here by theirs.
+
+    Raises:
+        Conflict: a space of the same model has another dimension.
+    """
+    await locks.change_spaces(conn)
+    await conn.execute("UPDATE spaces SET state = 'kept' WHERE state = 'active'")
+    living = [space for space in given if space.state is not SpaceState.RETIRED]
+    adopted = {
+        space.id: await _adopt(conn, space, now=now) for space in sorted(living, key=lambda each: each.id)
+    }
+    for other in await _living(conn):
+        if other.id not in adopted.values():
+            await _retire(conn, other)
+    return adopted
+
+
+async def _adopt(conn: Connection, space: Space, *, now: int) -> int:
+    named = (_canonical(space.fingerprint), space.generation)
+    same = "fingerprint = $1 AND generation = $2"
+    await conn.execute(f"DELETE FROM spaces WHERE {same} AND state = 'retired'", *named)  # noqa: S608 - constant
+    await conn.execute(
+        """INSERT INTO spaces (fingerprint, generation, state, enabled, created)
+           VALUES ($1, $2, 'building', false, $3) ON CONFLICT DO NOTHING""",
+        *named,
+        now,
+    )
+    here = await conn.fetchval(f"SELECT id FROM spaces WHERE {same}", *named)  # noqa: S608 - constant
+    if space.canary is not None and (await prepare(conn, here, space.canary)).dimension != space.dimension:
+        raise Conflict(f"The vectors of space {here} have another dimension than those to be copied.")
+    await conn.execute(
+        "UPDATE spaces SET state = $2, enabled = $3, approved = $4, comparison = $5 WHERE id = $1",
+        here,
+        space.state.value,
+        space.enabled,
+        now if space.approved else None,
+        None if space.comparison is None else json.dumps(dict(space.comparison)),
+    )
+    return int(here)
+
+
 async def backfill(conn: Connection, space_id: int, *, now: int, limit: int) -> int:
     """Make jobs for up to `limit` live chunks with neither vector nor job in the space, if it is enabled."""
     await locks.share_spaces(conn)

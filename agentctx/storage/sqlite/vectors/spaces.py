@@ -147,6 +147,50 @@ def disable_all(conn: Connection) -> None:
     conn.execute("DELETE FROM jobs")
 
 
+def adopt(conn: Connection, given: Sequence[Space], *, now: int) -> dict[int, int]:
+    """Make the living spaces of another database, and retire all others; returns the ids here by theirs.
+
+    Raises:
+        Conflict: a space of the same model has another dimension.
+    """
+    conn.execute("UPDATE spaces SET state = 'building', kept_since = ? WHERE state = 'active'", (now,))
+    adopted = {
+        space.id: _adopt(conn, space, now=now)
+        for space in sorted(given, key=lambda each: each.id)
+        if space.state is not SpaceState.RETIRED
+    }
+    for other in _living(conn):
+        if other.id not in adopted.values():
+            _retire(conn, other)
+    return adopted
+
+
+def _adopt(conn: Connection, space: Space, *, now: int) -> int:
+    named = (_canonical(space.fingerprint), space.generation)
+    conn.execute("DELETE FROM spaces WHERE fingerprint = ? AND generation = ? AND state = 'retired'", named)
+    conn.execute(
+        """INSERT INTO spaces (fingerprint, generation, state, enabled, created)
+           VALUES (?, ?, 'building', 0, ?) ON CONFLICT DO NOTHING""",
+        (*named, now),
+    )
+    here = conn.execute("SELECT id FROM spaces WHERE fingerprint = ? AND generation = ?", named).fetchone()[0]
+    if space.canary is not None and prepare(conn, here, space.canary).dimension != space.dimension:
+        raise Conflict(f"The vectors of space {here} have another dimension than those to be copied.")
+    conn.execute(
+        """UPDATE spaces SET state = ?, enabled = ?, kept_since = ?, approved = ?, comparison = ?
+           WHERE id = ?""",
+        (
+            "active" if space.state is SpaceState.ACTIVE else "building",
+            int(space.enabled),
+            now if space.state is SpaceState.KEPT else None,
+            now if space.approved else None,
+            None if space.comparison is None else json.dumps(dict(space.comparison)),
+            here,
+        ),
+    )
+    return int(here)
+
+
 def backfill(conn: Connection, space_id: int, *, now: int, limit: int) -> int:
     """Make jobs for up to `limit` live chunks with neither vector nor job in the space, if it is enabled."""
     if not get(conn, space_id).enabled:

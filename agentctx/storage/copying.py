@@ -1,0 +1,189 @@
+"""What a memory consists of when all of it is copied, whatever the engine: versions, and other rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+from agentctx.chunking.base import Span
+from agentctx.storage.records import Draft, Space
+
+Value: TypeAlias = str | int | float | bytes | None
+PAGE_CHARS: Final = 400_000
+"""A page of versions ends once its texts have that many characters."""
+
+
+class VersionKey(NamedTuple):
+    """Which version of which entry."""
+
+    entry: str
+    version: int
+
+
+class CopiedJob(NamedTuple):
+    """A job as it is, without its lease."""
+
+    state: str
+    attempts: int
+    not_before: int
+    last_error: str | None
+    created: int
+
+
+class CopiedChunk(NamedTuple):
+    """A chunk with its vectors, float32 little-endian, and its jobs, both by the id of their space."""
+
+    cue: int
+    start: int
+    end: int
+    hash: bytes
+    chunking: int
+    vectors: Mapping[int, bytes]
+    jobs: Mapping[int, CopiedJob]
+
+
+NOTHING_COPIED: Final = CopiedChunk(0, 0, 0, b"", 0, {}, {})
+"""Stands for a chunk that the source did not have: it gets a job."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedVersion:
+    """A version of an entry, as the row has it. One that is not live has no chunks."""
+
+    key: VersionKey
+    live: bool
+    draft: Draft
+    created: int
+    updated: int
+    chunks: tuple[CopiedChunk, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPage:
+    """Versions in the order in which they were saved, and the ids of entries that are damaged.
+
+    `next` is the cursor of the following page, None on the last.
+    """
+
+    versions: tuple[CopiedVersion, ...]
+    damaged: tuple[str, ...]
+    next: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedTable:
+    """A table that both engines have; its rows are compared by `key`, the first `keys` columns."""
+
+    name: str
+    columns: tuple[str, ...]
+    keys: int = 1
+    flags: tuple[str, ...] = ()
+    """Columns that are true or false: 1 or 0 in a row."""
+    rows: str = field(default="")
+    """What is read in place of the table, in SQL."""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self.columns[: self.keys]
+
+    @property
+    def source(self) -> str:
+        return self.rows or self.name
+
+    @property
+    def on_conflict(self) -> str:
+        """The end of an INSERT: the row that is there becomes the one that is given."""
+        changes = ", ".join(f"{column} = excluded.{column}" for column in self.columns[self.keys :])
+        action = f"UPDATE SET {changes}" if changes else "NOTHING"
+        return f"ON CONFLICT ({', '.join(self.key)}) DO {action}"
+
+
+_FORGOTTEN: Final = """(SELECT entry, max(at) AS at FROM (
+    SELECT entry, at FROM forgotten
+    UNION ALL SELECT subject, at FROM audit WHERE kind = 'forget' AND subject IS NOT NULL) AS gone
+    GROUP BY entry) AS forgotten"""
+RECEIPTS: Final = "injections"
+TABLES: Final = (
+    CopiedTable("revocations", ("id", "at", "principal", "criteria", "entries")),
+    CopiedTable("quarantine", ("entry", "screened", "revocation", "state", "since"), flags=("screened",)),
+    CopiedTable("revoked", ("entry", "revocation"), keys=2),
+    CopiedTable("derivations", ("entry", "source"), keys=2),
+    CopiedTable("flags", ("entry", "flag"), keys=2),
+    CopiedTable("forgotten", ("entry", "at"), rows=_FORGOTTEN),
+    CopiedTable(
+        "idempotency", ("principal", "key", "digest", "entry", "version", "change", "created"), keys=2
+    ),
+    CopiedTable(
+        RECEIPTS,
+        (
+            "id",
+            "created",
+            "namespaces",
+            "session",
+            "agent",
+            "principal",
+            "restarted",
+            "position",
+            "question_hash",
+            "question",
+            "gate",
+            "degraded",
+            "rerank",
+            "candidates",
+            "fates",
+            "budget_tokens",
+            "tokens",
+            "milliseconds",
+            "block_hash",
+        ),
+        flags=("restarted",),
+    ),
+)
+"""In the order in which they are written: what hides an entry comes before the entry."""
+
+
+class CopyStorage(Protocol):
+    """Reading and writing a memory as a whole, while no daemon works on it."""
+
+    async def require_alone(self) -> None:
+        """Raise Conflict while a daemon has the database open."""
+        ...
+
+    async def page(self, after: int, limit: int) -> CopyPage:
+        """Up to `limit` versions; `after` is 0, then a page's `next`."""
+        ...
+
+    async def find(self, keys: Sequence[VersionKey]) -> Mapping[VersionKey, CopiedVersion]:
+        """Those of the versions that are there and sound."""
+        ...
+
+    async def put(self, versions: Sequence[CopiedVersion]) -> None:
+        """Write versions in their order, each in the place of the one with its key, in one transaction.
+
+        A chunk without a vector and a job in an enabled space gets a job.
+        """
+        ...
+
+    async def put_spaces(self, spaces: Sequence[Space]) -> Mapping[int, int]:
+        """Make the living ones of these spaces, and retire all others; returns the ids here by those given.
+
+        Raises:
+            Conflict: a space of the same model has another dimension.
+        """
+        ...
+
+    async def rows(
+        self, table: CopiedTable, after: Sequence[Value] | None, limit: int
+    ) -> list[tuple[Value, ...]]:
+        """Up to `limit` rows in the order of their key, those after the row with the key `after`."""
+        ...
+
+    async def put_rows(self, table: CopiedTable, rows: Sequence[Sequence[Value]]) -> None:
+        """Write rows, each in the place of the one with its key, in one transaction."""
+        ...
+
+
+def spans_of(chunks: Iterable[CopiedChunk]) -> tuple[Span, ...]:
+    """Where the content is cut, without cues."""
+    return tuple(Span(chunk.start, chunk.end) for chunk in chunks if not chunk.cue)

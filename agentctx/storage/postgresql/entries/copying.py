@@ -1,0 +1,220 @@
+"""`CopyStorage` on a PostgreSQL server."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from agentctx.errors import Conflict
+from agentctx.storage.chunk_texts import content_hash
+from agentctx.storage.copying import (
+    NOTHING_COPIED,
+    PAGE_CHARS,
+    CopiedChunk,
+    CopiedJob,
+    CopiedTable,
+    CopiedVersion,
+    CopyPage,
+    Value,
+    VersionKey,
+    spans_of,
+)
+from agentctx.storage.postgresql import locks, presence
+from agentctx.storage.postgresql.connections import CHECK_TIMEOUT_S, PostgresqlPart, reads
+from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.postgresql.entries import chunks, saving
+from agentctx.storage.postgresql.entries.transfer import floats_of
+from agentctx.storage.postgresql.vectors import spaces
+from agentctx.storage.records import Draft, Space
+from agentctx.storage.versions import Times
+
+_SAME: Final = (
+    "namespace",
+    "collection",
+    "key",
+    "session",
+    "agent",
+    "content",
+    "labels",
+    "header",
+    "origin",
+    "trust",
+    "principal",
+    "expires",
+)
+_SELECT: Final = f"""SELECT seq, id, version, live, {", ".join(_SAME)}, content_hash, attributes, created,
+    updated FROM entries"""  # noqa: S608 - constants
+_FIND: Final = f"""{_SELECT} JOIN unnest($1::text[], $2::int[]) AS g (entry, number)
+    ON entries.id = g.entry AND entries.version = g.number"""
+_CHUNKS: Final = """SELECT entry, id, cue, start_at, end_at, hash, chunking FROM chunks
+    WHERE entry = ANY ($1::bigint[]) ORDER BY entry, ordinal"""
+_JOBS: Final = """SELECT chunk, space, state, attempts, not_before, last_error, created FROM jobs
+    WHERE chunk = ANY ($1::bigint[])"""
+_VECTORS: Final = """SELECT chunk, halfvec_send(embedding) FROM vec_{space:d}
+    WHERE chunk = ANY ($1::bigint[])"""
+_ADD_VECTOR: Final = """INSERT INTO vec_{space:d} (chunk, namespace, embedding)
+    VALUES ($1, $2, $3::text::halfvec)"""
+_ADD_JOB: Final = """INSERT INTO jobs
+      (chunk, space, hash, state, attempts, not_before, last_error, created)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"""
+_SERIAL: Final = """SELECT setval(pg_get_serial_sequence('revocations', 'id'), max(id)) FROM revocations
+    HAVING max(id) IS NOT NULL"""
+
+
+async def _page(conn: Connection, after: int, limit: int) -> CopyPage:
+    rows: list[Any] = []
+    chars = 0
+    sql = f"{_SELECT} WHERE seq > $1 ORDER BY seq LIMIT $2"
+    async for row in conn.cursor(sql, after, limit + 1, prefetch=50):
+        if len(rows) == limit or chars > PAGE_CHARS:
+            return CopyPage(*await _versions(conn, rows), rows[-1]["seq"])
+        rows.append(row)
+        chars += len(row["content"])
+    return CopyPage(*await _versions(conn, rows), None)
+
+
+async def _find(conn: Connection, keys: Sequence[VersionKey]) -> Mapping[VersionKey, CopiedVersion]:
+    rows = await conn.fetch(_FIND, [key.entry for key in keys], [key.version for key in keys])
+    return {each.key: each for each in (await _versions(conn, rows))[0]}
+
+
+async def _rows(
+    conn: Connection, table: CopiedTable, after: Sequence[Value] | None, limit: int
+) -> list[tuple[Value, ...]]:
+    key = ", ".join(table.key)
+    places = ", ".join(f"${number}" for number in range(2, table.keys + 2))
+    condition = f"WHERE ({key}) > ({places})" if after else ""
+    sql = f"SELECT {', '.join(table.columns)} FROM {table.source} {condition} ORDER BY {key} LIMIT $1"  # noqa: S608 - constants
+    rows = await conn.fetch(sql, limit, *(after or ()))
+    return [tuple(int(value) if isinstance(value, bool) else value for value in row) for row in rows]
+
+
+async def _versions(
+    conn: Connection, rows: Sequence[Any]
+) -> tuple[tuple[CopiedVersion, ...], tuple[str, ...]]:
+    cut = await _chunks(conn, [row["seq"] for row in rows])
+    sound = [row for row in rows if content_hash(row["content"]) == row["content_hash"]]
+    seqs = {row["seq"] for row in sound}
+    damaged = tuple(row["id"] for row in rows if row["seq"] not in seqs)
+    return tuple(_version(row, tuple(cut[row["seq"]])) for row in sound), damaged
+
+
+def _version(row: Any, pieces: tuple[CopiedChunk, ...]) -> CopiedVersion:
+    draft = Draft(
+        attributes=json.loads(row["attributes"]),
+        spans=spans_of(pieces),
+        chunking=pieces[0].chunking if pieces else 0,
+        **{name: row[name] for name in _SAME},
+    )
+    return CopiedVersion(
+        key=VersionKey(row["id"], row["version"]),
+        live=row["live"],
+        draft=draft,
+        created=row["created"],
+        updated=row["updated"],
+        chunks=pieces,
+    )
+
+
+async def _chunks(conn: Connection, seqs: Sequence[int]) -> Mapping[int, list[CopiedChunk]]:
+    rows = await conn.fetch(_CHUNKS, list(seqs))
+    ids = [row["id"] for row in rows]
+    vectors: dict[int, dict[int, bytes]] = defaultdict(dict)
+    for space in await chunks.prepared(conn):
+        for chunk, sent in await conn.fetch(_VECTORS.format(space=space), ids):
+            vectors[chunk][space] = floats_of(sent).tobytes()
+    jobs: dict[int, dict[int, CopiedJob]] = defaultdict(dict)
+    for chunk, space, *job in await conn.fetch(_JOBS, ids):
+        jobs[chunk][space] = CopiedJob(*job)
+    found: dict[int, list[CopiedChunk]] = defaultdict(list)
+    for seq, chunk, *place in rows:
+        found[seq].append(CopiedChunk._make((*place, vectors[chunk], jobs[chunk])))
+    return found
+
+
+async def _put(conn: Connection, versions: Sequence[CopiedVersion], *, now: int) -> None:
+    await locks.share_spaces(conn)
+    enabled = [row[0] for row in await conn.fetch("SELECT id FROM spaces WHERE enabled ORDER BY id")]
+    for each in versions:
+        await _make_room(conn, each.key)
+        times = Times(each.created, each.updated, now)
+        await saving.insert_version(
+            conn, each.draft, each.key.entry, each.key.version, times=times, owed=None
+        )
+        seq = await conn.fetchval("SELECT seq FROM entries WHERE id = $1 AND version = $2", *each.key)
+        if not each.live:
+            await conn.execute("UPDATE entries SET live = false WHERE seq = $1", seq)
+        if each.chunks:
+            await _put_chunks(conn, seq, each, enabled, now=now)
+
+
+async def _make_room(conn: Connection, key: VersionKey) -> None:
+    seq = await conn.fetchval("SELECT seq FROM entries WHERE id = $1 AND version = $2", *key)
+    if seq is not None:
+        await chunks.remove(conn, seq)
+        await conn.execute("DELETE FROM entries WHERE seq = $1", seq)
+
+
+async def _put_chunks(
+    conn: Connection, seq: int, version: CopiedVersion, enabled: Sequence[int], *, now: int
+) -> None:
+    """Vectors and jobs of the chunks that were just made."""
+    made = await conn.fetch(
+        "SELECT id, cue, start_at, end_at, hash FROM chunks WHERE entry = $1 ORDER BY ordinal", seq
+    )
+    vectors: dict[int, list[tuple[int, str, str]]] = defaultdict(list)
+    jobs = []
+    given = {each[:4]: each for each in version.chunks}
+    for chunk, *place, digest in made:
+        copied = given.get((*place, digest), NOTHING_COPIED)
+        for space, vector in copied.vectors.items():
+            text = str(np.frombuffer(vector, dtype="<f4").tolist())
+            vectors[space].append((chunk, version.draft.namespace, text))
+        due = dict.fromkeys(enabled, CopiedJob("pending", 0, 0, None, now)) | dict(copied.jobs)
+        jobs += [(chunk, space, digest, *due[space]) for space in due.keys() - copied.vectors.keys()]
+    for space, rows in vectors.items():
+        sql = _ADD_VECTOR.format(space=space)
+        await conn.executemany(sql, rows)
+    await conn.executemany(_ADD_JOB, jobs)
+
+
+async def _put_rows(conn: Connection, table: CopiedTable, rows: Sequence[Sequence[Value]]) -> None:
+    places = ", ".join(f"${number}" for number in range(1, len(table.columns) + 1))
+    head = f"INSERT INTO {table.name} ({', '.join(table.columns)}) OVERRIDING SYSTEM VALUE"
+    sql = f"{head} VALUES ({places}) {table.on_conflict}"
+    flags = [table.columns.index(name) for name in table.flags]
+    values = [[bool(value) if number in flags else value for number, value in enumerate(row)] for row in rows]
+    await conn.executemany(sql, values)
+    if table.name == "revocations":
+        await conn.execute(_SERIAL)
+
+
+class PostgresqlCopying(PostgresqlPart):
+    """`CopyStorage` on a PostgreSQL server."""
+
+    page = reads(_page, timeout_s=CHECK_TIMEOUT_S)
+    find = reads(_find, timeout_s=CHECK_TIMEOUT_S)
+    rows = reads(_rows, timeout_s=CHECK_TIMEOUT_S)
+
+    async def require_alone(self) -> None:
+        other = await self.db.read(lambda conn: presence.other_daemon(conn, self.db.daemon))
+        if other is not None:
+            raise Conflict(
+                f"The daemon {other} has the database open.",
+                hint="Stop every daemon, and wait a minute after one that was killed.",
+            )
+
+    async def put(self, versions: Sequence[CopiedVersion]) -> None:
+        now = self.db.clock()
+        await self.db.write(lambda conn: _put(conn, versions, now=now))
+
+    async def put_spaces(self, given: Sequence[Space]) -> Mapping[int, int]:
+        now = self.db.clock()
+        return await self.db.write(lambda conn: spaces.adopt(conn, given, now=now))
+
+    async def put_rows(self, table: CopiedTable, rows: Sequence[Sequence[Value]]) -> None:
+        await self.db.write(lambda conn: _put_rows(conn, table, rows))
