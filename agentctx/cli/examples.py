@@ -59,7 +59,10 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
     "service uninstall": ("sudo agentctx service uninstall --dry-run",),
     "service status": ("agentctx service status",),
     "service install": ("sudo agentctx service install --dry-run",),
-    "migrate": ("agentctx migrate --dry-run",),
+    "migrate": (
+        "agentctx migrate --dry-run",
+        "agentctx migrate --to postgresql://agentctx@db.example.org/agentctx",
+    ),
     "reembed": ("agentctx reembed --status", "agentctx reembed --switch"),
     "audit list": ("agentctx audit list --kind forget",),
     "audit verify": ("agentctx audit verify",),

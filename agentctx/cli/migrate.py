@@ -1,16 +1,19 @@
-"""`agentctx migrate`: bring the database to this program's schema, with the daemon stopped."""
+"""`agentctx migrate`: to this program's schema, or to the other storage engine, with the daemon stopped."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agentctx.cli.options import AsJson, ConfigFile, DataDir
 from agentctx.cli.output import put, put_json
 from agentctx.errors import NotFound, SchemaTooNew
+
+if TYPE_CHECKING:
+    from agentctx.config.schema import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +35,27 @@ def migrate(
     config: ConfigFile = None,
     data_dir: DataDir = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL|FILE",
+            help="Copy the memory to the other engine: postgresql://… from SQLite, a file from PostgreSQL.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring the database to this program's schema. The daemon does it too, when it starts."""
+    """Bring the database to this program's schema. The daemon does it too, when it starts.
+
+    With --to, copy all of it to the other storage engine and compare every row; with every daemon stopped.
+    """
     from agentctx.config.load import load_settings
     from agentctx.daemon.build import DaemonPaths
     from agentctx.storage.opening import require_file
 
     settings = load_settings(config, {"data_dir": data_dir})
+    if to is not None:
+        _copy(settings, to, dry_run=dry_run, as_json=as_json)
+        return
     require_file(settings)
     places = DaemonPaths.of(settings)
     if not places.database.is_file():
@@ -52,6 +68,19 @@ def migrate(
         put_json(report)
     else:
         put(report_line(report))
+
+
+def _copy(settings: Settings, to: str, *, dry_run: bool, as_json: bool) -> None:
+    from agentctx.cli.migrate_engine import copy_to, report_lines
+
+    report = copy_to(settings, to, dry_run=dry_run)
+    if as_json:
+        put_json(report)
+    else:
+        for line in report_lines(report):
+            put(line)
+    if not report.is_whole:
+        raise typer.Exit(1)
 
 
 def look(database: Path) -> MigrateReport:
