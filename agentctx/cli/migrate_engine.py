@@ -100,14 +100,14 @@ def places(settings: Settings, to: str) -> tuple[MemoryPlace, MemoryPlace]:
 def report_lines(report: EngineReport) -> Iterator[str]:
     """What was copied and whether it is the same, for people."""
     counts = (
-        f"{report.entries:,} entries in {report.versions:,} versions, {report.vectors:,} vectors, "
-        f"{report.pending:,} pending, {report.receipts:,} receipts"
+        f"live entries {report.entries:,}, versions {report.versions:,}, vectors {report.vectors:,}, "
+        f"embeddings pending {report.pending:,}, receipts {report.receipts:,}"
     )
     if report.dry_run:
         yield f"would copy  {counts}"
     else:
-        yield f"copied   {report.copied:,} versions, the others were there"
-        yield f"{'the same' if report.is_whole else 'NOT the same'}  {counts}"
+        yield f"copied  versions {report.copied:,}; the others were there"
+        yield f"{'verified' if report.is_whole else 'NOT the same'}  {counts}"
     yield f"from  {report.source}"
     yield f"to    {report.target}"
     yield from (f"differs  {each}" for each in report.listed)

@@ -61,7 +61,7 @@ def test_there_and_back(
     assert planned.items() >= (held | {"copied": None, "differences": None, "dry_run": True}).items()
 
     assert migrate(folder, "--to", url) == 0
-    assert "the same  2 entries in 3 versions" in capsys.readouterr().out
+    assert "verified  live entries 2, versions 3, vectors 2," in capsys.readouterr().out
     assert migrate(folder, "--to", url, "--json") == 0
     again = json.loads(capsys.readouterr().out)
     assert again.items() >= (held | {"copied": 0, "differences": 0}).items()
@@ -109,6 +109,6 @@ def test_what_differs_is_named() -> None:
     )
     lines = list(report_lines(report))
     assert not report.is_whole
-    assert lines[1].startswith("NOT the same  1 entries")
+    assert lines[1].startswith("NOT the same  live entries 1,")
     assert "differs  entry id-1, version 1: missing or damaged" in lines
     assert "damaged and not copied  entry id-2" in lines
