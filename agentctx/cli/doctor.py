@@ -13,7 +13,7 @@ import typer
 
 from agentctx.cli.layout import GAP, printable, width
 from agentctx.cli.options import AsJson, ConfigFile, DataDir
-from agentctx.cli.output import Style, line_width, note, paint, put, put_json, writes_unicode
+from agentctx.cli.output import Style, line_width, logs_to_stderr, note, paint, put, put_json, writes_unicode
 from agentctx.errors import InvalidInput
 from agentctx.wire import CheckResult, CheckStatus, DoctorReply, DoctorSummary
 
@@ -62,7 +62,8 @@ def doctor(
     checkup = Checkup(
         config=config, data_dir=data_dir, socket=ctx.obj, wanted=wanted, fix=fix, offline=offline
     )
-    reply = asyncio.run(examine(checkup))
+    with logs_to_stderr():
+        reply = asyncio.run(examine(checkup))
     if as_json:
         put_json(reply)
     else:

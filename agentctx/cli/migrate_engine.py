@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentctx.cli.output import logs_to_stderr
 from agentctx.errors import AlreadyRunning, ConfigInvalid, InvalidInput, NotFound
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ def copy_to(settings: Settings, to: str, *, dry_run: bool) -> EngineReport:
                 locks.enter_context(acquire_lock(data_lock_path(folder)))
         except AlreadyRunning as error:
             raise AlreadyRunning(error.message, hint="Stop it, migrate, and start it again.") from None
-        return asyncio.run(_copied(source, target, dry_run=dry_run))
+        with logs_to_stderr():
+            return asyncio.run(_copied(source, target, dry_run=dry_run))
 
 
 def places(settings: Settings, to: str) -> tuple[MemoryPlace, MemoryPlace]:

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -31,6 +31,11 @@ def put(text: str = "") -> None:
 def put_json(reply: Any) -> None:
     """A wire dataclass as the one JSON document of stdout."""
     put(json.dumps(asdict(reply), ensure_ascii=not writes_unicode(), indent=2))
+
+
+def logs_to_stderr() -> AbstractContextManager[object]:
+    """For commands that open the database themselves: structlog writes to stdout until it is configured."""
+    return redirect_stdout(sys.stderr)
 
 
 def note(text: str) -> None:
