@@ -43,7 +43,9 @@ MAX_EVENT_BYTES: Final = 8 << 20
 MAX_TAIL_BYTES: Final = 1 << 20
 """Of a transcript, whose end has the last turn."""
 _WRITING_S: Final = 1.0
-"""How long a client may take to write the answer into its transcript: Copilot does so after the event."""
+"""How long a client may take to write the turn into its transcript: Copilot and Claude Code end it first."""
+_ENDS: Final = ("Stop", "agentStop")
+"""What clients with transcripts call the end of a turn."""
 _LOOK_AGAIN_S: Final = 0.05
 
 
@@ -156,12 +158,20 @@ def _last_turn(event: str, payload: Mapping[str, Any]) -> TranscribedTurn:
     if isinstance(messages, list):
         return last_turn(each for each in messages if isinstance(each, dict))
     path = payload.get("transcript_path") or payload.get("transcriptPath")
+    if not isinstance(path, str):
+        return last_turn([])
     until = time.monotonic() + _WRITING_S
     while True:
-        turn = last_turn(parsed_lines(_tail(path) if isinstance(path, str) else []))
-        if event != "agentStop" or turn.answer or time.monotonic() > until:
+        turn = last_turn(parsed_lines(_tail(path)))
+        if event not in _ENDS or _is_whole(turn, payload) or time.monotonic() > until:
             return turn
         time.sleep(_LOOK_AGAIN_S)
+
+
+def _is_whole(turn: TranscribedTurn, payload: Mapping[str, Any]) -> bool:
+    """Whether transcript and event have both prompt and answer."""
+    prompt = payload.get("prompt") or turn.prompt
+    return bool(prompt and (payload.get("last_assistant_message") or turn.answer))
 
 
 def _tail(path: str) -> list[str]:
