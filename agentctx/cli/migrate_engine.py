@@ -25,7 +25,7 @@ SERVER = ("postgresql://", "postgres://")
 class EngineReport:
     """What the source holds, what of it was written in this run, and what is not the same in the target.
 
-    `entries` are live ones, `vectors` those of every space, `pending` the embedding jobs, pending or buried.
+    `entries` counts live ones, `vectors` all spaces, `pending` the embedding jobs, pending or buried.
     `copied` and `differences` are null after --dry-run.
     """
 
@@ -62,7 +62,7 @@ def copy_to(settings: Settings, to: str, *, dry_run: bool) -> EngineReport:
 
     Raises:
         InvalidInput: `to` is of the same engine as the source.
-        NotFound: there is no database to copy.
+        NotFound: the database to copy does not exist.
         AlreadyRunning, Conflict: a daemon has one of the databases open, or the target has other entries.
         StorageFailed: the copy continues when it is run again.
     """

@@ -1,4 +1,4 @@
-"""Wrong usage of a command, in words for people: the library's are those of its validator."""
+"""Usage errors in plain words, instead of the validator's messages."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def _advice(path: KeyPath, kind: str) -> str:
 
 
 def _fields_at(path: KeyPath) -> Mapping[str, FieldInfo]:
-    """The settings in the table at a path; none if there is no table."""
+    """The settings in the table at a path; empty without such a table."""
     if path[:1] == ("collections",):
         return CollectionSettings.model_fields if len(path) == 2 else {}
     fields: Mapping[str, FieldInfo] = Settings.model_fields

@@ -78,7 +78,7 @@ def _extent(text: str, path: Sequence[str], *, with_inner: bool = False) -> tupl
 
 
 def _without_items(body: str, names: Mapping[str, Any]) -> str:
-    """The items of a table without those of these names."""
+    """The items of a table, except the ones with these names."""
     items = re.split(r"""^(?=[ \t]*[\w"'-]+[ \t]*=)""", body, flags=re.MULTILINE)
     return "".join(item for item in items if item.partition("=")[0].strip().strip("\"'") not in names)
 

@@ -200,7 +200,7 @@ def _payload() -> dict[str, Any]:
 
 def _folder(client: str, payload: Mapping[str, Any], env: Mapping[str, str]) -> str:
     """The project's folder. Claude Code's `cwd` follows the agent's `cd`, its variable does not; Cursor
-    runs hooks in its own folder and names those of the window.
+    runs hooks in its own folder and passes the folders of the window.
     """
     project = env.get("CLAUDE_PROJECT_DIR") if client == "claude-code" else None
     roots = payload.get("workspace_roots")

@@ -50,7 +50,7 @@ _Event = _Said | _Begun | _Ended
 
 
 class TranscribedTurn(NamedTuple):
-    """The last turn. `calls` are those of earlier turns too; `own_calls` are the ids of this one's.
+    """The last turn. `calls` includes earlier turns; `own_calls` are the ids of the calls in this one.
 
     `summaries`: of compactions since the answer before this turn.
     """

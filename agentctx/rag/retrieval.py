@@ -171,7 +171,7 @@ class Retrieval:
     async def _with_neighbours(
         self, texts: Mapping[int, ResolvedChunk], judged: Sequence[Candidate], question: Question
     ) -> Mapping[int, ResolvedChunk]:
-        """The texts and those of the candidates that are only neighbours of what was found."""
+        """The texts, with the texts of candidates that are only neighbours of hits."""
         missing = [each.chunk for each in judged if each.chunk not in texts]
         if not missing:
             return texts
