@@ -7,7 +7,8 @@ when no daemon has them. The result is one report, in one order.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from agentctx.config.problems import config_invalid
 from agentctx.config.schema import Settings
 from agentctx.connect.ledger import ledger_path
 from agentctx.doctor.catalog import CHECK_IDS, INNER_IDS
-from agentctx.doctor.check import Check, Finding
+from agentctx.doctor.check import Check, Finding, blocking, passed, warned
 from agentctx.doctor.config_file import config_checks, facts_of
 from agentctx.doctor.connections import connection_checks
 from agentctx.doctor.contact import NOT_OURS, Contact, contact_checks
@@ -31,16 +32,14 @@ from agentctx.doctor.database_file import database_file_check
 from agentctx.doctor.disk import disk_checks
 from agentctx.doctor.examination import examine_alone
 from agentctx.doctor.last_start import last_start_check
-from agentctx.doctor.program import program_checks
-from agentctx.doctor.report import report
-from agentctx.doctor.runner import chosen, run_checks
+from agentctx.doctor.runner import chosen, report, run_checks
 from agentctx.doctor.socket_file import look_at_socket, socket_checks
 from agentctx.errors import AccessDenied, AgentctxError, AlreadyRunning, ConfigInvalid, DaemonUnreachable
 from agentctx.host.last_start import read_record
 from agentctx.host.listen import remove_socket, socket_inode
 from agentctx.host.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.storage.offline import DATABASE_NAME, MEBIBYTE
-from agentctx.storage.opening import server_of
+from agentctx.storage.opening import offline_storage, server_of
 from agentctx.times import wall_clock
 from agentctx.wire import CheckResult, DoctorReply
 
@@ -49,6 +48,8 @@ EXAMINE_S = 900.0
 """How long the daemon may take: repairs of a large database last minutes."""
 
 _NO_CONFIG = "the configuration does not load"
+PYTHON_FROM = (3, 11)
+PYTHON_BELOW = (3, 14)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,3 +313,29 @@ def _unexamined(wanted: Sequence[str], error: AgentctxError) -> list[Check]:
 
     rest = [skipping(check, "the daemon did not examine it") for check in wanted[1:]]
     return [Check(id=wanted[0], run=failure), *rest]
+
+
+def program_checks() -> list[Check]:
+    return [
+        Check(id="python.version", run=blocking(lambda: judge_python(sys.version_info[:3], sys.executable))),
+        *(_trial(check, attempt) for check, attempt in offline_storage().trials.items()),
+    ]
+
+
+def judge_python(version: tuple[int, ...], executable: str) -> Finding:
+    name = f"Python {_dotted(version)}"
+    if PYTHON_FROM <= version[:2] < PYTHON_BELOW:
+        return passed(name, detail=executable)
+    return warned(
+        f"{name} is not a Python version agentctx is tested with",
+        detail=executable,
+        hint=f"Use Python {_dotted(PYTHON_FROM)} or newer, below {_dotted(PYTHON_BELOW)}.",
+    )
+
+
+def _trial(check: str, attempt: Callable[[], str]) -> Check:
+    return Check(id=check, run=blocking(lambda: passed(attempt())))
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))

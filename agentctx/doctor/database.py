@@ -6,11 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentctx.doctor.audit import audit_check
-from agentctx.doctor.bookkeeping import bookkeeping_check
 from agentctx.doctor.check import SCAN_S, Check, Finding, blocking, failed, passed, skipped, warned
-from agentctx.doctor.scrub import LookAgain, scrub_check
-from agentctx.doctor.slots import slots_check
+from agentctx.doctor.scrub import LookAgain, audit_check, bookkeeping_check, scrub_check, slots_check
 from agentctx.storage.base import Storage
 from agentctx.storage.offline import SchemaVersions
 from agentctx.storage.opening import offline_storage

@@ -11,11 +11,9 @@ from agentctx.config.schema import Settings
 from agentctx.doctor.catalog import INNER_IDS, select
 from agentctx.doctor.check import Finding, failed, passed, skipped, warned
 from agentctx.doctor.database import Opened, judge_schema, told_repair
-from agentctx.doctor.inner import Inside, inner_checks
+from agentctx.doctor.inner import Inside, Running, inner_checks
 from agentctx.doctor.provider import Embedding, make_embedding
-from agentctx.doctor.report import report
-from agentctx.doctor.runner import chosen, run_checks
-from agentctx.doctor.running import Running
+from agentctx.doctor.runner import chosen, report, run_checks
 from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.errors import AgentctxError, StorageCorrupt, StorageFailed
 from agentctx.rag.calibrator import Calibrator

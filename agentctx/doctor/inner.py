@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
 
-from agentctx.config.schema import Settings
-from agentctx.doctor.backup import backup_check
-from agentctx.doctor.check import Check
+from agentctx.config.schema import BackupSettings, Settings
+from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
 from agentctx.doctor.database import Opened, database_checks
-from agentctx.doctor.provider import Embedding, Probe, provider_checks
+from agentctx.doctor.provider import Embedding, Probe, provider_checks, spending_check
 from agentctx.doctor.queue import queue_checks
-from agentctx.doctor.rag import calibration_check, rag_check
-from agentctx.doctor.rerank import rerank_check
-from agentctx.doctor.running import Running, running_checks
+from agentctx.doctor.rag import calibration_check, rag_check, rerank_check
 from agentctx.doctor.scrub import LookAgain
 from agentctx.doctor.space import space_checks
-from agentctx.doctor.spending import spending_check
+from agentctx.errors import StorageFailed
+from agentctx.service.fingerprints import InForce
+from agentctx.storage.backups import Backup, BackupRecord, read_record
+from agentctx.telemetry.loop_lag import LoopLag
 from agentctx.times import Clock
 from agentctx.wire import CalibrationState
+from agentctx.wording import age, counted, size
+
+LATE = 2.0
+"""Intervals after which a missing backup is reported."""
+MS_PER_HOUR = 3_600_000
+_NOW = "Make one now with `agentctx backup`; the daemon's log says why it made none."
+LATE_S: Final = 0.1
+MOST_LATE: Final = 0.01
+STALL_S: Final = 1.0
+_NO_DAEMON: Final = "no daemon runs"
 
 
 def _no_queue() -> None:
@@ -67,3 +79,87 @@ def inner_checks(inside: Inside) -> list[Check]:
         calibration_check(inside.calibration),
         rerank_check(inside.settings.rerank, offline=inside.embedding.offline),
     ]
+
+
+def backup_check(data_dir: Path, settings: BackupSettings, clock: Clock) -> Check:
+    def look() -> Finding:
+        try:
+            known = read_record(data_dir)
+        except ValueError:
+            return warned("the backup record cannot be read", hint="Make a backup to rewrite it.")
+        is_there = known.last is not None and Path(known.last.path).is_file()
+        return judge_backups(known, settings.interval_h, is_there=is_there, now=clock())
+
+    return Check(id="backup.age", run=blocking(look))
+
+
+def judge_backups(known: BackupRecord, interval_h: float, *, is_there: bool, now: int) -> Finding:
+    """`is_there`: the file of the last verified backup still exists."""
+    if known.last is None:
+        return _judge_none(known.problem, interval_h)
+    summary = f"the last verified backup is {age(max(0, now - known.last.made))} old"
+    if not is_there:
+        return warned(f"{summary}, but its file is gone", detail=known.last.path, hint=_NOW)
+    if known.problem:
+        return warned(f"{summary}; a later one failed: {known.problem}", detail=_about(known.last), hint=_NOW)
+    if interval_h and now - known.last.made > LATE * interval_h * MS_PER_HOUR:
+        return warned(f"{summary}; expected every {interval_h:g} h", detail=_about(known.last), hint=_NOW)
+    return passed(summary, detail=_about(known.last))
+
+
+def _judge_none(problem: str, interval_h: float) -> Finding:
+    if problem:
+        return failed(f"the last backup failed, and there is no other: {problem}", hint=_NOW)
+    if interval_h:
+        return warned("no backup has been made yet", hint=_NOW)
+    return skipped(
+        "backups are off, and none has been made",
+        hint="Set backup.interval_h, or run `agentctx backup FILE` regularly.",
+    )
+
+
+def _about(backup: Backup) -> str:
+    return f"{counted(backup.entries, 'entry', 'entries')}, {size(backup.bytes)}, {backup.path}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A daemon at this moment."""
+
+    in_force: InForce = field(default_factory=dict)
+    loop_lag: LoopLag
+    write_fault: StorageFailed | None = None
+
+
+def running_checks(running: Running | None) -> list[Check]:
+    async def loop() -> Finding:
+        return skipped(_NO_DAEMON) if running is None else judge_loop(running.loop_lag)
+
+    async def writes() -> Finding:
+        return skipped(_NO_DAEMON) if running is None else judge_writes(running.write_fault)
+
+    return [Check(id="running.loop", run=loop), Check(id="running.writes", run=writes)]
+
+
+def judge_loop(lag: LoopLag) -> Finding:
+    """Late is what every request waits at least: more than `LATE_S` in a hundredth of the alarms is much."""
+    if not lag.readings:
+        return passed("the event loop has not been measured yet")
+    worst = f"at most {lag.worst_s * 1_000:.0f} ms late in the last {lag.readings} alarms"
+    late = lag.later_than(LATE_S)
+    if late <= max(1, MOST_LATE * lag.readings) and lag.worst_s < STALL_S:
+        return passed(f"the event loop keeps up: {worst}")
+    return warned(
+        f"the event loop was more than {LATE_S * 1_000:.0f} ms late in {late} of {lag.readings} samples",
+        detail=worst,
+        hint="Check whether the machine is short of CPU or memory. If not, please report it with the log.",
+    )
+
+
+def judge_writes(fault: StorageFailed | None) -> Finding:
+    if fault is None:
+        return passed("saves are accepted")
+    return failed(
+        f"saving is stopped: {fault.message}",
+        hint=fault.hint or "Check the disk; saving resumes automatically once the database is verified.",
+    )

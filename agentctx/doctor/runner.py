@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agentctx.doctor.catalog import group_of
+from agentctx import __version__
+from agentctx.doctor.catalog import group_of, position
 from agentctx.doctor.check import Check, Finding, failed, warned
 from agentctx.errors import AgentctxError, DeadlineExceeded
-from agentctx.wire import CheckResult
+from agentctx.wire import CheckResult, DoctorReply, DoctorSummary
 
 FIX_S = 600.0
 """For a repair. What rebuilds an index of words must not be stopped half-way by impatience."""
@@ -122,4 +124,21 @@ def _result(check: Check, looked: _Looked) -> CheckResult:
         fixable=finding.fixable,
         fixed=looked.fixed,
         duration_ms=round(looked.seconds * 1_000, 1),
+    )
+
+
+def report(results: Iterable[CheckResult]) -> DoctorReply:
+    """All results in the order of the catalog, and how many ended how."""
+    checks = sorted(results, key=lambda result: position(result.id))
+    counts = Counter(check.status for check in checks)
+    return DoctorReply(
+        version=__version__,
+        ok=not counts["fail"],
+        checks=checks,
+        summary=DoctorSummary(
+            passed=counts["pass"],
+            warned=counts["warn"],
+            failed=counts["fail"],
+            skipped=counts["skip"],
+        ),
     )

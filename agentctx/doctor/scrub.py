@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
-from agentctx.doctor.check import SCAN_S, Check, Finding, failed, passed
+from agentctx.doctor.check import SCAN_S, Check, Finding, failed, passed, warned
+from agentctx.storage.audit import ChainFault, ChainVerdict
 from agentctx.storage.base import Storage
+from agentctx.storage.bookkeeping import Bookkeeping
+from agentctx.storage.proofs import SlotCount
 from agentctx.storage.records import Damage, ScrubState
-from agentctx.times import format_time
+from agentctx.times import Clock, format_time
 from agentctx.wording import counted, listed
 
 _SHOWN = 10
 
 LookAgain = Callable[[], None]
 """Tells the running queue that jobs were made in the table; does nothing where no queue runs."""
+_FAULTS_SHOWN = 3
+MANY_DEAD: Final = 0.3
+"""The daemon packs from a quarter on: more is left only where it does not get to it."""
+RECENT_MS = 7 * 86_400_000
+"""How long repairs of a start are shown."""
+_DISK = "What was saved is not affected. Check the disk and the memory of the machine, and make a backup."
+_SECURITY = (
+    "Check whether another program wrote to the database: the earlier audit trail cannot be verified. "
+    "Keep a copy of the file, then run `agentctx doctor --fix`, which removes the damaged values."
+)
 
 
 def scrub_check(storage: Storage, look_again: LookAgain) -> Check:
@@ -56,3 +70,95 @@ def judge_damage(damage: Sequence[Damage], state: ScrubState) -> Finding:
 
 def _named(damage: Sequence[Damage]) -> str:
     return listed(dict.fromkeys(each.entry for each in damage), most=_SHOWN, separator=", ")
+
+
+def audit_check(storage: Storage) -> Check:
+    """Follows the whole chain. There is no repair: what was changed must stay visible."""
+
+    async def run() -> Finding:
+        return judge_audit(await storage.audit.verify())
+
+    return Check(id="database.audit", run=run, timeout_s=SCAN_S)
+
+
+def judge_audit(verdict: ChainVerdict) -> Finding:
+    if verdict.is_sound:
+        return passed(f"the audit trail is intact, {counted(verdict.rows, 'row')}")
+    return failed(
+        f"the audit trail was changed or is damaged: {counted(verdict.faults, 'fault')}",
+        detail=listed(map(_said, verdict.listed), most=_FAULTS_SHOWN, separator="; "),
+        hint="Find out who can write the database file, and keep the file; a backup has the original trail.",
+    )
+
+
+def _said(fault: ChainFault) -> str:
+    return fault.problem if fault.seq is None else f"row {fault.seq} {fault.problem}"
+
+
+def slots_check(storage: Storage) -> Check:
+    """Counts the slots; the repair packs all vectors, while searches and saves continue."""
+
+    async def run() -> Finding:
+        return judge_slots(await storage.slots.count())
+
+    async def fix() -> str:
+        moved = await storage.slots.pack()
+        return f"packed the tables of vectors, {counted(moved, 'vector')} moved"
+
+    return Check(id="database.slots", run=run, fix=fix, timeout_s=SCAN_S)
+
+
+def judge_slots(count: SlotCount) -> Finding:
+    if not count.used and not count.dead:
+        return passed("there are no vectors")
+    summary = f"{counted(count.used, 'slot')} used, {count.dead} dead, {count.spare} spare"
+    if count.dead_share <= MANY_DEAD:
+        return passed(summary)
+    return warned(
+        f"{count.dead_share:.0%} of the vector slots are dead: the file is larger than necessary",
+        detail=summary,
+        hint="The daemon packs them gradually; `agentctx doctor --fix` does it now.",
+        fixable=True,
+    )
+
+
+def bookkeeping_check(storage: Storage, look_again: LookAgain, clock: Clock) -> Check:
+    async def run() -> Finding:
+        return judge_bookkeeping(await storage.upkeep.check_bookkeeping(), now=clock())
+
+    async def fix() -> str:
+        repaired = await storage.upkeep.repair_bookkeeping()
+        look_again()
+        return f"repaired or removed {counted(repaired, 'row')}"
+
+    return Check(id="database.bookkeeping", run=run, fix=fix, timeout_s=SCAN_S)
+
+
+def judge_bookkeeping(found: Bookkeeping, *, now: int) -> Finding:
+    if found.damaged:
+        rows = sum(damaged.rows for damaged in found.damaged)
+        return failed(
+            f"{counted(rows, 'bookkeeping row')} cannot be read",
+            detail=_once_each(f"{each.table}: {each.loss}" for each in found.damaged),
+            hint=f"Run `agentctx doctor --fix`, which repairs or removes them. {_DISK}",
+            fixable=True,
+        )
+    if found.set_aside:
+        return warned(
+            "the installation's secret or the end of the audit trail was damaged and set apart",
+            detail=_once_each(found.set_aside),
+            hint=_SECURITY,
+            fixable=True,
+        )
+    recent = [each for each in found.repaired if now - each.at < RECENT_MS]
+    if recent:
+        return warned(
+            f"bookkeeping rows were repaired at startup, last on {format_time(recent[0].at)}",
+            detail=_once_each(f"{each.table}: {counted(each.rows, 'row')}" for each in recent),
+            hint=_DISK,
+        )
+    return passed("every bookkeeping row is readable")
+
+
+def _once_each(parts: Iterable[str]) -> str:
+    return listed(dict.fromkeys(parts), separator="; ")

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
-from agentctx.doctor.check import Check, Finding, failed, passed, skipped, warned
+from agentctx.doctor.check import SCAN_S, Check, Finding, failed, passed, skipped, warned
 from agentctx.doctor.database import Opened, skipping
-from agentctx.doctor.fingerprints import fingerprint_check
 from agentctx.doctor.language import language_check
 from agentctx.doctor.provider import OFF, Embedding, Probe
-from agentctx.doctor.self_retrieval import self_retrieval_check
 from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_queue.space_keeper import CANARY_COSINE, canary_cosine, space_fingerprint
-from agentctx.service.fingerprints import InForce
+from agentctx.service.fingerprints import InForce, left_behind, wrong_models
+from agentctx.service.self_retrieval import SelfRetrieval, retrieve_canaries
+from agentctx.storage.base import Storage
+from agentctx.storage.proofs import SpaceVectors
 from agentctx.storage.records import Space, SpaceState
+from agentctx.wording import counted, listed
 
 _RENEW = (
     "Restart the daemon: it notices, and embeds everything again, while search uses keywords. "
@@ -27,6 +30,9 @@ _MOVED = warned(
 _VALUE_CHARS = 24
 _PROOFS = ("embedding.fingerprints", "embedding.self_retrieval", "embedding.language")
 _NO_ANSWER = "the model was not asked, or did not answer"
+_AGAIN: Final = (
+    "Restart the daemon: it compares again, and embeds again what is not from the configured model."
+)
 
 
 def space_checks(
@@ -152,4 +158,65 @@ def judge_canary(own: Space | None, seen: Vectors) -> Finding:
     return failed(
         f"the model changed under its name: it returns a different vector (cosine {cosine:.4f})",
         hint=_RENEW,
+    )
+
+
+def fingerprint_check(storage: Storage, in_force: InForce | None) -> Check:
+    """`in_force` is None where no daemon runs; the repair removes vectors that nothing searches any more."""
+
+    async def run() -> Finding:
+        return judge_fingerprints(await storage.proofs.vectors_by_space(), in_force)
+
+    async def fix() -> str:
+        removed = await storage.proofs.remove_left_vectors()
+        return f"removed {counted(removed, 'vector')} from models no longer in use"
+
+    return Check(id="embedding.fingerprints", run=run, fix=fix, timeout_s=SCAN_S)
+
+
+def judge_fingerprints(found: Sequence[SpaceVectors], in_force: InForce | None) -> Finding:
+    left = left_behind(found)
+    mixed = [] if in_force is None else wrong_models(found, in_force)
+    if not left and not mixed:
+        kept = [each for each in found if each.vectors]
+        vectors = sum(each.vectors for each in kept)
+        if not vectors:
+            return passed("there are no vectors")
+        return passed(
+            f"{counted(vectors, 'vector')} in {counted(len(kept), 'space')}, each from its own model"
+        )
+    if mixed:
+        return failed(
+            "stored vectors and the running models do not match: searches may compare incompatible vectors",
+            detail=listed([*mixed, *left], separator="; "),
+            hint=_AGAIN,
+            fixable=bool(left),
+        )
+    return failed(
+        "vectors are left from models no longer in use",
+        detail=listed(left, separator="; "),
+        hint="Run `agentctx doctor --fix`, which removes them; they are never searched.",
+        fixable=True,
+    )
+
+
+def self_retrieval_check(storage: Storage) -> Check:
+    """Asks no model: the vectors are those that are stored."""
+
+    async def run() -> Finding:
+        return judge_self_retrieval(await retrieve_canaries(storage))
+
+    return Check(id="embedding.self_retrieval", run=run, timeout_s=SCAN_S)
+
+
+def judge_self_retrieval(seen: SelfRetrieval) -> Finding:
+    if not seen.words and not seen.vectors:
+        return skipped("nothing is stored yet")
+    summary = f"{counted(seen.words, 'chunk')} searched by keyword, {seen.vectors} by vector"
+    if not seen.lost:
+        return passed(f"all found: {summary}")
+    return failed(
+        f"stored, but not found: {len(seen.lost_words)} by keyword, {len(seen.lost_vectors)} by vector",
+        detail=f"{summary}; entries {listed(dict.fromkeys([*seen.lost_words, *seen.lost_vectors]))}",
+        hint="Run `agentctx doctor --fix`: the checks of the database repair the indexes.",
     )

@@ -16,7 +16,7 @@ from agentctx.cli.layout import width
 from agentctx.doctor import checkup as checkup_module
 from agentctx.doctor.catalog import CHECK_IDS
 from agentctx.doctor.checkup import Checkup
-from agentctx.doctor.report import report
+from agentctx.doctor.runner import report
 from agentctx.wire import CheckResult, DoctorReply, DoctorSummary
 from tests.cli.terminal import Terminal
 

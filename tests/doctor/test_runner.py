@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from agentctx import __version__
 from agentctx.doctor.check import Check, Finding, failed, passed, skipped
-from agentctx.doctor.runner import chosen, run_checks
+from agentctx.doctor.runner import chosen, report, run_checks
 from agentctx.errors import DeadlineExceeded, StorageFailed
+from agentctx.wire import CheckResult, CheckStatus
 
 ENTRY_TEXT = "the text of an entry"
 
@@ -138,3 +140,22 @@ async def test_a_repair_that_fails_is_reported_and_the_next_is_tried() -> None:
 def test_checks_are_chosen_by_id() -> None:
     checks = [Check(id=name, run=always(skipped("a"))) for name in ("queue.backlog", "queue.buried")]
     assert chosen(checks, ["queue.buried", "database.wal"]) == [checks[1]]
+
+
+def result(check: str, status: CheckStatus = "pass") -> CheckResult:
+    return CheckResult(id=check, group="any", status=status, message="m")
+
+
+def test_results_of_two_places_come_in_one_order() -> None:
+    reply = report([result("queue.backlog"), result("future.check"), result("sqlite.version")])
+    assert [check.id for check in reply.checks] == ["sqlite.version", "queue.backlog", "future.check"]
+    assert (reply.ok, reply.version) == (True, __version__)
+
+
+def test_it_is_counted_how_they_ended_and_a_failure_is_not_ok() -> None:
+    statuses: tuple[CheckStatus, ...] = ("pass", "pass", "warn", "fail", "skip", "skip", "skip")
+    reply = report(result("queue.backlog", status) for status in statuses)
+    summary = reply.summary
+    assert (summary.passed, summary.warned, summary.failed, summary.skipped) == (2, 1, 1, 3)
+    assert not reply.ok
+    assert report([result("queue.backlog", "warn")]).ok

@@ -1,19 +1,37 @@
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from agentctx.doctor.space import differences, judge_canary, judge_dimension, judge_space, own_space
+from agentctx.doctor.space import (
+    differences,
+    judge_canary,
+    judge_dimension,
+    judge_fingerprints,
+    judge_self_retrieval,
+    judge_space,
+    own_space,
+)
 from agentctx.embedding_providers.base import Vectors
-from agentctx.storage.records import Space, SpaceState
+from agentctx.service.self_retrieval import NEAREST, SAME, SelfRetrieval, is_found, retrieve_canaries
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.offline import DATABASE_NAME
+from agentctx.storage.proofs import SpaceVectors
+from agentctx.storage.records import NearestChunk, Saved, Space, SpaceState
+from agentctx.storage.sqlite.engine import SqliteStorage
+from tests.doctor.damage import damaged, hide_vectors, lose_words
+from tests.storage.conformance import embed, save, serving_space
+from tests.storage.drafts import HandClock, keyless, vector
 
 OURS: dict[str, str | int] = {"provider": "fake", "model": "one", "dimension": 2}
 OTHER: dict[str, str | int] = {"provider": "fake", "model": "two", "dimension": 2}
 
 
-def vector(*numbers: float) -> Vectors:
+def vector_of_space(*numbers: float) -> Vectors:
     return np.array(numbers, dtype=np.float32)
 
 
@@ -25,7 +43,7 @@ def space(**changes: Any) -> Space:
         "state": SpaceState.ACTIVE,
         "enabled": True,
         "dimension": 2,
-        "canary": vector(1, 0),
+        "canary": vector_of_space(1, 0),
     }
     return Space(**{**fields, **changes})
 
@@ -88,12 +106,135 @@ def test_the_dimension(configured: int, answered: int, own: Space | None, status
 @pytest.mark.parametrize(
     ("own", "seen", "status"),
     [
-        (None, vector(1, 0), "skip"),
-        (space(dimension=None, canary=None), vector(1, 0), "skip"),
-        (space(), vector(1, 0), "pass"),
-        (space(), vector(0.6, 0.8), "fail"),
-        (space(), vector(1, 0, 0), "fail"),
+        (None, vector_of_space(1, 0), "skip"),
+        (space(dimension=None, canary=None), vector_of_space(1, 0), "skip"),
+        (space(), vector_of_space(1, 0), "pass"),
+        (space(), vector_of_space(0.6, 0.8), "fail"),
+        (space(), vector_of_space(1, 0, 0), "fail"),
     ],
 )
 def test_the_canary(own: Space | None, seen: Vectors, status: str) -> None:
     assert judge_canary(own, seen).status == status
+
+
+ONE, OTHER_OF_FINGERPRINTS = {"model": "one"}, {"model": "other"}
+ACTIVE = SpaceVectors(2, SpaceState.ACTIVE, enabled=True, fingerprint=ONE, vectors=7)
+FORMER = SpaceVectors(1, SpaceState.RETIRED, enabled=False, fingerprint=OTHER_OF_FINGERPRINTS, vectors=0)
+LEFT = SpaceVectors(1, SpaceState.RETIRED, enabled=False, fingerprint=OTHER_OF_FINGERPRINTS, vectors=3)
+STRANGER = SpaceVectors(9, None, enabled=False, fingerprint={}, vectors=1)
+
+
+def test_every_vector_of_its_own_model() -> None:
+    finding = judge_fingerprints([FORMER, ACTIVE], {2: ONE})
+    assert (finding.status, finding.message) == ("pass", "7 vectors in 1 space, each from its own model")
+    assert judge_fingerprints([], {}).status == "pass"
+
+
+def test_vectors_that_are_left_of_a_model_can_be_removed() -> None:
+    finding = judge_fingerprints([LEFT, ACTIVE, STRANGER], {2: ONE})
+    assert (finding.status, finding.fixable) == ("fail", True)
+    assert finding.detail == "space 1 is retired, 3 vectors of it; space 9 is not there, 1 vector of it"
+
+
+def test_a_space_under_another_models_name_is_reported() -> None:
+    finding = judge_fingerprints([ACTIVE], {2: OTHER_OF_FINGERPRINTS})
+    assert (finding.status, finding.fixable) == ("fail", False)
+    assert "space 2 has the fingerprint of another model" in finding.detail
+
+
+def test_a_space_that_nobody_fills_and_one_to_which_nothing_is_owed_are_reported() -> None:
+    finding = judge_fingerprints([FORMER, ACTIVE], {1: ONE})
+    assert finding.detail == (
+        "space 2 gets jobs, but no model fills it; space 1 is filled by a model, but gets no jobs"
+    )
+
+
+def test_both_troubles_are_reported_and_one_can_be_repaired() -> None:
+    finding = judge_fingerprints([LEFT, ACTIVE], {2: OTHER_OF_FINGERPRINTS})
+    assert (finding.status, finding.fixable) == ("fail", True)
+    assert "another model" in finding.detail
+    assert "3 vectors" in finding.detail
+
+
+def test_without_a_daemon_no_model_is_compared() -> None:
+    assert judge_fingerprints([ACTIVE], None).status == "pass"
+    assert judge_fingerprints([LEFT, ACTIVE], None).status == "fail"
+
+
+def hits(*distances: float) -> list[NearestChunk]:
+    return [NearestChunk(number, "e", distance) for number, distance in enumerate(distances, start=1)]
+
+
+def test_a_chunk_is_found_at_no_distance_from_itself() -> None:
+    assert is_found(2, hits(0, 0.0001, 0.4))
+    assert not is_found(2, hits(0, 2 * SAME))
+    assert not is_found(9, hits(0, 0.0001))
+    assert not is_found(9, [])
+
+
+def test_among_equals_another_may_stand_for_it() -> None:
+    assert is_found(99, hits(*[0] * NEAREST))
+    assert not is_found(99, hits(*[0] * (NEAREST - 1), 0.1))
+    assert not is_found(99, hits(*[0] * (NEAREST - 1)))
+
+
+def test_the_judgement() -> None:
+    assert judge_self_retrieval(SelfRetrieval()).status == "skip"
+    assert judge_self_retrieval(SelfRetrieval(words=2)).status == "pass"
+    finding = judge_self_retrieval(SelfRetrieval(3, 2, ("a",), ("a", "b")))
+    assert (finding.status, finding.message) == (
+        "fail",
+        "stored, but not found: 1 by keyword, 2 by vector",
+    )
+    assert finding.detail == "3 chunks searched by keyword, 2 by vector; entries a, b"
+
+
+@pytest.fixture
+async def storage(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
+    storage = await SqliteStorage.open(tmp_path / DATABASE_NAME, clock=HandClock(), memory_mb=0)
+    await serving_space(storage)
+    yield storage
+    await storage.close()
+
+
+@pytest.fixture
+async def saved(storage: SqliteStorage) -> list[Saved]:
+    found = []
+    for number in range(8):
+        found.append(await save(storage, keyless(f"harbour {'abcdefgh'[number] * 5}")))
+        await embed(storage, found[-1], vector(1, number, number * number))
+    return found
+
+
+async def test_what_is_sound_finds_itself(storage: SqliteStorage, saved: list[Saved]) -> None:
+    seen = await retrieve_canaries(storage)
+    assert (seen.words, seen.vectors, seen.lost) == (len(saved), len(saved), 0)
+
+
+async def test_a_vector_that_is_owed_is_not_asked_for(storage: SqliteStorage, saved: list[Saved]) -> None:
+    await save(storage, keyless("owed zzzzz"))
+    seen = await retrieve_canaries(storage)
+    assert (seen.words, seen.vectors, seen.lost) == (len(saved) + 1, len(saved), 0)
+
+
+def move_to_another_namespace(conn: Connection) -> None:
+    conn.execute("UPDATE vec_1_chunks SET partition00 = 'elsewhere'")
+
+
+def spoil_the_first(conn: Connection) -> None:
+    (blob,) = conn.execute("SELECT vectors FROM vec_1_vector_chunks00").fetchone()
+    turned = vector(0, 0, 0, 1).tobytes() + bytes(blob)[16:]
+    conn.execute("UPDATE vec_1_vector_chunks00 SET vectors = ?", (turned,))
+
+
+@pytest.mark.parametrize(
+    ("how", "words", "vectors"),
+    [(lose_words, 8, 0), (hide_vectors, 0, 8), (move_to_another_namespace, 0, 8), (spoil_the_first, 0, 1)],
+)
+@pytest.mark.usefixtures("saved")
+async def test_what_does_not_find_itself_is_named(
+    storage: SqliteStorage, tmp_path: Path, how: Callable[[Connection], None], words: int, vectors: int
+) -> None:
+    damaged(tmp_path / DATABASE_NAME, how)
+    seen = await retrieve_canaries(storage)
+    assert (len(seen.lost_words), len(seen.lost_vectors)) == (words, vectors)

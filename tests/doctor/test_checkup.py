@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentctx.doctor.program import judge_python, program_checks
+from agentctx.doctor.checkup import judge_python, program_checks
 from agentctx.doctor.runner import run_checks
 from agentctx.sqlite.driver import sqlite_version
 

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+
+from agentctx.doctor.scrub import RECENT_MS, judge_audit, judge_bookkeeping, judge_slots
+from agentctx.storage.audit import ChainFault, ChainVerdict
+from agentctx.storage.bookkeeping import Bookkeeping, DamagedRows, RepairedRows
+from agentctx.storage.proofs import SlotCount
+
+WHOLE = ChainVerdict(rows=3, first=1, last=3, head="3:00", faults=0, listed=())
+
+
+def test_a_whole_chain_passes() -> None:
+    finding = judge_audit(WHOLE)
+    assert (finding.status, finding.message) == ("pass", "the audit trail is intact, 3 rows")
+
+
+def test_a_changed_row_fails_and_is_named() -> None:
+    faults = (ChainFault(2, "was changed or added"), ChainFault(None, "rows are missing at the end"))
+    finding = judge_audit(ChainVerdict(rows=3, first=1, last=3, head="3:00", faults=2, listed=faults))
+    assert finding.status == "fail"
+    assert "2 faults" in finding.message
+    assert finding.detail == "row 2 was changed or added; rows are missing at the end"
+    assert not finding.fixable
+
+
+@pytest.mark.parametrize(
+    ("count", "status"),
+    [
+        (SlotCount(), "pass"),
+        (SlotCount(used=1, spare=255), "pass"),
+        (SlotCount(used=700, dead=300), "pass"),
+        (SlotCount(used=699, dead=301), "warn"),
+    ],
+)
+def test_over_a_third_of_dead_slots_is_reported(count: SlotCount, status: str) -> None:
+    finding = judge_slots(count)
+    assert finding.status == status
+    assert finding.fixable is (status == "warn")
+
+
+def test_the_numbers_are_reported() -> None:
+    finding = judge_slots(SlotCount(used=1, dead=512, spare=255))
+    assert finding.message.startswith("67% of the vector slots are dead")
+    assert finding.detail == "1 slot used, 512 dead, 255 spare"
+
+
+NOW = 1_795_000_000_000
+
+
+def test_sound_rows_pass() -> None:
+    assert judge_bookkeeping(Bookkeeping([], [], []), now=NOW).status == "pass"
+
+
+def test_damaged_rows_fail_and_say_what_is_lost() -> None:
+    damaged = [DamagedRows("jobs", 2, "the jobs are made again"), DamagedRows("scrub", 1, "it begins again")]
+    finding = judge_bookkeeping(Bookkeeping(damaged, [], []), now=NOW)
+    assert (finding.status, finding.message) == ("fail", "3 bookkeeping rows cannot be read")
+    assert finding.detail == "jobs: the jobs are made again; scrub: it begins again"
+    assert finding.fixable
+
+
+@pytest.mark.parametrize(("age_ms", "status"), [(0, "warn"), (RECENT_MS - 1, "warn"), (RECENT_MS, "pass")])
+def test_what_a_start_repaired_is_warned_of_for_a_week(age_ms: int, status: str) -> None:
+    mended = [RepairedRows(NOW - age_ms, "spaces", 1)]
+    finding = judge_bookkeeping(Bookkeeping([], mended, []), now=NOW)
+    assert finding.status == status
+    assert finding.detail == ("spaces: 1 row" if status == "warn" else "")
+
+
+def test_a_secret_that_was_set_aside_is_warned_of_until_somebody_lets_go_of_it() -> None:
+    finding = judge_bookkeeping(Bookkeeping([], [], ["damaged 3 secret"]), now=NOW)
+    assert (finding.status, finding.fixable) == ("warn", True)
+    assert "audit trail" in finding.hint
