@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from agentctx.config.load import Effective
     from agentctx.config.problems import Problem
     from agentctx.config.schema import Settings
+
 
 app = typer.Typer(no_args_is_help=True, help="Look at the configuration; the daemon need not run.")
 
@@ -109,7 +111,6 @@ def init(
 ) -> None:
     """Write a config file with every setting commented out; an existing file is kept."""
     from agentctx.config.paths import config_candidates
-    from agentctx.config.template import commented_out, shipped_config
 
     target = (file or config_candidates()[0]).absolute()
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -184,3 +185,23 @@ def _resolved(setting: Effective) -> Effective:
     if setting.value is None and setting.key in places:
         return replace(setting, value=str(places[setting.key]()))
     return setting
+
+
+def commented_out(text: str) -> str:
+    """The text with every setting as a comment: it changes nothing until a line is uncommented."""
+    return "".join(
+        line if not line.strip() or line.startswith(("#", "[")) else f"# {line}"
+        for line in text.splitlines(keepends=True)
+    )
+
+
+def shipped_config() -> str:
+    """The config file that comes with agentctx, in a wheel or in a clone.
+
+    Raises:
+        OSError: it is not there.
+    """
+    packaged = files("agentctx") / "agentctx.toml"
+    if packaged.is_file():
+        return packaged.read_text(encoding="utf-8")
+    return (Path(__file__).parents[2] / "config" / "agentctx.toml").read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from agentctx.cli.namespaces import current_namespace
+from agentctx.cli.options import current_namespace
 from agentctx.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ import typer
 from agentctx.cli.connection import connect
 from agentctx.cli.export_format import entry_line, header_line
 from agentctx.cli.options import Collections
-from agentctx.cli.output import note, reader_may_leave
-from agentctx.cli.system_errors import hint_of, writing_to
+from agentctx.cli.output import hint_of, note, reader_may_leave, writing_to
 from agentctx.errors import AccessDenied, AgentctxError
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ import typer
 from agentctx.cli.connection import connect
 from agentctx.cli.export_format import read_entry, read_header
 from agentctx.cli.options import AsJson
-from agentctx.cli.output import complain, note, put, put_json
-from agentctx.cli.system_errors import hint_of
+from agentctx.cli.output import complain, hint_of, note, put, put_json
 from agentctx.errors import AgentctxError, Expired, Forgotten, InvalidInput
 from agentctx.wire import ImportTrust
 

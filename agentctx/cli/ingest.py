@@ -13,20 +13,28 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from agentctx.cli.completion import complete_collection, complete_knowledge_category
 from agentctx.cli.connection import connect
-from agentctx.cli.ingest_cost import CostGate
-from agentctx.cli.ingest_estimate import (
+from agentctx.cli.ingest_report import (
     BYTES_PER_CHUNK,
     SAMPLES,
+    CostGate,
     CountingRehearsal,
+    change_lines,
     estimated,
     long_run_line,
+    note_all,
     seconds_per_chunk,
+    summary_lines,
 )
-from agentctx.cli.ingest_report import change_lines, note_all, summary_lines
 from agentctx.cli.layout import printable
-from agentctx.cli.options import Agent, AsJson, Namespace, Tags
+from agentctx.cli.options import (
+    Agent,
+    AsJson,
+    Namespace,
+    Tags,
+    complete_collection,
+    complete_knowledge_category,
+)
 from agentctx.cli.output import note, put, writes_unicode
 from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
 

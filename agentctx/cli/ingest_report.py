@@ -3,18 +3,48 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from statistics import median
+from typing import TYPE_CHECKING, Final
 
-from agentctx.cli.ingest_estimate import estimate_rows
-from agentctx.cli.layout import columns, file_size, printable
-from agentctx.cli.output import note, paint
+import typer
+
+from agentctx.chunking import chunk_entry
+from agentctx.cli.layout import columns, duration, file_size, printable
+from agentctx.cli.output import complain, note, paint
+from agentctx.embedding_providers.prices import (
+    CostEstimate,
+    estimate_cost,
+    estimate_tokens,
+    needs_consent,
+    shown_usd,
+)
+from agentctx.errors import AccessDenied, AgentctxError, InvalidInput
+from agentctx.ingest.delivery import Rehearsal
+from agentctx.ingest.report import Estimate
+from agentctx.wire import SaveResult
 
 if TYPE_CHECKING:
+    from agentctx.client.sync_client import Client
     from agentctx.ingest.report import Report
+    from agentctx.wire import ProviderCost, ProviderStatus, SaveRequest
+
 
 _MOST_COMPLAINTS = 20
+SAMPLES: Final = 6
+BYTES_PER_CHUNK: Final = 575
+"""Of the files of a folder of documentation, for each chunk they were cut into."""
+_STORED_PER_BYTE: Final = 3
+_STORED_PER_CHUNK: Final = 1_000
+_VECTOR_COPIES: Final = 2
+_VECTOR_BYTES: Final = 4
+LONG_S: Final = 30.0
+"""From here on a user wants to know before it begins."""
+EXIT_DECLINED = 1
+EXIT_REFUSED = 2
+EXIT_INTERRUPTED = 130
 
 
 def summary_lines(report: Report) -> list[str]:
@@ -67,3 +97,165 @@ def note_all(report: Report, *, is_removal_left: bool) -> None:
 
 def _reasons(reasons: Iterator[str]) -> str:
     return ", ".join(f"{count} {reason}" for reason, count in Counter(reasons).most_common())
+
+
+class CountingRehearsal(Rehearsal):
+    """Takes everything, keeps nothing, and counts the chunks; `samples` are some of them."""
+
+    def __init__(self) -> None:
+        self.chunks = 0
+        self.text_bytes = 0
+        self.samples: list[str] = []
+
+    def save_all(self, requests: Iterable[SaveRequest]) -> Iterator[SaveResult | AgentctxError]:
+        """A result for each request, as if it had been saved."""
+        for request in requests:
+            self._count(request.content or "", request.source)
+            yield SaveResult(id="", version=0, changed=True)
+
+    def _count(self, content: str, source: str | None) -> None:
+        spans = chunk_entry(content, source=source)
+        self.chunks += len(spans)
+        self.text_bytes += len(content.encode(errors="replace"))
+        if spans and len(self.samples) < SAMPLES:
+            middle = spans[len(spans) // 2]
+            self.samples.append(content[middle.start : middle.end])
+
+
+def seconds_per_chunk(
+    client: Client, samples: Sequence[str], namespace: str, *, clock: Callable[[], float] = time.perf_counter
+) -> float | None:
+    """How long the daemon takes to embed one of these texts: it is asked to search for each.
+
+    None when that is not known: there is nothing to embed, or the model takes no part.
+
+    Raises:
+        AgentctxError: the daemon does not answer.
+    """
+    taken: list[float] = []
+    for text in samples:
+        began = clock()
+        reply = client.search(text, namespace=namespace, limit=1)
+        if reply.degraded is not None:
+            return None
+        taken.append(clock() - began)
+    return median(taken) if taken else None
+
+
+def estimated(rehearsal: CountingRehearsal, provider: ProviderStatus, per_chunk_s: float | None) -> Estimate:
+    """What saving and embedding everything takes, from what was counted and measured."""
+    per_chunk = _STORED_PER_CHUNK + _VECTOR_COPIES * _VECTOR_BYTES * provider.dimension
+    return Estimate(
+        chunks=rehearsal.chunks,
+        tokens=estimate_tokens(rehearsal.text_bytes) if rehearsal.text_bytes else 0,
+        seconds=None if per_chunk_s is None else round(rehearsal.chunks * per_chunk_s, 1),
+        disk_bytes=rehearsal.text_bytes * _STORED_PER_BYTE + rehearsal.chunks * per_chunk,
+        measured_on=0 if per_chunk_s is None else len(rehearsal.samples),
+    )
+
+
+def estimate_rows(estimate: Estimate) -> list[tuple[str, str, str]]:
+    """Rows for people, named for what they are: estimates."""
+    rows = [
+        ("chunks", f"{estimate.chunks:,}", ""),
+        ("tokens", f"{estimate.tokens:,}", "estimate"),
+        ("disk", file_size(estimate.disk_bytes), "estimate"),
+    ]
+    if estimate.seconds is None:
+        return [*rows, ("embedding", "-", "the provider sets the pace; it was not measured")]
+    return [
+        *rows,
+        ("embedding", duration(estimate.seconds), f"estimate, measured on {estimate.measured_on} of them"),
+    ]
+
+
+def long_run_line(size: int, per_chunk_s: float | None) -> str | None:
+    """What to expect of files of so many bytes, if it takes long; None if not."""
+    if per_chunk_s is None:
+        return None
+    chunks = size // BYTES_PER_CHUNK
+    seconds = chunks * per_chunk_s
+    if seconds < LONG_S:
+        return None
+    return (
+        f"about {chunks:,} chunks, about {duration(seconds)} to embed; "
+        "text is found by keyword as soon as it is saved, by meaning once it is embedded"
+    )
+
+
+class CostGate:
+    """Says what a pass will cost, and lets it through.
+
+    Args:
+        is_rehearsal: nothing will be sent, so no question is asked.
+        is_approved: `--yes`.
+        may_ask: whether stdin and stderr belong to a user who can answer.
+        quiet: say it only when it matters.
+    """
+
+    def __init__(
+        self, client: Client, *, is_rehearsal: bool, is_approved: bool, may_ask: bool, quiet: bool
+    ) -> None:
+        self._client = client
+        self._needs_consent = not (is_rehearsal or is_approved)
+        self._may_ask = may_ask
+        self._quiet = quiet
+
+    def pass_with(self, size: int, report: Report) -> None:
+        """Return if files of so many bytes may be sent; nothing is asked where embedding costs nothing.
+
+        Raises:
+            typer.Exit: 2 when it costs more than may be spent without asking and no user can be asked, 1 when
+                the answer was no, 130 on Ctrl-C.
+        """
+        from agentctx.ingest.report import Cost
+
+        try:
+            provider = self._client.status().provider
+        except AccessDenied:
+            return  # what it costs is between the operator and the provider
+        if provider.cost is None or not size:
+            return
+        estimate = estimate_cost(size, provider.cost.usd_per_million_tokens)
+        report.cost = Cost(tokens=estimate.tokens, usd=estimate.usd, model=provider.model)
+        is_dear = needs_consent(estimate, provider.cost.confirm_usd)
+        if is_dear or not self._quiet:
+            note(cost_line(estimate, provider, provider.cost))
+        if is_dear and self._needs_consent:
+            self._consent(estimate, provider.cost.confirm_usd)
+
+    def _consent(self, estimate: CostEstimate, confirm_usd: float) -> None:
+        from agentctx.ingest.interrupt import at_once
+
+        if not self._may_ask:
+            complain(_refusal(estimate, confirm_usd))
+            raise typer.Exit(EXIT_REFUSED)
+        try:
+            with at_once():
+                is_wanted = typer.confirm("Go on?", err=True)
+        except typer.Abort:
+            print(file=sys.stderr)
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+        if not is_wanted:
+            note("nothing was sent")
+            raise typer.Exit(EXIT_DECLINED)
+
+
+def cost_line(estimate: CostEstimate, provider: ProviderStatus, cost: ProviderCost) -> str:
+    """One line for people."""
+    tokens = f"about {estimate.tokens:,} tokens to embed with {provider.id} {provider.model}"
+    if estimate.usd is None:
+        return (
+            f"{tokens}; no published price known for {provider.model}; "
+            "set embedding.limits.usd_per_million_tokens"
+        )
+    price = f"${cost.usd_per_million_tokens:g} a million, {cost.price_source}"
+    return f"{tokens}, {shown_usd(estimate.usd)} ({price})"
+
+
+def _refusal(estimate: CostEstimate, confirm_usd: float) -> InvalidInput:
+    return InvalidInput(
+        f"Embedding this costs about {shown_usd(estimate.usd or 0.0)}, more than {shown_usd(confirm_usd)}; "
+        "nothing was sent.",
+        hint="Pass --yes to continue, or raise embedding.limits.confirm_usd in the daemon's config.",
+    )

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,11 +13,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agentctx.cli.options import AsJson, ConfigFile, DataDir
-from agentctx.cli.output import put, put_json
-from agentctx.errors import NotFound, SchemaTooNew
+from agentctx.cli.output import logs_to_stderr, put, put_json
+from agentctx.errors import AlreadyRunning, ConfigInvalid, InvalidInput, NotFound, SchemaTooNew
 
 if TYPE_CHECKING:
     from agentctx.config.schema import Settings
+    from agentctx.storage.base import Storage
+    from agentctx.storage.migration import CopyTally
+
+
+SERVER = ("postgresql://", "postgres://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +80,6 @@ def migrate(
 
 
 def _copy(settings: Settings, to: str, *, dry_run: bool, as_json: bool) -> None:
-    from agentctx.cli.migrate_engine import copy_to, report_lines
 
     report = copy_to(settings, to, dry_run=dry_run)
     if as_json:
@@ -130,3 +138,176 @@ def report_line(report: MigrateReport) -> str:
 
 def _numbers(versions: list[int]) -> str:
     return ", ".join(map(str, versions))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineReport:
+    """What the source holds, what of it was written in this run, and what is not the same in the target.
+
+    `entries` counts live ones, `vectors` all spaces, `pending` the embedding jobs, pending or buried.
+    `copied` and `differences` are null after --dry-run.
+    """
+
+    source: str
+    target: str
+    entries: int
+    versions: int
+    vectors: int
+    pending: int
+    receipts: int
+    damaged: list[str]
+    """Entries of the source that are not what was saved: they are not copied."""
+    copied: int | None
+    differences: int | None
+    listed: list[str]
+    dry_run: bool
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.differences and not self.damaged
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlace:
+    """Where a memory is: the settings that open it, its file if it has one, and how it is shown."""
+
+    settings: Settings
+    file: Path
+    shown: str
+
+
+def copy_to(settings: Settings, to: str, *, dry_run: bool) -> EngineReport:
+    """Copy the memory and compare every row.
+
+    Raises:
+        InvalidInput: `to` is of the same engine as the source.
+        NotFound: the database to copy does not exist.
+        AlreadyRunning, Conflict: a daemon has one of the databases open, or the target has other entries.
+        StorageFailed: the copy continues when it is run again.
+    """
+    from agentctx.host.lock import acquire_lock, data_lock_path
+
+    source, target = places(settings, to)
+    with ExitStack() as locks:
+        try:
+            for folder in dict.fromkeys((source.file.parent, target.file.parent)):
+                locks.enter_context(acquire_lock(data_lock_path(folder)))
+        except AlreadyRunning as error:
+            raise AlreadyRunning(error.message, hint="Stop it, migrate, and start it again.") from None
+        with logs_to_stderr():
+            return asyncio.run(_copied(source, target, dry_run=dry_run))
+
+
+def places(settings: Settings, to: str) -> tuple[MemoryPlace, MemoryPlace]:
+    """The source and the target."""
+    from agentctx.daemon.build import DaemonPaths
+    from agentctx.storage.opening import server_of
+
+    is_server = to.startswith(SERVER)
+    if is_server == bool(settings.storage.url):
+        own = "`pg_dump` and `pg_restore`" if is_server else "`agentctx backup` and `agentctx restore`"
+        raise InvalidInput("--to is of the same engine as the memory.", hint=f"Use {own}.")
+    database = DaemonPaths.of(settings).database
+    if is_server:
+        target = _with_url(settings, to)
+        shown = server_of(target) or ""
+        return MemoryPlace(settings, _current(database), str(database)), MemoryPlace(target, database, shown)
+    path = Path(to).absolute()
+    path = path / database.name if path.is_dir() else path
+    shown = server_of(settings) or ""
+    return MemoryPlace(settings, database, shown), MemoryPlace(_with_url(settings, ""), path, str(path))
+
+
+def report_lines(report: EngineReport) -> Iterator[str]:
+    """What was copied and whether it is the same, for people."""
+    counts = (
+        f"live entries {report.entries:,}, versions {report.versions:,}, vectors {report.vectors:,}, "
+        f"embeddings pending {report.pending:,}, receipts {report.receipts:,}"
+    )
+    if report.dry_run:
+        yield f"would copy  {counts}"
+    else:
+        yield f"copied  versions {report.copied:,}; the others were there"
+        yield f"{'verified' if report.is_whole else 'NOT the same'}  {counts}"
+    yield f"from  {report.source}"
+    yield f"to    {report.target}"
+    yield from (f"differs  {each}" for each in report.listed)
+    yield from (f"damaged and not copied  entry {each}" for each in report.damaged)
+
+
+def _current(database: Path) -> Path:
+    """A SQLite file with the schema of this program: another would have to be changed to be read."""
+    if not database.is_file():
+        raise NotFound(f"Database {database} does not exist.", hint="Give its folder with --data-dir.")
+    if look(database).pending:
+        raise ConfigInvalid(
+            "The database has an earlier schema.", hint="Run `agentctx migrate` without --to first."
+        )
+    return database
+
+
+def _with_url(settings: Settings, url: str) -> Settings:
+    from pydantic import ValidationError
+
+    storage = settings.storage
+    try:
+        changed = type(storage).model_validate({**storage.model_dump(), "url": url})
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise InvalidInput(f"Invalid --to: it {reason}.") from None
+    return settings.model_copy(update={"storage": changed})
+
+
+async def _copied(source: MemoryPlace, target: MemoryPlace, *, dry_run: bool) -> EngineReport:
+    from agentctx.storage.migration import copy_memory, tally, verify_copy
+
+    async with AsyncExitStack() as stack:
+        memory = await _open(stack, source, migrates=False)
+        if dry_run:
+            return _report(source, target, await tally(memory), dry_run=True)
+        copy = await _open(stack, target, migrates=True)
+        copied = await copy_memory(memory, copy, principal=os.geteuid())
+        verdict = await verify_copy(memory, copy)
+    return _report(
+        source,
+        target,
+        verdict.tally,
+        copied=copied,
+        differences=verdict.differences,
+        listed=verdict.listed,
+    )
+
+
+async def _open(stack: AsyncExitStack, place: MemoryPlace, *, migrates: bool) -> Storage:
+    from agentctx.storage.opening import open_storage
+    from agentctx.times import wall_clock
+
+    storage = await open_storage(place.settings, place.file, clock=wall_clock, migrates=migrates)
+    stack.push_async_callback(storage.close)
+    return storage
+
+
+def _report(
+    source: MemoryPlace,
+    target: MemoryPlace,
+    counted: CopyTally,
+    *,
+    copied: int | None = None,
+    differences: int | None = None,
+    listed: list[str] | None = None,
+    dry_run: bool = False,
+) -> EngineReport:
+    return EngineReport(
+        source=source.shown,
+        target=target.shown,
+        entries=counted.entries,
+        versions=counted.versions,
+        vectors=counted.vectors,
+        pending=counted.pending,
+        receipts=counted.receipts,
+        damaged=counted.damaged,
+        copied=copied,
+        differences=differences,
+        listed=listed or [],
+        dry_run=dry_run,
+    )

@@ -2,14 +2,86 @@
 
 from __future__ import annotations
 
+import os
+import tomllib
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import typer
 
-from agentctx.cli.completion import CATEGORIES, complete_category, complete_collection
-from agentctx.cli.namespaces import current_namespace
-from agentctx.wire import InjectionPosition, Order, Origin
+from agentctx.config.project_file import project_namespace
+from agentctx.wire import COLLECTIONS, DEFAULT_NAMESPACE, InjectionPosition, Order, Origin
+
+VARIABLE: Final = "AGENTCTX_NAMESPACE"
+
+
+def current_namespace() -> str:
+    """That of the environment, else of the project that the working folder belongs to, else `default`."""
+    try:
+        folder = Path.cwd()
+    except OSError:
+        folder = None  # the folder was removed
+    return namespace_in(os.environ, folder)
+
+
+def namespace_in(env: Mapping[str, str], folder: Path | None) -> str:
+    """`AGENTCTX_NAMESPACE`, else what `.agentctx.toml` in the folder or above it names, else `default`.
+
+    Raises:
+        ConfigInvalid: that file is not as it should be.
+    """
+    if named := env.get(VARIABLE):
+        return named
+    return (project_namespace(folder) if folder is not None else None) or DEFAULT_NAMESPACE
+
+
+KNOWLEDGE_CATEGORIES = ("rule", "definition", "preference", "fact", "pattern", "correction")
+LEARNING_CATEGORIES = (
+    "tool_error",
+    "provider_error",
+    "user_correction",
+    "timeout",
+    "permission",
+    "general",
+)
+
+CATEGORIES = tuple(dict.fromkeys((*KNOWLEDGE_CATEGORIES, *LEARNING_CATEGORIES)))
+
+
+def complete_collection(incomplete: str) -> list[str]:
+    """The built-in collections, and those of the config file the daemon of this user reads."""
+    return _beginning([*COLLECTIONS, *_own_collections()], incomplete)
+
+
+def complete_knowledge_category(incomplete: str) -> list[str]:
+    return _beginning(KNOWLEDGE_CATEGORIES, incomplete)
+
+
+def complete_learning_category(incomplete: str) -> list[str]:
+    return _beginning(LEARNING_CATEGORIES, incomplete)
+
+
+def complete_category(incomplete: str) -> list[str]:
+    return _beginning((*KNOWLEDGE_CATEGORIES, *LEARNING_CATEGORIES), incomplete)
+
+
+def _beginning(words: tuple[str, ...] | list[str], incomplete: str) -> list[str]:
+    return [word for word in words if word.startswith(incomplete)]
+
+
+def _own_collections() -> list[str]:
+    from agentctx.config.paths import config_candidates
+
+    # An unreadable config is reported by the commands that need it, not in the middle of typing.
+    with suppress(OSError, ValueError):
+        file = next((path for path in config_candidates() if path.is_file()), None)
+        if file is not None:
+            collections = tomllib.loads(file.read_text(encoding="utf-8")).get("collections")
+            return sorted(collections) if isinstance(collections, dict) else []
+    return []
+
 
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 ConfigFile: TypeAlias = Annotated[

@@ -2,14 +2,125 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
 import typer
 
-from agentctx.cli.connection import connect
-from agentctx.cli.drain import drain
+from agentctx.cli.connection import TIMEOUT_S, connect
 from agentctx.cli.layout import columns, cut, duration, one_line
 from agentctx.cli.options import AsJson
 from agentctx.cli.output import line_width, note, paint, put, put_json
+from agentctx.errors import DeadlineExceeded, Unavailable
 from agentctx.wire import QueueReply
+
+if TYPE_CHECKING:
+    from agentctx.client.sync_client import Client
+    from agentctx.wire import StatusReply
+
+
+_LOOK_S = 0.5
+"""How long the daemon holds an answer back while a terminal shows how it goes."""
+_LOOK_PLAIN_S = 10.0
+"""The same where each look is a line in a log."""
+_EARLY_S = 1.0
+"""Before that a rate says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrainProgress:
+    """How far the queue is: jobs pending at the beginning and now, and the seconds between."""
+
+    first: int
+    left: int
+    seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Jobs done a second, without those that came in meanwhile; 0 while it is too early to say."""
+        return max(0, self.first - self.left) / self.seconds if self.seconds >= _EARLY_S else 0.0
+
+    def __str__(self) -> str:
+        parts = [f"{self.left} left"]
+        if self.rate:
+            parts += [f"{self.rate:.1f}/s", f"about {duration(self.left / self.rate)} to go"]
+        return ", ".join(parts)
+
+
+def drain(
+    ctx: typer.Context,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, metavar="SECONDS", help="Give up after that long.")
+    ] = 300.0,
+    as_json: AsJson = False,
+) -> None:
+    """Wait until everything saved can be found by meaning. Exit 1 if it is not, or something was buried."""
+    with connect(ctx, timeout_s=TIMEOUT_S + _LOOK_PLAIN_S) as client, _progress_display() as show:
+        reply = drained(client, timeout, show)
+        status = client.status() if reply.pending else None
+    if as_json:
+        put_json(reply)
+    else:
+        for line in columns([("pending", str(reply.pending)), ("buried", str(reply.buried))]):
+            put(line)
+    if status:
+        raise _not_drained(reply, status, timeout)
+    if reply.buried:
+        note("something was buried: `agentctx queue status` says why, `agentctx queue retry` tries it again")
+        raise typer.Exit(1)
+
+
+def drained(
+    client: Client,
+    timeout_s: float,
+    show: Callable[[DrainProgress], None],
+    clock: Callable[[], float] = time.monotonic,
+) -> QueueReply:
+    """Ask again and again until nothing is pending, the time is over, or nothing embeds at all."""
+    look_s = _LOOK_S if sys.stderr.isatty() else _LOOK_PLAIN_S
+    started = clock()
+    reply = client.queue()
+    first = reply.pending
+    if not first or client.status().provider.state == "off":
+        return reply
+    while reply.pending and (left_s := timeout_s - (clock() - started)) > 0:
+        show(DrainProgress(first, reply.pending, clock() - started))
+        reply = client.drain(min(look_s, left_s))
+        first = max(first, reply.pending)
+    return reply
+
+
+def _not_drained(reply: QueueReply, status: StatusReply, timeout_s: float) -> Unavailable | DeadlineExceeded:
+    provider = status.provider
+    if provider.state == "off":
+        return Unavailable(
+            f"{reply.pending} embeddings are pending, but embedding.provider is none.",
+            hint="Choose a provider in the config and restart the daemon.",
+        )
+    reason = f": {provider.reason.removesuffix('.')}" if provider.reason else ""
+    why = "" if provider.state == "ok" else f"; the provider is {provider.state}{reason}"
+    return DeadlineExceeded(
+        f"{reply.pending} embeddings are still pending after {timeout_s:g} s{why}.",
+        hint="Nothing is lost. Allow more time with --timeout, or check `agentctx status`.",
+    )
+
+
+@contextmanager
+def _progress_display() -> Iterator[Callable[[DrainProgress], None]]:
+    """Reports progress on stderr: in place on a terminal, else one line for each look."""
+    if not sys.stderr.isatty():
+        yield lambda progress: note(str(progress))
+        return
+    from rich.console import Console
+    from rich.status import Status
+
+    with Status("", console=Console(stderr=True), spinner="line") as status:
+        yield lambda progress: status.update(str(progress))
+
 
 app = typer.Typer(no_args_is_help=True, help="The background queue that embeds what was saved.")
 

@@ -10,8 +10,7 @@ import typer
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
 from agentctx.cli.app import create_app
-from agentctx.cli.common_options import COMMON, value_name
-from agentctx.cli.examples import EXAMPLES
+from agentctx.cli.common_options import COMMON, EXAMPLES, value_name
 from agentctx.cli.sections import sections
 
 _HEAD = """\

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -13,11 +14,16 @@ from typing import Annotated
 import typer
 
 from agentctx import __version__
-from agentctx.cli.closed_streams import replace_closed_streams
-from agentctx.cli.misuse import MISUSE
-from agentctx.cli.output import complain, complain_in_json, discard_stdout, put, reader_may_leave
-from agentctx.cli.sections import SectionedGroup
-from agentctx.cli.system_errors import error_of_system, writing_to
+from agentctx.cli.output import (
+    complain,
+    complain_in_json,
+    discard_stdout,
+    error_of_system,
+    put,
+    reader_may_leave,
+    writing_to,
+)
+from agentctx.cli.sections import MISUSE, SectionedGroup
 from agentctx.errors import AgentctxError, DaemonUnreachable, InvalidInput
 
 EXIT_FAILED = 1
@@ -139,3 +145,17 @@ def _flushed(code: int, *, as_json: bool) -> int:
         discard_stdout()
         return code or _failed(error, as_json=as_json)
     return code
+
+
+def replace_closed_streams() -> None:
+    """Give each missing standard stream one that fails when it is used, and stderr one that forgets.
+
+    Python has None there, which no code expects. A descriptor opened the wrong way round makes the system
+    answer as for a closed one, and keeps files that are opened later from taking the number.
+    """
+    if sys.stdin is None:
+        sys.stdin = open(os.open(os.devnull, os.O_WRONLY), encoding="utf-8")  # noqa: PTH123, SIM115 - a descriptor, open to the end
+    if sys.stdout is None:
+        sys.stdout = open(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")  # noqa: PTH123, SIM115 - a descriptor, open to the end
+    if sys.stderr is None:
+        sys.stderr = open(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")  # noqa: PTH123, SIM115 - a descriptor, open to the end

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
-from agentctx.cli.completion import (
+from agentctx.cli.connection import TIMEOUT_S, WAITING_TIMEOUT_S, connect
+from agentctx.cli.options import (
     KNOWLEDGE_CATEGORIES,
     LEARNING_CATEGORIES,
-    complete_knowledge_category,
-    complete_learning_category,
-)
-from agentctx.cli.connection import TIMEOUT_S, WAITING_TIMEOUT_S, connect
-from agentctx.cli.embedded_wait import until_embedded
-from agentctx.cli.options import (
     Agent,
     AsJson,
     Cues,
@@ -29,16 +27,22 @@ from agentctx.cli.options import (
     Text,
     Ttl,
     Wait,
+    complete_knowledge_category,
+    complete_learning_category,
 )
 from agentctx.cli.output import note, put, put_json
 from agentctx.client.options import SaveFields, SaveOptions
-from agentctx.errors import AgentctxError, InvalidInput
+from agentctx.errors import AgentctxError, DeadlineExceeded, InvalidInput
 from agentctx.wire import Origin, SaveResult
 
 if TYPE_CHECKING:
     from agentctx.client.sync_client import Client
 
+
 app = typer.Typer(no_args_is_help=True, help="Save an entry; it is on disk when the command returns.")
+EMBEDDED_TIMEOUT_S = 300.0
+"""How long `--wait` keeps asking after the daemon has answered a save: the first start builds the model."""
+_PAUSE_S = 1.0
 
 
 @app.command()
@@ -281,3 +285,30 @@ def acknowledgement(result: SaveResult) -> str:
     """One line about a save: what happened, id, version, and whether it can be found by meaning."""
     verb = "saved" if result.changed else "unchanged"
     return f"{verb}  {result.id}  version {result.version}  embedding {result.embedding}"
+
+
+def until_embedded(
+    client: Client,
+    result: SaveResult,
+    *,
+    limit_s: float = EMBEDDED_TIMEOUT_S,
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> SaveResult:
+    """The result, as soon as nothing of the entry is pending; the daemon itself gives up waiting far earlier.
+
+    Raises:
+        DeadlineExceeded: it is still pending after `limit_s` seconds.
+        NotFound: the entry was forgotten meanwhile.
+    """
+    deadline = clock() + limit_s
+    while result.embedding == "pending":
+        result = replace(result, embedding=client.get(result.id).embedding)
+        if result.embedding == "pending":
+            if clock() >= deadline:
+                raise DeadlineExceeded(
+                    f"Saved, but still not searchable by meaning after {limit_s:g} s.",
+                    hint="Nothing is lost. `agentctx queue status` shows pending and failed jobs.",
+                )
+            pause(_PAUSE_S)
+    return result

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
+import typer
 from typer.core import TyperGroup
 
 from agentctx.cli.common_options import complete_commands
-from agentctx.cli.misuse import MISUSE, in_plain_words
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Remember": ("save", "ingest", "edit", "learning", "forget", "undo", "revoke", "release"),
@@ -32,6 +33,18 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
 _REST = "More"
 _WHOLE = 1_000
 """Long first sentences are wrapped, not cut."""
+MISUSE: Any = typer.BadParameter.__bases__[0]
+"""What typer raises for any wrong command line; it exports only this subclass."""
+
+_PLAIN: Final = (
+    (re.compile(r"Value error, "), ""),
+    (re.compile(r"Input should be greater than or equal to (\S+)"), r"use \1 or more"),
+    (re.compile(r"Input should be less than or equal to (\S+)"), r"use \1 or less"),
+    (re.compile(r"Input should be greater than (\S+)"), r"use more than \1"),
+    (re.compile(r"Input should be less than (\S+)"), r"use less than \1"),
+    (re.compile(r"Input should be a valid integer.*"), "use a whole number"),
+    (re.compile(r"Input should be a valid number.*"), "use a number"),
+)
 
 
 class SectionedGroup(TyperGroup):
@@ -66,3 +79,10 @@ def sections(commands: list[str]) -> dict[str, list[str]]:
     }
     by_heading[_REST] = [name for name in commands if name not in placed]
     return {heading: names for heading, names in by_heading.items() if names}
+
+
+def in_plain_words(message: str) -> str:
+    """The message without the validator's phrases."""
+    for phrase, plain in _PLAIN:
+        message = phrase.sub(plain, message)
+    return message

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import select
 import sys
+import termios
+import tty
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,9 +24,10 @@ from agentctx.errors import AgentctxError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from agentctx.cli.top_rates import Rates
+    from agentctx.cli.top_view import Rates
     from agentctx.client.sync_client import Client
     from agentctx.wire import StatusReply
+
 
 _KEPT_LOOKS = 200
 """More small bars than any terminal has room for."""
@@ -57,7 +63,7 @@ class Looks:
 
     def look(self, ask: Callable[[], StatusReply]) -> None:
         """Ask once; an error is kept to be shown."""
-        from agentctx.cli.top_rates import rates_between
+        from agentctx.cli.top_view import rates_between
 
         try:
             reply = ask()
@@ -86,9 +92,7 @@ def top(
 
 
 def _show_once(client: Client, interval: float, as_json: bool) -> None:
-    from agentctx.cli.keys import pressed_keys
-    from agentctx.cli.top_rates import rates_between
-    from agentctx.cli.top_view import view
+    from agentctx.cli.top_view import rates_between, view
 
     before = client.status()
     with pressed_keys() as wait:
@@ -113,8 +117,6 @@ def _as_text(screen: RenderableType) -> str:
 def _show_live(client: Client, interval: float) -> None:
     from rich.console import Console
     from rich.live import Live
-
-    from agentctx.cli.keys import pressed_keys
 
     looks, console = Looks(), Console(highlight=False)
     with (
@@ -151,3 +153,31 @@ def screen(looks: Looks, interval: float) -> RenderableType:
     if looks.now:
         parts.append(view(looks.before, looks.now, looks.seconds, list(looks.history)))
     return Group(*parts, Text(), Text(f"every {interval:g} s, q quits", style="dim"))
+
+
+@contextmanager
+def pressed_keys() -> Iterator[Callable[[float], str]]:
+    """A function that waits at most so many seconds and gives the key pressed, or "". Ctrl-C stays Ctrl-C.
+
+    Where stdin is not a terminal it only waits.
+    """
+    if not sys.stdin.isatty():
+        yield _no_key
+        return
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    tty.setcbreak(descriptor)
+    try:
+        yield lambda seconds: _key(descriptor, seconds)
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+def _key(descriptor: int, seconds: float) -> str:
+    ready, _, _ = select.select([descriptor], [], [], seconds)
+    return os.read(descriptor, 64).decode(errors="replace") if ready else ""
+
+
+def _no_key(seconds: float) -> str:
+    select.select([], [], [], seconds)
+    return ""

@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from agentctx.cli.app import create_app
-from agentctx.cli.examples import EXAMPLES
+from agentctx.cli.common_options import EXAMPLES
 
 ROOT: Any = typer.main.get_command(create_app())
 

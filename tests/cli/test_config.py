@@ -1,9 +1,12 @@
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from agentctx.cli.app import run
+from agentctx.cli.config import commented_out, shipped_config
+from agentctx.config.load import effective_values, read_settings
 from tests.cli.terminal import Terminal
 
 
@@ -148,3 +151,22 @@ def test_init_keeps_a_file_that_is_there(file: Path, capsys: pytest.CaptureFixtu
     assert run(["config", "init"]) == 1
     assert "exists already" in capsys.readouterr().err
     assert file.read_text(encoding="utf-8") == "# mine\n"
+
+
+def test_the_template_changes_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(commented_out(shipped_config()))
+    reading = read_settings(file)
+    assert reading.problems == []
+    assert reading.settings is not None
+    values = effective_values(reading.settings, reading.given)
+    assert not [each.key for each in values if each.changed and each.origin.startswith("file")]
+
+
+def test_each_setting_can_be_uncommented() -> None:
+    shipped = shipped_config()
+    written = commented_out(shipped).splitlines()
+    for line, original in zip(written, shipped.splitlines(), strict=True):
+        assert line in {original, f"# {original}"}
+    assert "[server]" in written
+    assert tomllib.loads("\n".join(written)).keys() == tomllib.loads(shipped).keys()

@@ -1,11 +1,16 @@
 import io
 import json
+import os
+import signal
+import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from agentctx.cli.edit import draft, edit_file, edited_text
+from agentctx.errors import AgentctxError, InvalidInput
 from tests.cli.terminal import Terminal
 from tests.client.stub_daemon import ID, StubDaemon, entry, save_result
 
@@ -173,3 +178,115 @@ def test_a_learning_is_changed_by_its_fields(
     daemon.answer("GET", PATH, (200, entry(collection="learning")))
     assert agentctx("edit", ID) == 2
     assert "--trigger, --error-pattern, --diagnosis and --fix" in capsys.readouterr().err
+
+
+PYTHON = sys.executable
+
+
+class Interruption(BaseException):
+    """What ends a command from outside."""
+
+
+def test_a_draft_is_private_and_gone_at_the_end() -> None:
+    with draft("text\r\nä") as path:
+        assert path.read_bytes() == "text\r\nä".encode()
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        path.write_text("changed")
+    assert not path.exists()
+
+
+def test_an_unchanged_draft_is_not_kept_when_something_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(Interruption), draft("text") as path:
+        raise Interruption
+    assert not path.exists()
+    assert capsys.readouterr().err == ""
+
+
+def test_changed_text_outlives_a_failure_and_its_path_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(Interruption), draft("text") as path:
+        raise Interruption(path.write_text("an hour of work"))
+    try:
+        assert path.read_text() == "an hour of work"
+        assert capsys.readouterr().err == f"note: your text is kept in {path}\n"
+    finally:
+        path.unlink()
+
+
+def editor(code: str) -> str:
+    return f'{PYTHON} -c "import sys; from pathlib import Path; file = Path(sys.argv[1]); {code}"'
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"VISUAL": editor("file.write_text('new')"), "EDITOR": "false"},
+        {"VISUAL": "", "EDITOR": editor("file.write_text('new')")},
+    ],
+)
+def test_the_editor_of_the_environment_is_run(tmp_path: Path, env: dict[str, str]) -> None:
+    file = tmp_path / "with space.md"
+    file.write_text("old")
+    edit_file(file, env)
+    assert file.read_text() == "new"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"), [("false", "exited with code 1"), ("/no/such/editor -x", "cannot be started")]
+)
+def test_an_editor_that_fails_is_an_error(tmp_path: Path, command: str, said: str) -> None:
+    with pytest.raises(AgentctxError, match=said) as caught:
+        edit_file(tmp_path / "f", {"EDITOR": command})
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\t"])
+def test_a_blank_variable_is_as_if_it_were_not_set(tmp_path: Path, blank: str) -> None:
+    file = tmp_path / "f"
+    edit_file(file, {"VISUAL": blank, "EDITOR": editor("file.write_text('new')")})
+    assert file.read_text() == "new"
+
+
+def test_an_open_quote_is_an_error_that_names_the_variable(tmp_path: Path) -> None:
+    with pytest.raises(
+        InvalidInput, match=r"\$EDITOR is not a valid command: no closing quotation"
+    ) as caught:
+        edit_file(tmp_path / "f", {"EDITOR": "vi 'x"})
+    assert caught.value.hint
+
+
+def test_ctrl_c_is_the_editors(tmp_path: Path) -> None:
+    """Both processes of a terminal get the signal; only the editor acts on it."""
+    file = tmp_path / "f"
+    code = (
+        f"import os, signal; os.kill({os.getpid()}, signal.SIGINT); file.write_text(str(signal.getsignal(2)))"
+    )
+    edit_file(file, {"EDITOR": editor(code)})
+    assert "default_int_handler" in file.read_text()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize(
+    ("original", "written", "text"),
+    [
+        ("a", b"b\n", "b"),
+        ("a\n", b"b\n", "b\n"),
+        ("a", b"b\n\n", "b\n"),
+        ("a", b"b", "b"),
+        ("a", "日\r\nx".encode(), "日\r\nx"),
+    ],
+)
+def test_the_line_break_of_editors_is_not_content(
+    tmp_path: Path, original: str, written: bytes, text: str
+) -> None:
+    file = tmp_path / "f"
+    file.write_bytes(written)
+    assert edited_text(file, original) == text
+
+
+def test_a_text_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "f"
+    with pytest.raises(InvalidInput, match="removed the file"):
+        edited_text(file, "")
+    file.write_bytes(b"a\xff")
+    with pytest.raises(InvalidInput, match="not UTF-8"):
+        edited_text(file, "")

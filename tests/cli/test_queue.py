@@ -1,10 +1,13 @@
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from agentctx.wire import RetryReply
-from tests.client.stub_daemon import ID, StubDaemon, queue_reply
+from agentctx.cli.queue import DrainProgress, drained
+from agentctx.client.sync_client import Client
+from agentctx.wire import ProviderStatus, RetryReply
+from tests.cli.pseudo_terminal import PseudoTerminal
+from tests.client.stub_daemon import ID, StubDaemon, queue_reply, status_reply
 
 Agentctx = Callable[..., int]
 
@@ -68,3 +71,98 @@ def test_retry_tells_how_many(
     assert capsys.readouterr().out == "retried  4\n"
     assert agentctx("queue", "retry", "--json") == 0
     assert json.loads(capsys.readouterr().out) == {"retried": 4}
+
+
+DRAIN = ("POST", "/v1/queue/drain")
+
+
+@pytest.fixture
+def queueing(daemon: StubDaemon) -> StubDaemon:
+    daemon.answer("GET", "/v1/queue", (200, queue_reply(9, 0)))
+    daemon.answer("GET", "/v1/status", (200, status_reply()))
+    daemon.answer(*DRAIN, (200, queue_reply(4, 0)), (200, queue_reply(0, 0)))
+    return daemon
+
+
+def test_it_waits_until_nothing_is_pending(
+    agentctx: Agentctx, queueing: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert agentctx("queue", "drain") == 0
+    captured = capsys.readouterr()
+    assert captured.out == "pending  0\nburied   0\n"
+    assert captured.err.startswith("note: 9 left\nnote: 4 left\n")
+    assert [seen.body for seen in queueing.seen if seen.path == DRAIN[1]] == [{"timeout_s": 10.0}] * 2
+
+
+def test_an_empty_queue_asks_nothing_more(
+    agentctx: Agentctx, daemon: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    daemon.answer("GET", "/v1/queue", (200, queue_reply(0, 0)))
+    assert agentctx("queue", "drain", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["pending"] == 0
+    assert len(daemon.seen) == 1
+
+
+def test_something_buried_is_1_and_said(
+    agentctx: Agentctx, queueing: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    queueing.answer(*DRAIN, (200, queue_reply(0, 1)))
+    assert agentctx("queue", "drain") == 1
+    captured = capsys.readouterr()
+    assert captured.out == "pending  0\nburied   1\n"
+    assert "agentctx queue retry" in captured.err
+
+
+def test_time_over_is_1_and_says_what_the_provider_lacks(
+    agentctx: Agentctx, queueing: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    provider = ProviderStatus(id="openai", model="m", dimension=3, state="degraded", reason="no key")
+    queueing.answer("GET", "/v1/status", (200, status_reply(provider=provider)))
+    queueing.answer(*DRAIN, (200, queue_reply(4, 0)))
+    assert agentctx("queue", "drain", "--timeout", "0.1", "--json") == 1
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["pending"] == 4
+    assert "4 embeddings are still pending after 0.1 s; the provider is degraded: no key." in captured.err
+
+
+def test_where_nothing_embeds_nobody_waits(
+    agentctx: Agentctx, queueing: StubDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
+    off = ProviderStatus(id="none", model="", dimension=0, state="off", reason=None)
+    queueing.answer("GET", "/v1/status", (200, status_reply(provider=off)))
+    assert agentctx("queue", "drain") == 1
+    assert "embedding.provider is none" in capsys.readouterr().err
+
+
+def test_it_stops_at_the_deadline_and_never_asks_for_longer(queueing: StubDaemon) -> None:
+    def seconds() -> Iterator[float]:
+        yield from (0.0, 5.0, 5.0, 13.0, 13.0, 15.0)
+
+    queueing.answer(*DRAIN, (200, queue_reply(7, 0)), (200, queue_reply(12, 0)))
+    told: list[DrainProgress] = []
+    clock = seconds()
+    with Client(queueing.socket) as client:
+        reply = drained(client, 15.0, told.append, lambda: next(clock))
+    assert reply.pending == 12
+    assert told == [DrainProgress(9, 9, 5.0), DrainProgress(9, 7, 13.0)]
+    assert [seen.body["timeout_s"] for seen in queueing.seen if seen.path == DRAIN[1]] == [10.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("progress", "text"),
+    [
+        (DrainProgress(9, 9, 3.0), "9 left"),
+        (DrainProgress(90, 30, 2.0), "30 left, 30.0/s, about 1.0 s to go"),
+        (DrainProgress(9, 1, 0.1), "1 left"),
+    ],
+)
+def test_progress_reads_well(progress: DrainProgress, text: str) -> None:
+    assert str(progress) == text
+
+
+def test_on_a_terminal_the_progress_is_one_line_that_vanishes(queueing: StubDaemon) -> None:
+    with PseudoTerminal(["--socket", str(queueing.socket), "queue", "drain"]) as terminal:
+        code, output = terminal.finish()
+    assert code == 0
+    assert "4 left" in output
+    assert output.rpartition("\x1b[2K")[2] == "pending  0\r\nburied   0\r\n"

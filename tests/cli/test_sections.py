@@ -1,6 +1,9 @@
+from __future__ import annotations
+
 import pytest
 import typer
 
+from agentctx.cli import main
 from agentctx.cli.app import create_app, run
 from agentctx.cli.sections import SECTIONS, sections
 
@@ -23,3 +26,26 @@ def test_the_help_fits_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     headings = [line.removesuffix(":") for line in lines if line.endswith(":") and not line.startswith(" ")]
     assert headings == ["Options", *SECTIONS]
     assert not [line for line in lines[1:] if line.endswith("...")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["search", "x", "--limit", "0"], "Invalid value for '--limit': use 1 or more"),
+        (["search", "x", "--limit", "abc"], "Invalid value for '--limit': use a whole number"),
+        (["search", "x", "--order", "up"], "'up' is not one of 'distance', 'relevance'"),
+        (["dev", "fake-provider", "--port", "70000"], "Invalid value for '--port': use 65535 or less"),
+        (["top", "--interval", "soon"], "Invalid value for '--interval': use a number"),
+    ],
+)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_wrong_values_are_explained_in_plain_words(
+    arguments: list[str], said: str, as_json: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*arguments, *(["--json"] if as_json else [])])
+    assert ended.value.code == 2
+    shown = capsys.readouterr().err
+    assert said in shown
+    assert "Input should" not in shown
+    assert "Value error" not in shown

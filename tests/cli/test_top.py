@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.pseudo_terminal import PseudoTerminal
-from tests.cli.test_top_rates import later
+from tests.cli.test_top_view import later
 from tests.client.stub_daemon import StubDaemon, status_reply
 
 Agentctx = Callable[..., int]
