@@ -1,4 +1,4 @@
-"""What all stores share: validate, redact, compose, chunk, save, then tell the embed callback."""
+"""The base of all stores: validate, redact, chunk and save an entry, then notify the embed callback."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from agentctx.wire import DEFAULT_NAMESPACE, Origin, Trust
 log = structlog.get_logger("agentctx.stores")
 
 EmbedCallback: TypeAlias = Callable[[Sequence[Job]], None]
-"""Called after the commit of every save that changed something, with the embeddings it made owed.
+"""Called with the new jobs after the commit of every save that changed something.
 
-There are none where the text stays, and where no space is open yet: opening one owes what was saved before.
-It must not block. What it raises is logged and fails no save: what is owed is in the table.
+The jobs are empty if the text did not change, or while no space is open: opening one adds jobs for all
+entries. It must not block. Its exceptions are logged and fail no save, because the jobs are in the table.
 """
 
 INLINE_CHARS = 4_000
-"""Shorter texts are redacted and cut faster than a thread is reached."""
+"""Below this length, redacting and chunking inline is faster than switching to a thread."""
 
 _TRUST_OF_ORIGIN: Mapping[Origin, Trust] = {
     "user": "agent",
@@ -50,7 +50,7 @@ _TRUST_OF_ORIGIN: Mapping[Origin, Trust] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaveContext:
-    """Where a save belongs, who speaks, and on what conditions."""
+    """Where an entry is saved, by whom, and under which conditions."""
 
     namespace: str = DEFAULT_NAMESPACE
     session: str | None = None
@@ -62,13 +62,13 @@ class SaveContext:
     if_version: int | None = None
     idempotency: IdempotencyKey | None = None
     derived_from: tuple[str, ...] = ()
-    """Ids of the entries it was made of."""
+    """Ids of the entries from which this one was made."""
 
 
 class EntryStore:
-    """Saves, edits, reads and deletes entries of the kinds it is given.
+    """Saves, edits, reads and deletes entries of the given kinds.
 
-    With `on_saved=None` nothing is embedded and nothing is owed.
+    With `on_saved=None` nothing is embedded and no jobs are written.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class EntryStore:
         self._revisions = revisions or {}
 
     def check_collection(self, name: str) -> None:
-        """Raises `UnknownCollection`, which lists the known."""
+        """Raise `UnknownCollection`, listing the known ones, unless the collection exists."""
         if name not in self._kinds:
             raise UnknownCollection(
                 f"Collection {name[:64]!r} does not exist.",
@@ -103,12 +103,12 @@ class EntryStore:
             )
 
     async def save_fields(self, collection: str, values: Mapping[str, Any], context: SaveContext) -> Saved:
-        """Save an entry of `collection` made of `values`.
+        """Save `values` as an entry of `collection`.
 
         Raises:
-            UnknownCollection: it lists the known.
+            UnknownCollection: the error lists the known ones.
             InvalidInput: a field is missing, unknown, of the wrong type or over its limit.
-            SecretRefused: it holds secrets, and they are refused.
+            SecretRefused: the values contain secrets, and the redactor refuses them.
             VersionConflict, IdempotencyKeyReused, StorageFull, StorageFailed.
         """
         self.check_collection(collection)
@@ -139,7 +139,7 @@ class EntryStore:
         ttl: str | None = None,
         principal: int | None = None,
     ) -> Saved:
-        """Change some fields of an entry; the others stay. `clear` in the changes names those to take away.
+        """Change some fields of an entry; the others stay. `clear` in `changes` lists fields to remove.
 
         Raises:
             NotFound, VersionConflict, InvalidInput, SecretRefused.
@@ -155,14 +155,14 @@ class EntryStore:
             kind = self._kind_of(entry)
             values = {**kind.fields_of(entry), **redacted}
             if "content" in redacted:
-                # The text is no longer the file's: its places would be wrong.
+                # The recorded places belong to the file's text, which this edit replaces.
                 values.pop("file", None)
             what = f"This edit of {entry.collection} is not possible"
             values = without_cleared(kind, values, [name for name in cleared if name != "ttl"], what=what)
             checked = check(kind.model, values, self._limits, what=what)
             before = None if "ttl" in cleared else entry.expires
             draft = revised_draft(entry, kind, checked, expires=expires or before)
-            # What it says now is whose who changed it: so it counts, and so it can be revoked.
+            # The editor becomes the principal, so that quotas and revocations cover the new text.
             return draft if principal is None else replace(draft, principal=principal)
 
         found: list[tuple[str, ...]] = []
@@ -179,14 +179,14 @@ class EntryStore:
         dry_run: bool = False,
         include_forgotten: bool = False,
     ) -> Saved:
-        """Save a version that was exported, under its id and with its times.
+        """Save an exported version under its own id, with its own times.
 
-        Whatever it says of itself, it is of origin `import`. Its trust is that of `entry`: callers decide it.
+        The origin becomes `import`, whatever the export says. The caller decides the trust of `entry`.
 
         Raises:
-            Forgotten: its id was forgotten, and not `include_forgotten`.
-            InvalidInput: a field is missing, unknown or malformed, or the id is another entry's.
-            SecretRefused: it holds secrets, and they are refused.
+            Forgotten: the id was forgotten, and `include_forgotten` is false.
+            InvalidInput: a field is missing, unknown or malformed, or the id belongs to another entry.
+            SecretRefused: the entry contains secrets, and the redactor refuses them.
             UnknownCollection, StorageFull, StorageFailed.
         """
         kind = self._kinds[entry.collection]
@@ -230,7 +230,7 @@ class EntryStore:
         if_version: int | None = None,
         principal: int | None = None,
     ) -> Saved:
-        """Save what `revision` makes of an entry, and tell the embed callback."""
+        """Save what `revision` makes of an entry, and notify the embed callback."""
         saved = await self._entries.revise(
             entry_id,
             revision,
@@ -242,7 +242,7 @@ class EntryStore:
         return saved
 
     async def get(self, entry_id: str, version: int | None = None) -> Entry:
-        """The live version, or the one named. Raises `NotFound`."""
+        """Return the live version, or the given one. Raises `NotFound`."""
         entry = await self._entries.get(entry_id, version)
         if entry is None or entry.collection not in self._kinds:
             which = f"Version {version} of entry" if version is not None else "Entry"
@@ -252,7 +252,7 @@ class EntryStore:
     async def history(
         self, entry_id: str, *, limit: int = 50, before: int | None = None
     ) -> tuple[list[Entry], int | None]:
-        """A page of versions, newest first, and before which version the next begins. Raises `NotFound`."""
+        """Return a page of versions, newest first, and the `before` of the next page. Raises `NotFound`."""
         await self.get(entry_id)
         return await self._entries.history(entry_id, limit=limit, before=before)
 
@@ -273,7 +273,7 @@ class EntryStore:
         before: int | None = None,
         with_content: bool = True,
     ) -> tuple[list[Entry], int | None]:
-        """A page of live entries, newest first, and the cursor of the next page.
+        """Return a page of live entries, newest first, and the cursor of the next page.
 
         `since` and `until` are times in ms: `since <= updated < until`.
         """
@@ -295,8 +295,8 @@ class EntryStore:
     async def delete(
         self, entry_id: str, *, if_version: int | None = None, principal: int | None = None
     ) -> int:
-        """Remove an entry with everything that hangs on it; returns the number of versions."""
-        with suppress(StorageCorrupt):  # what is damaged can be removed all the same
+        """Delete an entry and everything that depends on it; return how many versions it had."""
+        with suppress(StorageCorrupt):  # a damaged entry can be deleted too
             await self.get(entry_id)
         return await self._entries.delete(entry_id, if_version=if_version, principal=principal)
 
@@ -316,7 +316,7 @@ class EntryStore:
         return await asyncio.to_thread(redact_fields, values, self._redactor, what=what)
 
     def _redact_context(self, context: SaveContext, what: str) -> tuple[SaveContext, tuple[str, ...]]:
-        # A namespace says who shares the entry and a key which save it is: with a mark in it, neither would.
+        # A namespace decides who shares the entry, a key identifies the save: a mark would break both.
         key = context.idempotency.key if context.idempotency else ""
         for name, text in (("namespace", context.namespace), ("Idempotency-Key", key)):
             if kinds := self._redactor(text).kinds:
@@ -348,13 +348,13 @@ class EntryStore:
         )
 
     async def _screen(self, draft: Draft) -> Draft:
-        """The draft with the flags of its text, and what follows from them."""
+        """Return the draft with the flags of its text; flagged drafts may be held."""
         if len(draft.content) <= INLINE_CHARS:
             return screened(draft, self._screener)
         return await asyncio.to_thread(screened, draft, self._screener)
 
     def _screened_revision(self, revision: Revision, found: list[tuple[str, ...]] | None = None) -> Revision:
-        """The revision whose text is screened; its flags are put into `found`, each time it is made."""
+        """Wrap a revision so that its result is screened; each run appends its flags to `found`."""
 
         def screened_revision(entry: Entry, draft: Draft | None) -> Draft:
             revised = screened(revision(entry, draft), self._screener)

@@ -1,4 +1,4 @@
-"""Whether one text repeats another: captured replies that say again what is to be forgotten. No I/O."""
+"""Detects captured replies that repeat a text that is to be forgotten. No I/O."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 COPY_SHARE: Final = 0.5
-"""So much of the shorter text is in the other one, when that counts as a copy."""
+"""A text is a copy when at least this share of the shorter text is in the other one."""
 RUN_WORDS: Final = 4
-"""Words in a row that two texts have in common by more than chance."""
+"""Length of the word runs that are compared; texts rarely share a run of this length by chance."""
 
 _Runs: TypeAlias = set[tuple[str, ...]]
 _WORD: Final = re.compile(r"\w+")
 
 
 def copies_among(text: str, others: Mapping[str, str]) -> list[str]:
-    """The keys of those texts that repeat `text`, in their order; long ones take tenths of a second.
+    """Return the keys of the texts that repeat `text`, in order; long ones take tenths of a second.
 
-    One is a copy when one of the two holds at least `COPY_SHARE` of the other, by runs of `RUN_WORDS` words.
-    Case and punctuation do not count. Texts shorter than a run are copies when one holds all of the other.
+    A text is a copy if one of the two contains at least `COPY_SHARE` of the other's runs of `RUN_WORDS`
+    words. Case and punctuation are ignored. Texts shorter than a run are compared by shorter runs.
     """
     words = _words(text)
     runs = _runs(words, RUN_WORDS)

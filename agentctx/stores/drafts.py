@@ -1,4 +1,4 @@
-"""What becomes of an entry's fields: the draft that is saved. No I/O."""
+"""Turns the fields of an entry into the draft that is saved. No I/O."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from agentctx.times import format_date
 
 
 def screened(draft: Draft, screener: Screener) -> Draft:
-    """The draft with the flags of its text, of what is beside it, and of its cues."""
+    """Return the draft with the flags found in its text, labels and cues."""
     flags = screener("\n".join([draft.labels, draft.content, *cues_of(draft.attributes)]))
     return replace(draft, flags=flags, is_held=bool(flags) and screener.quarantines)
 
 
 def counted(kind: Kind, entry: Entry) -> dict[str, Any]:
-    """What a foreign entry says of the attributes that are counted here, as far as it can be a count."""
+    """Return the counts that an imported entry claims, without implausible values."""
     known = {name: entry.attributes.get(name) for name in kind.counts}
     return {
         name: value
@@ -35,10 +35,10 @@ def counted(kind: Kind, entry: Entry) -> dict[str, Any]:
 def without_cleared(
     kind: Kind, values: Mapping[str, Any], cleared: Sequence[str], *, what: str
 ) -> dict[str, Any]:
-    """The fields of an entry without those that an edit takes away.
+    """Return the fields of an entry without the ones that an edit clears.
 
     Raises:
-        InvalidInput: a field is none of this kind, or one that an entry must have.
+        InvalidInput: this kind has no such field, or requires it.
     """
     for name in cleared:
         if name not in kind.fields:
@@ -52,17 +52,17 @@ def without_cleared(
 
 
 def header(kind: Kind, values: FieldValues, agent: str, created: int) -> str:
-    """What is embedded in front of each chunk: day and speaker of what happened, key and tags."""
+    """Return the text embedded in front of each chunk: day and agent if the entry is dated, key and tags."""
     return joined([format_date(created) if kind.is_dated else "", agent, key_and_tags(values)])
 
 
 def labels(values: FieldValues, agent: str) -> str:
-    """What is searched beside the text: key, tags and speaker."""
+    """Return the words searched in addition to the text: key, tags and agent."""
     return joined([key_and_tags(values), agent])
 
 
 def revised_draft(entry: Entry, kind: Kind, values: FieldValues, *, expires: int | None) -> Draft:
-    """The draft that follows `entry` with other fields. Provenance, key and what is counted stay."""
+    """Return the draft that follows `entry` with other fields; provenance, key and counts stay."""
     counted = {name: value for name, value in entry.attributes.items() if name not in kind.fields}
     content = kind.content(values)
     return Draft(

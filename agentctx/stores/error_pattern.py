@@ -1,4 +1,4 @@
-"""Levelling error messages, so that the same error is recognised when it happens again. Pure."""
+"""Normalizes error messages, so that a recurring error is recognised. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VARIABLE_PARTS = (
 
 
 def normalize_error(message: str) -> str:
-    """The message in lower case with ids, times, paths and numbers replaced, and white space folded."""
+    """Lower the message, put placeholders for ids, times, paths and numbers, and fold white space."""
     levelled = message.lower()
     for pattern, placeholder in _VARIABLE_PARTS:
         levelled = pattern.sub(placeholder, levelled)

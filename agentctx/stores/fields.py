@@ -1,4 +1,4 @@
-"""What a collection's entry is made of: strict models with limits. Errors are `InvalidInput`."""
+"""The fields of each collection's entries: strict models with limits. Errors are `InvalidInput`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_NAME_CHARS = 256
 MAX_TAG_CHARS = 64
 MAX_SOURCE_CHARS = 2_048
 MAX_LEARNING_CHARS = 16_384
-"""Longest trigger, pattern, diagnosis or fix."""
+"""Limit of a learning's trigger, pattern, diagnosis and fix."""
 
 
 def _limits(info: ValidationInfo) -> LimitSettings:
@@ -102,7 +102,7 @@ class Fields(BaseModel):
 
 
 class FileFields(Fields):
-    """The file whose text an entry holds; `wire.FileRecord` says what each field means."""
+    """The file whose text an entry holds; `wire.FileRecord` describes the fields."""
 
     digest: Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
     size: Count
@@ -114,7 +114,7 @@ class FileFields(Fields):
 
 
 class KnowledgeFields(Fields):
-    """Something known under a key."""
+    """Fields of knowledge, which is saved under a key."""
 
     key: Name
     content: Content
@@ -126,7 +126,7 @@ class KnowledgeFields(Fields):
 
 
 class ObservationFields(Fields):
-    """Something seen in a session; the indexes name the messages it was made of."""
+    """Fields of an observation in a session; the indexes give the range of messages it was made from."""
 
     content: Content
     tags: Tags = []
@@ -138,7 +138,7 @@ class ObservationFields(Fields):
 
 
 class ReflectionFields(Fields):
-    """What a session's observations come to; generation 2 reflects on reflections, and so on."""
+    """Fields of a reflection on a session's observations; generation 2 reflects on reflections, and so on."""
 
     content: Content
     tags: Tags = []
@@ -149,7 +149,7 @@ class ReflectionFields(Fields):
 
 
 class LearningFields(Fields):
-    """What an error taught."""
+    """Fields of a learning: what an error taught."""
 
     trigger: LearningText
     error_pattern: LearningText | None = None
@@ -162,7 +162,7 @@ class LearningFields(Fields):
 
 
 class CustomFields(Fields):
-    """An entry of a collection declared in the config."""
+    """Fields of an entry in a collection declared in the config."""
 
     content: Content
     key: Name | None = None
@@ -173,7 +173,7 @@ class CustomFields(Fields):
 
 
 class Envelope(Fields):
-    """Where an entry belongs and who speaks."""
+    """The namespace, session and agent of an entry."""
 
     namespace: Annotated[str, Field(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._:@/-]{0,127}\z")]
     session: Name | None = None
@@ -183,10 +183,10 @@ class Envelope(Fields):
 def check(
     model: type[Fields], values: Mapping[str, Any], limits: LimitSettings, *, what: str
 ) -> dict[str, Any]:
-    """The values as the model takes them: with its defaults, and without fields that are None.
+    """Return the validated values, with defaults and without fields that are None.
 
     Raises:
-        InvalidInput: names the fields and what is wrong with each; never shows their text.
+        InvalidInput: names the invalid fields and their problems; never shows their text.
         TooLarge: the content is over its limit.
     """
     try:

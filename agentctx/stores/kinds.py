@@ -1,4 +1,4 @@
-"""The rules of each collection: which fields it takes, and what an entry is made of them. Pure."""
+"""The rules of each collection: its fields, and how content, key and attributes follow from them. Pure."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from agentctx.stores.fields import (
 )
 
 FieldValues: TypeAlias = Mapping[str, Any]
-"""The fields of an entry by name, as `fields.check` returns them: defaults included, None left out."""
+"""The fields of an entry by name, as `fields.check` returns them: with defaults, without None."""
 
 NEW_COUNTS: Mapping[str, int | float] = {"occurrences": 1, "successes": 0, "failures": 0, "confidence": 0.5}
-"""The attributes of a learning that are counted, not given."""
+"""The attributes of a learning that are counted by the store, with their initial values."""
 
 
 def _key(values: FieldValues) -> str | None:
@@ -38,38 +38,38 @@ class Kind:
     kept: tuple[str, ...]
     """Fields that are stored as attributes."""
     counts: Mapping[str, int | float] = field(default_factory=dict)
-    """Attributes that are counted, as a new entry has them."""
+    """Attributes counted by the store, with their initial values."""
     content: Callable[[FieldValues], str] = itemgetter("content")
     key: Callable[[FieldValues], str | None] = _key
     needs_session: bool = False
     is_dated: bool = False
-    """Whether the embedded header names the day: for what happened, not for what is known."""
+    """Whether the embedded header contains the day: true for events, false for lasting knowledge."""
 
     @property
     def fields(self) -> frozenset[str]:
         return frozenset(self.model.model_fields)
 
     def fields_of(self, entry: Entry) -> dict[str, Any]:
-        """The fields that this entry was made of."""
+        """Return the fields from which an entry was made."""
         values = {**entry.attributes, "content": entry.content, "key": entry.key}
         return {name: values[name] for name in self.fields if values.get(name) is not None}
 
     def attributes(self, values: FieldValues) -> dict[str, Any]:
-        """The attributes of a new entry."""
+        """Return the attributes of a new entry."""
         return {**{name: values[name] for name in self.kept if name in values}, **self.counts}
 
 
 def learning_content(values: FieldValues) -> str:
-    """What an error taught, as one text."""
+    """Return the fields of a learning as one text."""
     named = (("Error", "error_pattern"), ("Diagnosis", "diagnosis"), ("Fix", "fix"))
     parts = (f"{title}: {values[name]}" for title, name in named if values.get(name))
     return "\n".join([values["trigger"], *parts])
 
 
 def learning_key(values: FieldValues) -> str:
-    """The trigger and a digest of what went wrong, with ids, times, paths and numbers levelled.
+    """Return the trigger and a digest of the error, with ids, times, paths and numbers normalized.
 
-    The same error of the same tool has the same key, so that it counts up one entry.
+    A recurring error of the same trigger has the same key, so that it is counted in one entry.
     """
     pattern, trigger = values.get("error_pattern"), values["trigger"]
     what = normalize_error(pattern) if pattern else f"{values.get('diagnosis')}\n{values.get('fix')}"
@@ -79,12 +79,12 @@ def learning_key(values: FieldValues) -> str:
 
 
 def key_and_tags(values: FieldValues) -> str:
-    """The words that the fields give beside the text: they are searched, and embedded with it."""
+    """Return the key and the tags, which are searched and embedded in addition to the text."""
     return joined([values.get("key"), *values.get("tags", ())])
 
 
 def joined(parts: Iterable[str | None]) -> str:
-    """The parts that there are, separated by spaces."""
+    """Join the non-empty parts with spaces."""
     return " ".join(part for part in parts if part)
 
 

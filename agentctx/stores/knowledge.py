@@ -18,7 +18,7 @@ from agentctx.wire import DEFAULT_NAMESPACE
 
 
 class KnowledgeStore(EntryStore):
-    """An existing key gets a new version; the old ones stay readable in its history."""
+    """Stores knowledge. Saving an existing key adds a version; the old ones stay readable in its history."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class KnowledgeStore(EntryStore):
         source: str | None = None,
         context: SaveContext | None = None,
     ) -> Saved:
-        """Save what is known under `key`. Equal content and attributes change nothing.
+        """Save knowledge under `key`. Saving equal content and attributes changes nothing.
 
         Raises:
             InvalidInput: a field is empty, too long or of the wrong type.
@@ -64,5 +64,5 @@ class KnowledgeStore(EntryStore):
         return await self.save_fields("knowledge", values, context or SaveContext())
 
     async def find(self, key: str, *, namespace: str = DEFAULT_NAMESPACE) -> Entry | None:
-        """The live entry with this key."""
+        """Return the live entry with this key, or None."""
         return await self._entries.find(namespace, "knowledge", key)

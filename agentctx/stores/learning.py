@@ -1,4 +1,4 @@
-"""Learnings: what an error taught, how often it came, and how well its fix has worked."""
+"""Learnings: what an error taught, how often it occurred, and how well its fix worked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KIND = KINDS["learning"]
 
 
 class LearningStore(EntryStore):
-    """The same error of the same trigger counts up one entry instead of making another."""
+    """Stores learnings. A recurring error of the same trigger is counted in its existing entry."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class LearningStore(EntryStore):
         source: str | None = None,
         context: SaveContext | None = None,
     ) -> Saved:
-        """Save what an error taught. Where it is known already, occurrences go up and gaps are filled."""
+        """Save what an error taught. For a known error, count the occurrence and add the given fields."""
         values = {
             "trigger": trigger,
             "error_pattern": error_pattern,
@@ -72,22 +72,22 @@ class LearningStore(EntryStore):
         return await self.save_fields("learning", given, context or SaveContext())
 
     async def record_outcome(self, entry_id: str, *, success: bool, principal: int | None = None) -> Saved:
-        """Tell whether applying the learning worked; its confidence follows.
+        """Record whether applying the learning worked, and update its confidence.
 
         Raises:
-            NotFound: no such learning.
+            NotFound: the learning does not exist.
         """
         await self.get(entry_id)
         return await self.revise(entry_id, applied(success=success), principal=principal)
 
 
 def confidence(successes: int, failures: int) -> float:
-    """Laplace's rule of succession: 0.5 without evidence, rising with what worked, falling with what not."""
+    """Apply Laplace's rule of succession: 0.5 without evidence, more after successes, less after failures."""
     return round((successes + 1) / (successes + failures + 2), 4)
 
 
 def happened_again(entry: Entry, draft: Draft | None) -> Draft:
-    """The learning that follows when its error comes once more: new words win, counts go on."""
+    """Return the learning after its error recurred: given fields replace the old ones, counts continue."""
     known = _KIND.fields_of(entry)
     given = draft.attributes if draft else {}
     new = {name: given[name] for name in _KIND.fields & given.keys()}
@@ -105,7 +105,7 @@ def happened_again(entry: Entry, draft: Draft | None) -> Draft:
 
 
 def applied(*, success: bool) -> Revision:
-    """The revision that counts one outcome."""
+    """Return a revision that counts one outcome."""
 
     def revision(entry: Entry, _: Draft | None) -> Draft:
         counts = _counts(entry)
@@ -126,4 +126,4 @@ def _revised(entry: Entry, values: Mapping[str, Any], **counts: float) -> Draft:
 
 
 REVISIONS: Final[Mapping[str, Revision]] = {"learning": happened_again}
-"""What saving an entry again makes of it, by collection; elsewhere the new draft takes its place."""
+"""How saving an entry again revises it, by collection; elsewhere the new draft replaces it."""

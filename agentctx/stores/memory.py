@@ -17,7 +17,7 @@ from agentctx.times import Clock
 
 
 class MemoryStore(EntryStore):
-    """Observations and reflections; every save is an entry of its own."""
+    """Stores observations and reflections; every save makes a new entry."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class MemoryStore(EntryStore):
         source_end_index: int | None = None,
         context: SaveContext | None = None,
     ) -> Saved:
-        """Save something seen in a session; the indexes name the messages it was made of."""
+        """Save an observation of a session; the indexes give the range of messages it was made from."""
         values = {
             "content": content,
             "tags": list(tags),
@@ -71,7 +71,7 @@ class MemoryStore(EntryStore):
         token_count: int | None = None,
         context: SaveContext | None = None,
     ) -> Saved:
-        """Save what observations come to; generation 2 reflects on reflections, and so on."""
+        """Save a reflection on observations; generation 2 reflects on reflections, and so on."""
         values = {
             "content": content,
             "generation": generation,

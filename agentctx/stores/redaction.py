@@ -1,4 +1,4 @@
-"""Cuts secrets out of an entry's fields, before anything is stored, queued, sent or logged. No I/O."""
+"""Redacts secrets in an entry's fields before anything is stored, queued, sent or logged. No I/O."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from agentctx.redaction.redact import SecretFinding
 from agentctx.redaction.redactor import Redactor
 
 MOST_NAMED: Final = 10
-"""Places that a refusal names."""
+"""How many secrets a refusal lists."""
 
 Places: TypeAlias = Sequence[Sequence[int]]
-"""Of a file: pairs `[offset in content, number]`, ascending, as in `wire.FileRecord`."""
+"""Places in a file: pairs `[offset in content, number]`, ascending, as in `wire.FileRecord`."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldFinding:
-    """A secret and the field that holds it, like `content` or `tags.0`."""
+    """A secret and the field that contains it, like `content` or `tags.0`."""
 
     field: str
     finding: SecretFinding
@@ -29,9 +29,9 @@ class FieldFinding:
 def redact_fields(
     fields: Mapping[str, Any], redactor: Redactor, *, what: str = "This entry cannot be saved"
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Every text of the fields redacted, lists of texts included; kinds in the order found.
+    """Return the fields with secrets redacted, also in lists, and the kinds of secrets in the order found.
 
-    The places of a file move with the text.
+    The places of a file are adjusted to the redacted text.
 
     Raises:
         SecretRefused: there are secrets, and the redactor refuses them.
@@ -49,7 +49,7 @@ def redact_fields(
 
 
 def redact_name(name: str | None, redactor: Redactor) -> tuple[str | None, tuple[str, ...]]:
-    """The name of a session or an agent, redacted in every mode: it is not what is being saved."""
+    """Redact the name of a session or an agent; it is never refused, even if the fields of an entry are."""
     if name is None:
         return None, ()
     redacted = redactor(name)
@@ -59,10 +59,10 @@ def redact_name(name: str | None, redactor: Redactor) -> tuple[str | None, tuple
 def moved_places(
     places: Places, content: str, findings: Sequence[SecretFinding], *, by_line: bool
 ) -> list[list[int]]:
-    """Where the places are once the findings are cut out.
+    """Adjust the places to the text after the findings are redacted.
 
-    A place within a secret moves to its mark's end. `by_line`: where a cut takes line breaks along, a place
-    behind it says on which line the text goes on.
+    A place within a secret moves to the end of its mark. With `by_line`, a finding that contains line breaks
+    adds a place behind it, with the number of the line on which the text continues.
     """
     shift = _Shift(findings)
     moved = {shift.moved(offset): number for offset, number in places}
@@ -73,7 +73,7 @@ def moved_places(
 
 
 class _Shift:
-    """How far the cuts push what stands behind them."""
+    """Maps offsets of the original text to offsets of the redacted text."""
 
     def __init__(self, findings: Sequence[SecretFinding]) -> None:
         self._starts = [finding.start for finding in findings]

@@ -1,4 +1,4 @@
-"""Which store keeps which collection, the declared ones included."""
+"""One store for all collections, including those declared in the config."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentctx.times import Clock
 
 
 class Stores(EntryStore):
-    """All collections behind one door, for callers that learn the collection from a request."""
+    """All collections in one store, for callers that get the collection from a request."""
 
     def __init__(
         self,
@@ -48,5 +48,5 @@ class Stores(EntryStore):
 
     @property
     def collections(self) -> tuple[str, ...]:
-        """Every collection there is."""
+        """The names of all collections."""
         return tuple(self._kinds)
