@@ -1,8 +1,8 @@
 """Request and response bodies of the HTTP API, shared by server and client.
 
-Plain dataclasses from the standard library: the server validates them with pydantic (strictly: no
-coercion, unknown fields are errors), the client reads them without importing it. Times are RFC 3339
-strings in UTC with milliseconds, positions are code points of `content`, end exclusive.
+Plain dataclasses of the standard library: the server validates them strictly with pydantic (no coercion,
+unknown fields are errors), the client reads them without importing it. Times are RFC 3339 strings in UTC with
+milliseconds; positions are code points of `content`, end exclusive.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from agentctx.wire.transfer import *  # noqa: F403
     from agentctx.wire.trust import *  # noqa: F403
 
-# A dataclass takes most of a millisecond to make, and all of them as long as the rest of a client: it makes
-# those it meets.
+# Building a dataclass takes most of a millisecond, and building all of them as long as the rest of a client,
+# so each is imported on first use.
 _NAMES = {
     "audit": (
         "AuditEvent",

@@ -1,4 +1,4 @@
-"""The audit trail: its rows, and whether they are as they were written."""
+"""The audit trail: its rows, and the verdict of verifying them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentctx.wire.names import STRICT
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuditEvent:
-    """One row. `principal` is the requester's kernel uid; null when the daemon did it automatically."""
+    """One row. `principal` is the requester's kernel uid; null for an automatic action of the daemon."""
 
     seq: int
     at: str
@@ -18,7 +18,7 @@ class AuditEvent:
     principal: int | None
     namespace: str | None
     subject: str | None
-    """What it was done to, most often the id of an entry."""
+    """The object of the event, usually the id of an entry."""
     detail: dict[str, Any]
     hash: str
 
@@ -33,7 +33,7 @@ class AuditPage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuditVerifyRequest:
-    """`head`: the end of the chain as reported by an earlier reply; the chain must still go through it."""
+    """`head`: the end of the chain as reported by an earlier reply; the chain must still contain it."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
@@ -42,7 +42,7 @@ class AuditVerifyRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuditFault:
-    """What is wrong at a row; `seq` null: with the chain as a whole."""
+    """A problem with a row, or with the whole chain if `seq` is null."""
 
     seq: int | None
     problem: str
@@ -50,13 +50,13 @@ class AuditFault:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuditVerdict:
-    """Whether each row is as it was written and none is missing; the first faults are listed."""
+    """Whether all rows are present and unchanged; the first faults are listed."""
 
     sound: bool
     rows: int
     first: int | None
     last: int | None
     head: str | None
-    """Where the chain ends: note it elsewhere, and have it compared later. Null: nothing is chained yet."""
+    """The end of the chain: keep it elsewhere to verify the trail later. Null: nothing is chained yet."""
     faults: int
     listed: list[AuditFault]

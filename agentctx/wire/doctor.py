@@ -1,4 +1,4 @@
-"""What `doctor` found."""
+"""The reply of `doctor`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DOCTOR_SCHEMA = 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckResult:
-    """The finding of one check. `id` is stable; `hint` says what to do when it is not a pass."""
+    """The result of one check. `id` is stable; `hint` says what to do if the check did not pass."""
 
     id: str
     group: str
@@ -20,15 +20,15 @@ class CheckResult:
     detail: str = ""
     hint: str = ""
     fixable: bool = False
-    """Whether `--fix` can do something about it."""
+    """Whether `--fix` can repair the problem."""
     fixed: str | None = None
-    """What `--fix` has just done about it; the status is the one after that."""
+    """What `--fix` has just repaired; `status` is the result after the repair."""
     duration_ms: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DoctorSummary:
-    """How many checks ended how."""
+    """The number of checks per status."""
 
     passed: int
     warned: int
@@ -38,7 +38,7 @@ class DoctorSummary:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DoctorReply:
-    """`ok`: nothing failed."""
+    """`ok`: no check failed."""
 
     schema_version: int = DOCTOR_SCHEMA
     version: str

@@ -21,11 +21,11 @@ from agentctx.wire.names import (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileRecord:
-    """The file whose text an entry holds, whole or in part; the entry's `source` is its path.
+    """The file from which an entry's text comes, whole or in part; the entry's `source` is its path.
 
-    `places` are pairs `[offset in content, number]`, ascending: from that code point on the text is on line
+    `places` are pairs `[offset in content, number]`, ascending: from this code point on, the text is on line
     (page, slide, sheet, cell) `number` of the file. With unit `line`, line breaks after a place count up, so
-    the text of a plain file needs one pair.
+    the text of a plain file needs only one pair.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
@@ -38,7 +38,7 @@ class FileRecord:
     """Nanoseconds since the epoch."""
     part: int = 1
     parts: int = 1
-    """Long files are saved in several entries."""
+    """Number of entries that the file is saved in; long files need several."""
     unit: PlaceUnit = "line"
     places: list[list[int]]
 
@@ -52,44 +52,44 @@ class SaveRequest:
     collection: str
     """`knowledge`, `observation`, `reflection`, `learning`, or one declared in the config."""
     content: str | None = None
-    """The text, as it is found and shown. Learnings have none: it is made of their fields."""
+    """The text, as it is found and shown. Learnings take none: their text is made of their fields."""
     namespace: str = DEFAULT_NAMESPACE
-    """Its users share the entry."""
+    """The namespace, which decides who shares the entry."""
     session: str | None = None
-    """The conversation it belongs to. Observations and reflections need one."""
+    """The conversation that the entry belongs to. Required for observations and reflections."""
     agent: str | None = None
-    """Name of the agent that saves it; found by words and filtered by."""
+    """Name of the agent that saves the entry; searchable, and usable as a filter."""
     origin: Origin = "agent"
-    """What made the entry; it decides the trust."""
+    """Who made the entry and how; decides its trust."""
     derived_from: list[str] | None = None
-    """Ids of the entries it was made of. Its trust is the least of its own and theirs; one that is not in the
-    namespace counts as `external`."""
+    """Ids of the entries from which this one was made. Its trust is the lowest of its own and theirs; an id
+    that is not in the namespace counts as `external`."""
     ttl: str | None = None
-    """How long to keep it: a number and s, m, h, d or w (`30d`)."""
+    """How long to keep the entry: a number and s, m, h, d or w (`30d`)."""
     if_version: int | None = None
-    """Save only if this is the live version; 0: only if the key is new."""
+    """Save only if this is the live version; 0: only if the key does not exist."""
     wait: Literal["embedded"] | None = None
-    """`embedded`: answer when it can be found by meaning, or after 30 s."""
+    """`embedded`: reply once the entry can be found by meaning, at the latest after 30 s."""
     key: str | None = None
-    """Name of it in its collection; saving it again makes a new version."""
+    """Name of the entry in its collection; saving an existing key adds a version."""
     category: str | None = None
     tags: list[str] | None = None
     cues: list[str] | None = None
-    """Up to 8 questions or situations in which it matters, in other words than its own. They find it and are
-    never shown as its text."""
+    """Up to 8 questions or situations in which the entry matters, in other words than its own. They are
+    searched, and never shown as its text."""
     source: str | None = None
-    """Where it is from: a path, an address."""
+    """Where the entry comes from: a path or an address."""
     file: FileRecord | None = None
     """Set for the text of an ingested file."""
     token_count: int | None = None
     source_start_index: int | None = None
     source_end_index: int | None = None
     generation: int | None = None
-    """Of a reflection: 1 is on observations, 2 on reflections, and so on."""
+    """For reflections: 1 reflects on observations, 2 on reflections, and so on."""
     trigger: str | None = None
-    """What was being done when it went wrong."""
+    """What the agent was doing when the error occurred."""
     error_pattern: str | None = None
-    """Text of the error that recurs; ids, times, paths and numbers in it do not matter."""
+    """Text of the recurring error; ids, times, paths and numbers in it are ignored."""
     diagnosis: str | None = None
     fix: str | None = None
 
@@ -105,20 +105,20 @@ class SaveManyRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SaveResult:
-    """The acknowledgement: what is in it is on disk."""
+    """The acknowledgement: the save is on disk."""
 
     id: str
     version: int
     changed: bool
-    """False when the same content and attributes were there already."""
+    """False if the entry already had the same content and attributes."""
     redacted: list[str] = field(default_factory=list)
-    """The kinds of secrets that were cut out before anything was stored."""
+    """The kinds of secrets that were redacted before anything was stored."""
     embedding: EmbeddingState = "pending"
-    """`done`: found by meaning; `pending`: soon; `off`: nothing is embedded."""
+    """`done`: can be found by meaning; `pending`: will be soon; `off`: embedding is off."""
     flags: list[str] = field(default_factory=list)
-    """What its text looks like that an LLM might obey."""
+    """The kinds of instructions to an LLM that the text resembles."""
     quarantined: bool = False
-    """Whether no answer will hold it until it is released."""
+    """Whether the entry is in quarantine, and in no answer until it is released."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,7 +132,7 @@ class SaveManyReply:
 class EditRequest:
     """Fields to change in an entry; absent fields stay. `if_version` guards against lost updates.
 
-    In JSON, null takes a field away, as its name in `clear` does; what an entry must have is refused.
+    In JSON, null clears a field, like its name in `clear`; required fields cannot be cleared.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
@@ -141,37 +141,37 @@ class EditRequest:
     category: str | None = None
     tags: list[str] | None = None
     cues: list[str] | None = None
-    """Take the place of those it has."""
+    """Replaces the present cues."""
     source: str | None = None
     trigger: str | None = None
     error_pattern: str | None = None
     diagnosis: str | None = None
     fix: str | None = None
     ttl: str | None = None
-    """How long to keep it from now: `30d`."""
+    """How long to keep the entry from now on: `30d`."""
     if_version: int | None = None
-    """The version that was read; another live one is a 409."""
+    """The version that was read; if another one is live, the reply is a 409."""
     wait: Literal["embedded"] | None = None
     clear: list[EditableField] | None = None
-    """Fields to take away: `category` is the default one again, `tags` and `cues` are none, without `ttl` it
-    is kept."""
+    """Fields to clear: `category` gets its default, `tags` and `cues` become empty, without `ttl` the entry
+    does not expire."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Callable[[Any], Any]) -> dict[str, Any]:
-        # A core schema is a plain dict, so the protocol needs no pydantic for it.
+        # A core schema is a plain dict, so this module does not need pydantic.
         function = {"type": "no-info", "function": _nulls_cleared}
         return {"type": "function-before", "function": function, "schema": handler(source)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EntryView:
-    """A saved entry, one version of it."""
+    """One version of a saved entry."""
 
     id: str
-    """Stable over all versions."""
+    """The same for all versions."""
     version: int
     live: bool
-    """Whether this is the version that is found."""
+    """Whether this version is the live one, which is searched."""
     namespace: str
     collection: str
     key: str | None
@@ -179,29 +179,29 @@ class EntryView:
     agent: str | None
     content: str
     attributes: dict[str, Any]
-    """The fields of its collection that are not the text."""
+    """The fields of the collection, without the text."""
     origin: Origin
     trust: Trust
-    """`operator`, `agent` or `external`; nothing raises it."""
+    """`operator`, `agent` or `external`; only an explicit act of the operator raises it."""
     principal: int
-    """The kernel's uid of who saved it."""
+    """The kernel's uid of the process that saved the entry."""
     created: str
     updated: str
     expires: str | None
     embedding: EmbeddingState
     flags: list[str] = field(default_factory=list)
-    """What the text of the live version looks like that an LLM might obey."""
+    """The kinds of instructions to an LLM that the text of the live version resembles."""
     derived_from: list[str] = field(default_factory=list)
-    """Ids of the entries it was made of, there or not."""
+    """Ids of the entries from which this one was made, whether they still exist or not."""
     quarantined: Quarantine | None = None
-    """Why no answer holds it: `screened` for its flags, `revoked` with its source; null when answers may."""
+    """Why answers exclude the entry: `screened` for its flags, `revoked` with its source; null otherwise."""
     revocation: int | None = None
-    """Which revocation holds it."""
+    """The revocation that keeps the entry in quarantine."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EntryPage:
-    """Newest first. `next` is the cursor of the following page, null on the last."""
+    """A page of entries, newest first. `next` is the cursor of the following page, null on the last."""
 
     entries: list[EntryView]
     next: str | None
@@ -217,21 +217,21 @@ class VersionPage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ForgetReply:
-    """The entry, its versions, chunks, words, vectors and jobs are gone."""
+    """Confirms that the entry is erased with its versions, chunks, words, vectors and jobs."""
 
     id: str
     versions: int
     """How many versions it had."""
     copies: list[str] = field(default_factory=list)
-    """Captured replies that repeat its text and are still there."""
+    """Captured replies that repeat the text and still exist."""
     copies_forgotten: list[str] = field(default_factory=list)
-    """Those that were forgotten with it."""
+    """Captured replies that were forgotten together with the entry."""
     backups: int = 0
-    """Backups in the daemon's folder, and databases that a restore replaced, that may hold it."""
+    """Backups in the daemon's folder, and databases replaced by a restore, that may contain the entry."""
     backups_oldest: str | None = None
-    """When the oldest of them was made."""
+    """When the oldest of these was made."""
     backups_until: str | None = None
-    """When newer ones will have replaced the last of them; null: never without action."""
+    """When newer backups will have replaced the last of these; null: never, unless someone deletes it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -244,7 +244,7 @@ class OutcomeRequest:
 
 
 def _nulls_cleared(body: Any) -> Any:
-    """The body of an edit with its nulls named in `clear`; one of another shape is returned as it is."""
+    """Move the nulls of an edit's body to `clear`; a body of another shape is returned unchanged."""
     if not isinstance(body, dict) or not isinstance(body.get("clear"), list | None):
         return body
     named = body.get("clear") or []

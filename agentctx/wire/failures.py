@@ -1,4 +1,4 @@
-"""Every answer that is not a success."""
+"""The reply to every failed request."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ErrorBody:
-    """What is wrong, and what to do next."""
+    """The error, and what to do about it."""
 
     code: str
     message: str
     hint: str = ""
     request_id: str | None = None
-    """The daemon's log has the request under it."""
+    """The id of the request in the daemon's log."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ErrorReply:
-    """Every answer that is not a success."""
+    """The reply to every failed request."""
 
     error: ErrorBody

@@ -15,7 +15,7 @@ COLLECTIONS = ("knowledge", "observation", "reflection", "learning")
 Origin = Literal["user", "agent", "tool", "document", "import", "capture"]
 Trust = Literal["operator", "agent", "external"]
 ImportTrust = Literal["external", "agent"]
-"""What an import may be worth."""
+"""The trust that an import may request."""
 Order = Literal["distance", "relevance"]
 InjectionPosition = Literal["system", "tail"]
 Fate = Literal[
@@ -31,26 +31,26 @@ Fate = Literal[
     "cap",
     "budget",
 ]
-"""What becomes of a passage that was found for an injection."""
+"""Whether a passage that was found for an injection is injected, or why not."""
 Verdict = Literal[
     Fate, "not_found", "expired", "quarantined", "namespace", "filter", "trust", "no_vector", "no_match"
 ]
-"""Why an entry is in an injection, or not."""
+"""Why an entry is in an injection or not."""
 Quarantine = Literal["screened", "revoked"]
-"""Why no answer may hold an entry: its text was flagged, or its source revoked."""
+"""Why an entry is excluded from answers: its text was flagged, or its source revoked."""
 EmbeddingState = Literal["pending", "done", "off"]
 EditableField = Literal[
     "content", "category", "tags", "cues", "source", "trigger", "error_pattern", "diagnosis", "fix", "ttl"
 ]
-"""What an edit may set or take away."""
+"""The fields that an edit may set or clear."""
 CalibrationState = Literal["ready", "pending", "off", "unusable"]
-"""Whether relevance understands a model's similarities; `unusable`: they do not tell texts apart."""
+"""Whether relevance can use a model's similarities; `unusable`: they do not tell texts apart."""
 PlaceUnit = Literal["line", "page", "slide", "sheet", "cell"]
 CheckStatus = Literal["pass", "warn", "fail", "skip"]
 ReembedStage = Literal["off", "held", "building", "comparing", "ready", "kept"]
 ReembedAction = Literal["approve", "switch", "rollback", "retire"]
-"""`approve`: agree to what it costs; `switch`: the next model answers; `rollback`: the former one does again;
-`retire`: drop the former one."""
+"""`approve`: accept the cost; `switch`: make the next model answer; `rollback`: make the former one answer
+again; `retire`: drop the former one."""
 
 STRICT: dict[str, Any] = {"extra": "forbid", "strict": True}
-"""Configuration of request bodies for pydantic: no coercion, unknown fields are errors."""
+"""Pydantic configuration of request bodies: no coercion, unknown fields are errors."""

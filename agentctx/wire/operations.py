@@ -1,4 +1,4 @@
-"""What the daemon says of itself and of its queue."""
+"""The daemon's status, queue and backups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentctx.wire.reembed import ReembedReply
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BuriedJob:
-    """An embedding that was given up, with the reason."""
+    """An embedding that the daemon gave up on, with the reason."""
 
     job: int
     entry: str
@@ -48,16 +48,16 @@ class RetryReply:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProviderCost:
-    """What a provider over HTTP costs, in USD. Days are UTC days."""
+    """The cost of a provider over HTTP, in USD. Days are UTC days."""
 
     usd_per_million_tokens: float | None
-    """Null when no price is known."""
+    """Null if the price is unknown."""
     price_source: str
-    """The source: `published`, with the month, or the setting; empty when no price is known."""
+    """`published` with the month, or the setting that gives the price; empty if the price is unknown."""
     usd_per_day: float
-    """The cap; 0 is none."""
+    """The cap; 0: no cap."""
     confirm_usd: float
-    """`agentctx ingest` asks before it costs more than that; 0 never asks."""
+    """`agentctx ingest` asks before it spends more than this; 0: never."""
     tokens_today: int
     usd_today: float
     cap_reached: bool
@@ -68,8 +68,8 @@ class ProviderCost:
 class ProviderStatus:
     """`state`: ok, starting, off, or degraded with `reason`.
 
-    `cost` is null where nothing is asked over HTTP. `calibration` says whether relevance understands the
-    model's similarities: unless it is `ready`, words decide what is injected. Null without a model.
+    `cost` is null for providers that are not used over HTTP. `calibration` says whether relevance can use the
+    model's similarities: unless it is `ready`, words decide what is injected. It is null without a model.
     """
 
     id: str
@@ -83,10 +83,10 @@ class ProviderStatus:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DatabaseStatus:
-    """Sizes in bytes; `commits` since the start of the daemon. `path` of a server is its address.
+    """Sizes in bytes; `commits` since the start of the daemon. For a server, `path` is its address.
 
-    `fault` is why nothing can be saved now; null while saves are accepted. `warnings` say how acknowledged
-    saves can be lost, a sentence each; empty where nothing is known that could.
+    `fault` says why nothing can be saved now; null while saves are accepted. Each of `warnings` is a sentence
+    on how acknowledged saves could be lost; empty if there is no known risk.
     """
 
     path: str
@@ -100,7 +100,7 @@ class DatabaseStatus:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Latency:
-    """Of the last few hundred events, in milliseconds."""
+    """Percentiles of the last few hundred events, in milliseconds."""
 
     p50_ms: float
     p95_ms: float
@@ -108,7 +108,7 @@ class Latency:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ActivityStatus:
-    """Counts since the daemon started, and how long the latest took; null when there was none yet."""
+    """Counts since the daemon started, and recent latencies; null if there were no events yet."""
 
     saved: int
     """Entries created or changed."""
@@ -123,7 +123,7 @@ class ActivityStatus:
     save: Latency | None
     ask: Latency | None
     embed: Latency | None
-    """One provider call."""
+    """Latency of one provider call."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,7 +136,7 @@ class ProxyStatus:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StatusReply:
-    """The daemon's state. CPU seconds are of its process since it started."""
+    """The daemon's state. CPU seconds are used by its process since it started."""
 
     version: str
     pid: int
@@ -152,17 +152,17 @@ class StatusReply:
     cpu_seconds: float
     rss_bytes: int
     vector_memory_bytes: int
-    """Of it for the vectors that are searched in memory; 0: the database is searched."""
+    """The part of `rss_bytes` that holds vectors in memory for search; 0: searches read the database."""
     activity: ActivityStatus
     proxy: ProxyStatus | None = None
-    """None: calls go through the proxy over the socket only."""
+    """Null if there is no port: calls go through the proxy over the socket only."""
     reembed: ReembedReply | None = None
     """Null while only one model is configured."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BackupRequest:
-    """Where the backup goes: an absolute path on the daemon's machine; null: into its folder of backups."""
+    """Where to write the backup: an absolute path on the daemon's machine; null: its backup folder."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
@@ -171,7 +171,7 @@ class BackupRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BackupReply:
-    """A backup that was written, and read back to the last byte."""
+    """A finished backup, read back completely to verify it."""
 
     file: str
     made: str
@@ -180,7 +180,7 @@ class BackupReply:
     """Version of the newest migration in it."""
     entries: int
     versions: int
-    """Of all entries, the live ones included."""
+    """Versions of all entries, including the live ones."""
     vectors: int
     removed: list[str]
-    """Older backups that were removed."""
+    """Older backups that this one replaced."""

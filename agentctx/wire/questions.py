@@ -15,60 +15,60 @@ class SearchRequest:
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
     query: str
-    """In plain words; nothing in it is syntax."""
+    """The question in plain words; it has no query syntax."""
     namespace: str = DEFAULT_NAMESPACE
     namespaces: list[str] | None = None
-    """Ask all of these, up to 8, instead of `namespace`. One ranking; each passage says where it is from."""
+    """Search all of these, up to 8, instead of `namespace`. One ranking; each passage names its namespace."""
     collections: list[str] | None = None
-    """None: those of `embedding.rag.collections`."""
+    """Null: the ones in `embedding.rag.collections`."""
     session: str | None = None
-    """Entries of this session and of none."""
+    """Entries of this session and entries without a session."""
     agent: str | None = None
     category: str | None = None
     tags: list[str] | None = None
-    """All of them."""
+    """Entries that have all of these tags."""
     since: str | None = None
     """An RFC 3339 time or an age like `7d`."""
     until: str | None = None
-    """The same; earlier than this."""
+    """The same, exclusive."""
     limit: int | None = None
-    """Most passages; none: `embedding.rag.max_results`."""
+    """Maximum number of passages; null: `embedding.rag.max_results`."""
     order: Order = "relevance"
-    """`relevance`: words and meaning fused; `distance`: the nearest first."""
+    """`relevance`: keyword and vector search fused; `distance`: nearest first."""
     max_distance: float | None = None
-    """Drop passages farther than this cosine distance; 0 keeps all."""
+    """Drop passages beyond this cosine distance; 0 keeps all."""
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """Every namespace that is asked: the guard checks these, and these are searched."""
+        """All namespaces of the question: the guard checks them, and they are searched."""
         return tuple(dict.fromkeys(self.namespaces or [self.namespace]))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ContextRequest(SearchRequest):
-    """A question whose answer is wanted as the ready-made block."""
+    """A question to be answered with the ready-made block."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
     budget_tokens: int | None = None
-    """Most tokens of the block; none: `embedding.rag.budget_tokens`."""
+    """Maximum size of the block in tokens; null: `embedding.rag.budget_tokens`."""
     position: InjectionPosition | None = None
-    """Where in the LLM call the block goes. `system` carries only what agents and operators vouch for, `tail`
-    carries all. Both keep a receipt. None: the same block as at the tail, without a receipt."""
+    """Where in the LLM call the block goes. `system` includes only passages of trust `agent` or `operator`,
+    `tail` includes all. Both store a receipt. Null: the same block as for `tail`, without a receipt."""
     all: bool | None = None
-    """Also passages that are not relevant enough to be injected."""
+    """Include passages that are not relevant enough to be injected."""
     present: list[str] | None = None
-    """Texts that the conversation already holds: passages contained in one of them are left out."""
+    """Texts already in the conversation: passages contained in one of them are left out."""
     conversation: str | None = None
-    """The conversation that the block goes to: what was injected there before is left out. Unlike `session`,
-    it narrows nothing."""
+    """The conversation that the block goes to: passages injected there before are left out. Unlike `session`,
+    it is not a filter."""
     restarted: bool | None = None
-    """The conversation begins, or lost what it held (a compaction): all may be injected again."""
+    """Whether the conversation begins, or was compacted: passages injected before may be injected again."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Location:
-    """Where in a file a passage is: from number `first` to `last` of the unit, both inclusive, from 1."""
+    """The place of a passage in a file: numbers `first` to `last` of the unit, both inclusive, from 1."""
 
     path: str
     """The `source` of the entry."""
@@ -79,19 +79,19 @@ class Location:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Passage:
-    """One hit: a chunk of an entry. `distance` is cosine (0 to 2), null when it has no vector yet."""
+    """One hit: a chunk of an entry."""
 
     namespace: str
     collection: str
     id: str
     source_id: str
-    """The entry's key where it has one, else its id."""
+    """The entry's key, or its id if it has none."""
     version: int
     content: str
     distance: float | None
-    """Cosine distance, 0 to 2; null while it has no vector, or when meaning took no part."""
+    """Cosine distance, 0 to 2; null if the passage has no vector yet, or the search was by keywords only."""
     relevance: float
-    """The probability that it answers the question, 0 to 1."""
+    """The probability that the passage answers the question, 0 to 1."""
     start: int
     """Offset in the content, in code points."""
     end: int
@@ -104,11 +104,12 @@ class Passage:
     updated: str
     attributes: dict[str, Any]
     location: Location | None = None
-    """For the text of an ingested file."""
+    """Set for the text of an ingested file."""
     headings: list[str] = field(default_factory=list)
-    """Of such a text: headings, or classes and functions, that it stands in or begins; outermost first."""
+    """For ingested files: the headings, classes or functions that it is in or begins with; outermost
+    first."""
     flags: list[str] = field(default_factory=list)
-    """What the entry's text looks like that an LLM might obey."""
+    """The kinds of instructions to an LLM that the entry's text resembles."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,21 +118,21 @@ class SearchReply:
 
     results: list[Passage]
     degraded: str | None
-    """Why passages may be missing: meaning took no part, or (`words: …`) keyword search is incomplete."""
+    """Why passages may be missing: meaning was not searched, or (`words: …`) keyword search is incomplete."""
     rerank: str | None = None
-    """Why the configured reranker took no part; null when it did, or none is configured."""
+    """Why the configured reranker was not used; null if it was, or none is configured."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ContextReply:
-    """The block as an LLM call would get it; empty when nothing is relevant."""
+    """The block for an LLM call; empty if nothing is relevant."""
 
     block: str
-    """What goes into the prompt; empty when nothing was found."""
+    """The text for the prompt; empty if nothing is relevant."""
     tokens: int
     """An estimate."""
     results: list[Passage]
     degraded: str | None
     rerank: str | None = None
     injection_id: str | None = None
-    """The receipt of an injection, also of one that injects nothing; null without a `position`."""
+    """The receipt, even if nothing was injected; null without a `position`."""

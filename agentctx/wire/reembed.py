@@ -1,4 +1,4 @@
-"""The model beside the one that answers: how far it is, and how the two compare."""
+"""Re-embedding with another model: its progress, cost, and comparison with the answering model."""
 
 from __future__ import annotations
 
@@ -9,53 +9,53 @@ from agentctx.wire.names import ReembedStage
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelSpace:
-    """One model's vectors. `reason`: why they cannot answer at present; null when they can."""
+    """The vectors of one model. `reason`: why they cannot be searched at present; null if they can."""
 
     space: int
     provider: str
     model: str
     dimension: int
     chunks: int
-    """That should have a vector."""
+    """Chunks that should have a vector."""
     pending: int
-    """That have none yet."""
+    """Chunks without a vector yet."""
     buried: int
-    """That were given up."""
+    """Chunks whose embedding was given up."""
     reason: str | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReembedCost:
-    """What embedding everything that is pending costs, in USD; null where no price is known."""
+    """The cost of all pending embeddings, in USD; null if the price is unknown."""
 
     tokens: int
     usd: float | None
     confirm_usd: float
-    """Above that it starts only after approval; 0 never asks."""
+    """Above this cost, embedding waits for approval; 0: never."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelComparison:
-    """Both models asked with texts that are stored: shares from 0 to 1."""
+    """A comparison of both models on stored texts: shares from 0 to 1."""
 
     sampled: int
     self_retrieval: float
-    """How many of the texts were nearest to themselves in the new space."""
+    """Share of the texts that were nearest to themselves in the new space."""
     overlap: float | None
-    """How much the ten nearest have in common; null when the present model could not be asked."""
+    """Share of the ten nearest that both models agree on; null if the present model could not be asked."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReembedReply:
-    """`stage` is that of `beside`: off (there is none), held (waits for approval of the cost), building,
-    comparing, ready (to be switched to), kept (it answered before, and can again).
+    """`stage` of the model in `beside`: off (there is none), held (waits for approval of the cost), building,
+    comparing, ready (can be switched to), kept (answered before, and can be rolled back to).
     """
 
     stage: ReembedStage
     answering: ModelSpace | None
     beside: ModelSpace | None
     cost: ReembedCost | None = None
-    """Null where nothing is asked over HTTP, and when nothing is pending."""
+    """Null if no provider is used over HTTP, or nothing is pending."""
     comparison: ModelComparison | None = None
     advice: str | None = None
     """What to do next."""

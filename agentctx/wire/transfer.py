@@ -1,4 +1,4 @@
-"""Entries that leave as an export and come as an import."""
+"""Exported and imported entries."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from agentctx.wire.names import STRICT, ImportTrust
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExportedEntry:
-    """A live entry with what depends on it."""
+    """A live entry with its older versions, chunks and vectors."""
 
     entry: EntryView
     versions: list[EntryView]
-    """The older ones, oldest first; empty unless the history was asked for."""
+    """The older versions, oldest first; empty unless the history was requested."""
     chunks: list[list[int]]
     """Pairs `[start, end]` of each chunk: code points of `content`, end exclusive."""
     fingerprint: dict[str, Any] | None = None
-    """What made the vectors: provider, model, dimension and more."""
+    """How the vectors were made: provider, model, dimension and more."""
     vectors: list[str | None] | None = None
-    """One for each chunk: float32, little-endian, in Base64; null while it is pending."""
+    """One vector per chunk: float32, little-endian, in Base64; null while pending."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExportReply:
-    """Oldest first. `next` is the cursor of the following page, null on the last."""
+    """A page of entries, oldest first. `next` is the cursor of the following page, null on the last."""
 
     entries: list[ExportedEntry]
     next: str | None
@@ -34,7 +34,7 @@ class ExportReply:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportEntry:
-    """One version of an entry, as an export shows it. Its origin and trust are not believed."""
+    """One version of an entry, as exported. Its origin and trust are ignored."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
@@ -56,8 +56,8 @@ class ImportEntry:
 class ImportRequest:
     """Versions to import; all versions of an entry in order. `dry_run`: only report what would be done.
 
-    What was forgotten here is refused (`forgotten`) unless `include_forgotten`; an entry whose last version
-    has expired is refused with all its versions (`expired`). Times may lie in the future.
+    Entries that were forgotten here are refused (`forgotten`) unless `include_forgotten`; an entry whose last
+    version has expired is refused with all its versions (`expired`). Times may lie in the future.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
@@ -66,5 +66,5 @@ class ImportRequest:
     dry_run: bool = False
     include_forgotten: bool = False
     trust: ImportTrust = "external"
-    """What new entries are worth. `agent`: what agents save is worth, also in system prompts. Only an admin
-    of the daemon may say so, and the audit trail records it. What is here already keeps its trust."""
+    """Trust of new entries. `agent`: like entries that agents save, also allowed in system prompts. Requires
+    an admin of the daemon, and is audited. Existing entries keep their trust."""

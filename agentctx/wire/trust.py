@@ -10,9 +10,9 @@ from agentctx.wire.names import STRICT, Origin, Trust
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RevokeRequest:
-    """Which source: entries that meet all that is named, in every namespace unless one is named.
+    """The source to revoke: entries that match all given criteria, in every namespace unless one is given.
 
-    What was made of them, directly or not, goes with them.
+    Entries derived from them, directly or not, are revoked too.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
@@ -21,33 +21,33 @@ class RevokeRequest:
     agent: str | None = None
     session: str | None = None
     principal: int | None = None
-    """The kernel's uid of who saved them."""
+    """The kernel's uid of the process that saved the entries."""
     origin: Origin | None = None
     trust: Trust | None = None
     source: str | None = None
     """The `source` of an entry: a file, or a folder with everything below it."""
     since: str | None = None
-    """Saved or changed then or later: an RFC 3339 time or an age like `7d`."""
+    """Saved or changed at this time or later: an RFC 3339 time or an age like `7d`."""
     until: str | None = None
-    """The same; earlier than this."""
+    """The same, exclusive."""
     dry_run: bool = False
-    """Only count."""
+    """Only count the entries."""
     forget: bool = False
-    """Erase them permanently, soon after; this cannot be undone."""
+    """Erase the entries permanently, soon afterwards; this cannot be undone."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RevokeReply:
-    """From now on no answer holds these entries."""
+    """Confirms that these entries are excluded from answers."""
 
     revocation: int | None
-    """By this number it can be undone; null when nothing was done."""
+    """The number with which to undo the revocation; null if nothing was done."""
     entries: int
-    """Of the source."""
+    """Entries of the source."""
     derived: int
-    """Made of those, directly or not."""
+    """Entries derived from these, directly or not."""
     held_before: int
-    """How many of both were in quarantine already."""
+    """How many of both were already in quarantine."""
     criteria: dict[str, Any] = field(default_factory=dict)
     forget: bool = False
     dry_run: bool = False
@@ -55,10 +55,10 @@ class RevokeReply:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReleaseReply:
-    """Answers may hold these entries again, each as soon as it is back in the indexes."""
+    """Confirms that answers may include these entries again, each once it is back in the indexes."""
 
     released: int
     still_quarantined: int = 0
-    """Entries of a revocation that stay in quarantine: another one holds them back, or they were flagged."""
+    """Entries that stay in quarantine: another revocation covers them, or they were flagged."""
     revocations: list[int] = field(default_factory=list)
-    """The others that hold back some of these."""
+    """The other revocations that cover some of these entries."""
