@@ -42,11 +42,11 @@ def create_app(
     access: AccessControl | None = None,
     quota_gate: Callable[[ASGIApp], ASGIApp] | None = None,
 ) -> FastAPI:
-    """The application over `service`. It expects the peer in the request's state, as
-    `connection.PeerProtocol` puts it there; limits on sizes and times of requests are that class's too.
-    `telemetry` gets every request. `proxy` serves everything below `/proxy/`. `access` keeps strangers
-    out, by default by the settings; what a peer may do with entries is for `service` to ask (`guard`).
-    `quota_gate` puts a `QuotaGate` around an application; by default there are no quotas.
+    """Build the application over `service`. `connection.PeerProtocol` must put the peer into the request's
+    state; it also enforces the limits on the size and duration of requests. `telemetry` receives every
+    request. `proxy` serves everything below `/proxy/`. `access` refuses callers without a grant, by default
+    according to the settings; rights on entries are checked by `service` (`guard`). `quota_gate` wraps an
+    application in a `QuotaGate`; by default there are no quotas.
 
     Raises:
         RouteWithoutPolicy: a route has no access policy.
@@ -70,7 +70,7 @@ def create_app(
         telemetry=_NO_TELEMETRY,
     )
     app.router.route_class = StrictRoute
-    # Routes are tried in order: first what is asked most.
+    # Routes are tried in order, so the most frequent come first.
     ProbeRoutes(service).add_to(app)
     add_operations(app, service, _own_handlers(service, settings), {"save": SAVE_RESPONSES})
     MetricRoutes(service).add_to(app)
@@ -83,7 +83,7 @@ def create_app(
 
 
 def _own_handlers(service: Service, settings: Settings) -> dict[str, Handler]:
-    """Of the operations whose HTTP shape differs from the contract."""
+    """Return the handlers of operations whose HTTP shape differs from the contract."""
     entries = EntryHandlers(service, settings.limits)
     transfer = TransferHandlers(service, settings.limits)
     doctor = DoctorHandlers(service)

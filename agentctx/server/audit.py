@@ -17,7 +17,7 @@ LONGEST_NAME = 200
 
 
 class AuditHandlers:
-    """What to show of the audit trail is in the query."""
+    """Handler whose HTTP shape differs from the contract: the filters are in the query."""
 
     def __init__(self, service: Service) -> None:
         self._service = service

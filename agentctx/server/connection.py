@@ -1,20 +1,20 @@
-"""One HTTP/1.1 connection: who is there, and what it may cost in time and bytes.
+"""One HTTP/1.1 connection: identifies the peer and limits the time and bytes of its requests.
 
-uvicorn has no limit for heads and bodies and no deadline for a request that does not come to its end. Both
-are kept here, below ASGI, where a refused request costs nothing yet.
+uvicorn limits neither heads nor bodies, and has no deadline for an incomplete request. Both are enforced
+here, below ASGI, where refusing a request is cheap.
 
 What the peer is sending:
 
     IDLE ──any byte──> HEAD ──blank line──> BODY ──last byte──> IDLE
 
-A connection starts in HEAD: silence at its beginning ends like half a head. A deadline runs only while the
-peer is the one we wait for, never while a reply is being made.
+A connection starts in HEAD: a peer that sends nothing times out like one that sends half a head. Deadlines
+run only while the connection waits for the peer, never while a reply is being made.
 
-Requests of one connection are answered in their order. While `MAX_WAITING` of them wait, nothing more is
-parsed or read: the kernel slows down a peer that sends more. A peer that shuts down its sending side gets the
-replies to what it sent whole.
+Requests of one connection are answered in order. While `MAX_WAITING` of them wait, nothing more is parsed or
+read, so the kernel throttles the peer. A peer that shuts down its sending side still gets the replies to its
+complete requests.
 
-Of uvicorn this uses more than is documented, so it is pinned to a minor version: of the protocol
+This uses undocumented parts of uvicorn, so uvicorn is pinned to a minor version: of the protocol
 `_start_asgi_task`, `_unset_keepalive_if_required`, `parser`, `pipeline`, `cycle`, `flow`, `app_state`,
 `timeout_keep_alive_task` and `on_response_complete`; of a cycle `response_started`, `response_complete`,
 `disconnected`, `keep_alive` and `message_event`.
@@ -54,18 +54,18 @@ if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application
 
 LINGER_S = 1.0
-"""How long a closing connection may take to read what was written to it."""
+"""How long a closing connection waits for the peer to read the reply."""
 
 MAX_WAITING = 8
-"""Requests of one connection that wait while another is served, give or take one read."""
+"""How many requests of one connection may wait while another is served; one read may exceed this."""
 
 _CHUNKED_PIECE = 4 * 1024
-"""Bytes of a chunked body that are parsed at once: requests may follow it in them."""
+"""Bytes of a chunked body that are parsed at once: further requests may follow in the same data."""
 
 _BLANK_LINE = b"\r\n\r\n"
 
 _FRAMING = 2
-"""Bytes on the wire per byte of the largest body: chunks and trailers are bytes as well."""
+"""Maximum bytes on the wire per byte of the largest body: the framing of chunks and trailers counts too."""
 
 
 class _Phase(Enum):
@@ -75,9 +75,9 @@ class _Phase(Enum):
 
 
 def piece_end(data: bytes, start: int, body_left: int | None) -> int:
-    """Where to stop parsing what begins at `start`, so that at most two requests end in it.
+    """Return where to stop parsing from `start`, so that at most two requests end in the piece.
 
-    `body_left` is how many bytes of a body are to come: 0 before and in a head, None in a chunked body.
+    `body_left` is the number of missing bytes of the body: 0 before and in a head, None in a chunked body.
     """
     if body_left is None:
         return min(len(data), start + _CHUNKED_PIECE)
@@ -88,12 +88,12 @@ def piece_end(data: bytes, start: int, body_left: int | None) -> int:
 
 
 def protocol_class(settings: ServerSettings, quotas: Quotas | None = None) -> type[PeerProtocol]:
-    """The class for `uvicorn.Config(http=…)`, with these limits. `quotas` bounds the connections."""
+    """Return a class for `uvicorn.Config(http=…)` with these limits. `quotas` bounds the connections."""
     return type("LimitedPeerProtocol", (PeerProtocol,), {"settings": settings, "quotas": quotas})
 
 
 class _Flow(FlowControl):
-    """Reads nothing while `is_full` says so, whatever a handler asks for."""
+    """Keeps reading paused while `is_full` returns true, even if a handler resumes it."""
 
     def __init__(self, transport: asyncio.Transport, is_full: Callable[[], bool]) -> None:
         super().__init__(transport)
@@ -105,11 +105,11 @@ class _Flow(FlowControl):
 
 
 class PeerProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with the peer's credentials in every request's state (`peer`) and with limits.
+    """uvicorn's protocol, with limits, that puts the peer's credentials into every request's state (`peer`).
 
-    `cut` in that state ends a reply that cannot be completed.
+    `cut` in the state aborts a reply that cannot be completed.
 
-    Over a limit or a deadline the peer gets the error body if no reply has begun, and the connection closes.
+    Exceeding a limit or deadline closes the connection, after the error body if no reply has begun.
     """
 
     settings: ClassVar[ServerSettings]
@@ -126,19 +126,19 @@ class PeerProtocol(HttpToolsProtocol):
         self.closed = asyncio.Event()
         self._phase = _Phase.HEAD
         self._phase_bytes = 0
-        """Bytes that came in this phase, without the read in which it began."""
+        """Bytes received in this phase, without the read in which it began."""
         self._body_bytes = 0
         self._deadline: asyncio.TimerHandle | None = None
         self._drain_deadline: asyncio.TimerHandle | None = None
         self._unparsed = b""
         self._body_length: int | None = 0
-        """Of the body that comes now; None if it is chunked."""
+        """Length of the current body; None if it is chunked."""
         self._has_peer_ended = False
         self._refusal: bytes | None = None
         self._running: RequestResponseCycle | None = None
         self._counted_uid: int | None = None
 
-    # The transport's callbacks.
+    # Callbacks of the transport.
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn
         super().connection_made(transport)
@@ -166,12 +166,12 @@ class PeerProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self._refusal is not None:
-            return  # read and thrown away, so that the peer gets to our reply
+            return  # discard it, so that the peer reads our reply
         self._unparsed += data
         self._parse()
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn always closes
-        """Whether the connection stays open for pending replies."""
+        """Return whether the connection stays open for pending replies."""
         if has_hung_up(self.transport.get_extra_info("socket")):
             return False
         self._has_peer_ended = True
@@ -188,10 +188,10 @@ class PeerProtocol(HttpToolsProtocol):
             self._drain_deadline.cancel()
             self._drain_deadline = None
 
-    # Parsing, a piece at a time.
+    # Parsing, piece by piece.
 
     def _parse(self) -> None:
-        """Parse what has come, as far as there is room for requests."""
+        """Parse the received data while there is room for more requests."""
         data, self._unparsed, start = self._unparsed, b"", 0
         while start < len(data) and self._refusal is None and len(self.pipeline) < MAX_WAITING:
             end = piece_end(data, start, self._body_left())
@@ -224,7 +224,7 @@ class PeerProtocol(HttpToolsProtocol):
         return None if self._body_length is None else self._body_length - self._body_bytes
 
     def _end_after_replies(self) -> None:
-        """The peer has stopped sending: the reply to its last whole request is the last one."""
+        """End the connection after the last complete request, because the peer has stopped sending."""
         if self._unparsed or self._refusal is not None:
             return
         if self._phase is _Phase.BODY:
@@ -232,7 +232,7 @@ class PeerProtocol(HttpToolsProtocol):
         elif self._is_answering() or self.pipeline:
             self.cycle.keep_alive = False
 
-    # The parser's callbacks. What they raise ends in `_parse_piece`.
+    # Callbacks of the parser. Their exceptions end in `_parse_piece`.
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -240,7 +240,7 @@ class PeerProtocol(HttpToolsProtocol):
             self._enter(_Phase.HEAD)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._phase is _Phase.HEAD:  # else a trailer: the request is decided by its head
+        if self._phase is _Phase.HEAD:  # otherwise a trailer, which is ignored
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
@@ -261,7 +261,7 @@ class PeerProtocol(HttpToolsProtocol):
         self._enter(_Phase.IDLE)
         super().on_message_complete()
 
-    # uvicorn's callbacks.
+    # Callbacks of uvicorn.
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._running = cycle  # `self.cycle` is the newest, which may still wait in the pipeline
@@ -303,7 +303,7 @@ class PeerProtocol(HttpToolsProtocol):
             self._deadline = self.loop.call_later(seconds, self._on_deadline)
 
     def _patience_s(self) -> float | None:
-        """How long to wait for the peer's next bytes; None while it waits for us."""
+        """Return how long to wait for the peer's next bytes; None while the peer waits for a reply."""
         if self._phase is _Phase.BODY:
             return None if self.pipeline else self.settings.body_timeout_s
         if self._is_answering():
@@ -327,7 +327,7 @@ class PeerProtocol(HttpToolsProtocol):
         elif self._phase is _Phase.HEAD:
             self._refuse(too_slow("head", self.settings.header_timeout_s))
         elif self.flow.read_paused:
-            self._watch()  # the handler is the slow one
+            self._watch()  # the handler is slow, not the peer
         else:
             self._refuse(too_slow("body", self.settings.body_timeout_s))
 
@@ -339,17 +339,17 @@ class PeerProtocol(HttpToolsProtocol):
             if self._phase_bytes > _FRAMING * most:
                 raise body_too_large(most)
 
-    # Endings.
+    # Ending the connection.
 
     def _refuse(self, error: AgentctxError) -> None:
-        """Take nothing more; answer with the error when the requests before this one have their replies."""
+        """Read no more requests; send the error after the replies to earlier requests."""
         self._disarm()
         self._refusal, self._unparsed = refusal(error), b""
         if self._phase is not _Phase.BODY:
             if self._is_answering():
                 return
         elif self.pipeline:
-            self.pipeline.popleft()  # the refused request itself, which waited for its turn
+            self.pipeline.popleft()  # the refused request, which was still waiting
             return
         elif self.cycle.response_started:
             self._close()
@@ -361,8 +361,8 @@ class PeerProtocol(HttpToolsProtocol):
     def _send_refusal(self, refusal: bytes) -> None:
         if self.transport.is_closing():
             return
-        # Closing with unread bytes in the socket would reset the connection and lose the reply, so
-        # only our side is closed and the rest is read until the peer closes or the time is up.
+        # Closing with unread bytes in the socket would reset the connection and lose the reply, so only our
+        # side is closed and the rest is read, until the peer closes or time is up.
         self._unset_keepalive_if_required()
         self.flow.resume_reading()
         self.transport.write(refusal)
@@ -373,8 +373,8 @@ class PeerProtocol(HttpToolsProtocol):
         self._deadline = self.loop.call_later(LINGER_S, self.abort)
 
     def _disconnect_requests(self) -> None:
-        """Disconnect their handlers too. uvicorn notifies only the newest, and the others then write
-        to a closed transport.
+        """Disconnect the handlers of all requests: uvicorn notifies only the newest one, and the others would
+        write to a closed transport.
         """
         for cycle in (self._running, *(waiting for waiting, _ in self.pipeline)):
             if cycle is not None and not cycle.response_complete:
@@ -382,12 +382,12 @@ class PeerProtocol(HttpToolsProtocol):
                 cycle.message_event.set()
 
     def cut(self) -> None:
-        """Close when what was written has been sent: the peer sees that its reply is not whole."""
+        """Close after sending what was written, so that the peer sees an incomplete reply."""
         self._disconnect_requests()
         self._close()
 
     def abort(self) -> None:
-        """Close at once, whatever is in progress."""
+        """Close immediately."""
         self._disconnect_requests()
         self.transport.abort()
 

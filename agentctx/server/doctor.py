@@ -15,17 +15,17 @@ Offline = Annotated[bool, Query(description="Ask no embedding provider outside t
 
 
 class DoctorHandlers:
-    """What to examine is in the query."""
+    """Handlers whose HTTP shape differs from the contract: the selection is in the query."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
 
     async def doctor(self, request: Request, only: Only = None, offline: Offline = False) -> DoctorReply:
-        """Examine the daemon's database, queue and embedding provider, and change nothing."""
+        """Examine the daemon's database, queue and embedding provider without changing anything."""
         return await self._service.doctor(_examination(only, offline), request_peer(request))
 
     async def doctor_fix(self, request: Request, only: Only = None, offline: Offline = False) -> DoctorReply:
-        """Examine, repair what can be repaired, and say what was done and what is found after that."""
+        """Examine and repair what can be repaired; report the repairs and the state after them."""
         return await self._service.doctor_fix(_examination(only, offline), request_peer(request))
 
 

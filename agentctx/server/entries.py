@@ -1,4 +1,4 @@
-"""Saving one entry or many, and listing entries by filters."""
+"""Handlers for saving one or many entries, and for listing entries."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SAVE_RESPONSES: dict[int | str, dict[str, Any]] = {
 
 
 class EntryHandlers:
-    """Handlers whose HTTP shape differs from the contract: one entry or many, filters in the query."""
+    """Handlers whose HTTP shape differs from the contract: one or many entries, filters in the query."""
 
     def __init__(self, service: Service, limits: LimitSettings) -> None:
         self._service = service
@@ -56,8 +56,8 @@ class EntryHandlers:
         body: Annotated[SaveBody, Body()],
         idempotency_key: IdempotencyKey = None,
     ) -> SaveResult | SaveManyReply:
-        """Save one entry (201 when something changed, 200 when it was there already), or many: 200 with a
-        result or an error for each.
+        """Save one entry (201 if something changed, 200 if it already existed), or many: 200 with a result or
+        an error for each.
         """
         peer = request_peer(request)
         if isinstance(body, SaveManyRequest):
@@ -95,7 +95,7 @@ class EntryHandlers:
         limit: Limit = PAGE,
         cursor: str | None = None,
     ) -> EntryPage:
-        """List live entries, newest first, in pages; `content=false` leaves their texts out.
+        """List live entries, newest first, in pages; `content=false` omits their texts.
 
         `since` and `until` bound the time of the last change, as RFC 3339 times or ages like `7d`.
         """

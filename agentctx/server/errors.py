@@ -1,4 +1,4 @@
-"""Errors over HTTP: code to status, and the one body that every answer without success has."""
+"""Errors over HTTP: the status of each code, and the common body of all error replies."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ _MEANINGS = {
 }
 
 _FAULTS = ("storage_failed",)
-"""Logged like those with status 500: a retry can help, and an operator has to check the disk."""
+"""Codes logged like status 500, although a retry can help: an operator has to check the disk."""
 
 INTERNAL = AgentctxError(
     "Internal error in the daemon.",
@@ -93,10 +93,10 @@ _log = structlog.get_logger(__name__)
 
 
 def documented(*more: int) -> dict[int | str, dict[str, Any]]:
-    """The `responses` of a route in OpenAPI: what can happen to any request, and the given statuses.
+    """Return the `responses` of a route for OpenAPI: the errors of every request, and the given statuses.
 
-    They refer to the schema that `SaveManyReply` brings, since every model costs a validator at start.
-    `default` keeps FastAPI from adding its own shape for 422.
+    They refer to the schema that `SaveManyReply` already includes, since every model adds a validator at
+    start. `default` keeps FastAPI from adding its own shape for 422.
     """
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorReply"}}}
     known: dict[int | str, dict[str, Any]] = {
@@ -107,7 +107,7 @@ def documented(*more: int) -> dict[int | str, dict[str, Any]]:
 
 
 def error_reply(error: AgentctxError, request_id: str | None = None) -> ErrorReply:
-    """The body, with the id of the request: the given one, else that of the request being answered."""
+    """Return the error body, with the given request id or the id of the current request."""
     bound = structlog.contextvars.get_contextvars().get("request_id")
     body = ErrorBody(code=error.code, message=error.message, hint=error.hint, request_id=request_id or bound)
     return ErrorReply(error=body)
@@ -118,7 +118,7 @@ def error_json(error: AgentctxError, request_id: str | None = None) -> bytes:
 
 
 def error_response(error: AgentctxError, headers: Mapping[str, str] | None = None) -> Response:
-    """The reply to a failed request. Faults of the daemon itself are logged with their traceback."""
+    """Return the reply to a failed request. Faults of the daemon itself are logged with their traceback."""
     status = STATUS[error.code]
     if status == 500 or error.code in _FAULTS:
         _log.error("request_failed", code=error.code, message=error.message, exc_info=error)
@@ -127,7 +127,7 @@ def error_response(error: AgentctxError, headers: Mapping[str, str] | None = Non
 
 
 def retry_after(error: AgentctxError) -> dict[str, str]:
-    """The header that says when to try again, in whole seconds; nothing for other errors."""
+    """Return the Retry-After header of a `RateLimited` error in whole seconds; empty for other errors."""
     if not isinstance(error, RateLimited):
         return {}
     return {"Retry-After": str(max(1, math.ceil(error.retry_after_s)))}
@@ -166,11 +166,11 @@ def _allowed_methods(request: Request) -> list[str]:
 
 
 async def _on_disconnect(_: Request, __: ClientDisconnect) -> Response:
-    # No client reads it; the status only ends the request cleanly.
+    # Nobody reads this reply; it only ends the request cleanly.
     return error_response(RequestFailed("The connection closed before the request was complete."))
 
 
-# Handlers are coroutines: starlette runs plain functions in a thread.
+# Handlers are coroutines because starlette runs plain functions in a thread.
 HANDLERS: dict[int | type[Exception], Callable[[Request, Any], Coroutine[Any, Any, Response]]] = {
     AgentctxError: _on_agentctx_error,
     RequestValidationError: _on_validation_error,

@@ -1,4 +1,4 @@
-"""The gate before every route: strangers learn only whether the daemon is up."""
+"""The gate before every route: without a grant, callers only learn whether the daemon is up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agentctx.service.base import Peer
 from agentctx.service.operations import OPERATIONS
 
 POLICY_FIELD: Final = "x-agentctx-policy"
-"""Of an operation in the OpenAPI document."""
+"""The field of an operation in the OpenAPI document that holds its policy."""
 
 _QUIET: Final[Mapping[bool, bytes]] = {True: b'{"status":"ok"}', False: b'{"status":"unavailable"}'}
 
@@ -28,7 +28,7 @@ class RouteWithoutPolicy(AgentctxError):
 
 
 class AccessGate:
-    """ASGI middleware below `RequestContext`. What a peer may do in a namespace is the guard's to say."""
+    """ASGI middleware below `RequestContext`. The guard checks what a peer may do in a namespace."""
 
     def __init__(self, app: ASGIApp, access: AccessControl) -> None:
         self._app = app
@@ -48,7 +48,7 @@ class AccessGate:
 
 
 def version_telling(access: AccessControl) -> VersionTelling:
-    """Whether a reply may name the version: to who may do anything, and by a probe to admins only."""
+    """Return the function that decides who sees the version: peers with rights, but on probes only admins."""
 
     async def tells_version(scope: Scope) -> bool:
         rights = await rights_in(scope, access)
@@ -58,13 +58,13 @@ def version_telling(access: AccessControl) -> VersionTelling:
 
 
 async def rights_in(scope: Scope, access: AccessControl) -> Rights:
-    """Those of the peer of a connection; none where the kernel did not say who that is."""
+    """Return the rights of the connection's peer; none if the kernel did not identify it."""
     peer = scope.get("state", {}).get("peer")
     return await access.rights_of(peer) if isinstance(peer, Peer) else NOTHING
 
 
 def require_entry(rights: Rights, policy: Policy | None) -> None:
-    """Raises `AccessDenied` for a stranger, and for who may not use a plain route."""
+    """Raise `AccessDenied` if the peer has no rights, or may not use this plain route."""
     if not rights:
         raise AccessDenied("Permission denied: you have no grant on this daemon.", hint=GRANT_HINT)
     if policy is not None and policy.scope == "daemon" and not rights.is_admin:
@@ -72,10 +72,10 @@ def require_entry(rights: Rights, policy: Policy | None) -> None:
 
 
 def declare_policies(routes: Iterable[BaseRoute]) -> None:
-    """Write the policy of every route into what OpenAPI says of it.
+    """Add the policy of every route to its OpenAPI description.
 
     Raises:
-        RouteWithoutPolicy: one has none; says where to add it.
+        RouteWithoutPolicy: a route has no policy; the hint says where to add it.
     """
     for route in routes:
         policy = _policy_of(route)
@@ -100,7 +100,7 @@ def _policy_of(route: BaseRoute) -> Policy:
 
 
 def _quietly(send: Send) -> Send:
-    """Pass on up or down, and no word about why."""
+    """Replace the reply by up or down, without the reason."""
     status = 0
 
     async def quiet(message: Message) -> None:

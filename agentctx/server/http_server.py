@@ -1,4 +1,4 @@
-"""uvicorn on sockets that are given to it, started and stopped by its owner instead of by signals."""
+"""uvicorn on given sockets, started and stopped by its owner instead of by signals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agentctx.server.connection import PeerProtocol, protocol_class
 class HttpServer:
     """Serves `app` on listening sockets.
 
-    `serve()` returns after `stop()`; `started` is set when connections are accepted.
+    `serve()` returns after `stop()`; `started` is set once connections are accepted.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class HttpServer:
         self.started = self._server.accepting
 
     async def serve(self) -> None:
-        """Serve until `stop()`. The sockets are closed in the end, also when this is cancelled."""
+        """Serve until `stop()`. The sockets are closed at the end, even if this is cancelled."""
         self._done.clear()
         try:
             await self._server.serve(self._sockets)
@@ -45,9 +45,9 @@ class HttpServer:
             self._done.set()
 
     async def move(self, sock: socket.socket) -> None:
-        """Accept on another listening socket. Open connections stay.
+        """Accept on another listening socket, and close the previous ones. Open connections stay.
 
-        Call it after `started`. The sockets before it are closed.
+        Call it after `started` is set.
         """
         before, self._sockets[:] = list(self._sockets), [sock]
         await self._server.move(sock)
@@ -55,8 +55,8 @@ class HttpServer:
             old.close()
 
     async def stop(self) -> None:
-        """Accept nothing more, close idle connections, let running requests finish for
-        `shutdown_timeout_s`; what still runs then is cancelled and answered 503. Idempotent.
+        """Stop accepting, close idle connections, and give running requests `shutdown_timeout_s` to finish;
+        then cancel them with a 503. Idempotent.
         """
         self._server.stopping.set()
         await self._done.wait()
@@ -87,7 +87,7 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        yield  # signals are the daemon's
+        yield  # the daemon handles signals
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -100,7 +100,7 @@ class _Server(uvicorn.Server):
             server.close()
 
     async def main_loop(self) -> None:
-        await self.stopping.wait()  # uvicorn's own wakes up ten times a second
+        await self.stopping.wait()  # uvicorn's own loop wakes up ten times a second
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._stop_accepting(sockets or [])
@@ -116,13 +116,13 @@ class _Server(uvicorn.Server):
             await self._finish_requests()
 
     def drop(self, sockets: Sequence[socket.socket]) -> None:
-        """Close everything at once."""
+        """Close all sockets and connections immediately."""
         self._stop_accepting(sockets)
         for connection in self._connections():
             connection.abort()
 
     def _stop_accepting(self, sockets: Sequence[socket.socket]) -> None:
-        for server in getattr(self, "servers", []):  # not there before startup
+        for server in getattr(self, "servers", []):  # not set before startup
             server.close()
         for sock in sockets:
             sock.close()

@@ -1,4 +1,4 @@
-"""Routes about injections: their receipts, and why an entry was not in one."""
+"""The route that lists the receipts of injections."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_LIST = 1_000
 
 
 class InjectionHandlers:
-    """The list takes its limit from the query."""
+    """Handler whose HTTP shape differs from the contract: the limit is in the query."""
 
     def __init__(self, service: Service) -> None:
         self._service = service

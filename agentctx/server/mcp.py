@@ -1,7 +1,7 @@
 """`/mcp`: MCP over streamable HTTP, with the messages and tools of the stdio bridge.
 
-No session is kept, so none is lost when the daemon restarts. A tool call is a request to the daemon's own
-API in the name of the peer, with its checks and limits.
+There are no MCP sessions that a restart of the daemon could lose. A tool call becomes a request to the
+daemon's own API in the name of the peer, with its checks and limits.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from agentctx.mcp.tools import ApiRequest, ToolMisused, ToolScope, call_steps, f
 from agentctx.wire import DEFAULT_NAMESPACE
 
 TIMEOUT_S: Final = 10.0
-"""How long a tool call may take."""
+"""Time limit of a tool call."""
 _OK: Final = range(200, 300)
 _ERROR_STATUS: Final = {METHOD_NOT_FOUND: 404}
-"""HTTP status of a stateless request's JSON-RPC error; 400 for others."""
+"""HTTP status by JSON-RPC error code of a stateless request; 400 for others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,10 @@ class _Answer:
 class McpEndpoint:
     """ASGI application for one path.
 
-    The headers `X-Agentctx-Namespace`, `X-Agentctx-Session` and `X-Agentctx-Agent` say whose memory it is.
+    The headers `X-Agentctx-Namespace`, `X-Agentctx-Session` and `X-Agentctx-Agent` select the memory.
 
     Args:
-        api: the daemon's API, which is asked as the peer of the connection.
+        api: the daemon's API, called as the peer of the connection.
     """
 
     path: ClassVar[str] = "/mcp"
@@ -78,7 +78,7 @@ class McpEndpoint:
             message = json.loads(await _read(receive))
         except (ValueError, RecursionError):
             return _failed(400, PARSE_ERROR, "The body is not JSON.")
-        if isinstance(message, list):  # batches are part of 2025-03-26
+        if isinstance(message, list):  # batches belong to 2025-03-26
             return await self._batch(message, scope, headers)
         if problem := header_problem(message, headers):
             return _Answer(400, _dumped(problem))
@@ -122,7 +122,7 @@ class McpEndpoint:
 
     async def _ask(self, outer: Scope, request: ApiRequest) -> tuple[int, Any]:
         exchange = _Exchange(b"" if request.body is None else json.dumps(request.body).encode())
-        # In a task of its own, whose log lines have an id of their own.
+        # A separate task, so that its log lines get their own request id.
         await asyncio.create_task(self._call(_inner(outer, request, exchange.request), exchange))
         return exchange.status, json.loads(exchange.reply)
 
@@ -131,7 +131,7 @@ class McpEndpoint:
 
 
 class LoopbackApp:
-    """What is served on the port: MCP at its path, the proxy everywhere else."""
+    """Serves MCP at its path on the loopback port, and the proxy everywhere else."""
 
     def __init__(self, proxy: ASGIApp, mcp: McpEndpoint) -> None:
         self._proxy = proxy
@@ -139,14 +139,14 @@ class LoopbackApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == McpEndpoint.path:
-            scope["route"] = self._mcp  # its path is what the request is counted under
+            scope["route"] = self._mcp  # requests are counted under the route's path
             await self._mcp(scope, receive, send)
         else:
             await self._proxy(scope, receive, send)
 
 
 class _Exchange:
-    """One request within the process: its body, and the reply as it comes."""
+    """One request within the process: its body, and the reply as it arrives."""
 
     def __init__(self, request: bytes) -> None:
         self.request = request
@@ -156,7 +156,7 @@ class _Exchange:
 
     async def receive(self) -> Message:
         if self._is_read:
-            await asyncio.Event().wait()  # the peer stays until the reply is there
+            await asyncio.Event().wait()  # the peer stays until the reply is complete
         self._is_read = True
         return {"type": "http.request", "body": self.request, "more_body": False}
 
@@ -201,7 +201,7 @@ def _without_call(message: Any, decided: McpStep) -> _Answer:
     if not decided.messages:
         return _Answer(202)
     (reply,) = decided.messages
-    if "method" in reply:  # a subscription, which stays open though nothing here ever changes
+    if "method" in reply:  # a subscription, which stays open although nothing changes
         return _Answer(200, b"data: " + _dumped(reply) + b"\n\n", "text/event-stream", stays_open=True)
     if "error" not in reply:
         return _Answer(200, _dumped(reply))
@@ -223,7 +223,7 @@ def _dumped(message: Any) -> bytes:
 
 
 async def _read(receive: Receive) -> bytes:
-    """The body, whose size and time are limited below ASGI; empty when the client left."""
+    """Return the body, whose size and time are limited below ASGI; empty if the client has disconnected."""
     parts = []
     while (message := await receive())["type"] == "http.request":
         parts.append(message.get("body", b""))

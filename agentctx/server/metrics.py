@@ -12,7 +12,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class MetricRoutes:
-    """A plain route, not in OpenAPI: what it answers is described by Prometheus, not by a schema."""
+    """A plain route without OpenAPI: its format is defined by Prometheus, not by a schema."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -21,5 +21,5 @@ class MetricRoutes:
         app.add_route(PATH, self.metrics, methods=["GET"])
 
     async def metrics(self, _: Request) -> Response:
-        """Everything `docs/observability.md` lists, in the text format."""
+        """Return the metrics that `docs/observability.md` lists, in the text format."""
         return Response(await self._service.metrics(), headers={"Content-Type": CONTENT_TYPE})

@@ -1,4 +1,4 @@
-"""The OpenAPI document with what the wire's dataclasses say of their fields."""
+"""The OpenAPI document, with the field docstrings of the wire's dataclasses."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _MODULES = (audit, doctor, entries, failures, injections, operations, questions,
 
 
 def describe_fields(app: FastAPI) -> Callable[[], dict[str, Any]]:
-    """A stand-in for `app.openapi` that knows the docstrings below the fields.
+    """Wrap `app.openapi` so that the docstrings below the fields become descriptions.
 
-    They are read from the source when the document is asked for: no start of the daemon pays for it.
+    They are read from the source when the document is requested, so they do not slow down the daemon's start.
     """
     generate = app.openapi
 
@@ -48,7 +48,7 @@ def describe_fields(app: FastAPI) -> Callable[[], dict[str, Any]]:
 
 @cache
 def field_docs() -> dict[tuple[str, str], str]:
-    """The docstring of each documented field, by class and field; inherited fields included."""
+    """Return the docstring of each documented field, by class and field; inherited fields included."""
     import inspect
 
     found: dict[tuple[str, str], str] = {}

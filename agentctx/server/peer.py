@@ -1,4 +1,4 @@
-"""Who is at the other end of a Unix socket, by the kernel."""
+"""The peer's credentials on a Unix socket, as the kernel reports them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _SOL_LOCAL, _LOCAL_PEERCRED, _LOCAL_PEERPID = 0, 1, 2
 
 
 def peer_of(sock: socket.socket | None) -> Peer | None:
-    """The process that called `connect()`; None if the socket is not a Unix one or the kernel does not say.
+    """Return the process that called `connect()`; None without a Unix socket, or if the kernel does not know.
 
-    The pid is 0 for a process of another PID namespace and can be reused: it is for logs only. The uid is
+    The pid is 0 for a process of another PID namespace and can be reused, so it is only for logs. The uid is
     the identity.
     """
     if sock is None or sock.family != socket.AF_UNIX:
@@ -35,21 +35,21 @@ def peer_of(sock: socket.socket | None) -> Peer | None:
 
 
 def has_hung_up(sock: socket.socket | None) -> bool:
-    """Whether a peer that has sent its last byte reads nothing more either.
+    """Return whether a peer that has stopped sending has also stopped reading.
 
-    Only Linux says so, and only of a Unix socket; elsewhere a peer that sends nothing more has gone.
+    Only Linux reports this, and only for Unix sockets; elsewhere a peer that stops sending counts as gone.
     """
     if sock is None or sock.family != socket.AF_UNIX:
         return True
     poll = select.poll()
-    poll.register(sock.fileno(), 0)  # a hang-up is reported to those who ask for nothing
+    poll.register(sock.fileno(), 0)  # a hang-up is always reported, even without requested events
     return bool(poll.poll(0))
 
 
 def request_peer(request: Request) -> Peer:
-    """The peer that `connection.PeerProtocol` left in the request's state.
+    """Return the peer that `connection.PeerProtocol` put into the request's state.
 
-    Raises `RequestFailed` where there is none: no identity, no service.
+    Raises `RequestFailed` without a peer, because an unidentified caller gets no service.
     """
     peer = request.scope.get("state", {}).get("peer")
     if not isinstance(peer, Peer):

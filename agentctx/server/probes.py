@@ -1,4 +1,4 @@
-"""Routes for supervisors: is the daemon alive, and is it ready."""
+"""Routes for supervisors: liveness and readiness."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OK_HEADERS = [(b"content-length", b"%d" % len(_OK)), (b"content-type", b"applic
 
 
 class ProbeRoutes:
-    """Plain routes without validation: `/healthz` looks at nothing, `/readyz` asks the service."""
+    """Plain routes without validation: `/healthz` checks nothing, `/readyz` asks the service."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -28,8 +28,8 @@ class ProbeRoutes:
         app.add_route("/readyz", self.readyz, methods=["GET"])
 
     async def readyz(self, _: Request) -> Response:
-        """Ready: requests are served. Else 503 with the reason. What works less well is listed: without the
-        embedding provider the daemon saves, and answers by keyword search.
+        """Return 200 when requests are served, otherwise 503 with the reason. Lists what is degraded: without
+        the embedding provider, the daemon saves and answers by keyword search.
         """
         if reason := self._service.not_ready():
             return error_response(Unavailable(reason, hint="Try again in a moment."))
@@ -39,8 +39,8 @@ class ProbeRoutes:
 
 
 class _Alive:
-    """Alive: the loop answers. An ASGI application of its own: what is asked all the time needs neither a
-    request object nor a response object.
+    """Liveness: the event loop answers. This is an ASGI application because probes are frequent and need
+    neither a request object nor a response object.
     """
 
     async def __call__(self, _: Scope, __: Receive, send: Send) -> None:

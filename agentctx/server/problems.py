@@ -1,4 +1,4 @@
-"""Validation errors in plain words. Names fields and rules, never what was sent in them."""
+"""Validation errors in plain words. They name fields and rules, and never repeat the values."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _WORDS = {
 
 
 def in_plain_words(errors: Sequence[Mapping[str, Any]]) -> str:
-    """One sentence from pydantic's errors: "`tags[0]` must be a string; `foo` is not a known field."
+    """Describe pydantic's errors in one sentence: "`tags[0]` must be a string; `foo` is not a known field."
 
-    A location begins with where the value was, as FastAPI's do: `body`, `query`, `header` or `path`.
+    A location begins with the part of the request, as in FastAPI: `body`, `query`, `header` or `path`.
     """
     listed = [f"{_place(error['loc'])} {_rule(error)}" for error in errors[:MAX_LISTED]]
     if len(errors) > MAX_LISTED:
@@ -44,14 +44,14 @@ def in_plain_words(errors: Sequence[Mapping[str, Any]]) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name out of a request, short and printable; nothing of one that could be a secret."""
+    """Return a name from a request, shortened and printable; a placeholder if it could be a secret."""
     if not is_plain(name):
         return NOT_SHOWN
     return f"`{name if len(name) <= _MAX_NAME_CHARS else name[:_MAX_NAME_CHARS] + '…'}`"
 
 
 def _place(location: Sequence[Any]) -> str:
-    """`("body", "<many>", "entries", 0, "key")` is `entries[0].key`; parts in <> are tags of a union."""
+    """Return `entries[0].key` for `("body", "<many>", "entries", 0, "key")`; parts in <> are union tags."""
     where, *parts = location
     name = ""
     for part in parts:

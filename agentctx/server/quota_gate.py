@@ -1,4 +1,4 @@
-"""Quotas around requests: how many, and what those that save may add."""
+"""Quotas of requests: how many a user may send, and how much their saves may add."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from agentctx.access.quotas import Quotas, Usage
 from agentctx.service.base import Peer
 
 UsageOf = Callable[[int], Awaitable[Usage]]
-"""What the user with a uid has."""
+"""Returns the usage of the user with this uid."""
 
 KNOWN_FOR_S: Final = 10.0
-"""What a user has is looked up again after that; what they save meanwhile is added by its size."""
+"""Seconds for which a looked-up usage is reused; saves in the meantime are added by their size."""
 _SAVES: Final = frozenset({("POST", "/v1/entries"), ("POST", "/v1/import")})
 _SAVES_BELOW: Final = "/v1/entries/"
 _UNCOUNTED: Final = frozenset({"/healthz", "/readyz"})
@@ -33,13 +33,13 @@ class _Known:
 
 
 class QuotaGate:
-    """ASGI middleware below `RequestContext`, which turns what it raises into replies.
+    """ASGI middleware below `RequestContext`, which turns its exceptions into replies.
 
     Args:
-        quotas: what decides.
-        access: whose admins have no quotas.
-        usage: asked for users with quotas, before they save.
-        clock: seconds, never going back.
+        quotas: decides whether a request is within its quotas.
+        access: identifies admins, who have no quotas.
+        usage: called for users with quotas before they save.
+        clock: monotonic seconds.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class QuotaGate:
         rights = await self._access.rights_of(peer)
         self._quotas.request(peer.uid, self._clock(), is_admin=rights.is_admin)
         has_quotas = not rights.is_admin and self._quotas.has_quotas(peer.uid)
-        # Strangers are refused behind this anyway.
+        # Callers without rights are refused by the gate behind this one.
         if rights and has_quotas and saves(scope["method"], scope["path"]):
             known = await self._look_up(peer.uid)
             adding = body_bytes(scope)
@@ -80,7 +80,7 @@ class QuotaGate:
         known = self._known.get(uid)
         if known is not None and self._clock() - known.at < KNOWN_FOR_S:
             return known
-        # A caller that saves much at once is looked up once, and what it saves is added in one place.
+        # Concurrent saves of one user share one lookup, so that their sizes are added up in one place.
         if uid not in self._asked:
             task = self._asked[uid] = asyncio.create_task(self._ask(uid))
             task.add_done_callback(lambda _: self._asked.pop(uid))
@@ -95,12 +95,12 @@ class QuotaGate:
 
 
 def saves(method: str, path: str) -> bool:
-    """Whether a request may add content."""
+    """Return whether a request may add content."""
     return (method, path) in _SAVES or (method == "PATCH" and path.startswith(_SAVES_BELOW))
 
 
 def body_bytes(scope: Scope) -> int:
-    """The announced size of the body, which is more than its content; 0 for one in chunks."""
+    """Return the announced size of the body, an upper limit of its content; 0 if it is chunked."""
     for name, value in scope["headers"]:
         if name == b"content-length":
             return int(value)

@@ -22,12 +22,12 @@ _COMMON_ERRORS = {"400", "403", "408", "413", "431", "500", "503", "default"}
 
 
 def document() -> dict[str, Any]:
-    """The OpenAPI document. No route is called, so no service is needed."""
+    """Return the OpenAPI document. No route is called, so no service is needed."""
     return create_app(cast("Service", None), Settings()).openapi()
 
 
 def reference(openapi: Mapping[str, Any]) -> str:
-    """The page: every route, then every object."""
+    """Return the page: all routes, then all objects."""
     return "\n".join([_HEAD, "## Routes", "", *_routes(openapi["paths"]), "## Objects", *_objects(openapi)])
 
 

@@ -1,4 +1,4 @@
-"""Around every request: its id, the headers of every reply, and the last catch of errors."""
+"""Wraps every request: request id, headers of the reply, and the last error handler."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _IDEMPOTENCY_NAME = IDEMPOTENCY_HEADER.lower().encode()
 _OUR_HEADERS = b"x-agentctx-"
 
 _UNTOLD = frozenset({"/healthz", "/readyz", "/metrics"})
-"""Requests of machines that watch. They would be most of the log, and they must cost nothing."""
+"""Paths polled by monitoring. They would dominate the log, and must be cheap."""
 _NO_ROUTE = "unknown"
 
 _log = structlog.get_logger(__name__)
 
 
 VersionTelling = Callable[[Scope], Awaitable[bool]]
-"""Whether the reply to a request may name the version."""
+"""Returns whether the reply to a request may name the version."""
 
 
 def new_request_id() -> str:
@@ -41,13 +41,13 @@ def new_request_id() -> str:
 
 
 async def hide_version(_: Scope) -> bool:
-    """For where the kernel does not say who asks."""
+    """Hide the version from every caller, where the kernel does not identify the peer."""
     return False
 
 
 class RequestContext:
     """ASGI middleware. Binds `request_id` for the log, taken from the request if it is 1 to 64 of
-    `A-Za-z0-9._-`; adds it, and the version for those who may know it, to the reply; turns uncaught errors
+    `A-Za-z0-9._-`; adds it to the reply, and the version if the caller may know it; turns uncaught errors
     into the error body; reports how long the request took.
     """
 
@@ -97,7 +97,7 @@ class RequestContext:
         except Exception:
             _log.exception("request_crashed", method=scope["method"])
             if reply.started:
-                raise  # the server then cuts the connection: the client sees that the reply is incomplete
+                raise  # the server then cuts the connection, so the client sees an incomplete reply
             await reply.fail(INTERNAL, scope, receive)
 
 
@@ -107,13 +107,13 @@ class _Reply:
         self._headers = headers
         self.started = False
         self.status = 500
-        """That of the reply; what never got one counts as a fault of ours."""
+        """Status of the reply; a request that never got one counts as a fault of the daemon."""
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.started = True
             self.status = message["status"]
-            # A vendor's own request id, passed on by the proxy, stays the only one.
+            # A request id of the vendor, passed on by the proxy, is not replaced.
             given = list(message.get("headers", ()))
             names = {name for name, _ in given}
             message["headers"] = [*given, *(line for line in self._headers if line[0] not in names)]
@@ -125,14 +125,14 @@ class _Reply:
 
 
 def _cut(scope: Scope) -> None:
-    """Let the peer see that its reply is cut short."""
+    """Cut the connection, so that the peer sees an incomplete reply."""
     cut = scope.get("state", {}).get("cut")
     if cut is not None:
         cut()
 
 
 def check_target(scope: MutableMapping[str, Any]) -> None:
-    """Raises `InvalidInput` if path or query, percent-decoded, are not UTF-8 or hold a NUL."""
+    """Raise `InvalidInput` if path or query, percent-decoded, are not UTF-8 or contain a NUL."""
     for part in (scope.get("raw_path") or b"", scope["query_string"]):
         if b"%" not in part and part.isascii():
             continue
@@ -142,9 +142,9 @@ def check_target(scope: MutableMapping[str, Any]) -> None:
 
 
 def check_single_headers(scope: MutableMapping[str, Any]) -> None:
-    """Raises `InvalidInput` if a header of ours is given twice: which of the two counts is not ours to guess.
+    """Raise `InvalidInput` if one of our headers appears twice, because it is ambiguous which one counts.
 
-    An Idempotency-Key counts on our own routes; a vendor has its own.
+    An Idempotency-Key is checked on our own routes only; a vendor has its own.
     """
     is_ours = scope["path"].startswith(API_PREFIX)
     seen: set[bytes] = set()
@@ -158,7 +158,7 @@ def check_single_headers(scope: MutableMapping[str, Any]) -> None:
 
 
 def route_template(scope: MutableMapping[str, Any]) -> str:
-    """Like `/v1/entries/{entry_id}`: one of few, whatever was asked for."""
+    """Return the route like `/v1/entries/{entry_id}`, so that metrics have few distinct values."""
     return getattr(scope.get("route"), "path", _NO_ROUTE)
 
 

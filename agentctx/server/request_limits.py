@@ -1,4 +1,4 @@
-"""The limits of a request's head and body, and the replies to what is over them. No I/O."""
+"""The limits of a request's head and body, and the replies if they are exceeded. No I/O."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agentctx.wire import REQUEST_ID_HEADER
 
 _VERSIONS = frozenset({"1.0", "1.1"})
 _PROXIED = re.compile(rb"(/t/[^/]+)?/proxy/")
-"""Calls through the proxy, also those with the port's token in the path."""
+"""Matches calls through the proxy, also with the port's token in the path."""
 
 
 class HeadTooLarge(TooLarge):
@@ -26,11 +26,10 @@ class HeadTooLarge(TooLarge):
 def check_head(
     url: bytes, headers: Sequence[tuple[bytes, bytes]], http_version: str, settings: ServerSettings
 ) -> None:
-    """Raises `HeadTooLarge`, `TooLarge` for the announced body, or `InvalidInput` for another version of HTTP
-    or the wrong number of Host headers. Names are in lower case; two conflicting lengths are the parser's to
-    refuse.
+    """Raise `HeadTooLarge`, `TooLarge` for the announced body, or `InvalidInput` for another version of HTTP
+    or the wrong number of Host headers. Names are in lower case; the parser refuses conflicting lengths.
     """
-    if http_version not in _VERSIONS:  # the parser takes a request line without one for HTTP/0.9
+    if http_version not in _VERSIONS:  # the parser reads a request line without a version as HTTP/0.9
         raise InvalidInput("Only HTTP/1.1 is supported.", hint="Use an HTTP client library, or curl.")
     if len(url) + sum(len(name) + len(value) + 4 for name, value in headers) > settings.max_header_bytes:
         raise head_too_large(settings)
@@ -42,19 +41,19 @@ def check_head(
 
 
 def announced_body(headers: Sequence[tuple[bytes, bytes]]) -> int | None:
-    """Bytes of the body that a head announces; None if it comes in chunks."""
+    """Return the announced size of the body in bytes; None if it is chunked."""
     if any(name == b"transfer-encoding" for name, _ in headers):
         return None
     return int(next((value for name, value in headers if name == b"content-length"), b"0"))
 
 
 def largest_body(url: bytes, settings: ServerSettings) -> int:
-    """Bytes of the largest body a request to this target may have: prompts hold pictures."""
+    """Return the maximum body size of a request to this target; prompts may contain pictures."""
     return settings.max_proxy_body_bytes if _PROXIED.match(url) else settings.max_body_bytes
 
 
 def refusal(error: AgentctxError) -> bytes:
-    """The whole reply, after which the connection closes."""
+    """Return the complete reply, after which the connection closes."""
     status = HTTPStatus(431 if isinstance(error, HeadTooLarge) else STATUS[error.code])
     request_id = new_request_id()
     body = error_json(error, request_id)
@@ -74,7 +73,7 @@ def _more_headers(error: AgentctxError) -> dict[str, str]:
 
 
 def reason(error: httptools.HttpParserError) -> AgentctxError:
-    """The parser wraps what a callback raised. Anything but ours is a head that uvicorn could not read."""
+    """Return our error that a callback raised and the parser wrapped, or a new one for malformed HTTP."""
     if isinstance(error.__context__, AgentctxError):
         return error.__context__
     return InvalidInput("The request is not valid HTTP/1.1.", hint="Use an HTTP client library, or curl.")
@@ -99,7 +98,7 @@ def body_too_large(most: int) -> TooLarge:
 
 
 def other_protocol(headers: Sequence[tuple[bytes, bytes]]) -> AgentctxError:
-    """For a request that wants to leave HTTP. On 426 alone Codex falls back from WebSocket at once."""
+    """Return the error for leaving HTTP. Only on 426 does Codex fall back from WebSocket at once."""
     said = "Only HTTP/1.1 is supported."
     if any(name == b"upgrade" for name, _ in headers):
         return UpgradeRefused(said, hint="Do not send an Upgrade header.")

@@ -1,4 +1,4 @@
-"""Routes of the operations, made from their table and from the signatures of the contract."""
+"""Routes of the operations, generated from their table and from the signatures of the contract."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agentctx.wire import API_PREFIX
 
 
 class _ReceiptId(StringConvertor):
-    """Any name but that of the path beside it, which has methods of its own."""
+    """Any name except `explain`, which is a path of its own with other methods."""
 
     regex = "(?!explain$)[^/]+"
 
@@ -37,7 +37,7 @@ def add_operations(
 ) -> None:
     """Add a route for every operation.
 
-    `handlers` are for those whose HTTP shape differs from the contract, `responses` add to what OpenAPI says.
+    `handlers` replaces the handlers whose HTTP shape differs from the contract, `responses` extends OpenAPI.
     """
     for operation in OPERATIONS.values():
         route = operation.route
@@ -52,7 +52,7 @@ def add_operations(
 
 
 def handler_of(operation: Operation, service: Service) -> Handler:
-    """A handler with the contract's own parameters: its request is the body, the others path and query."""
+    """Return a handler with the contract's parameters: a dataclass is the body, others are path and query."""
     contract = getattr(Service, operation.name)
 
     async def handle(http: Request, **given: Any) -> Any:
@@ -67,7 +67,7 @@ def handler_of(operation: Operation, service: Service) -> Handler:
 
 
 def summary_of(operation: Operation) -> str:
-    """What the contract says of an operation, without the errors it lists."""
+    """Return the contract's docstring of an operation, without its errors."""
     text = inspect.getdoc(getattr(Service, operation.name)) or ""
     return text.partition("\n\nRaises:")[0]
 

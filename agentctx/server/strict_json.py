@@ -1,7 +1,7 @@
 """Request bodies: strict JSON, then strict validation into the wire dataclasses.
 
-JSON parsers disagree about duplicate keys, NaN, lone surrogates and huge numbers, and what one lets through
-breaks another further down. Here all of that is refused before anything looks at a value.
+JSON parsers disagree about duplicate keys, NaN, lone surrogates and huge numbers, and a value that one parser
+accepts can break another one further down. All of these are refused before any value is used.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ T = TypeVar("T")
 
 MAX_DEPTH = 32
 MAX_FIELDS = 4_000
-"""Fields of one object; no request has one of more than some 30."""
+"""Limit of the fields of one object; real requests have at most some 30."""
 
 _MAX_EXPLAINED = 5_000
-"""Listing an error costs 2.5 us; beyond this many they are counted only."""
+"""Listing an error costs 2.5 us; more errors than this are only counted."""
 
 _SCHEMA_HINT = "GET /openapi.json describes every field."
 _INT64 = 2**63
 
 
 def decode(raw: bytes, adapter: TypeAdapter[T]) -> T:
-    """The body as the adapter's type. No coercion: `"5"` is not 5, `true` is not 1.
+    """Decode the body as the adapter's type. No coercion: `"5"` is not 5, `true` is not 1.
 
-    Raises `InvalidInput` for anything but one strict JSON value of that shape, `TooLarge` for a body with
+    Raises `InvalidInput` for anything but one strict JSON value of this shape, `TooLarge` for a body with
     more than `MAX_VALUES` values.
     """
     check(raw)
@@ -44,7 +44,7 @@ def decode(raw: bytes, adapter: TypeAdapter[T]) -> T:
 
 
 def check(raw: bytes) -> None:
-    """Raises `InvalidInput` or `TooLarge` unless the bytes are one strict JSON value."""
+    """Raise `InvalidInput` or `TooLarge` unless the bytes are one strict JSON value."""
     if not raw.strip():
         raise InvalidInput("The request has no body.", hint="Send a JSON object. " + _SCHEMA_HINT)
     text = _text(raw)
@@ -111,7 +111,7 @@ def _float(digits: str) -> float:
 
 
 def _int(digits: str) -> int:
-    # 20 characters hold every 64-bit integer; the length first, since int() of many digits is slow.
+    # 20 characters hold every 64-bit integer; checked first, since int() of many digits is slow.
     if len(digits) > 20 or not -_INT64 <= (value := int(digits)) < _INT64:
         raise InvalidInput("An integer is out of range.", hint="Integers must fit in 64 bits.")
     return value

@@ -1,4 +1,4 @@
-"""A FastAPI route that reads its body and its query strictly. OpenAPI sees an ordinary route."""
+"""A FastAPI route that reads body and query strictly. In OpenAPI it is an ordinary route."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from agentctx.server.strict_json import decode
 
 
 class StrictRoute(APIRoute):
-    """Unknown and repeated query parameters are errors. The body is strict JSON whatever its Content-Type:
-    `curl -d` says it sends a form.
+    """Refuses unknown and repeated query parameters. The body is strict JSON whatever its Content-Type,
+    because `curl -d` claims to send a form.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -28,12 +28,12 @@ class StrictRoute(APIRoute):
         repeatable = {
             field.alias: _takes_many(field.field_info.annotation) for field in self.dependant.query_params
         }
-        # Made when the first body comes: no start of the daemon waits for it.
+        # Built when the first body arrives, so that it does not slow down the daemon's start.
         adapter = None if self.body_field is None else cache(partial(_adapter, self.body_field.field_info))
 
         async def handle_strictly(request: Request) -> Response:
             check_query(request.query_params, repeatable)
-            raw = await request.body()  # also where none is expected: half a request must do nothing
+            raw = await request.body()  # also without an expected body: half a request must do nothing
             if adapter is None:
                 return await handle(request)
             return await handle(_DecodedRequest(request, decode(raw, adapter())))
@@ -42,8 +42,8 @@ class StrictRoute(APIRoute):
 
 
 class _DecodedRequest(Request):
-    """Gives FastAPI the validated instance where it looks for parsed JSON. FastAPI looks there only if
-    the request says it is JSON, or says nothing: so it says nothing.
+    """Returns the validated instance as the parsed JSON. The Content-Type is removed, because FastAPI calls
+    `json` only if the type is JSON or missing.
     """
 
     def __init__(self, request: Request, instance: object) -> None:
@@ -52,16 +52,16 @@ class _DecodedRequest(Request):
         self._instance = instance
 
     async def body(self) -> bytes:
-        return b"{}"  # not empty is all that matters
+        return b"{}"  # must only be non-empty
 
     async def json(self) -> Any:
         return self._instance
 
 
 def check_query(query: QueryParams, repeatable: Mapping[str, bool]) -> None:
-    """Raises `InvalidInput` for a parameter the route does not have, or has only once.
+    """Raise `InvalidInput` for an unknown parameter, or a repeated one that may appear only once.
 
-    `repeatable` holds the route's parameters and whether each may be repeated.
+    `repeatable` maps the route's parameters to whether they may be repeated.
     """
     seen = set()
     for name, _ in query.multi_items():
@@ -79,5 +79,5 @@ def _takes_many(annotation: object) -> bool:
 
 def _adapter(info: FieldInfo) -> TypeAdapter[Any]:
     annotation: Any = info.annotation
-    # The discriminator of a union is metadata beside the annotation.
+    # The discriminator of a union is in the metadata of the annotation.
     return TypeAdapter(Annotated[annotation, *info.metadata] if info.metadata else annotation)

@@ -20,7 +20,7 @@ MAX_PAGE = 1_000
 
 
 class TransferHandlers:
-    """The selection of an export is in the query; many imports have a result each."""
+    """Handlers whose HTTP shape differs from the contract: selection in the query, many results."""
 
     def __init__(self, service: Service, limits: LimitSettings) -> None:
         self._service = service
@@ -37,10 +37,10 @@ class TransferHandlers:
         limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = DEFAULT_PAGE,
         cursor: str | None = None,
     ) -> ExportReply:
-        """Read live entries of all or some namespaces with their chunks, oldest change first, in pages.
+        """Export live entries of all or some namespaces with their chunks, oldest change first, in pages.
 
-        `history` adds their older versions, `vectors` the vectors of the active space, `since` leaves out
-        what was not changed since. A page may be shorter than `limit`; only a null `next` is the end.
+        `history` adds older versions, `vectors` the vectors of the active space, `since` omits entries not
+        changed since then. A page may be shorter than `limit`; only a null `next` marks the end.
         """
         selection = ExportSelection(
             namespaces=tuple(namespace or ()),
@@ -52,10 +52,10 @@ class TransferHandlers:
         return await self._service.export(selection, request_peer(request), cursor=cursor, limit=limit)
 
     async def import_entries(self, request: Request, body: Annotated[ImportRequest, Body()]) -> SaveManyReply:
-        """Save exported entries under their ids and with their times, a result or an error for each.
+        """Save exported entries under their ids and with their times; returns a result or an error for each.
 
-        What is there already, the same or newer, stays, and what was forgotten stays so unless
-        `include_forgotten`. All that is imported is of origin `import` and of trust `external`.
+        Entries that exist here in the same or a newer version are kept; forgotten ones are refused unless
+        `include_forgotten`. Imported entries get the origin `import` and by default the trust `external`.
         """
         most = self._limits.max_entries_per_request
         if len(body.entries) > most:

@@ -6,8 +6,7 @@ import re
 from typing import Final
 
 MAX_VALUES: Final = 50_000
-"""Limit of one body: enough for 1,000 entries of 15 fields and 32 tags. Parsing that many takes some 50
-ms."""
+"""Limit of one body: fits 1,000 entries of 15 fields and 32 tags. Parsing that many takes some 50 ms."""
 
 _STRING: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
