@@ -1,1 +1,1 @@
-"""Answering questions: retrieve, fuse, select, budget, render."""
+"""Answering questions: retrieve, fuse, select, fit the budget, render."""

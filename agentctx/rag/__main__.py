@@ -1,4 +1,4 @@
-"""Write the calibration of the embedded model into the package: `make calibration`."""
+"""Write the packaged calibration of the embedded model: `make calibration`."""
 
 from __future__ import annotations
 

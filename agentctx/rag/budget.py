@@ -1,4 +1,4 @@
-"""How many tokens a text costs, estimated without a tokenizer, and what fits a budget. No I/O."""
+"""Estimate the tokens of a text without a tokenizer, and fit passages into a budget. No I/O."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ PassageT = TypeVar("PassageT")
 DENSE_CHARACTERS = (
     "\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
 )
-"""Scripts that tokenizers cut at about one token a character, as the inside of a character class."""
+"""Scripts that tokenizers split into about one token per character, as the inside of a character class."""
 _DENSE = re.compile(f"[{DENSE_CHARACTERS}]")
-# In tenths of a byte, so that sums stay exact: a token is 3.6 bytes, a dense character has 3 and costs one.
+# In tenths of a byte, so that sums stay exact: a token is 3.6 bytes, a dense character 3 bytes.
 _TENTHS_PER_TOKEN = 36
 _DENSE_SURCHARGE = 6
 
 
 def estimate_tokens(text: str) -> int:
-    """About how many tokens a model's tokenizer makes of the text.
+    """Estimate how many tokens a tokenizer makes of the text.
 
-    3.6 UTF-8 bytes a token, and one token for each Chinese, Japanese or Korean character. Only the empty
-    text costs 0; a longer text never costs less, and two texts joined never more than both apart.
+    Assumes 3.6 UTF-8 bytes per token, and one token per Chinese, Japanese or Korean character. Only the empty
+    text costs 0; a longer text never costs less, and joining two texts never costs more than both apart.
     """
     if text.isascii():
         tenths = 10 * len(text)
@@ -33,7 +33,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def fit(passages: Sequence[PassageT], budget_tokens: int, cost: Callable[[PassageT], int]) -> list[PassageT]:
-    """The passages, in order, that fit the budget together; one too large is skipped for smaller ones."""
+    """Return the passages, in order, that fit the budget; one too large is skipped for smaller ones."""
     kept: list[PassageT] = []
     left = budget_tokens
     for passage in passages:

@@ -1,8 +1,8 @@
-"""Calibrating relevance to a model: vectors of texts that answer nothing, and the scale of similarities.
+"""Calibrate relevance to a model: background vectors, and the scale of its similarities.
 
-Two models say the same by different numbers: unlike texts have a cosine of .0 in one and of .7 in another. A
-set of memories and prompts in the package is embedded once, and the similarities of those that belong
-together and of those that do not are brought to where the reference model has them.
+Models express the same closeness by different numbers: unrelated texts have a cosine of .0 in one model and
+of .7 in another. The package holds memories and prompts that are embedded once; the similarities of matching
+and of non-matching pairs are then mapped to those of the reference model.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from agentctx.embedding_providers.base import Vectors
 from agentctx.rag.relevance import Calibration, Scale
 
 REFERENCE_ALIKE, REFERENCE_UNLIKE = 0.511, 0.058
-"""Mean similarity of a memory to its prompts, and to those of others, in the reference model."""
+"""Mean similarity of a memory to its own and to other memories' prompts, in the reference model."""
 LEAST_SPREAD = 0.02
-"""A model whose similarities differ less than that does not tell texts apart."""
+"""A model whose similarities differ by less than this does not tell texts apart."""
 _AT_ONCE = 32
 
 
 class TextEmbedder(Protocol):
-    """What calibrating needs of a provider."""
+    """The part of a provider that calibration needs."""
 
     async def embed(self, texts: Sequence[str]) -> Vectors: ...
 
@@ -32,7 +32,7 @@ class TextEmbedder(Protocol):
 
 
 class CalibrationTexts(NamedTuple):
-    """Texts that answer nothing, and memories each with two prompts that need it."""
+    """Background texts that answer no question, and memories with two prompts each that need them."""
 
     background: tuple[str, ...]
     memories: tuple[str, ...]
@@ -40,12 +40,12 @@ class CalibrationTexts(NamedTuple):
 
     @property
     def total(self) -> int:
-        """How many texts a calibration embeds."""
+        """The number of texts that a calibration embeds."""
         return len(self.background) + len(self.memories) + 2 * len(self.prompts)
 
 
 def calibration_texts() -> CalibrationTexts:
-    """The texts of the package."""
+    """Read the texts shipped with the package."""
     rows = [line.split("\t") for line in _lines("calibration.tsv")]
     return CalibrationTexts(
         tuple(_lines("background.txt")),
@@ -55,7 +55,7 @@ def calibration_texts() -> CalibrationTexts:
 
 
 async def calibrate(embedder: TextEmbedder, texts: CalibrationTexts) -> Calibration | None:
-    """Embed the texts; None for a model whose similarities tell nothing.
+    """Embed the texts and compute the calibration; None if the model's similarities carry no information.
 
     Raises what the embedder raises.
     """
@@ -71,7 +71,7 @@ async def calibrate(embedder: TextEmbedder, texts: CalibrationTexts) -> Calibrat
 
 
 def scale_of(similarities: Sequence[Vectors]) -> Scale | None:
-    """By matrices `(memories, prompts)` of cosine similarities, whose diagonals belong together."""
+    """Compute the scale from cosine matrices `(memories, prompts)` whose diagonals are the matching pairs."""
     alike = float(np.mean([np.diag(each).mean() for each in similarities]))
     unlike = float(np.mean([_off_diagonal(each) for each in similarities]))
     if alike - unlike < LEAST_SPREAD:

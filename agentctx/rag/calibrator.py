@@ -1,4 +1,4 @@
-"""The calibration of each model: of the package, of a file in the data folder, or made in the background."""
+"""Provide each model's calibration: packaged, read from the data folder, or made in the background."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from agentctx.wire import CalibrationState
 log = structlog.get_logger("agentctx.rag")
 
 PACKAGED = "embedded_calibration.npz"
-"""That of the embedded model, so that a new installation knows it at once. `make calibration` writes it."""
+"""The embedded model's calibration, so that a new installation has it. Written by `make calibration`."""
 RETRY_S = 300.0
 PRIVATE_MODE = 0o600
 
 
 class Calibrator:
-    """Calibrates the given models; until that is done, words and rank decide what is injected.
+    """Calibrates the given models; until then, words and rank decide what is injected.
 
-    `folder` keeps what was made, one file a model. It costs some 8,000 tokens once.
+    `folder` stores the results, one file per model. A calibration costs about 8,000 tokens, once.
     """
 
     def __init__(
@@ -53,11 +53,11 @@ class Calibrator:
         self._known = {key: calibration for key, calibration in found.items() if calibration is not None}
 
     def of(self, provider: EmbeddingProvider) -> Calibration | None:
-        """What is known of a model; None until it is calibrated."""
+        """Return the model's calibration, or None until it is calibrated."""
         return self._known.get(self._keys.get(id(provider), ""))
 
     def state(self, provider: EmbeddingProvider) -> CalibrationState:
-        """Whether a model is calibrated, and why not."""
+        """Return whether a model is calibrated, or why not."""
         key = self._keys.get(id(provider), "")
         if key in self._known:
             return "ready"
@@ -66,7 +66,7 @@ class Calibrator:
         return "unusable" if key in self._unusable else "pending"
 
     async def run(self) -> None:
-        """Calibrate the models that are not yet; tries again while a provider does not answer."""
+        """Calibrate the models that lack it, retrying while a provider does not answer."""
         for provider in self._providers if self._may_embed else ():
             key = self._keys[id(provider)]
             while key not in self._known:
@@ -103,13 +103,13 @@ class Calibrator:
 
 
 def calibration_key(provider: EmbeddingProvider, texts: CalibrationTexts) -> str:
-    """Changes with the model and with the texts."""
+    """Return a key that changes with the model and the texts."""
     about: tuple[Mapping[str, object], CalibrationTexts] = (provider.fingerprint, texts)
     return sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
 
 
 def packed(key: str, calibration: Calibration) -> bytes:
-    """A calibration as the bytes of a file: its vectors as signed bytes, 127 for 1."""
+    """Serialise a calibration; its vectors become signed bytes, 127 for 1."""
     buffer = BytesIO()
     np.savez_compressed(
         buffer,
@@ -121,7 +121,7 @@ def packed(key: str, calibration: Calibration) -> bytes:
 
 
 def unpacked(data: bytes, key: str) -> Calibration | None:
-    """The calibration in such bytes; None when they are another model's, or damaged."""
+    """Read a calibration from bytes; None if they are damaged or belong to another model."""
     try:
         with np.load(BytesIO(data), allow_pickle=False) as stored:
             if str(stored["key"]) != key:

@@ -1,4 +1,4 @@
-"""How much of one injection may come from where. No I/O."""
+"""Limit how much of one injection may come from external origins or from one source. No I/O."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from agentctx.storage.records import Entry, ResolvedChunk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
-    """Shares of the passages, above 0 to 1: of all external ones together, and of those of one source.
+    """Maximum shares of the passages, above 0 to 1: of all external ones, and of each source.
 
-    Either is at least one passage. Trusted entries of `asker` (a uid) are of no source: they are one's own.
-    None: nobody's are. With `strict`, places stay empty rather than being filled beyond a cap.
+    Each cap allows at least one passage. Trusted entries of `asker` (a uid) have no source, being the asker's
+    own; with None, no trusted entry has one. With `strict`, places stay empty rather than exceed a cap.
     """
 
     external: float = 0.5
@@ -27,9 +27,9 @@ class Caps:
 def within_caps(
     chosen: Sequence[Candidate], found: Mapping[int, ResolvedChunk], caps: Caps, limit: int
 ) -> list[Candidate]:
-    """The first `limit` of the candidates, in their order, without what is beyond a cap.
+    """Return the first `limit` candidates that fit the caps, in order.
 
-    What is beyond one gets a place only where nothing else is left for it, and never if they are strict.
+    Candidates beyond a cap fill the places that would stay empty, unless the caps are strict.
     """
     taken, spare = _divided(chosen, found, caps, limit)
     if not caps.strict:
@@ -41,7 +41,7 @@ def within_caps(
 def _divided(
     chosen: Sequence[Candidate], found: Mapping[int, ResolvedChunk], caps: Caps, limit: int
 ) -> tuple[list[Candidate], list[Candidate]]:
-    """Those within the caps, and those beyond them that stand before the last of the former."""
+    """Split the candidates into up to `limit` within the caps, and those skipped on the way."""
     most_external, most_of_source = (max(1, int(share * limit)) for share in (caps.external, caps.source))
     external, sources = 0, Counter[Hashable]()
     taken: list[Candidate] = []
@@ -64,9 +64,9 @@ def _divided(
 
 
 def source_of(entry: Entry, asker: int | None) -> Hashable | None:
-    """Who answers for an entry: the file or page it is from, the agent in its session, or another user.
+    """Return who answers for an entry: its file or page, the agent in its session, or another user.
 
-    None: the asker.
+    None for the asker.
     """
     if entry.trust != "external":
         return None if asker is None or entry.principal == asker else ("user", entry.principal)

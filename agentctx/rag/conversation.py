@@ -1,8 +1,8 @@
-"""Scores of turns of a conversation, each with what was said around it. No I/O.
+"""Score the turns of a conversation in the context of their neighbours. No I/O.
 
-A turn that answers a question often has none of its words: they are in the turn before. So the words and the
-nearness of the neighbours count for a turn, less the farther they are; and a turn that says something counts
-more than an acknowledgement. docs/relevance.md says on which sets this was measured.
+A turn that answers a question often has none of its words, because they are in the turn before. So the words
+and the nearness of neighbours count for a turn, less with distance; and a turn with substance counts more
+than an acknowledgement. docs/relevance.md says on which sets this was measured.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ Values: TypeAlias = npt.NDArray[np.float64]
 """A value, or a row of values, for each turn of a pool."""
 
 WORDS_OF: Mapping[int, float] = {-1: 0.6, -2: 0.3, 1: 0.4, 2: 0.2}
-"""How much the words of a turn count for the one that stands so far from it."""
+"""Weight of a neighbour's words in a turn's score, by the neighbour's offset."""
 NEARNESS_OF: Mapping[int, float] = {0: 1.0, -1: 0.5, -2: 0.3, 1: 0.3, 2: 0.2}
-"""How much the nearness of a turn to the question counts for the one that stands so far from it."""
+"""Weight of a neighbour's nearness to the question in a turn's score, by the neighbour's offset."""
 K1, B = 0.9, 0.75
-"""Of BM25: how soon a repeated word counts less, and how much a long text is discounted."""
+"""BM25 parameters: how soon a repeated word counts less, and how much a long text is discounted."""
 NEARNESS, SPEAKER, TIME, ASKS, LENGTH = 0.45, 0.35, 0.35, 0.1, 0.7
 LEAST_OF_IDEAL = 0.4
-"""Share of the score of a turn with all words of the question that the best at least needs to count as 1."""
+"""Share of the ideal score, of a turn with all words of the question, that the best needs to count as 1."""
 FULL_LENGTH = 50
-"""Words from which a turn is not too short to say anything."""
+"""Number of words from which a turn counts as full length."""
 
 _SPEAKER = re.compile(r"\s{0,4}([^\W\d_][\w .'\u2019-]{0,30}):\s")
 _SPEAKER_WITHIN = 40
@@ -43,10 +43,10 @@ _TIMES = re.compile(
 
 
 class PooledTurn(NamedTuple):
-    """A passage with what its score needs. `beside` are places in the pool by offset, None outside sessions.
+    """A passage and the inputs to its score. `beside` maps offsets to pool places; None outside sessions.
 
-    `found` are words of the question it has. `nearness` is 0 to 1 within the pool, 0 without a vector;
-    `words` is a score of 0 to 1 by words alone, for what is in no conversation.
+    `found` holds the words of the question in the passage. `nearness` is 0 to 1 within the pool, 0 without a
+    vector; `words` is a score of 0 to 1 by words alone, for passages outside conversations.
     """
 
     text: str
@@ -60,9 +60,9 @@ class PooledTurn(NamedTuple):
 def scores(
     question: str, pool: Sequence[PooledTurn], weights: Mapping[str, float], dense_weight: float
 ) -> list[float]:
-    """A score for each of the pool, higher is better; comparable within the pool only.
+    """Score each passage of the pool, higher is better; scores are comparable only within the pool.
 
-    `weights` are the rarities (idf) of the words of the question, `dense_weight` the share of nearness.
+    `weights` are the rarities (idf) of the question's words, `dense_weight` the share of nearness.
     """
     if not pool:
         return []
@@ -71,7 +71,7 @@ def scores(
     words = _word_scores(pool, np.array(lengths, np.float64), weights, beside).tolist()
     near = (NEARNESS * beside.sums(np.array([turn.nearness for turn in pool]), NEARNESS_OF)).tolist()
     asked, asks_when = question.casefold(), bool(_ASKS_WHEN.match(question))
-    # What is in no conversation has no neighbours: they count as near as itself, and it is long enough.
+    # Outside conversations, assume neighbours as near as the passage itself, and full length.
     full = NEARNESS * sum(NEARNESS_OF.values())
     by_words, by_nearness = 2 * (1 - dense_weight), 2 * dense_weight
     return [
@@ -86,7 +86,7 @@ def scores(
 
 @dataclass(frozen=True, slots=True)
 class _Beside:
-    """For each offset, the place in the pool of what stands so far from each turn, -1 for nothing."""
+    """For each offset, the place in the pool of each turn's neighbour, or -1 if it has none."""
 
     places: Mapping[int, npt.NDArray[np.intp]]
 
@@ -96,7 +96,7 @@ class _Beside:
         return cls({at: np.array([row.get(at, -1) for row in rows]) for at in WORDS_OF})
 
     def sums(self, values: Values, shares: Mapping[int, float]) -> Values:
-        """Of each turn its own value, and of each neighbour the share that counts."""
+        """Return each turn's own value plus the weighted values of its neighbours."""
         own: Values = values * shares.get(0, 1.0)
         padded = np.concatenate([values, np.zeros_like(values[:1])])
         for offset, places in self.places.items():
@@ -107,7 +107,7 @@ class _Beside:
 def _word_scores(
     pool: Sequence[PooledTurn], lengths: Values, weights: Mapping[str, float], beside: _Beside
 ) -> Values:
-    """BM25 over the words of each turn and its neighbours, scaled to at most 1."""
+    """Score the words of each turn and its neighbours by BM25, scaled to at most 1."""
     columns = {word: column for column, word in enumerate(weights)}
     places = [(row, columns[word]) for row, turn in enumerate(pool) for word in turn.found if word in columns]
     found = np.zeros((len(pool), len(columns)))
@@ -123,7 +123,7 @@ def _word_scores(
 
 
 def _manner(turn: PooledTurn, length: int, asked: str, *, asks_when: bool) -> float:
-    """What counts besides words and nearness: who speaks, whether it says when, whether it says anything."""
+    """Score what else counts: the speaker, mentions of time, the length, and not being a question."""
     score = LENGTH * min(math.log1p(length) / math.log(FULL_LENGTH), 1.0)
     speaker = turn.agent or _speaker_of(turn.text)
     if speaker and speaker.casefold() in asked:

@@ -1,8 +1,8 @@
-"""What cues count for: a hit on a cue is evidence for the text it leads to. No I/O.
+"""Weigh cues: a hit on a cue is evidence for the text that it leads to. No I/O.
 
-An entry with cues has several vectors and more words, so the best of them are better by chance alone. Entries
-without cues keep their places: a cue counts a little less when the pool is chosen, and entries with cues are
-placed in it by their relevance, whose weights are fitted apart. docs/relevance.md says how it was measured.
+An entry with cues has several vectors and more words, so its best hit is better by chance alone. To keep
+entries without cues in their places, a cue counts slightly less when the pool is chosen, and entries with
+cues are placed by relevance, whose weights are fitted separately. docs/relevance.md says how it was measured.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from agentctx.rag.fuse import Candidate
 
 CUE_DISCOUNT = 0.05
-"""How much nearer than the text a cue must be to count for more."""
+"""How much nearer than its text a cue must be for the cue to count."""
 CUE_WORDS = 0.5
-"""How much the words of a cue count beside those of the text."""
+"""Weight of a cue's words, relative to 1 for the words of the text."""
 
 
 def cues_for(resolved: ResolvedChunk) -> tuple[str, ...]:
-    """The cues that lead to a chunk: all of its entry to the first, none to the others."""
+    """Return the cues that lead to a chunk: all cues of the entry for its first chunk, none for the rest."""
     return () if resolved.start else cues_of(resolved.entry.attributes)
 
 
 def word_scores(hits: Iterable[WordHit]) -> list[WordHit]:
-    """One hit a chunk, the score of its text and that of its cue together, best first."""
+    """Return one hit per chunk, adding the scores of its text and its cue, best first."""
     found: dict[int, WordHit] = {}
     for hit in hits:
         score = (CUE_WORDS if hit.by_cue else 1.0) * hit.score
@@ -39,9 +39,9 @@ def word_scores(hits: Iterable[WordHit]) -> list[WordHit]:
 
 
 def nearest_of(hits: Iterable[NearestChunk], texts: Mapping[int, float]) -> dict[int, NearestChunk]:
-    """One hit a chunk: its cue only where that is nearer by more than `CUE_DISCOUNT`.
+    """Return one hit per chunk, using a cue only if it is nearer than the text by more than `CUE_DISCOUNT`.
 
-    `texts` are distances of texts that were measured besides.
+    `texts` holds distances of texts that were measured separately.
     """
     found: dict[int, NearestChunk] = {}
     for hit in hits:
@@ -53,9 +53,9 @@ def nearest_of(hits: Iterable[NearestChunk], texts: Mapping[int, float]) -> dict
 
 
 def placed(candidates: Iterable[Candidate], with_cues: Collection[int]) -> list[Candidate]:
-    """The candidates, those with cues placed by relevance: each behind as many others as are more relevant.
+    """Place each candidate with cues behind as many candidates without cues as are more relevant.
 
-    The others keep their order, so that a memory where few entries have cues is ranked as if none had.
+    Candidates without cues keep their order, so a memory with few cues is ranked as if it had none.
     """
     ranked = list(candidates)
     others = [each for each in ranked if each.chunk not in with_cues]
@@ -67,7 +67,7 @@ def placed(candidates: Iterable[Candidate], with_cues: Collection[int]) -> list[
 
 
 def counted_distance(hit: NearestChunk) -> float:
-    """The distance that a hit counts with beside others."""
+    """Return the distance used to compare a hit; a cue's includes the discount."""
     return hit.distance + (CUE_DISCOUNT if hit.by_cue else 0.0)
 
 

@@ -1,4 +1,4 @@
-"""What need not be said: texts that say the same, and what the conversation holds already. No I/O."""
+"""Find redundant passages: texts that repeat each other, or that the conversation already holds. No I/O."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentctx.rag.fuse import Candidate
 from agentctx.rag.render import HEADING, unquoted
 
 NEAR = 0.9
-"""Share of their shingles that two texts must have in common to be nearly equal."""
+"""Share of shingles that two texts must have in common to count as nearly equal."""
 SHINGLE_WORDS = 3
 
 _WORD = re.compile(rf"[{DENSE_CHARACTERS}]|[^\W{DENSE_CHARACTERS}]+")
@@ -22,15 +22,15 @@ _NEGATION = re.compile(r"\b(?:not?|never|none|nothing|cannot|without)\b|n['\u201
 
 
 def normalised(text: str) -> str:
-    """The text with every run of white space as one space, and none at its ends. Case is kept."""
+    """Return the text with runs of white space collapsed to one space and the ends stripped. Case is kept."""
     return " ".join(text.split())
 
 
 class ConversationTexts:
-    """The texts that a conversation holds already, to look passages up in.
+    """The texts that a conversation already holds, for looking up passages.
 
-    A text that holds context blocks of earlier calls counts with the passages as they were before they were
-    quoted.
+    In texts that hold context blocks of earlier calls, passages are found both as quoted and as they were
+    before quoting.
     """
 
     def __init__(self, texts: Sequence[str] = ()) -> None:
@@ -39,26 +39,26 @@ class ConversationTexts:
     @cached_property
     def _haystack(self) -> str:
         shown = [*self._texts, *(unquoted(text) for text in self._texts if HEADING in text)]
-        # No normalised text has a line break, so nothing is found across two of them.
+        # A normalised text has no line break, so no match can span two texts.
         return "\n".join(map(normalised, shown))
 
     def holds(self, text: str) -> bool:
-        """Whether the text, its white space aside, is contained in one of the conversation's."""
+        """Return whether a text of the conversation contains this text, ignoring white space."""
         return bool(self._haystack) and normalised(text) in self._haystack
 
 
 class Distinct(NamedTuple):
-    """Candidates without duplicates. `of` names the chunk that stays for each one left out."""
+    """Candidates without duplicates. `of` maps each dropped chunk to the chunk that was kept instead."""
 
     kept: list[Candidate]
     of: Mapping[int, int]
 
 
 def without_duplicates(candidates: Sequence[Candidate], texts: Mapping[int, str]) -> Distinct:
-    """Of texts that say the same only one stays, at the place of the better one.
+    """Keep one candidate of each group with the same text, at the rank of the best in the group.
 
-    Of two where one contains the other, the longer stays; of two that are nearly equal, the better. `texts`
-    has the content of every candidate.
+    If one text contains another, the longer is kept; of two nearly equal texts, the better ranked. `texts`
+    holds the content of every candidate.
     """
     kept: list[_Wording] = []
     of: dict[int, int] = {}
@@ -79,7 +79,7 @@ def without_duplicates(candidates: Sequence[Candidate], texts: Mapping[int, str]
 
 
 class _Wording:
-    """A candidate's text as it is compared; its shingles are made when they are asked for."""
+    """A candidate's text, prepared for comparison; its shingles are computed on first use."""
 
     def __init__(self, candidate: Candidate, content: str) -> None:
         self.candidate = candidate
@@ -96,16 +96,16 @@ class _Wording:
 
     @cached_property
     def particulars(self) -> Counter[str]:
-        """What makes another statement of the same words: numbers and negations."""
+        """The numbers and negations, which make otherwise equal words a different statement."""
         numbers = [word for word in self.words if _HAS_DIGIT.search(word)]
         return Counter([*numbers, *("not" for _ in _NEGATION.findall(self.text))])
 
     def covers(self, other: _Wording) -> bool:
-        """Whether it says all that the other does."""
+        """Return whether this text says everything that the other says."""
         if other.text in self.text:
             return True
         fewer, more = sorted((len(self.words), len(other.words)))
-        # Texts of very different lengths cannot have so much in common, and most pairs are told apart by it.
+        # Texts of very different lengths cannot share enough; this cheap test settles most pairs.
         if fewer < NEAR * more - SHINGLE_WORDS:
             return False
         both = len(self.shingles & other.shingles)
@@ -114,7 +114,7 @@ class _Wording:
 
 
 def _followed(of: Mapping[int, int]) -> dict[int, int]:
-    """Each chunk with the one that stays in the end."""
+    """Map each dropped chunk to the one finally kept, following chains."""
     ends: dict[int, int] = {}
     for chunk, other in of.items():
         while other in of:

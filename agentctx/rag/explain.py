@@ -1,4 +1,4 @@
-"""Why an entry is in an injection, or not. No I/O."""
+"""Explain why an entry is in an injection, or why it is not. No I/O."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentctx.wire import Fate, Quarantine, Verdict
 
 
 class Explanation(NamedTuple):
-    """A verdict, and the sentence that says it with the figures that decided."""
+    """A verdict, and a sentence that gives the deciding figures."""
 
     verdict: Verdict
     message: str
@@ -22,10 +22,10 @@ class Explanation(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranks:
-    """Where an entry's best passages stand among all, by words and by distance, from 1.
+    """Ranks of an entry's best passages by words and by distance, from 1.
 
-    None: no word matches; no distance, or farther than the `looked_at` nearest. `degraded` says why meaning
-    had no part.
+    None if no word matches, or if there is no distance or it is beyond the `looked_at` nearest. `degraded`
+    says why meaning took no part.
     """
 
     word: int | None
@@ -37,7 +37,7 @@ class Ranks:
 def places(
     entry: str, words: Sequence[WordHit], near: Sequence[NearestChunk], looked_at: int, degraded: str | None
 ) -> Ranks:
-    """The places of an entry in both searches."""
+    """Return the ranks of an entry in both searches."""
     return Ranks(
         word=next((at for at, hit in enumerate(words, start=1) if hit.entry == entry), None),
         distance=next((at for at, hit in enumerate(near, start=1) if hit.entry == entry), None),
@@ -47,7 +47,7 @@ def places(
 
 
 def outside(entry: Entry, wanted: Filter, also: Sequence[str] = ()) -> Explanation | None:
-    """Why a question cannot find a live entry, whatever its words; None when it can.
+    """Return why no wording of the question can find a live entry, or None if one can.
 
     `also` are further namespaces that are asked.
     """
@@ -66,13 +66,13 @@ def outside(entry: Entry, wanted: Filter, also: Sequence[str] = ()) -> Explanati
 
 
 def quarantined(entry_id: str, reason: Quarantine) -> Explanation:
-    """Why no answer may hold an entry."""
+    """Explain why a quarantined entry is in no answer."""
     why = "its source was revoked" if reason == "revoked" else "its text is shaped like instructions"
     return Explanation("quarantined", f"it is in quarantine: {why} (`agentctx release {entry_id}`)")
 
 
 def _narrowed(entry: Entry, wanted: Filter) -> str | None:
-    """What of the filter the entry does not meet, the first of it."""
+    """Return the first condition of the filter that the entry does not meet."""
     missing = [tag for tag in wanted.tags if tag not in (entry.attributes.get("tags") or ())]
     collections, category = wanted.collections, entry.attributes.get("category")
     unmet = {
@@ -98,12 +98,12 @@ _ORDER: tuple[Fate, ...] = (
 
 
 def best_of(considered: Sequence[Considered]) -> Considered | None:
-    """The passage that came farthest."""
+    """Return the passage that survived the most steps."""
     return min(considered, key=lambda each: _ORDER.index(each.fate), default=None)
 
 
 def unfound(entry: Entry, where: Ranks) -> Explanation:
-    """Why none of an entry's passages was a candidate."""
+    """Explain why none of an entry's passages was a candidate."""
     if where.word is None and entry.pending:
         return Explanation("no_vector", "it is not embedded yet, and it has none of the question's words")
     if where.word is None and where.distance is None:
@@ -115,7 +115,7 @@ def unfound(entry: Entry, where: Ranks) -> Explanation:
 
 
 def fate_of(best: Considered, *, fused_rank: int, limit: int, gate: Gate | None, share: int) -> Explanation:
-    """The sentence for the fate of an entry's best passage."""
+    """Explain the fate of an entry's best passage in one sentence."""
     messages: dict[Fate, str] = {
         "injected": "it is in the block",
         "relevance": _below(best.candidate, gate),

@@ -1,4 +1,4 @@
-"""Joins what was found by words with what was found by meaning into one ranking. No I/O."""
+"""Fuse the results of keyword search and vector search into one ranking. No I/O."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from agentctx.storage.records import NearestChunk, WordHit
 
 DENSE_WEIGHT = 0.5
 LEAST_OF_IDEAL = 0.65
-"""Share of the score of a text with all words of the question that the best needs to count as 1.
+"""Share of the ideal score, of a text with all words of the question, that the best needs to count as 1.
 
-In a small memory the best by words may have one chance word, and must not outvote meaning for it.
+In a small memory, the best keyword hit may match one word by chance and must not outvote meaning.
 """
 
 
 class Candidate(NamedTuple):
     """A chunk that may be part of the answer.
 
-    `word_score` grows with relevance; None when the words did not find it. `distance` is cosine, 0 to 2;
-    None when the chunk has no vector. `score` orders the candidates of one question, higher is better.
-    `relevance` is the probability that it answers the question, 0 before it was judged; `by_words`: words
-    alone decided it. `by_cue`: the distance is that of a cue.
+    `word_score` grows with relevance; None if keyword search did not find the chunk. `distance` is cosine, 0
+    to 2; None if the chunk has no vector. `score` orders the candidates of one question, higher is better.
+    `relevance` is the probability that the chunk answers the question, 0 until it is judged; `by_words` means
+    that words alone decided it. `by_cue` means that the distance is a cue's.
     """
 
     chunk: int
@@ -39,9 +39,9 @@ class Candidate(NamedTuple):
 def merge(
     word_hits: Sequence[WordHit], vector_hits: Sequence[NearestChunk], distances: Mapping[int, float]
 ) -> list[Candidate]:
-    """The union of both searches, one candidate a chunk, not yet scored.
+    """Merge the hits of both searches into one unscored candidate per chunk.
 
-    `distances` holds the exact distances of chunks that only the words found, where they have a vector.
+    `distances` holds the exact distances of chunks found by keyword search only, where they have a vector.
     """
     near = nearest_of(vector_hits, distances)
     by_words = word_scores(word_hits)
@@ -65,13 +65,13 @@ def _by_words(hit: WordHit, near: NearestChunk | None, distances: Mapping[int, f
 def fuse(
     candidates: Sequence[Candidate], dense_weight: float = DENSE_WEIGHT, ideal: float = 0.0
 ) -> list[Candidate]:
-    """The candidates with their fused score, best first; ties by distance, then by chunk.
+    """Score the candidates and sort them, best first; ties by distance, then by chunk.
 
-    Each side is scaled to 0…1: word scores by the best of them, since BM25 has a zero, but by no less than a
-    share of `ideal`, the score of a text with all words; nearness from the farthest to the nearest, since it
-    has none. `dense_weight` (0 to 1) is the share of meaning. What has none
-    of the words counts 0 there. What has no vector yet is ranked by its words alone, so that a text is found
-    at once and not outranked for being new; so is everything when no candidate has one.
+    Each side is scaled to 0…1. Word scores are divided by the best, because BM25 has a zero, but at least by
+    a share of `ideal`, the score of a text with all words. Nearness runs from the farthest to the nearest,
+    because it has no zero. `dense_weight` (0 to 1) is the share of meaning. A candidate with none of the
+    words gets 0 for words. A candidate without a vector is ranked by words alone, so that a new text is found
+    at once and not outranked for being new; without any vectors, all candidates are.
     """
     words = word_shares(candidates, ideal)
     meaning = nearness(candidates)
@@ -84,7 +84,7 @@ def fuse(
 
 
 def order_by_distance(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Nearest first; equal distances, and those without a vector at the end, keep their order."""
+    """Sort by distance, nearest first; ties, and candidates without a vector (last), keep their order."""
     return sorted(candidates, key=lambda candidate: _or_infinity(candidate.distance))
 
 
@@ -93,16 +93,16 @@ def _share_of_meaning(candidates: Sequence[Candidate], dense_weight: float) -> f
 
 
 def word_shares(candidates: Sequence[Candidate], ideal: float) -> list[float]:
-    """The word scores from 0 to 1; 0 for what has none of the words."""
+    """Scale the word scores to 0…1; 0 for candidates without any of the words."""
     values = [candidate.word_score for candidate in candidates]
     best = max([value for value in values if value is not None], default=0.0)
     scale = max(best, LEAST_OF_IDEAL * ideal)
-    # Where even the best is 0, being found still counts.
+    # If even the best score is 0, being found still counts.
     return [0.0 if v is None else max(v, 0.0) / scale if scale > 0 else 1.0 for v in values]
 
 
 def nearness(candidates: Sequence[Candidate]) -> list[float]:
-    """1 for the nearest, 0 for the farthest and for what has no vector."""
+    """Scale nearness: 1 for the nearest candidate, 0 for the farthest and for those without a vector."""
     values = [
         None if c.distance is None else 1 - c.distance - (CUE_DISCOUNT if c.by_cue else 0.0)
         for c in candidates

@@ -1,4 +1,4 @@
-"""Which candidates are worth a place in an LLM call, step by step. No I/O.
+"""Choose the candidates worth a place in an LLM call, step by step. No I/O.
 
 ranked ──limit──► read ──stale──flagged──distance──relevance──present──duplicate──share──►
 the answer ──cap──limit──budget──► block
@@ -22,7 +22,7 @@ from agentctx.storage.records import ResolvedChunk
 class InjectionRules:
     """What may be injected.
 
-    `gate` None: of any relevance. `max_distance` is that of the question, 0 keeps all.
+    `gate` None admits any relevance. `max_distance` is the question's; 0 keeps everything.
     """
 
     gate: Gate | None = None
@@ -30,7 +30,7 @@ class InjectionRules:
     conversation: ConversationTexts = field(default_factory=ConversationTexts)
     caps: Caps = field(default_factory=Caps)
     with_flagged: bool = True
-    """Whether text shaped like instructions may be in it: not where an LLM obeys what it reads."""
+    """Whether text shaped like instructions is allowed; not where an LLM obeys what it reads."""
 
 
 def worth_telling(
@@ -41,7 +41,7 @@ def worth_telling(
     *,
     max_per_entry: int,
 ) -> list[Candidate]:
-    """In their order: still there, relevant, not in the conversation, no two alike, few of one entry."""
+    """Keep candidates, in order: live, relevant, not in the conversation, no duplicates, few per entry."""
     live = trace.kept("stale", candidates, [c for c in candidates if c.chunk in found])
     if not rules.with_flagged:
         live = trace.kept("flagged", live, [c for c in live if not found[c.chunk].flags])
@@ -64,7 +64,7 @@ def given_places(
     trace: Trace,
     limit: int,
 ) -> list[Candidate]:
-    """By the places there are: `limit`, of which few for what comes from one source or from outside."""
+    """Take the first `limit` candidates, capping those from one source and from external origins."""
     kept = within_caps(chosen, found, rules.caps, limit)
     trace.kept("limit", chosen, kept)
     trace.kept("cap", chosen[:limit], kept)
@@ -72,7 +72,7 @@ def given_places(
 
 
 def _admitted(candidates: Sequence[Candidate], gate: Gate | None) -> list[Candidate]:
-    """Those that pass the gate; by words alone, with enough of them: the gate is one for similarities."""
+    """Keep what passes the gate, which is for similarities, or what has enough words if only words count."""
     if gate is None:
         return list(candidates)
     passes = gate.admits([0.0 if each.by_words else each.relevance for each in candidates])

@@ -1,4 +1,4 @@
-"""What a prompt asks of the memory: nothing, the whole of it, or also the lines around a paste. No I/O."""
+"""What a prompt asks of the memory: nothing, its whole text, or also the lines around a paste. No I/O."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from importlib.resources import files
 from agentctx.storage.words import STOP_WORDS
 
 SHORT_WORDS = 40
-"""A prompt of at most so many words in one paragraph is one question."""
+"""A prompt of at most this many words in one paragraph is one question."""
 FIRST_WINDOW = 2_000
-"""Characters of a long prompt that are embedded: a model reads no more of them at once."""
+"""Characters of a long prompt that are embedded; a model does not read more at once."""
 LONGEST_LINE = 300
-"""Characters of a line of prose that are asked for."""
+"""Maximum characters of a line of prose in a query."""
 LEAST_LINE_WORDS = 4
 LEAST_PROSE = 0.82
-"""Share of letters and spaces in a line of prose."""
+"""Minimum share of letters and spaces in a line of prose."""
 
 _WORD = re.compile(r"""[^\s.,;:!?¡¿"()\[\]…।،؟。、\uff0c\uff01\uff1f·*_~-]+""")
 _LONG_WORD = re.compile(r"[^\W\d_]{2,}")
@@ -38,9 +38,9 @@ _UNSPACED_TALK = sorted((word for word in _SMALL_TALK if _UNSPACED.search(word))
 
 
 def has_content(prompt: str) -> bool:
-    """Whether a prompt says what it is about; "thanks" and "ok, go on" do not, in the languages of the list.
+    """Return whether a prompt has a subject; "thanks" and "ok, go on" do not, in the languages of the list.
 
-    Anything with a digit has content: it may be the number of a ticket.
+    Anything with a digit has content: it may be a ticket number.
     """
     folded = prompt.casefold().replace("\u2019", "'")
     if any(char.isdigit() for char in folded):
@@ -52,10 +52,10 @@ def has_content(prompt: str) -> bool:
 
 
 def queries_of(prompt: str) -> tuple[str, ...]:
-    """What to search for, the whole prompt first, at least one.
+    """Return the texts to search for: at least one, the whole prompt first.
 
-    Of a long prompt its beginning, and its first and last line of prose: a question before or after a paste
-    is lost among the words of the paste.
+    A long prompt gives its beginning and its first and last line of prose, because a question before or after
+    a paste is lost among the words of the paste.
     """
     text = prompt.strip()
     if is_short(text):
@@ -66,12 +66,12 @@ def queries_of(prompt: str) -> tuple[str, ...]:
 
 
 def is_short(text: str) -> bool:
-    """Whether a prompt is one question: a few words, in one line."""
+    """Return whether a prompt is one question: few words on one line."""
     return "\n" not in text and len(text.split()) <= SHORT_WORDS and len(text) <= FIRST_WINDOW
 
 
 def is_prose(line: str) -> bool:
-    """Whether a line is language and not code, a log or a table."""
+    """Return whether a line is natural language, not code, a log or a table."""
     letters = sum(char.isalpha() or char.isspace() or char in "'\u2019,.?!" for char in line)
     is_long = (
         len(_LONG_WORD.findall(line)) >= LEAST_LINE_WORDS or len(_UNSPACED.findall(line)) >= LEAST_LINE_WORDS

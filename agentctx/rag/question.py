@@ -1,4 +1,4 @@
-"""A question, and what it is answered with. No I/O."""
+"""Questions and their answers. No I/O."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from agentctx.storage.records import Filter, ResolvedChunk
 from agentctx.wire import InjectionPosition, Order, Trust
 
 TRUST_OF_SYSTEM: tuple[Trust, ...] = ("agent", "operator")
-"""What a system prompt may carry: an LLM obeys what stands there."""
+"""The trust allowed in a system prompt, because an LLM obeys what it reads there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked. `max_distance` 0 keeps all; the deadline is for the meaning, in seconds.
+    """A question to the memory. `max_distance` 0 keeps all; `deadline_s` limits the search by meaning.
 
-    In a context block, what is not worth a place in an LLM call is left out, unless `everything` is wanted.
-    `present` are texts that the conversation holds already.
+    A context block leaves out what is not worth a place in an LLM call, unless `everything` is set. `present`
+    holds texts that are already in the conversation.
     """
 
     text: str
@@ -33,13 +33,13 @@ class Question:
     everything: bool = False
     present: Sequence[str] = ()
     deadline_s: float | None = None
-    """None: that of the settings."""
+    """In seconds; None uses the setting."""
     asker: int | None = None
-    """The uid of who asks: what other users saved is capped."""
+    """The uid of the caller; passages saved by other users are capped."""
 
     @property
     def filters(self) -> list[Filter]:
-        """What is wanted, in each namespace that is asked."""
+        """The filter for each namespace that is asked."""
         return [self.wanted, *(replace(self.wanted, namespace=name) for name in self.also)]
 
 
@@ -50,7 +50,7 @@ class Hit:
     chunk: ResolvedChunk
     distance: float | None
     relevance: float
-    """The probability that it answers the question, 0 to 1."""
+    """Probability that the passage answers the question, 0 to 1."""
 
     @property
     def source_id(self) -> str:
@@ -59,9 +59,9 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The hits in the order asked for. `degraded` says why meaning had no part, or what words miss.
+    """The hits in the requested order. `degraded` says why meaning took no part, or how words are incomplete.
 
-    `rerank` says why the reranker had no part; None when it had, or when there is none to ask.
+    `rerank` says why the reranker took no part; None if it did, or if there is none.
     """
 
     hits: tuple[Hit, ...]
@@ -71,10 +71,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The block for a prompt, its estimated tokens, and the hits that are in it.
+    """The block for a prompt, its estimated tokens, and the hits that it contains.
 
-    `considered` is every candidate of an injection with what became of it, in order; `gate` is the relevance
-    they needed.
+    `considered` lists every candidate of an injection with its fate, in order; `gate` is the relevance that
+    was required.
     """
 
     block: str
@@ -87,7 +87,7 @@ class Context:
 
 
 def allowed(question: Question) -> Question:
-    """The question with what its position may carry: in the system prompt, nothing of unknown origin."""
+    """Restrict the question to what its position may carry: nothing of unknown origin in a system prompt."""
     if question.position != "system":
         return question
     trust = tuple(each for each in question.wanted.trust if each in TRUST_OF_SYSTEM)

@@ -1,4 +1,4 @@
-"""The order of what was found, turns of conversations together with their neighbours. No I/O."""
+"""Rank the candidates, scoring turns of a conversation together with their neighbours. No I/O."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from agentctx.storage.records import ResolvedChunk, Said, Turns
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The best candidates in fused order, with what their ranking needs.
+    """The best candidates in fused order, with the data to rank them.
 
-    `found` are the words of the question each chunk has, `rarity` how much each word says.
+    `found` holds the words of the question in each chunk, `rarity` the weight of each word.
     """
 
     candidates: Sequence[Candidate]
@@ -31,7 +31,7 @@ def with_neighbours(
     said: Mapping[int, Said],
     distances: Mapping[int, float],
 ) -> list[Candidate]:
-    """The candidates and, behind them, the turns beside them that are none themselves."""
+    """Append the turns next to the candidates that are not candidates themselves."""
     known = {candidate.chunk for candidate in candidates}
     beside = dict.fromkeys(chunk for row in turns.values() for chunk in row.values() if chunk not in known)
     return [
@@ -45,7 +45,7 @@ def with_neighbours(
 
 
 def rank(question: str, pool: Pool, dense_weight: float) -> list[Candidate]:
-    """The pool, best first. Without conversations in it, that is its fused order."""
+    """Rank the pool, best first. Without conversations it keeps its fused order."""
     if not pool.turns:
         return list(pool.candidates)
     found = scores(question, _members(pool), pool.rarity, dense_weight)
@@ -79,7 +79,7 @@ def _members(pool: Pool) -> list[PooledTurn]:
 
 
 def _rows(turns: Turns) -> Turns:
-    """What stands beside each turn, also beside those that were found as neighbours only."""
+    """Extend the neighbours of each turn to turns that were found only as neighbours."""
     rows: Turns = {chunk: dict(row) for chunk, row in turns.items()}
     for chunk, row in turns.items():
         line = {0: chunk, **row}
@@ -96,12 +96,12 @@ def _rows(turns: Turns) -> Turns:
 
 
 def said_by(resolved: ResolvedChunk) -> Said:
-    """What counts of a passage that was read."""
+    """Reduce a passage to the parts that its ranking uses."""
     entry, attributes = resolved.entry, resolved.entry.attributes
     labels = [entry.key or "", str(attributes.get("trigger") or ""), *(attributes.get("tags") or ())]
     return Said(entry.id, resolved.content, entry.agent, "\n".join(filter(None, labels)), cues_for(resolved))
 
 
 def words_of(said: Said) -> list[str]:
-    """The texts whose words count."""
+    """Return the texts whose words count."""
     return [said.text, said.agent, said.labels, *said.cues]

@@ -1,4 +1,4 @@
-"""The reranker's part of an answer: within its deadline, or the answer keeps its order and says why."""
+"""Rerank the candidates within a deadline; on failure, keep their order and report why."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log = structlog.get_logger("agentctx.rag")
 
 @dataclass(frozen=True, slots=True)
 class Reranking:
-    """A reranker, and how much it may read and how long it may take."""
+    """A reranker, with limits on how many candidates it reads and how long it may take."""
 
     reranker: Reranker
     settings: RerankSettings
@@ -31,9 +31,9 @@ class Reranking:
     async def order(
         self, query: str, candidates: Sequence[Candidate], found: Mapping[int, ResolvedChunk], wanted: int
     ) -> tuple[list[Candidate], str | None]:
-        """All candidates, the best `wanted` of the first `settings.candidates` in front, by the reranker.
+        """Reorder the candidates: the best `wanted` of the first `settings.candidates` come first.
 
-        If it fails or takes too long, they come back in the given order, with the reason.
+        If the reranker fails or takes too long, return the given order and the reason.
         """
         read = candidates[: self.settings.candidates]
         chunks = [as_chunk(found[candidate.chunk]) for candidate in read]
@@ -59,15 +59,15 @@ class Reranking:
 
 
 def can_matter(count: int, wanted: int, order: Order) -> bool:
-    """Whether the reranker can change an answer of `wanted` out of `count` candidates.
+    """Return whether reranking can change an answer of `wanted` out of `count` candidates.
 
-    Sorted by distance, an answer only depends on which candidates are in it.
+    With order "distance", only the choice of candidates matters, not their ranking.
     """
     return count > (wanted if order == "distance" else 1)
 
 
 def as_chunk(resolved: ResolvedChunk) -> PositionAwareChunk:
-    """What a reranker reads. The id is the chunk's, the document's id the entry's."""
+    """Convert a resolved chunk to a reranker's input; `doc_id` is the entry's id."""
     return PositionAwareChunk(
         id=str(resolved.chunk),
         content=resolved.content,
@@ -78,10 +78,10 @@ def as_chunk(resolved: ResolvedChunk) -> PositionAwareChunk:
 
 
 def checked_ids(best: Sequence[PositionAwareChunk], given: Sequence[PositionAwareChunk]) -> list[int]:
-    """The ids of what a reranker returned.
+    """Return the ids of the chunks that a reranker returned.
 
     Raises:
-        ProviderFailed: it returned a chunk that it was not given, or one twice.
+    ProviderFailed: the result contains a chunk that was not given, or the same chunk twice.
     """
     ids = [chunk.id for chunk in best]
     if len(set(ids)) != len(ids) or not set(ids) <= {chunk.id for chunk in given}:
@@ -90,6 +90,6 @@ def checked_ids(best: Sequence[PositionAwareChunk], given: Sequence[PositionAwar
 
 
 def to_front(candidates: Sequence[Candidate], chunks: Sequence[int]) -> list[Candidate]:
-    """The candidates of `chunks` in that order, then all others in the order they had."""
+    """Move the candidates of `chunks` to the front, in that order; the rest keep their order."""
     place = {chunk: at for at, chunk in enumerate(chunks)}
     return sorted(candidates, key=lambda candidate: place.get(candidate.chunk, len(place)))

@@ -1,4 +1,4 @@
-"""Finding what may answer a question: words and meaning in parallel, fused, ranked and judged."""
+"""Find what may answer a question: keyword and vector search in parallel, fused, ranked and judged."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ _log = structlog.get_logger("agentctx.rag")
 Words: TypeAlias = asyncio.Future[list[WordHit]]
 
 LEAST_POOL = 40
-"""Candidates each side brings at least: 30 to 100 measure alike, and fewer cost less."""
+"""Minimum number of candidates from each search: 30 to 100 measure alike, and fewer cost less."""
 POOL_PER_RESULT = 4
 NOT_COUNTED = TermCounts(0, {})
 READ = 20
-"""Candidates whose texts are read and judged, at least; with 40 recall@10 on LoCoMo is .004 better."""
+"""Minimum number of candidates that are read and judged; with 40, recall@10 on LoCoMo is .004 better."""
 SPARE = 12
-"""Candidates read beyond the limit, for those that are left out once they have been read."""
+"""Candidates read beyond the limit, to replace the ones left out after reading."""
 
 
 class QueryEmbedder(Protocol):
-    """What retrieval needs of an embedder."""
+    """The part of an embedder that retrieval needs."""
 
     async def embed_query(self, text: str) -> Vectors: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """Which space answers questions now, by whose vectors; if none does, `reason` says why.
+    """The space and embedder that answer questions now; `reason` says why if there is none.
 
-    `calibration` is that of its model; None until there is one.
+    `calibration` belongs to the space's model; None until it is calibrated.
     """
 
     space: int | None
@@ -62,10 +62,10 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """All candidates of a question, best first, and the texts of those that were read and judged.
+    """All candidates of a question, best first, with the texts of the ones read and judged.
 
-    The first `judged` candidates were; one of these without a text has changed meanwhile. `degraded` says why
-    meaning had no part, if it had none.
+    The first `judged` candidates were judged; one of them without a text has changed meanwhile. `degraded`
+    says why meaning took no part, if so.
     """
 
     candidates: Sequence[Candidate]
@@ -76,9 +76,9 @@ class Retrieved:
 
 @dataclass(frozen=True, slots=True)
 class Legs:
-    """What words and vectors found: hits, exact distances of what only the words found, and the query.
+    """Results of both searches: hits, exact distances of chunks found by words only, the query vector.
 
-    `counts` say how common the terms of the question are.
+    `counts` says how common the question's terms are.
     """
 
     words: Sequence[WordHit]
@@ -91,11 +91,11 @@ class Legs:
 
 
 class _Degraded(Exception):
-    """Meaning cannot take part; the message is for the user."""
+    """Vector search cannot take part; the message is for the user."""
 
 
 class Retrieval:
-    """Searches by words and by meaning. Without a model, while it is down or slow, by words alone."""
+    """Searches by words and by meaning; by words alone while the model is missing, down or slow."""
 
     def __init__(
         self,
@@ -112,9 +112,9 @@ class Retrieval:
         self._embedding: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 
     async def find(self, question: Question, pool: int) -> Retrieved:
-        """Everything that may answer a question. Each side brings `pool` candidates of each namespace.
+        """Find everything that may answer a question; each search yields `pool` candidates per namespace.
 
-        A long prompt asks several questions, of which the most relevant answers count.
+        A long prompt asks several questions; the most relevant answers count.
 
         Raises:
             StorageFailed, DeadlineExceeded: the database could not be read.
@@ -127,7 +127,7 @@ class Retrieval:
         return interleaved([best_of_each(each) for each in by_namespace])
 
     async def legs(self, question: Question, pool: int) -> Legs:
-        """What each side finds. Raises as `find`."""
+        """Run both searches. Raises as `find`."""
         words = asyncio.ensure_future(self._words(question, pool))
         counts = asyncio.ensure_future(self._counts(question.text))
         try:
@@ -139,7 +139,7 @@ class Retrieval:
             counts.cancel()
 
     async def _judged(self, question: Question, legs: Legs) -> Retrieved:
-        """What was found, fused, read, ranked and judged."""
+        """Fuse, read, rank and judge the hits."""
         words, weight = QuestionWords(question.text), self._settings().dense_weight
         rarity = words.rarity(legs.counts)
         with self._telemetry.stage("fuse"):
@@ -171,7 +171,7 @@ class Retrieval:
     async def _with_neighbours(
         self, texts: Mapping[int, ResolvedChunk], judged: Sequence[Candidate], question: Question
     ) -> Mapping[int, ResolvedChunk]:
-        """The texts, with the texts of candidates that are only neighbours of hits."""
+        """Add the texts of candidates that are only neighbours of hits."""
         missing = [each.chunk for each in judged if each.chunk not in texts]
         if not missing:
             return texts
@@ -183,14 +183,14 @@ class Retrieval:
             return await self._storage.by_words(question.text, question.wanted, pool)
 
     async def _counts(self, question: str) -> TermCounts:
-        """How common its terms are; nothing is known where the index of words is damaged."""
+        """Return how common the question's terms are; unknown if the keyword index is damaged."""
         try:
             return await self._storage.term_counts(question)
         except StorageCorrupt:
             return NOT_COUNTED
 
     async def _meaning(self, question: Question, words: Words, pool: int) -> Legs:
-        """What the vectors find; or nothing, and why."""
+        """Search by vector; on failure return no hits and the reason."""
         most_s = self._settings().deadline_s
         deadline_s = min(most_s, question.deadline_s or most_s)
         try:
@@ -221,7 +221,7 @@ class Retrieval:
         return Legs((), nearest=nearest, exact=exact, query=query, space=serving.space)
 
     async def _measured(self, space: int, query: Vectors, words: Words) -> dict[int, float]:
-        """Distances of what the words found, looked up while the vectors are searched."""
+        """Return the distances of the keyword hits, looked up while the vector search runs."""
         found = [hit.chunk for hit in await _readable(asyncio.shield(words))]
         if not found:
             return {}
@@ -229,7 +229,7 @@ class Retrieval:
             return await self._storage.distances(space, query, found)
 
     async def _vector(self, space: int, embedder: QueryEmbedder, text: str) -> Vectors:
-        # Several namespaces ask the same at once: the first embeds it for all of them.
+        # Several namespaces ask the same question at once: the first one embeds it for all.
         async with self._embedding.setdefault((space, text), asyncio.Lock()):
             cached = self._vectors.get((space, text))
             if cached is not None:
@@ -260,7 +260,7 @@ def judge(
     calibration: Calibration | None,
     with_cues: Collection[int] = (),
 ) -> list[Candidate]:
-    """The candidates in their order, each with its relevance. `found` are the question's words in each.
+    """Set each candidate's relevance, keeping the order. `found` holds the question's words in each chunk.
 
     `with_cues` are the chunks for which cues count.
     """
@@ -283,7 +283,7 @@ def judge(
 
 
 def best_of_each(found: Sequence[Retrieved]) -> Retrieved:
-    """What several questions found, as one: each candidate by its best relevance, the most relevant first."""
+    """Merge what several questions found: each candidate at its best relevance, most relevant first."""
     if len(found) == 1:
         return found[0]
     texts = {chunk: text for each in found for chunk, text in each.texts.items()}
@@ -296,10 +296,10 @@ def best_of_each(found: Sequence[Retrieved]) -> Retrieved:
 
 
 def interleaved(found: Sequence[Retrieved]) -> Retrieved:
-    """What several namespaces hold, as one ranking by relevance.
+    """Merge what several namespaces hold into one ranking by relevance.
 
-    The candidates of a namespace keep their order among themselves, which knows more than their relevance: a
-    turn between good ones stands well. So each counts with the best relevance from it on.
+    The candidates of a namespace keep their order, which knows more than their relevance: a turn between good
+    ones ranks well. So each candidate counts as the best relevance from its own place to the end.
     """
     if len(found) == 1:
         return found[0]
@@ -312,7 +312,7 @@ def interleaved(found: Sequence[Retrieved]) -> Retrieved:
 
 
 def _prospects(found: Retrieved) -> list[float]:
-    """For each judged candidate the best relevance from it to the end."""
+    """Return, for each judged candidate, the best relevance from its place to the end."""
     backwards = accumulate((each.relevance for each in reversed(found.candidates[: found.judged])), max)
     return list(backwards)[::-1]
 
@@ -326,7 +326,7 @@ def _first_of_each(candidates: Iterable[Candidate], known: Collection[int] = ())
 
 
 async def _readable(words: Words) -> list[WordHit]:
-    """What the words found; nothing where their index is damaged, which `words_shortfall` reports."""
+    """Return the keyword hits; none if their index is damaged, which `words_shortfall` reports."""
     try:
         return await words
     except StorageCorrupt as error:
@@ -335,5 +335,5 @@ async def _readable(words: Words) -> list[WordHit]:
 
 
 def pool_for(limit: int) -> int:
-    """How many candidates words and meaning bring each."""
+    """Return how many candidates each search yields."""
     return max(LEAST_POOL, POOL_PER_RESULT * limit)

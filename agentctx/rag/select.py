@@ -1,4 +1,4 @@
-"""Which of the ranked candidates become the answer. No I/O."""
+"""Select the answer from the ranked candidates. No I/O."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def select(
     max_distance: float = 0.0,
     keep_unmeasured: bool = True,
 ) -> list[Candidate]:
-    """The first `limit` candidates within the floor, in the order given, few of one entry.
+    """Return the first `limit` candidates within the distance limit, in order, few per entry.
 
-    `max_distance` (cosine) is the floor; 0 keeps all. `keep_unmeasured` says whether a candidate without a
-    vector passes a floor: it should in a degraded answer, where nothing can be measured, and not where the
-    others were. One entry fills at most `max_per_entry` places.
+    `max_distance` is a cosine distance; 0 keeps everything. `keep_unmeasured` lets candidates without a
+    vector pass the limit: right for a degraded answer, where nothing can be measured, and wrong where the
+    others were. An entry gets at most `max_per_entry` places.
     """
     near = within_floor(candidates, max_distance, keep_unmeasured=keep_unmeasured)
     return shared_out(near, max_per_entry)[:limit]
@@ -29,12 +29,12 @@ def select(
 def within_floor(
     candidates: Sequence[Candidate], max_distance: float, *, keep_unmeasured: bool
 ) -> list[Candidate]:
-    """Those no farther than `max_distance` (cosine); 0 keeps all."""
+    """Keep the candidates no farther than `max_distance` (cosine); 0 keeps all."""
     return [c for c in candidates if _is_within(c, max_distance, keep_unmeasured=keep_unmeasured)]
 
 
 def shared_out(candidates: Sequence[Candidate], max_per_entry: int) -> list[Candidate]:
-    """The first `max_per_entry` of each entry."""
+    """Keep the first `max_per_entry` candidates of each entry."""
     taken: Counter[str] = Counter()
     kept: list[Candidate] = []
     for candidate in candidates:
@@ -45,9 +45,9 @@ def shared_out(candidates: Sequence[Candidate], max_per_entry: int) -> list[Cand
 
 
 def distinct_texts(candidates: Sequence[Candidate], texts: Mapping[int, str]) -> list[Candidate]:
-    """Without those whose text is wholly contained in an earlier one of the same entry (overlap duplicates).
+    """Drop candidates whose text an earlier candidate of the same entry contains (overlap duplicates).
 
-    `texts` maps chunks to their content; a chunk without one is kept.
+    `texts` maps chunks to their content; a chunk without content is kept.
     """
     kept: list[Candidate] = []
     shown: defaultdict[str, list[str]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Answering questions: passages for a search, and the block for an LLM call."""
+"""Answer questions: passages for a search, and the block for an LLM call."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from agentctx.telemetry.labels import degradation
 from agentctx.times import format_date
 
 LOOKED_AT = 1_000
-"""How far down each search is looked through for one entry."""
+"""How many hits of each search are examined for one entry."""
 QUESTIONS_PER_COUNT = 1_000
-"""A count of so many entries costs less than a question."""
+"""Counting this many entries costs less than one question."""
 
 
 class RAGService:
-    """Embeds a question, searches the collections, resolves what it finds and orders it.
+    """Embeds a question, searches the collections, then resolves and orders the hits.
 
-    Always answers: without an embedder, while it is down or slow, by words alone and marked so. A reranker
-    reads the best candidates and chooses among them; with `order="distance"` it chooses, the distances sort.
-    While it is down or slow, the present order chooses, and the answer says so.
+    Always answers: while the embedder is missing, down or slow, by keyword search alone, marked as degraded.
+    A reranker reads the best candidates and chooses among them; with `order="distance"` it chooses and the
+    distances sort. While the reranker is down or slow, the fused order chooses, and the answer says so.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class RAGService:
         eagerness: Eagerness | None = "normal",
         caps: Caps | None = None,
     ) -> None:
-        """`embedder` stands in where `serving` names none. `eagerness` None injects whatever is found."""
+        """`embedder` is the fallback if `serving` has none. `eagerness` None injects every passage found."""
         self._caps = caps or Caps()
         self._search = storage.search
         self._read_secret = storage.secret
         self._sizes = Sizes(storage.search.count_entries)
         self._telemetry = telemetry
         self.settings = settings or RagSettings()
-        """May be replaced: the next question is answered by the new ones."""
+        """May be replaced at runtime; the next question uses the new settings."""
         self.eagerness = eagerness
         self._reranking = (
             Reranking(reranker, rerank_settings or RerankSettings(), telemetry) if reranker else None
@@ -75,7 +75,7 @@ class RAGService:
         self._retrieval = Retrieval(storage.search, answering, lambda: self.settings, telemetry)
 
     async def retrieve(self, question: Question) -> Answer:
-        """The closest passages; none for a question of white space.
+        """Return the closest passages; none for a blank question.
 
         Raises:
             StorageFailed, DeadlineExceeded: the database could not be read.
@@ -92,9 +92,9 @@ class RAGService:
         return _answer(question, chosen[: question.limit], found.texts, degraded, rerank)
 
     async def context(self, question: Question, *, budget_tokens: int) -> Context:
-        """The block that an LLM call would get, within the budget; empty when nothing is relevant.
+        """Return the block for an LLM call, within the budget; empty if nothing is relevant.
 
-        `InjectionRules` say what may be in it, unless the question asks for everything.
+        `InjectionRules` decide what it may contain, unless the question asks for everything.
 
         Raises:
             StorageFailed, DeadlineExceeded: the database could not be read.
@@ -130,13 +130,13 @@ class RAGService:
         )
 
     async def secret(self) -> bytes:
-        """That of the installation, read once."""
+        """Return the secret of the installation, read once."""
         if self._secret is None:
             self._secret = await self._read_secret()
         return self._secret
 
     async def places(self, question: Question, entry: str) -> Ranks:
-        """Where an entry stands among all that a question finds in its first namespace."""
+        """Return the ranks of an entry among everything the question finds in its first namespace."""
         question = allowed(question)
         legs = await self._retrieval.legs(question, LOOKED_AT)
         return places(entry, legs.words, legs.nearest, LOOKED_AT, legs.degraded)
@@ -145,7 +145,7 @@ class RAGService:
         return max(pool_for(question.limit), self._candidates)
 
     async def _injection(self, question: Question) -> tuple[Answer, Trace]:
-        """What is worth a place in an LLM call, and what became of the other candidates."""
+        """Choose what is worth a place in an LLM call; the trace records the fate of every candidate."""
         with self._telemetry.asking(question.limit) as asking:
             found = await self._retrieval.find(question, self._pool(question))
             rules = await self._rules(question)
@@ -177,12 +177,12 @@ class RAGService:
         )
 
     def _degraded(self, found: Retrieved) -> str | None:
-        """Why the answer may miss something: meaning had no part, or words are missing."""
+        """Return why the answer may be incomplete: meaning took no part, or keyword search is incomplete."""
         reasons = (found.degraded, self._search.words_shortfall)
         return "; ".join(reason for reason in reasons if reason) or None
 
     def _selected(self, question: Question, found: Retrieved) -> list[Candidate]:
-        """The candidates that may be in the answer, in their order."""
+        """Return the candidates that may be in the answer, in order."""
         present = [each for each in found.candidates[: found.judged] if each.chunk in found.texts]
         selected = select(
             present,
@@ -196,7 +196,7 @@ class RAGService:
     async def _chosen(
         self, question: Question, candidates: Sequence[Candidate], found: Mapping[int, ResolvedChunk]
     ) -> tuple[list[Candidate], str | None]:
-        """The candidates, the best in front; and why the reranker did not order them, if it should have."""
+        """Return the candidates, best first, and the reason if the reranker failed to order them."""
         rerank = None
         if self._reranking and can_matter(len(candidates), question.limit, question.order):
             candidates, rerank = await self._reranking.order(question.text, candidates, found, question.limit)
@@ -204,14 +204,14 @@ class RAGService:
 
 
 class Sizes:
-    """How many entries namespaces have; counted again when enough may have changed to matter."""
+    """Caches the number of entries per namespace; counts again when it may have changed noticeably."""
 
     def __init__(self, count: Callable[[str], Awaitable[int]]) -> None:
         self._count = count
         self._known: dict[str, tuple[int, int]] = {}
 
     async def of(self, namespace: str) -> int:
-        """The count, which is at most as many questions old as a thousandth of it."""
+        """Return the count. It is reused for at most a thousandth of its value in questions."""
         size, left = self._known.get(namespace, (0, 0))
         if left <= 0:
             size = await self._count(namespace)
@@ -232,7 +232,7 @@ def _answer(
 
 
 def block_passage(hit: Hit, *, names_origin: bool = False) -> BlockPassage:
-    """The hit as the block shows it. `names_origin`: with the namespace it is from."""
+    """Convert a hit to the passage a block shows; with `names_origin`, including its namespace."""
     entry = hit.chunk.entry
     return BlockPassage(
         collection=entry.collection,

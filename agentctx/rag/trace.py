@@ -1,4 +1,4 @@
-"""What became of every candidate of an injection. No I/O."""
+"""Record the fate of every candidate of an injection. No I/O."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentctx.wire import Fate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Considered:
-    """A candidate and its fate. `duplicate_of` is the entry that says the same; `reranked` counts from 1."""
+    """A candidate and its fate. `duplicate_of` is the entry with the same text; `reranked` counts from 1."""
 
     candidate: Candidate
     fate: Fate
@@ -22,7 +22,7 @@ class Considered:
 
 
 class Trace:
-    """The candidates of one question in fused order; each step tells which of them it left out."""
+    """The candidates of one question in fused order, and the step that left each one out."""
 
     def __init__(self, ranked: Sequence[Candidate], gate: Gate | None = None) -> None:
         self._ranked = ranked
@@ -32,26 +32,26 @@ class Trace:
         self._reranked: dict[int, int] = {}
 
     def left_out(self, fate: Fate, chunks: Iterable[int]) -> None:
-        """These were left out."""
+        """Record the chunks that a step left out."""
         self._fates.update((chunk, fate) for chunk in chunks)
 
     def kept(self, fate: Fate, before: Sequence[Candidate], after: Sequence[Candidate]) -> list[Candidate]:
-        """Those after a step; the others have their fate."""
+        """Return the candidates after a step, and record the fate of the ones it removed."""
         staying = {candidate.chunk for candidate in after}
         self.left_out(fate, (c.chunk for c in before if c.chunk not in staying))
         return list(after)
 
     def duplicates(self, of: Mapping[int, int]) -> None:
-        """Which chunk says what each of these says."""
+        """Record, for each duplicate chunk, the chunk kept instead."""
         entries = {candidate.chunk: candidate.entry for candidate in self._ranked}
         self._duplicate_of.update((chunk, entries[other]) for chunk, other in of.items())
 
     def reranked(self, order: Sequence[Candidate]) -> None:
-        """The order that the reranker gave."""
+        """Record the reranker's order."""
         self._reranked = {candidate.chunk: at for at, candidate in enumerate(order, start=1)}
 
     def considered(self) -> tuple[Considered, ...]:
-        """Every candidate, in fused order; what no step left out was injected."""
+        """Return every candidate in fused order; those that no step left out are injected."""
         return tuple(
             Considered(
                 candidate=candidate,
@@ -64,5 +64,5 @@ class Trace:
 
 
 def count_fates(considered: Sequence[Considered]) -> dict[Fate, int]:
-    """How many had each fate."""
+    """Count the candidates of each fate."""
     return dict(Counter(each.fate for each in considered))

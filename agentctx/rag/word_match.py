@@ -1,4 +1,4 @@
-"""How many of a question's words a text has: evidence that needs neither an index nor a model. No I/O."""
+"""Count how many of a question's words a text has: evidence without an index or a model. No I/O."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from agentctx.storage.words import STOP_WORDS, question_terms
 
 _WORD = re.compile(r"[^\W_]+")
 _DENSE = re.compile(f"[{DENSE_CHARACTERS}]")
-# Taken off one after the other; three letters are left at least, so that short words stay apart.
+# The suffixes are stripped one after the other. Three letters are kept, so that short words stay apart.
 _SUFFIXES = tuple(re.compile(rf"(?<=...)(?:{suffix})$") for suffix in ("s", "ation|ing|ed|ly", "[eiy]+"))
 
 
 ENOUGH_WORDS = 16
-"""A text that has so many words of a long question has all that can be asked for."""
+"""Matching this many words of a long question counts as full coverage."""
 
 
 class WordMatch(NamedTuple):
-    """How many of the question's words a text has. `wanted` is 0 for a question without words."""
+    """How many of the question's words a text has; `wanted` is 0 for a question without words."""
 
     matched: int
     wanted: int
 
     @property
     def coverage(self) -> float:
-        """0 to 1."""
+        """The share of wanted words that matched, 0 to 1."""
         return min(1.0, self.matched / min(self.wanted, ENOUGH_WORDS)) if self.wanted else 0.0
 
 
 class QuestionWords:
-    """The distinct words of a question, without English stop words unless there are no others.
+    """The distinct words of a question, without English stop words unless it has no others.
 
-    Words are equal when their stems are, roughly: case, accents and common English endings do not count.
-    Chinese, Japanese and Korean is compared by pairs of characters.
+    Two words match if their stems are equal, roughly: case, accents and common English endings are ignored.
+    Chinese, Japanese and Korean text is compared by pairs of characters.
     """
 
     def __init__(self, question: str) -> None:
@@ -55,14 +55,14 @@ class QuestionWords:
         return {term} if _DENSE.search(term) else set(_WORD.findall(term))
 
     def found(self, texts: Sequence[str]) -> frozenset[str]:
-        """Which of them the texts have together."""
+        """Return the words that occur in any of the texts."""
         return self.found_in_each([texts])[0]
 
     def found_in_each(self, passages: Sequence[Sequence[str]]) -> list[frozenset[str]]:
-        """Which of them the texts of each passage have together."""
+        """Return, for each passage, the words that occur in any of its texts."""
         folded = [_folded("\n".join(texts)) for texts in passages]
         found = [{pair for pair in self._pairs if pair in text} for text in folded]
-        # One search through all passages costs less than one for each.
+        # One search over the joined passages costs less than one search per passage.
         joined, starts = "\n".join(folded), list(accumulate((len(text) + 1 for text in folded), initial=0))
         stems: dict[str, str] = {}
         for stem in self._stems:
@@ -72,15 +72,15 @@ class QuestionWords:
         return [frozenset(words) for words in found]
 
     def match(self, texts: Sequence[str]) -> WordMatch:
-        """How many of them the texts have together."""
+        """Count the words that occur in any of the texts."""
         return self.count(self.found(texts))
 
     def count(self, found: frozenset[str]) -> WordMatch:
-        """The same for words that were found."""
+        """Return the match for words already found."""
         return WordMatch(len(found), len(self._stems) + len(self._pairs))
 
     def rarity(self, counts: TermCounts) -> dict[str, float]:
-        """How much each of them says (idf): the rarer a word, the more; that of its most common term."""
+        """Return the idf of each word: the rarer, the higher. A word of several terms takes the lowest."""
         rarity: dict[str, float] = {}
         for term, words in self._terms.items():
             count = counts.counts.get(term, 0)
@@ -91,7 +91,7 @@ class QuestionWords:
 
 
 def _words_from(beginning: str, text: str) -> Iterator[tuple[int, str]]:
-    """The words of a text that begin so, each with its place. A stem is such a beginning."""
+    """Yield the words of a text that start with `beginning`, such as a stem, each with its position."""
     at = text.find(beginning)
     while at >= 0:
         if not (at and text[at - 1].isalnum()) and (word := _WORD.match(text, at)):
@@ -113,5 +113,5 @@ def _folded(text: str) -> str:
     if text.isascii():
         return text.lower()
     plain = unicodedata.normalize("NFKD", text).casefold()
-    # Decomposed Korean would be no pair of syllables any more.
+    # Decomposed Korean would no longer match as pairs of syllables.
     return unicodedata.normalize("NFKC", "".join(c for c in plain if not unicodedata.combining(c)))

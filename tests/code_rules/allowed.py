@@ -138,7 +138,6 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (_OPENED, "agentctx/host/last_start.py", "read_record"): "the record of the last start",
     (_PHRASE, "agentctx/cli/demo_memories.py", "whoever"): "what the agents of the demo write",
     (_PHRASE, "agentctx/redaction/checks.py", "told"): "the name of a check that rules refer to",
-    (_PHRASE, "agentctx/rag/render.py", "is no"): "to be rewritten",
     (
         _SENTENCE,
         "agentctx/host/systemd.py",
