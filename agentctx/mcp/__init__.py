@@ -1,1 +1,1 @@
-"""What agents start: the MCP bridge and the hook handler. Standard library only, so both start at once."""
+"""Programs that agents start: the MCP bridge and the hook handler. Standard library only, to start fast."""

@@ -1,4 +1,4 @@
-"""`python -m agentctx.mcp` is `agentctx mcp`."""
+"""Entry point of `python -m agentctx.mcp`, the same as `agentctx mcp`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Command lines of the programs in this package. argparse would double what they take to start."""
+"""Parse the command lines of this package's programs; argparse would double their start time."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ if TYPE_CHECKING:
 
 
 class UsageError(Exception):
-    """The command line cannot mean anything; the text says what to change."""
+    """The command line is invalid; the message says what to change."""
 
 
 def parsed(
     args: Sequence[str], *, options: Collection[str], flags: Collection[str] = ()
 ) -> tuple[list[str], dict[str, list[str]]]:
-    """The words and the options of a command line; a flag that is given has the value `yes`.
+    """Parse a command line into words and options; a flag that is given has the value `yes`.
 
-    An option has all its values, in order.
+    An option keeps all its values, in order.
 
     Raises:
         UsageError: an option is unknown or lacks its value.
@@ -41,5 +41,5 @@ def parsed(
 
 
 def last_of(options: Mapping[str, Sequence[str]], name: str) -> str | None:
-    """The value of an option that counts once: the last one given."""
+    """Return the last value given for an option, or None."""
     return options[name][-1] if name in options else None

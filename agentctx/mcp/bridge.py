@@ -1,6 +1,6 @@
-"""`agentctx mcp`: MCP over stdin and stdout, answered by the daemon.
+"""`agentctx mcp`: serve MCP over stdin and stdout, with the daemon's answers.
 
-One line is one message. Tool calls run in threads, so that a slow one holds up neither `ping` nor the others.
+Each line is one message. Tool calls run in threads, so that a slow one does not block `ping` or other calls.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from agentctx.mcp.protocol import INVALID_REQUEST, PARSE_ERROR, McpToolCall, Mes
 from agentctx.mcp.tools import HOOK_TOOL, ToolMisused, ToolScope, call_steps, failure_text
 
 TIMEOUT_S: Final = 10.0
-"""How long a tool waits for the daemon."""
+"""How long a tool call waits for the daemon."""
 _UNREADABLE: Final = (
     "The daemon's reply cannot be read: it is of another version. "
     "Restart it with the `agentctx` that runs this bridge."
 )
 MAX_MESSAGE_BYTES: Final = 8 << 20
 MAX_CALLS: Final = 8
-"""Tool calls at a time; more wait unread in the pipe."""
+"""Maximum number of concurrent tool calls; further ones wait unread in the pipe."""
 
 
 def main(args: Sequence[str]) -> int:
-    """Serve until stdin ends; returns the exit code."""
+    """Serve until stdin ends; return the exit code."""
     try:
         words, options = parsed(args, options=("--socket", "--namespace", "--agent"))
         if words:
@@ -62,7 +62,7 @@ class Bridge:
         self._threads: set[threading.Thread] = set()
 
     def serve(self, requests: BinaryIO) -> None:
-        """Answer each line until the stream ends, then wait for the calls that still run."""
+        """Answer each line until the stream ends, then wait for the running calls."""
         while line := requests.readline(MAX_MESSAGE_BYTES):
             if not line.endswith(b"\n") and len(line) == MAX_MESSAGE_BYTES:
                 _skip_line(requests)
@@ -107,7 +107,7 @@ class Bridge:
         try:
             self._send(self._run(call))
         except BrokenPipeError:
-            pass  # the client is gone, and with it the reader of the reply
+            pass  # the client is gone, so nobody reads the reply
         finally:
             self._threads.discard(threading.current_thread())
             self._slots.release()
@@ -140,7 +140,7 @@ class Bridge:
             reply = ask(path, request.method, request.path, request.body, timeout_s=TIMEOUT_S)
 
     def _hook(self, event: Message) -> Message:
-        """The JSON that answers a client's own hook; empty when there is nothing to add."""
+        """Return the JSON that answers a client's hook; empty if there is nothing to add."""
         client = self._scope.agent or ""
         if client not in CLIENTS:
             raise ToolMisused(f"Start this server with --agent and one of {', '.join(CLIENTS)}.")
@@ -162,7 +162,7 @@ class Bridge:
 
 
 def _scope(named: Sequence[str], agent: str | None, env: Mapping[str, str]) -> ToolScope:
-    """`named` are the namespaces of the command line: the first is saved to, the others are asked too."""
+    """Build the scope. Of the namespaces in `named`, the first receives saves and all are searched."""
     folder = env.get("CLAUDE_PROJECT_DIR") or os.curdir
     session = env.get("CLAUDE_CODE_SESSION_ID") or f"mcp-{os.getpid()}-{os.urandom(3).hex()}"
     if named:
@@ -171,7 +171,7 @@ def _scope(named: Sequence[str], agent: str | None, env: Mapping[str, str]) -> T
 
 
 def _own_streams() -> tuple[BinaryIO, BinaryIO]:
-    """The protocol's two streams, of which nobody else has a descriptor: a stray print goes to stderr."""
+    """Take over stdin and stdout for the protocol; a stray print goes to stderr."""
     requests = os.fdopen(os.dup(0), "rb")
     replies = os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_RDWR)

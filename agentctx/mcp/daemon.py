@@ -1,8 +1,8 @@
-"""One request to the daemon over its socket, within a deadline.
+"""Send one request to the daemon over its socket, within a deadline.
 
-With HTTP/1.0 the daemon closes the connection after the reply, so a reply ends where the stream ends.
-A hook starts at each prompt, so nothing here imports `typing`, `pathlib` or `socket`, which alone would
-double what its start takes.
+With HTTP/1.0 the daemon closes the connection after the reply, so the reply ends where the stream ends. A
+hook runs at each prompt, so this module does not import `typing`, `pathlib` or `socket`, any of which would
+double its start time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OK: Final = range(200, 300)
 
 
 class DaemonAway(Exception):
-    """No reply came. The text says why and what to do."""
+    """The daemon did not reply; the message says why and what to do."""
 
 
 class DaemonRefused(Exception):
@@ -37,9 +37,9 @@ class DaemonRefused(Exception):
 
 
 def socket_path(named: str | None, env: Mapping[str, str] = os.environ) -> str:
-    """The socket: the one named, else the first of the usual places that exists.
+    """Return the path of the socket: the named one, or the first of the usual places that exists.
 
-    Agents start their servers without `XDG_RUNTIME_DIR`, so the place that it stands for is tried too.
+    Agents start their servers without `XDG_RUNTIME_DIR`, so its usual value is tried too.
     """
     if named:
         return named
@@ -60,10 +60,10 @@ def ask(
     timeout_s: float,
     idempotency_key: str = "",
 ) -> Any:
-    """Send one request and return the reply's JSON. A save repeated with one `idempotency_key` saves once.
+    """Send one request and return the reply's JSON. Repeating an `idempotency_key` saves only once.
 
     Raises:
-        DaemonAway: no daemon answers, or not completely within `timeout_s`.
+        DaemonAway: no daemon answers, or its reply is not complete within `timeout_s`.
         DaemonRefused: the daemon answered with an error.
     """
     content = b"" if body is None else json.dumps(body).encode()
@@ -145,7 +145,7 @@ def _parsed(raw: bytes) -> Any:
 
 
 def _announced(headers: list[str]) -> int:
-    """The length the reply should have; 0 when it does not say."""
+    """Return the Content-Length of the reply, or 0 if it has none."""
     for header in headers:
         name, _, value = header.partition(":")
         if name.strip().lower() == "content-length" and value.strip().isdigit():

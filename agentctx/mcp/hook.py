@@ -1,6 +1,6 @@
-"""`agentctx hook`: one event of an agent's hook. It is quiet and quick, or it does nothing at all.
+"""`agentctx hook`: handle one hook event of an agent, quietly and quickly, or do nothing.
 
-Whatever goes wrong, the exit code is 0 or 1: with 2, a client would refuse the user's prompt.
+Even on errors the exit code is 0 or 1, because 2 makes a client refuse the user's prompt.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ if TYPE_CHECKING:
     from agentctx.mcp.transcripts import TranscribedTurn
 
 DEADLINE_S: Final = 0.3
-"""A prompt waits no longer than this."""
+"""Maximum delay of a prompt."""
 STOP_DEADLINE_S: Final = 2.0
-"""Nobody waits for the end of a turn to be saved."""
+"""The user does not wait while the end of a turn is saved."""
 MAX_EVENT_BYTES: Final = 8 << 20
 MAX_TAIL_BYTES: Final = 1 << 20
-"""Of a transcript, whose end has the last turn."""
+"""Bytes read from the end of a transcript, which holds the last turn."""
 _WRITING_S: Final = 1.0
-"""How long a client may take to write the turn into its transcript: Copilot and Claude Code end it first."""
+"""Time for a client to write the turn to its transcript: Copilot and Claude Code report the end first."""
 _ENDS: Final = ("Stop", "agentStop")
 """What clients with transcripts call the end of a turn."""
 _LOOK_AGAIN_S: Final = 0.05
 
 
 def main(args: Sequence[str]) -> int:
-    """Handle one event; returns the exit code."""
+    """Handle one event; return the exit code."""
     try:
         words, options = parsed(args, options=("--client", "--socket", "--namespace"), flags=("--remember",))
         event, client = _named(words, options)
@@ -66,7 +66,7 @@ def main(args: Sequence[str]) -> int:
 
 
 def seconds_for(event: str) -> float:
-    """How long an event may take."""
+    """Return the time limit of an event."""
     return STOP_DEADLINE_S if event in STOP_EVENTS | SUMMARY_EVENTS else DEADLINE_S
 
 
@@ -79,7 +79,7 @@ def handle(
     socket: str,
     remember: bool,
 ) -> dict[str, Any] | None:
-    """Do what an event wants; the client's JSON, None for none. The first namespace is saved to."""
+    """Handle an event and return the client's JSON, or None. Saves go to the first namespace."""
     deadline = time.monotonic() + seconds_for(event)
     block = ""
     try:
@@ -89,7 +89,7 @@ def handle(
         elif wanted := question(event, client, dict(payload), namespaces=namespaces):
             block = _shown(wanted, socket, deadline)
     except (DaemonAway, DaemonRefused):
-        block = ""  # a hook says nothing rather than hold up its agent
+        block = ""  # a hook stays silent rather than block its agent
     return output(event, client, block)
 
 
@@ -101,7 +101,7 @@ def _named(words: Sequence[str], options: Mapping[str, list[str]]) -> tuple[str,
 
 
 def _end_at_deadline(seconds: float) -> None:
-    """Exit without a word when time is up, whatever is being waited for."""
+    """Exit silently when the time is up, even while waiting."""
 
     def leave(number: int, frame: FrameType | None) -> None:
         del number, frame
@@ -124,7 +124,7 @@ def _answer(event: str, client: str, options: Mapping[str, list[str]]) -> dict[s
 
 
 def _shown(wanted: HookQuestion, socket: str, deadline: float) -> str:
-    """The blocks that answer a question."""
+    """Return the blocks that answer a question."""
     blocks: list[str] = []
     room = MAX_BLOCK_CHARS
     for body in wanted.bodies:
@@ -138,7 +138,7 @@ def _shown(wanted: HookQuestion, socket: str, deadline: float) -> str:
 def _save(
     event: str, client: str, payload: dict[str, Any], namespace: str, socket: str, deadline: float
 ) -> None:
-    """Save what an event leaves; one entry that is refused keeps none of the others out."""
+    """Save what an event yields; a refused entry does not prevent the rest from being saved."""
     refusal: DaemonRefused | None = None
     for body, key in remembered(event, client, payload, _last_turn(event, payload), namespace=namespace):
         try:
@@ -151,7 +151,7 @@ def _save(
 
 
 def _last_turn(event: str, payload: Mapping[str, Any]) -> TranscribedTurn:
-    """The last turn of the client's transcript, or of the messages that it passes itself."""
+    """Return the last turn of the client's transcript, or of the messages in the event itself."""
     from agentctx.mcp.transcripts import last_turn, parsed_lines
 
     messages = payload.get("messages")
@@ -169,7 +169,7 @@ def _last_turn(event: str, payload: Mapping[str, Any]) -> TranscribedTurn:
 
 
 def _is_whole(turn: TranscribedTurn, payload: Mapping[str, Any]) -> bool:
-    """Whether transcript and event have both prompt and answer."""
+    """Return whether the transcript and the event together have both the prompt and the answer."""
     prompt = payload.get("prompt") or turn.prompt
     return bool(prompt and (payload.get("last_assistant_message") or turn.answer))
 
@@ -180,12 +180,12 @@ def _tail(path: str) -> list[str]:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - MAX_TAIL_BYTES))
             return file.read(MAX_TAIL_BYTES).decode(errors="replace").splitlines()
-    except (OSError, ValueError):  # it is the client's file, and may be gone, or no file
+    except (OSError, ValueError):  # it is the client's file: it may be gone, or not be a regular file
         return []
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Open a file; a pipe, which nobody may ever write to, is not waited for."""
+    """Open a file without blocking, because a pipe may never have a writer."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
@@ -193,14 +193,14 @@ def _payload() -> dict[str, Any]:
     try:
         with open(0, "rb", closefd=False) as stdin:
             event = json.loads(stdin.read(MAX_EVENT_BYTES))
-    except (OSError, ValueError, RecursionError):  # closed, or no JSON
+    except (OSError, ValueError, RecursionError):  # closed, or not JSON
         return {}
     return event if isinstance(event, dict) else {}
 
 
 def _folder(client: str, payload: Mapping[str, Any], env: Mapping[str, str]) -> str:
-    """The project's folder. Claude Code's `cwd` follows the agent's `cd`, its variable does not; Cursor
-    runs hooks in its own folder and passes the folders of the window.
+    """Return the project's folder. Claude Code's `cwd` follows the agent's `cd`, its variable does not;
+    Cursor runs hooks in its own folder and passes the folders of the window.
     """
     project = env.get("CLAUDE_PROJECT_DIR") if client == "claude-code" else None
     roots = payload.get("workspace_roots")

@@ -1,7 +1,7 @@
-"""What a hook's event asks of the memory, and the JSON that answers the client. No I/O.
+"""Translate a hook's event into questions to the memory, and the answer into the client's JSON. No I/O.
 
-A hook starts at each prompt, so nothing here imports `typing`, and what only the end of a turn needs is
-imported there.
+A hook runs at each prompt, so this module does not import `typing`, and it imports late what only the end of
+a turn needs.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ STOP_EVENTS: Final = frozenset({"Stop", "AfterAgent", "agentStop", "afterAgentRe
 SUMMARY_EVENTS: Final = frozenset({"PostCompact"})
 
 MAX_QUERY_CHARS: Final = 4_000
-"""The longest question that the daemon takes."""
+"""The longest question that the daemon accepts."""
 MAX_BLOCK_CHARS: Final = 9_500
-"""Claude Code and Codex cut what is over 10,000 characters."""
+"""Claude Code and Codex truncate anything over 10,000 characters."""
 BETWEEN_BLOCKS: Final = "\n\n"
 _SYSTEM_CLIENTS: Final = frozenset({"claude-code", "codex", "cursor"})
-"""Those that put a hook's context into a message of the system."""
+"""Clients that put a hook's context into a system message."""
 _START_QUERY: Final = "rules, conventions, preferences and decisions of this project"
 _START: Final[tuple[Json, ...]] = (
     {"category": "rule", "limit": 10, "budget_tokens": 600},
     {"limit": 8, "budget_tokens": 500},
 )
-"""What a session begins with: the rules, then what else is nearest to the question."""
+"""Queries at the start of a session: the rules first, then whatever else is nearest to the question."""
 _KEPT_CONTEXT: Final = frozenset({"resume", "fork"})
-"""Sources of a session's start with which the conversation still holds what it was given."""
+"""Start sources after which the conversation still holds the context it was given."""
 
 
 class HookQuestion:
-    """Questions, in order, whose blocks are shown together. `trusted`: they hold nothing from outside."""
+    """Questions whose blocks are shown together, in order. With `trusted`, blocks hold nothing external."""
 
     __slots__ = ("bodies", "trusted")
 
@@ -52,7 +52,7 @@ class HookQuestion:
 
 
 def question(event: str, client: str, payload: Json, *, namespaces: Sequence[str]) -> HookQuestion | None:
-    """What an event asks of the daemon; None: nothing."""
+    """Return what an event asks of the daemon, or None."""
     if event in PROMPT_EVENTS:
         return _about(payload, client, namespaces)
     if event in START_EVENTS:
@@ -63,7 +63,7 @@ def question(event: str, client: str, payload: Json, *, namespaces: Sequence[str
 def remembered(
     event: str, client: str, payload: Json, turn: TranscribedTurn, *, namespace: str
 ) -> list[RememberedEntry]:
-    """What an event leaves to save. `turn`: the last one of the transcript."""
+    """Return the entries that an event yields. `turn` is the last turn of the transcript."""
     from agentctx.mcp.remembering import Remembering
 
     about = Remembering(client, session_of(payload) or "hook", namespace)
@@ -73,7 +73,7 @@ def remembered(
 
 
 def block_of(reply: Json, *, trusted: bool, room: int = MAX_BLOCK_CHARS) -> str:
-    """The block of an answer; empty when there is none, or when it may not stand where it would be put."""
+    """Return the block of a reply; empty if there is none, it is too long, or its trust does not suffice."""
     block = str(reply.get("block") or "")
     results = reply.get("results") or []
     if len(block) > room:
@@ -84,9 +84,9 @@ def block_of(reply: Json, *, trusted: bool, room: int = MAX_BLOCK_CHARS) -> str:
 
 
 def output(event: str, client: str, block: str) -> Json | None:
-    """The client's JSON; None: print nothing."""
+    """Return the JSON for the client; None to print nothing."""
     if event in STOP_EVENTS | SUMMARY_EVENTS:
-        return {}  # context given here would make the agent go on
+        return {}  # context given here would make the agent continue
     if not block:
         return None
     match client:
@@ -99,20 +99,20 @@ def output(event: str, client: str, block: str) -> Json | None:
 
 
 def prompt_of(payload: Json) -> str:
-    """What the user wrote, without context that hooks and programs put in."""
+    """Return what the user wrote, without context added by hooks and programs."""
     prompt = payload.get("prompt")
     return without_injected(prompt) if isinstance(prompt, str) else ""
 
 
 def position_of(client: str) -> str:
-    """Where the client puts a hook's context: in a message of the system, or into the user's turn."""
+    """Return where the client puts a hook's context: in a system message, or in the user's turn."""
     return "system" if client in _SYSTEM_CLIENTS else "tail"
 
 
 def session_of(payload: Json) -> str | None:
-    """The client's name of the conversation; None when it gives none.
+    """Return the client's id of the conversation, or None.
 
-    opencode's have the form of a token (`ses_…`), which would be redacted, and all of them alike.
+    opencode's ids look like tokens (`ses_…`) and would all be redacted to the same text.
     """
     name = payload.get("session_id") or payload.get("sessionId") or payload.get("conversation_id")
     return str(name).removeprefix("ses_") if name else None
@@ -127,14 +127,14 @@ def _about(payload: Json, client: str, namespaces: Sequence[str]) -> HookQuestio
 
 
 def _about_project(payload: Json, client: str, namespaces: Sequence[str]) -> HookQuestion:
-    """Knowledge, near to the question or not."""
+    """Ask for knowledge, whether near to the question or not."""
     asked = {"query": _START_QUERY, "collections": ["knowledge"], "all": True}
     bodies = [asked | _place(client, namespaces) | each for each in _START]
     return _question(bodies, payload, client, restarted=payload.get("source") not in _KEPT_CONTEXT)
 
 
 def _question(bodies: list[Json], payload: Json, client: str, *, restarted: bool) -> HookQuestion:
-    """Nothing is shown twice in a conversation that has a name, so only the first body may restart it."""
+    """Tie the bodies to a named conversation, which sees nothing twice; so only the first may restart it."""
     if session := session_of(payload):
         bodies = [body | {"conversation": session} for body in bodies]
         bodies[0] |= {"restarted": True} if restarted else {}

@@ -1,4 +1,4 @@
-"""Context that programs put into prompts, and texts without it. No I/O."""
+"""Recognise context that programs put into prompts, and remove it. No I/O."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _TAGS: Final = (
 _INJECTED: Final = [(f"<{tag}>", f"</{tag}>") for tag in _TAGS] + [
     ("## Semantic Context (RAG)\n", "</memory ")
 ]
-"""How context begins and ends; our block ends with the line of its fence."""
+"""Begin and end markers of injected context; our own block ends with its fence line."""
 _PASSAGE: Final = r'(?m)^### \[[^\]\n]+\] "[^"\n]*" [^\n]*trust=[^\n]*\n(?:>[^\n]*(?:\n|$))*'
 """A passage of our block that was cut out of its fence."""
 _LABEL_END: Final = " hook additional context:"
@@ -44,7 +44,7 @@ _LABEL: Final = rf"(?m)^\w+{_LABEL_END}[ \t]*"
 
 
 def without_injected(text: str) -> str:
-    """The text without context that programs put in. Linear: what begins and does not end stays."""
+    """Remove context that programs put into the text. Takes linear time; an unterminated block is kept."""
     for begin, end in _INJECTED:
         kept: list[str] = []
         at = 0

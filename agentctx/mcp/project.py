@@ -1,8 +1,8 @@
-"""Which project a folder belongs to, as the namespace its memories are in.
+"""Map a folder to its project, as the namespace of the project's memories.
 
-The name comes from the repository: the address of its remote, else its path. A clone of a repository on this
-machine is named after the one it was cloned from. So clones and worktrees are one project. Outside a
-repository it is `default`. What concerns the user in all projects is in a namespace of the user's own.
+The name comes from the repository: the address of its remote, or its path. A clone of a local repository is
+named after the original, so clones and worktrees share one project. Folders outside any repository use
+`default`. Memories that concern the user in all projects are in the user's own namespace.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Folder = str | os.PathLike[str]
 
 OUTSIDE: Final = "default"
-"""The namespace of folders that belong to no repository, and of commands that name none."""
+"""Namespace of folders outside any repository, and of commands that name none."""
 MAX_CLONES: Final = 8
 """How many local clones of clones are followed."""
 _MOST_CHARS: Final = 120
@@ -31,10 +31,10 @@ _SCP: Final = r"(?:[^@/]+@)?(?P<host>[^:/]+):(?P<path>[^/].*|/.*)"
 
 
 def project_of(folder: Folder) -> str:
-    """The namespace of the project that a folder belongs to. Reads files of the repository, runs nothing."""
+    """Return the namespace of a folder's project. Reads files of the repository; runs no program."""
     try:
         common = _common_dir(os.path.abspath(folder))
-    except FileNotFoundError:  # a working directory that was removed
+    except FileNotFoundError:  # the working directory was removed
         return OUTSIDE
     if common is None:
         return OUTSIDE
@@ -48,23 +48,23 @@ def project_of(folder: Folder) -> str:
 
 
 def namespaces_of(folder: Folder) -> tuple[str, ...]:
-    """Whose memory is asked in a folder: its project's, the user's, and `default`. The first is saved to."""
+    """Return the namespaces to search: the project's, which receives saves, the user's and `default`."""
     return tuple(dict.fromkeys((project_of(folder), own_namespace(), OUTSIDE)))
 
 
 def own_namespace() -> str:
-    """The namespace of the user who runs this process, whatever the project."""
+    """Return the namespace of the user who runs this process, independent of the project."""
     uid = os.getuid()
     try:
         return f"user:{pwd.getpwuid(uid).pw_name}"
-    except KeyError:  # an account that exists in a container only
+    except KeyError:  # an account that exists only in a container
         return f"user:{uid}"
 
 
 def namespace_of(url: str | None, common_dir: str) -> str:
-    """The namespace of a repository: `git:HOST/PATH` of its remote, else `dir:PATH` of the folder.
+    """Return the namespace of a repository: `git:HOST/PATH` of its remote, or `dir:PATH` of the folder.
 
-    Names that would be too long end in a hash.
+    A name that is too long is truncated and ends in a hash.
     """
     place = _address(url) if url else None
     path = common_dir.removesuffix(".git").removesuffix("/")
@@ -77,7 +77,7 @@ def namespace_of(url: str | None, common_dir: str) -> str:
 
 
 def remote_url(config: str) -> str | None:
-    """The address of `origin`, else of the first remote, in the text of a repository's config."""
+    """Return the address of `origin`, or of the first remote, from the text of a repository's config."""
     found: dict[str, str] = {}
     remote = None
     for line in config.splitlines():
@@ -90,7 +90,7 @@ def remote_url(config: str) -> str | None:
 
 
 def _address(url: str) -> str | None:
-    """`host/owner/name`, the same for each way to write one address; None for a path on this machine."""
+    """Normalise every spelling of an address to `host/owner/name`; None for a local path."""
     scheme, separator, rest = url.partition("://")
     if separator:
         if scheme == "file":
@@ -106,7 +106,7 @@ def _address(url: str) -> str | None:
 
 
 def _repository_at(url: str, common: str) -> str | None:
-    """The `.git` folder of a remote on this machine; None where there is none. `common`: of the clone."""
+    """Return the `.git` folder of a local remote, or None. `common` is the clone's `.git` folder."""
     if _address(url):
         return None
     place = join(dirname(common), url.removeprefix("file://").rstrip("/"))
@@ -117,7 +117,7 @@ def _repository_at(url: str, common: str) -> str | None:
 
 
 def _common_dir(folder: str) -> str | None:
-    """The `.git` folder that all worktrees of the repository share."""
+    """Return the `.git` folder that all worktrees of the repository share."""
     for each in _upwards(folder):
         marker = join(each, ".git")
         if isdir(marker):
@@ -137,7 +137,7 @@ def _upwards(folder: str) -> Iterator[str]:
 
 
 def _linked(marker: str) -> str | None:
-    """The common folder of a worktree or submodule, whose `.git` is a file that names its own."""
+    """Return the common folder of a worktree or submodule, whose `.git` is a file that points to its own."""
     named = _text(marker).strip()
     if not named.startswith("gitdir:"):
         return None

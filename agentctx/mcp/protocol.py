@@ -1,7 +1,7 @@
-"""MCP as this server speaks it: which messages answer a message. No I/O and no state.
+"""The MCP protocol: decide which messages answer a message. No I/O and no state.
 
 Revisions up to 2025-11-25 begin with a handshake (`initialize`). Since 2026-07-28 every request names its
-revision in `_meta`, so the era is read off each request.
+revision in `_meta`, so each request shows which era it belongs to.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ UNSUPPORTED_VERSION: Final = -32022
 
 _META: Final = "io.modelcontextprotocol/"
 _HANDSHAKE_METHODS: Final = frozenset({"initialize", "ping", "logging/setLevel"})
-"""What 2026-07-28 has removed."""
+"""Methods that 2026-07-28 removed."""
 _SUBJECTS: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""Requests that name something, and where."""
+"""Requests with a subject, and the parameter that names it."""
 _LIST_TTL_MS: Final = 3_600_000
-"""The lists never change while the bridge runs; a newer bridge is noticed after an hour."""
+"""The lists never change while the bridge runs; a newer bridge is noticed within an hour."""
 
 Message = dict[str, Any]
 
 
 class McpToolCall(NamedTuple):
-    """A tool to run. `conversation` is the client's name of the thread, where its calls carry one."""
+    """A tool to run. `conversation` is the client's id of the thread, if the call carries one."""
 
     id: str | int
     name: str
@@ -43,14 +43,14 @@ class McpToolCall(NamedTuple):
 
 
 class McpStep(NamedTuple):
-    """What to send at once, and the tool to run, whose outcome is sent later."""
+    """The messages to send at once, and the tool call whose outcome is sent later."""
 
     messages: tuple[Message, ...] = ()
     call: McpToolCall | None = None
 
 
 def step(message: object, *, version: str) -> McpStep:
-    """Decide what a message asks for. `version` is this program's own."""
+    """Decide how to answer a message. `version` is this program's own."""
     if not isinstance(message, dict) or not isinstance(method := message.get("method"), str):
         return _not_a_request(message)
     request_id = message.get("id")
@@ -65,7 +65,7 @@ def step(message: object, *, version: str) -> McpStep:
 
 
 def revision_of(message: object) -> str | None:
-    """The revision that a message names itself; messages of the handshake era name none."""
+    """Return the revision that a message names; messages of the handshake era name none."""
     params = message.get("params") if isinstance(message, dict) else None
     meta = params.get("_meta") if isinstance(params, dict) else None
     revision = meta.get(f"{_META}protocolVersion") if isinstance(meta, dict) else None
@@ -73,9 +73,9 @@ def revision_of(message: object) -> str | None:
 
 
 def header_problem(message: object, headers: Mapping[str, str]) -> Message | None:
-    """The error of a message over HTTP whose headers, names in lower case, do not say what it says.
+    """Return the error for an HTTP message whose headers (lower-case names) contradict its body.
 
-    Since 2026-07-28 they repeat its revision, its method and what it names, for what stands between.
+    Since 2026-07-28 the headers repeat the revision, method and subject, for intermediaries to read.
     """
     if not isinstance(message, dict) or not isinstance(params := message.get("params", {}), dict):
         return None
@@ -93,7 +93,7 @@ def header_problem(message: object, headers: Mapping[str, str]) -> Message | Non
 
 
 def _unstated_revision(message: Message, given: str | None) -> Message | None:
-    """What is wrong with a message that names no revision itself, while its header may."""
+    """Check a message that does not name a revision, though its header may."""
     if given in STATELESS_VERSIONS:
         return error(_id_of(message), INVALID_PARAMS, f"`_meta` needs {_META}protocolVersion.")
     is_known = given is None or given in HANDSHAKE_VERSIONS
@@ -110,13 +110,13 @@ def _id_of(message: Message) -> str | int | None:
 
 
 def tool_result(call: McpToolCall, text: str, *, failed: bool, version: str) -> Message:
-    """The reply to a tool call: text alone, since clients show a model only the JSON where there is both."""
+    """Build the reply to a tool call: text only, since clients given both show the model only the JSON."""
     result: Message = {"content": [{"type": "text", "text": text}], "isError": failed}
     return _reply(call.id, _complete(result, version) if call.is_stateless else result)
 
 
 def error(request_id: str | int | None, code: int, text: str, data: Message | None = None) -> Message:
-    """A JSON-RPC error. `request_id` None: of a message whose id is unknown."""
+    """Build a JSON-RPC error. `request_id` is None if the id of the message is unknown."""
     fault: Message = {"code": code, "message": text}
     return {"jsonrpc": "2.0", "id": request_id, "error": fault | ({"data": data} if data else {})}
 
@@ -150,7 +150,7 @@ def _answer(request_id: str | int, method: str, params: Message, version: str) -
 
 
 def _result(method: str, params: Message, version: str) -> Message | str:
-    """The result of a request that needs no daemon, or what is wrong with it."""
+    """Return the result of a request that needs no daemon, or the text of its error."""
     match method:
         case "initialize":
             result: Message | str = _handshake(params.get("protocolVersion"), version)
@@ -211,7 +211,7 @@ def _call(request_id: str | int, params: Message, meta: Message, is_stateless: b
 
 
 def _acknowledged(request_id: str | int) -> Message:
-    """Nothing here ever changes, so the stream carries its acknowledgement and no notice."""
+    """Acknowledge a subscription. Nothing ever changes, so no notification follows."""
     params = {"notifications": {}, "_meta": {f"{_META}subscriptionId": request_id}}
     return {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params}
 

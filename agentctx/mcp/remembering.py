@@ -1,6 +1,6 @@
-"""What the end of a turn leaves to remember: the turn, fixes of failed tools, summaries. No I/O.
+"""What to remember at the end of a turn: the turn, fixes of failed tools, summaries. No I/O.
 
-It is imported where something is saved, so that the hook of a prompt starts without it.
+Imported only when something is saved, so that the hook of a prompt starts without it.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ MOST_SUMMARY_CHARS: Final = 20_000
 
 
 class RememberedEntry(NamedTuple):
-    """What to save. An end of turn that is reported twice has the same `key` twice; empty: it has none."""
+    """An entry to save. Reporting the same end of turn twice gives the same `key`; it may be empty."""
 
     body: dict[str, Any]
     key: str = ""
 
 
 class Remembering(NamedTuple):
-    """Whose conversation it is, and where what it leaves is saved."""
+    """The client and session that a turn belongs to, and the namespace for what it yields."""
 
     client: str
     session: str
     namespace: str
 
     def turn(self, payload: Mapping[str, Any], turn: TranscribedTurn) -> Iterator[RememberedEntry]:
-        """What the end of a turn leaves. The client's `payload` says more reliably than its transcript
-        what was asked and answered, except for Gemini CLI, which repeats pieces of the answer.
+        """Yield the entries of a finished turn. For prompt and answer, `payload` is more reliable than the
+        transcript, except for Gemini CLI, which repeats pieces of the answer.
         """
         prompt = _text(payload.get("prompt")) or turn.prompt
         answer = _text(payload.get("last_assistant_message")) or turn.answer
@@ -47,7 +47,7 @@ class Remembering(NamedTuple):
             yield from self.summary(summary)
 
     def summary(self, text: object) -> Iterator[RememberedEntry]:
-        """What a compaction left of a conversation."""
+        """Yield the summary that a compaction made of the conversation."""
         if kept := without_injected(_text(text))[:MOST_SUMMARY_CHARS]:
             yield self._entry("reflection", {"session": self.session, "content": kept}, kept)
 

@@ -1,4 +1,4 @@
-"""What a tool's failure and its later success teach together: a learning. No I/O."""
+"""Derive learnings from a tool's failure and its later success. No I/O."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 MOST_FAILURES: Final = 8
-"""Failures that may still be fixed; the oldest goes first."""
+"""Maximum number of failures still waiting for a fix; the oldest is dropped first."""
 MOST_CALLS_BETWEEN: Final = 12
-"""A success after more calls than that has little to do with the failure."""
+"""After more calls than this, a success probably has little to do with the failure."""
 _MOST_PATTERN_CHARS: Final = 300
 _MOST_FIX_CHARS: Final = 1_000
 _TELLING: Final = re.compile(
@@ -23,7 +23,7 @@ _SHELLS: Final = frozenset({"bash", "shell", "run_shell_command", "exec_command"
 class ToolUse(NamedTuple):
     """A finished call of a tool.
 
-    `target` is the command, or the file it worked on. `error` is what it printed when it failed, else None.
+    `target` is the command or the file. `error` is the output of a failed call, else None.
     """
 
     id: str
@@ -33,7 +33,7 @@ class ToolUse(NamedTuple):
 
     @property
     def kind(self) -> tuple[str, str]:
-        """Calls of one kind try the same: a program's name, or the file."""
+        """The program or the file; calls of the same kind attempt the same thing."""
         if self.name.lower() not in _SHELLS:
             return self.name, self.target
         words = _PREFIX.sub("", self.target).split()
@@ -41,7 +41,7 @@ class ToolUse(NamedTuple):
 
 
 class ToolLearning(NamedTuple):
-    """What to do when the same fails again."""
+    """What to do when the same failure occurs again."""
 
     trigger: str
     error_pattern: str
@@ -55,9 +55,9 @@ class _Failure(NamedTuple):
 
 
 def learned(calls: Sequence[ToolUse]) -> Iterator[tuple[str, ToolLearning]]:
-    """What each success teaches that fixed an earlier failure, with the id of its call.
+    """Yield a learning for each success that fixed an earlier failure, with the id of the successful call.
 
-    The very same call that works the second time teaches nothing.
+    A repeated call that succeeds the second time teaches nothing.
     """
     failures: list[_Failure] = []
     for at, call in enumerate(calls):
@@ -74,7 +74,7 @@ def learned(calls: Sequence[ToolUse]) -> Iterator[tuple[str, ToolLearning]]:
 
 
 def telling_line(error: str) -> str:
-    """The line of an error message that says what is wrong: the last that sounds like it, else the last."""
+    """Return the most telling line of an error message: the last that sounds like an error, else the last."""
     lines = [line.strip() for line in error.splitlines() if line.strip()]
     telling = [line for line in lines if _TELLING.search(line)]
     found = (telling or lines or [""])[-1]

@@ -1,4 +1,4 @@
-"""The tools: what a model reads about them, the requests they become, the text of their outcome. No I/O."""
+"""The tools: their descriptions for the model, the requests of a call, the text of its outcome. No I/O."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _ENTRY: Final = {"type": "string", "description": "Id of the entry, from search"
 
 
 class ApiRequest(NamedTuple):
-    """A request to the daemon. `entry`: the entry it is about, which must be of the namespace asked for."""
+    """A request to the daemon. `entry` is its subject, which must be in a namespace that is asked."""
 
     method: str
     path: str
@@ -52,10 +52,10 @@ class ApiRequest(NamedTuple):
 
 
 class ToolScope(NamedTuple):
-    """Whose memory it is, and the conversation that asks.
+    """The namespaces of a client, and the conversation that asks.
 
-    `namespace` is the project's, which is saved to unless a call says otherwise; `own` is the user's;
-    `also` are further ones, which are only asked.
+    `namespace` is the project's and receives saves unless a call says otherwise; `own` is the user's; `also`
+    lists further namespaces that are only searched.
     """
 
     namespace: str
@@ -66,12 +66,12 @@ class ToolScope(NamedTuple):
 
     @property
     def asked(self) -> list[str]:
-        """Every namespace that a question asks."""
+        """Every namespace that a question searches."""
         return list(dict.fromkeys([self.namespace, *([self.own] if self.own else []), *self.also]))
 
 
 class ToolMisused(Exception):
-    """The arguments cannot mean anything; the text says what to change."""
+    """The arguments are invalid; the message says what to change."""
 
 
 def _tool(
@@ -190,7 +190,7 @@ TOOLS: Final[list[Json]] = [
 ]
 
 HOOK_TOOL: Final = "hook"
-"""Called by a client's own hooks and shown to no model, so it is not among `TOOLS`."""
+"""Called by a client's own hooks and not shown to the model, so it is not in `TOOLS`."""
 
 PROMPTS: Final[list[Json]] = [
     {
@@ -215,7 +215,7 @@ _SHOWN_FIELDS: Final = (
 
 
 def prompt_messages(name: object, arguments: object) -> list[Json] | None:
-    """The messages of a prompt; None when there is no such prompt."""
+    """Return the messages of a prompt, or None if the prompt does not exist."""
     if name != "recall":
         return None
     topic = arguments.get("topic") if isinstance(arguments, dict) else None
@@ -224,11 +224,10 @@ def prompt_messages(name: object, arguments: object) -> list[Json] | None:
 
 
 def call_steps(tool: str, arguments: Json, scope: ToolScope) -> Generator[ApiRequest, Any, str]:
-    """The requests that a call of a tool makes, each after the reply to the one before was sent; returns what
-    the model reads.
+    """Yield the requests of a tool call, receiving each reply, and return the text for the model.
 
     Raises:
-        ToolMisused: an argument cannot mean anything, or the entry is in a namespace that is not asked. An
+        ToolMisused: an argument is invalid, or the entry is in a namespace that is not asked. An
             id is valid in every namespace.
     """
     request = request_of(tool, arguments, scope)
@@ -241,7 +240,7 @@ def call_steps(tool: str, arguments: Json, scope: ToolScope) -> Generator[ApiReq
 
 
 def request_of(tool: str, arguments: Json, scope: ToolScope) -> ApiRequest:
-    """The request that a call of a tool becomes.
+    """Return the request for a tool call.
 
     Raises:
         ToolMisused: an argument is missing, unknown or of the wrong type.
@@ -269,12 +268,12 @@ def request_of(tool: str, arguments: Json, scope: ToolScope) -> ApiRequest:
 
 
 def entry_path(entry: str) -> str:
-    """Where the daemon has an entry."""
+    """Return the daemon's path of an entry."""
     return f"/v1/entries/{quote(entry, safe='')}"
 
 
 def outcome_text(tool: str, reply: Json, *, namespace: str = "") -> str:
-    """What the model reads about a call that succeeded. `namespace`: where a save went."""
+    """Return the model's text for a successful call. `namespace` is where a save went."""
     match tool:
         case "search":
             text = _hits(reply)
@@ -290,7 +289,7 @@ def outcome_text(tool: str, reply: Json, *, namespace: str = "") -> str:
 
 
 def failure_text(code: str, message: str, hint: str) -> str:
-    """What the model reads about an error of the daemon."""
+    """Return the model's text for an error of the daemon."""
     if code == "access_denied":
         hint = hint or "Ask the operator of the daemon for a grant on this namespace."
     return f"{message.rstrip('.')}. {hint}".strip()
@@ -347,7 +346,7 @@ def _save(given: Json, scope: ToolScope) -> Json:
 
 
 def _target(given: Json, scope: ToolScope) -> str:
-    """The namespace that a save goes to; takes the argument that says so."""
+    """Return the namespace that a save goes to, removing the argument that chooses it."""
     if given.pop("memory", "project") == "project":
         return scope.namespace
     if scope.own is None:

@@ -1,7 +1,7 @@
-"""The end of a conversation, read off the transcript that its client keeps. No I/O.
+"""Read the end of a conversation from the transcript that its client keeps. No I/O.
 
-Each client writes lines of JSON of its own form; the plugin of opencode passes its messages in ours
-(`{"prompt": …}`, `{"answer": …}`, `{"summary": …}`, `{"call": …}`).
+Each client writes JSON lines in its own format; the opencode plugin passes its messages in ours (`{"prompt":
+…}`, `{"answer": …}`, `{"summary": …}`, `{"call": …}`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from agentctx.mcp.tool_failures import ToolUse
 _TARGETS: Final = ("command", "cmd", "file_path", "filePath", "path", "absolute_path")
 _EXIT: Final = re.compile(r"(?:Process exited with code|Exit Code:|exit code:?)\s*(-?\d+)", re.IGNORECASE)
 _MOST_HEAD_CHARS: Final = 400
-"""Where Codex says how a command ended."""
+"""The part of an output in which Codex reports how the command ended."""
 _USER_QUERY: Final = re.compile(r"<user_query>(.*?)</user_query>", re.DOTALL)
-"""What the user wrote, among what Cursor adds."""
+"""What the user wrote, among the text that Cursor adds."""
 _CODEX_PREAMBLE: Final = "to assist with your own analysis:\n"
 
 Json = dict[str, Any]
@@ -31,7 +31,7 @@ class _Said(NamedTuple):
 
 
 class _Begun(NamedTuple):
-    """A call of a tool that has no outcome yet."""
+    """A tool call without an outcome so far."""
 
     id: str
     name: str
@@ -39,7 +39,7 @@ class _Begun(NamedTuple):
 
 
 class _Ended(NamedTuple):
-    """The outcome of a call; `error` None: it worked. One that was refused teaches nothing."""
+    """The outcome of a call; `error` None means success. A refused call teaches nothing."""
 
     id: str
     error: str | None
@@ -52,7 +52,7 @@ _Event = _Said | _Begun | _Ended
 class TranscribedTurn(NamedTuple):
     """The last turn. `calls` includes earlier turns; `own_calls` are the ids of the calls in this one.
 
-    `summaries`: of compactions since the answer before this turn.
+    `summaries` are the compactions since the answer before this turn.
     """
 
     prompt: str
@@ -63,7 +63,7 @@ class TranscribedTurn(NamedTuple):
 
 
 def parsed_lines(lines: Iterable[str]) -> Iterator[Json]:
-    """The objects among lines of JSON; a line that was cut off is left out."""
+    """Yield the objects among JSON lines, skipping truncated lines."""
     for line in lines:
         try:
             entry = json.loads(line)
@@ -74,7 +74,7 @@ def parsed_lines(lines: Iterable[str]) -> Iterator[Json]:
 
 
 def last_turn(entries: Iterable[Json]) -> TranscribedTurn:
-    """The turn at the end of a transcript; its texts are empty where it has none."""
+    """Return the last turn of a transcript; its texts are empty if there is none."""
     prompt = answer = ""
     begun: dict[str, _Begun] = {}
     calls: dict[str, ToolUse] = {}
@@ -107,7 +107,7 @@ def _events(entries: Iterable[Json]) -> Iterator[_Event]:
 
 
 def _claude(entry: Json) -> Iterator[_Event]:
-    """Claude Code: `user` and `assistant` with the message of the API; Cursor: the same as the `role`."""
+    """Claude Code: `user` and `assistant` with an API message. Cursor: the same, in the field `role`."""
     kind, message = entry.get("type", entry.get("role")), _object(entry.get("message"))
     content = message.get("content")
     if kind == "user":
@@ -124,7 +124,7 @@ def _claude(entry: Json) -> Iterator[_Event]:
 
 
 def _codex(entry: Json) -> Iterator[_Event]:
-    """Codex: `event_msg` for what was said, `response_item` for calls, `compacted`."""
+    """Codex: `event_msg` for prompts and answers, `response_item` for calls, `compacted` for summaries."""
     payload = _object(entry.get("payload"))
     item = _object(payload.get("item"))
     match entry.get("type"), payload.get("type"):
@@ -145,7 +145,7 @@ def _codex(entry: Json) -> Iterator[_Event]:
 
 
 def _gemini(entry: Json) -> Iterator[_Event]:
-    """Gemini CLI: `user` and `gemini` with the parts of the API; the outcome stands with the call."""
+    """Gemini CLI: `user` and `gemini` with the API's parts; each call includes its outcome."""
     content = entry.get("content")
     if entry.get("type") == "user":
         yield from _said("prompt", _text(content))
@@ -186,7 +186,7 @@ def _copilot(entry: Json) -> Iterator[_Event]:
 
 
 def _neutral(entry: Json) -> Iterator[_Event]:
-    """What the plugin of opencode passes."""
+    """Messages of the opencode plugin."""
     if "type" in entry:
         return
     yield from _said("prompt", entry.get("prompt"))
@@ -200,13 +200,13 @@ def _neutral(entry: Json) -> Iterator[_Event]:
 
 
 def _said(kind: Literal["prompt", "answer", "summary"], text: object) -> Iterator[_Said]:
-    """Nothing, where no more is left than what programs put in."""
+    """Yield the text without injected context, unless nothing is left."""
     if isinstance(text, str) and (kept := without_injected(text)):
         yield _Said(kind, kept)
 
 
 def _failure(output: str, *, within: int = _MOST_HEAD_CHARS) -> str | None:
-    """What a command printed that says of itself that it failed."""
+    """Return the output of a command if it reports a non-zero exit code, without that report."""
     found = _EXIT.search(output[:within])
     if found is None or int(found[1]) == 0:
         return None
@@ -216,13 +216,13 @@ def _failure(output: str, *, within: int = _MOST_HEAD_CHARS) -> str | None:
 def _target(arguments: object) -> str:
     given = _object(arguments)
     found = next((given[name] for name in _TARGETS if given.get(name)), "")
-    if isinstance(found, list):  # the words of a command, which may all be in the last one
+    if isinstance(found, list):  # the words of a command; a shell's `-c` has it all in the last one
         return str(found[-1]) if found[1:2] in (["-c"], ["-lc"]) else " ".join(map(str, found))
     return str(found)
 
 
 def _text(content: object) -> str:
-    """A string, or the texts among parts: of the prompt and the answer, not of a tool's result."""
+    """Return a string, or join the text parts of a prompt or an answer; a tool's result is not included."""
     if isinstance(content, str):
         return content
     kinds = {None, "text", "Text"}

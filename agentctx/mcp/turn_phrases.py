@@ -1,6 +1,6 @@
-"""What turns sound like that are worth keeping, and those that are not, in many languages. No I/O.
+"""Patterns of sentences that make a turn worth keeping, or not, in many languages. No I/O.
 
-Patterns of `turns`: alternatives, one list for each kind.
+Used by `turns`: alternatives, one list for each kind.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ANNOUNCEMENT: Final = re.compile(
     r"马上)|让我|现在我|以下是|まず|これから|では|確認します|次に|以下)",
     re.IGNORECASE,
 )
-"""What the agent does next."""
+"""Announcements of what the agent does next."""
 OFFER: Final = re.compile(
     r"(?:let me know|feel free|happy to help|glad (?:i|to)|hope (?:this|that)|anything else|would you like|"
     r"do you want|shall i|should i (?:go|proceed|continue|also)|want me to|how can i (?:help|assist)|"
@@ -62,7 +62,7 @@ STATUS: Final = re.compile(
     r"все тесты|已?完成|好了|搞定|所有测试|完了しました|できました|修正しました|すべてのテスト)",
     re.IGNORECASE,
 )
-"""That something is done, without what or why."""
+"""Reports that something is done, without what or why."""
 WEIGHTY: Final = re.compile(
     r"\b(?:every|each|daily|weekly|monthly|jede[nrs]?|chaque|cada|ogni|кажд\w+|"
     r"because|since the|due to|reason|caused?|root cause|the cause|so that|otherwise|instead of|"
@@ -107,7 +107,7 @@ REQUEST: Final = re.compile(
     r"(?<=[\u3040-\u9fff]))",
     re.IGNORECASE,
 )
-"""How requests and questions begin."""
+"""Beginnings of requests and questions."""
 DUMPED: Final = re.compile(
     r"^\s*(?:[{}\[\]();]|[-drwx]{10}\s|[\w./-]+:\d+[: ]|\d+[:|→\t]|(?:import|from|def|class|return|const|let|"
     r"var|function|public|private|#include|package|use|fn|pub|func|export|if|for|while|else|try|except|catch|"

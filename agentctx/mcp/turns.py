@@ -1,8 +1,8 @@
-"""Which turns of a conversation are worth remembering, and as what text. No I/O.
+"""Choose the turns of a conversation that are worth remembering, and the text to keep. No I/O.
 
-A turn is kept when the user states something, or the answer says something specific: a reason, a decision,
-a rule, a name or a figure. Acknowledgements, announcements of what comes next, requests without a fact,
-dumps of files and of output, and the messages of the client itself are not.
+A turn is kept if the user states something, or if the answer says something specific: a reason, a decision, a
+rule, a name or a figure. Acknowledgements, announcements of what comes next, requests without a fact, dumps
+of files and output, and messages of the client itself are not kept.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_PROMPT_CHARS: Final = 2_000
 MOST_ANSWER_CHARS: Final = 6_000
 _FENCE: Final = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
 _MOST_FENCED_LINES: Final = 6
-"""A shorter snippet is part of what is said; a longer one is a file or its output."""
+"""A shorter snippet is part of the statement; a longer one is a file or output."""
 _SENTENCE: Final = re.compile(r"(?<=[.!?…])\s+|(?<=[\u3002\uff01\uff1f])|\n+")
 _CJK: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _LEAST_CHARS: Final = 24
@@ -35,7 +35,7 @@ _LEAST_CJK: Final = 8
 
 
 def remembered_turn(prompt: str, answer: str) -> str | None:
-    """The text to keep of a turn; None: it is not worth keeping."""
+    """Return the text to keep of a turn, or None if it is not worth keeping."""
     asked, said = _prose(without_injected(prompt)), _prose(without_injected(answer))
     if CLIENT.match(said) or CLIENT.match(asked):
         return None
@@ -46,7 +46,7 @@ def remembered_turn(prompt: str, answer: str) -> str | None:
 
 
 def _prose(text: str) -> str:
-    """The text without long code and runs of dumped lines."""
+    """Return the text without long code blocks and runs of dumped lines."""
     lines = _FENCE.sub(_short_fence, text).split("\n")
     dumped = [bool(DUMPED.match(line)) for line in lines]
     kept = [line for at, line in enumerate(lines) if not (dumped[at] and _in_run(dumped, at))]
@@ -58,13 +58,13 @@ def _short_fence(match: re.Match[str]) -> str:
 
 
 def _in_run(dumped: Sequence[bool], at: int) -> bool:
-    """Whether most of the lines around are dumped too."""
+    """Return whether most of the surrounding lines are dumped too."""
     around = dumped[max(0, at - 3) : at + 4]
     return sum(around) >= 4
 
 
 def _states(prompt: str) -> bool:
-    """Whether the user says something that holds beyond this turn."""
+    """Return whether the user states something that holds beyond this turn."""
     return any(
         _is_long_enough(sentence)
         and not sentence.rstrip().endswith(("?", "\uff1f"))
@@ -75,7 +75,7 @@ def _states(prompt: str) -> bool:
 
 
 def _informs(answer: str) -> bool:
-    """Whether the answer has something to say that is specific."""
+    """Return whether the answer says something specific."""
     weight = 0
     for sentence in _sentences(answer):
         if not _is_long_enough(sentence) or sentence.rstrip().endswith(("?", "\uff1f", ":", "\uff1a")):
