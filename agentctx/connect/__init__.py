@@ -1,1 +1,1 @@
-"""Connecting agents to the memory: what is written into whose files, and how it is taken out again."""
+"""Connect agents to the memory: what is written into which of their files, and how it is removed again."""

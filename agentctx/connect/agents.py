@@ -1,4 +1,4 @@
-"""The agents: how each is recognised, and what is written into which of its files. No I/O."""
+"""The agents: how each one is recognised, and what is written into which of its files. No I/O."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ENDS: Final = frozenset({"Stop", "AfterAgent", "agentStop", "afterAgentResponse
 
 
 class Launch(NamedTuple):
-    """How agents start this program: absolute, since those with windows have no PATH of a shell."""
+    """How agents start this program: by absolute path, because desktop programs lack the shell's PATH."""
 
     command: tuple[str, ...]
     socket: str
@@ -26,13 +26,15 @@ class Launch(NamedTuple):
         return [*self.command, "mcp", "--socket", self.socket, "--agent", agent]
 
     def hook(self, event: str, agent: str) -> str:
-        """The other hooks stay as they are when `remember` changes: Codex has changed ones approved again."""
+        """Return a hook's command. Only hooks that save depend on `remember`: Codex wants changed hooks
+        approved.
+        """
         words = [*self.command, "hook", event, "--client", agent, "--socket", self.socket]
         return shlex.join([*words, "--remember"] if self.remember and event in _ENDS else words)
 
 
 class AgentPlaces(NamedTuple):
-    """Where a user's agents keep their settings. `project`: write into this project instead."""
+    """Where a user's agents keep their settings. With `project`, its files are written instead."""
 
     home: Path
     env: Mapping[str, str]
@@ -44,7 +46,7 @@ class AgentPlaces(NamedTuple):
         return Path(given) if given.startswith("/") else self.home / ".config"
 
     def application(self, name: str) -> Path:
-        """The folder of a program with windows."""
+        """Return the settings folder of a desktop program."""
         return (self.home / "Library/Application Support" if self.is_mac else self.config()) / name
 
     def folder(self, variable: str, default: str) -> Path:
@@ -53,14 +55,14 @@ class AgentPlaces(NamedTuple):
 
 
 class FileEdits(NamedTuple):
-    """What is written into one file."""
+    """The edits to one file."""
 
     path: Path
     edits: tuple[ConfigEdit, ...]
 
 
 class Agent(NamedTuple):
-    """`marks`: its folders and programs, one of which shows that it is installed."""
+    """An agent; its folder or its program shows that it is installed."""
 
     title: str
     folder: Callable[[AgentPlaces], Path]
@@ -71,7 +73,7 @@ class Agent(NamedTuple):
 
 
 def edits_of(name: str, places: AgentPlaces, launch: Launch) -> list[FileEdits] | None:
-    """What connecting an agent writes; None: it has no settings for one project."""
+    """Return the edits that connect an agent, or None if it has no settings per project."""
     agent = AGENTS[name]
     if places.project is None:
         return agent.user(places, launch)
@@ -88,7 +90,7 @@ def _member(path: Path, *keys: str, value: Any) -> FileEdits:
 
 
 def _groups(launch: Launch, agent: str, events: Sequence[str], **more: Any) -> dict[str, Any]:
-    """A group of one hook for each event; `more` is added to the hooks."""
+    """Return a group with one hook for each event; `more` is added to every hook."""
     return {
         event: {"hooks": [{"type": "command", "command": launch.hook(event, agent), **more}]}
         for event in events
@@ -96,7 +98,7 @@ def _groups(launch: Launch, agent: str, events: Sequence[str], **more: Any) -> d
 
 
 def _remembering(server: str) -> dict[str, Any]:
-    """What Claude Code says at the end of turns and of compactions."""
+    """Return Claude Code's hooks for the end of turns and of compactions."""
     return {
         "Stop": _tool_hook("Stop", server, "last_assistant_message", "transcript_path", remember=True),
         "PostCompact": _tool_hook("PostCompact", server, "compact_summary", remember=True),
@@ -104,9 +106,9 @@ def _remembering(server: str) -> dict[str, Any]:
 
 
 def _tool_hook(event: str, server: str, *fields: str, **constant: Any) -> dict[str, Any]:
-    """A hook that calls a tool of the running server with these fields of the event; it starts no process.
+    """Return a hook that calls a tool of the running server with fields of the event, without a new process.
 
-    Codex fails such a hook where a field is missing.
+    In Codex the hook fails if a field is missing.
     """
     names = {name: f"${{{name}}}" for name in ("session_id", *fields)}
     given = {"event": event, **names, **constant}
@@ -199,7 +201,7 @@ def _opencode_in(folder: Path, launch: Launch) -> list[FileEdits]:
 
 
 def _cursor(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
-    """Cursor takes context at a session's start alone, and gives no answer but after it is complete."""
+    """Cursor accepts context only at the start of a session, and reports an answer only when complete."""
     folder = places.home / ".cursor"
     events = ["sessionStart", *(["afterAgentResponse"] if launch.remember else [])]
     hooks = {event: {"command": launch.hook(event, "cursor")} for event in events}
@@ -211,7 +213,7 @@ def _cursor(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
 
 
 def _servers(place: Callable[[AgentPlaces], Path], agent: str, key: str = "mcpServers", **more: Any) -> Any:
-    """An agent that takes a server's command in one file of JSON."""
+    """Return the edits of an agent that reads a server's command from one JSON file."""
 
     def edits(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
         return [_member(place(places), key, NAME, value=_entry(launch, agent, **more))]

@@ -1,4 +1,4 @@
-"""From what is in a file and what is known of it to what will be in it. No I/O."""
+"""Compute the new content of a file from its current content and the ledger. No I/O."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentctx.errors import ConfigInvalid
 
 
 class FileChange(NamedTuple):
-    """What becomes of a file. `after` None: it goes. `written`: what is known of it then; None: nothing."""
+    """The change of one file. `after` None deletes the file; `written` is its new ledger record, if any."""
 
     path: Path
     before: bytes | None
@@ -39,10 +39,10 @@ def connected(
     *,
     project: Path | None = None,
 ) -> FileChange | None:
-    """The change that puts the edits into a file; None: they are there already. `project`: whose file it is.
+    """Return the change that puts the edits into a file, or None if they are there. `project` owns the file.
 
     Raises:
-        ConfigInvalid: the file cannot be edited without harm.
+        ConfigInvalid: the file cannot be edited safely.
     """
     text = _text(path, current)
     is_same = known is None or tuple(edits) == known.edits
@@ -58,10 +58,10 @@ def connected(
 
 
 def disconnected(path: Path, current: bytes | None, known: ConnectedFile) -> FileChange:
-    """The change that takes out what was put into a file, keeping what was edited since.
+    """Return the change that removes our edits from a file, keeping later edits of the user.
 
     Raises:
-        ConfigInvalid: the file cannot be edited without harm.
+        ConfigInvalid: the file cannot be edited safely.
     """
     return FileChange(path, current, None if current is None else _original(path, current, known), None)
 
@@ -73,7 +73,7 @@ def _kept(
     edits: Sequence[ConfigEdit],
     original: bytes | None,
 ) -> bytes | None:
-    """What is edited again: the original, or what the user made of it, without what is written no more."""
+    """Return the text to edit again: the original, or the user's version without obsolete edits of ours."""
     if current is None or digest(current) == known.digest:
         return original
     places = {(edit.kind, edit.path) for edit in edits}
@@ -84,7 +84,7 @@ def _kept(
 
 
 def _original(path: Path, current: bytes | None, known: ConnectedFile) -> bytes | None:
-    """What the file would be without us."""
+    """Return the file's content without our edits."""
     if current is None:
         return None
     if digest(current) == known.digest:
@@ -125,7 +125,7 @@ def _text(path: Path, data: bytes | None) -> str | None:
 
 
 def _named(path: Path, edit: Callable[[], str]) -> str:
-    """The outcome of an edit; its error names the file."""
+    """Run an edit, prefixing its error with the file's path."""
     try:
         return edit()
     except ConfigInvalid as error:

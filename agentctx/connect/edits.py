@@ -1,4 +1,4 @@
-"""What is written into a file of an agent, and how exactly that is taken out again. No I/O."""
+"""Edits to an agent's files, and how to remove exactly what they wrote. No I/O."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ EditKind = Literal["file", "member", "default", "element", "table"]
 
 
 class ConfigEdit(NamedTuple):
-    """One thing of ours: a whole file, a member of JSON, an element of a list of hooks, a table of TOML.
+    """One edit: a whole file, a JSON member, an element of a list of hooks, or a TOML table.
 
-    A `default` is a member of the whole document that is set where there is none, and goes with the rest.
+    A `default` is a member of the document that is set if missing and removed together with the rest.
     """
 
     kind: EditKind
@@ -29,10 +29,10 @@ class ConfigEdit(NamedTuple):
 
 
 def applied(text: str | None, edits: Sequence[ConfigEdit]) -> str:
-    """The text with these edits; None: there is no file yet. Applied again, it changes nothing.
+    """Return the text with the edits applied; `text` is None if the file does not exist. Idempotent.
 
     Raises:
-        ConfigInvalid: the text cannot be read, or holds an entry of our name that is not ours.
+        ConfigInvalid: the text cannot be parsed, or has an entry with our name that is not ours.
     """
     layout, text = _unwrapped(text or "")
     for edit in edits:
@@ -41,13 +41,13 @@ def applied(text: str | None, edits: Sequence[ConfigEdit]) -> str:
 
 
 def withdrawn(text: str, edits: Sequence[ConfigEdit], *, original: str = "") -> str | None:
-    """The text without what these edits put there; None: nothing is left, so the file goes.
+    """Return the text without the edits, or None if nothing is left and the file is to be deleted.
 
-    Containers that are empty then go too, unless they were in the `original`. Where all we wrote
-    is there as it was, every other byte stays.
+    Containers that become empty are removed too, unless they were in the `original`. If everything we wrote
+    is unchanged, all other bytes are preserved.
 
     Raises:
-        ConfigInvalid: the text cannot be read.
+        ConfigInvalid: the text cannot be parsed.
     """
     if any(edit.kind == "file" for edit in edits):
         return None
@@ -60,7 +60,7 @@ def withdrawn(text: str, edits: Sequence[ConfigEdit], *, original: str = "") -> 
 
 
 def is_ours(value: Any) -> bool:
-    """Whether an entry runs this program as an agent's server or hook, or calls that server's tool."""
+    """Return whether an entry runs this program as an agent's server or hook, or calls that server's tool."""
     if isinstance(value, Mapping) and (value.get("server"), value.get("tool")) == ("agentctx", "hook"):
         return True
     words = [word.strip("'\"") for text in _texts(value) for word in text.split()]
@@ -71,7 +71,7 @@ def is_ours(value: Any) -> bool:
 
 
 def _without_insertions(text: str, edits: Sequence[ConfigEdit], original: str) -> str | None:
-    """The text without the very characters that the edits add to the original; None: not all are there."""
+    """Remove exactly the characters that the edits add to the original; None if some of them are missing."""
     steps = [original]
     for edit in edits if original.strip() else ():
         steps.append(_guarded(_apply, steps[-1], edit))
@@ -86,7 +86,7 @@ def _without_insertions(text: str, edits: Sequence[ConfigEdit], original: str) -
 
 
 def _shared(one: str, other: str) -> int:
-    """How many characters both begin with."""
+    """Return the length of the common prefix."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (here, there) in pairs if here != there), min(len(one), len(other)))
 
@@ -100,7 +100,7 @@ def _says_the_same(one: str, other: str, edits: Sequence[ConfigEdit]) -> bool:
 
 
 class _Layout(NamedTuple):
-    """How an editor wrote a text: with a mark of its byte order, with the line ends of Windows."""
+    """How an editor wrote a text: its byte order mark, and its line ends."""
 
     mark: str
     line_end: str
@@ -110,7 +110,7 @@ class _Layout(NamedTuple):
 
 
 def _unwrapped(text: str) -> tuple[_Layout, str]:
-    """The text without them; line ends that differ from line to line stay."""
+    """Strip the byte order mark and Windows line ends; mixed line ends are kept."""
     body = text.removeprefix(_MARK)
     plain = body.replace("\r\n", "\n")
     is_windows = plain.count("\n") == body.count("\r\n") > 0
@@ -166,7 +166,7 @@ def _there(text: str, edit: ConfigEdit) -> bool:
 
 
 def _pruned(text: str, path: Sequence[str | int], original: str) -> str:
-    """The text without the objects and lists on the way that hold nothing now."""
+    """Remove the containers along the path that have become empty."""
     for length in range(len(path), 0, -1):
         container = path[:length]
         is_named = all(isinstance(name, str) for name in container)
@@ -186,7 +186,7 @@ def _with_element(text: str, edit: ConfigEdit) -> str:
 
 
 def _put(text: str, path: Sequence[str | int], value: Any) -> str:
-    """The text with an entry of ours, and what the user added to it."""
+    """Set our entry, keeping the items that the user added to it."""
     if not isinstance(_member(text, path), dict) or not isinstance(value, Mapping):
         return json_text.put(text, path, value)
     for name, item in value.items():
@@ -195,7 +195,7 @@ def _put(text: str, path: Sequence[str | int], value: Any) -> str:
 
 
 def _hook_place(text: str, edit: ConfigEdit) -> list[str | int] | None:
-    """Where our hook is in the list of an event, or in a group there; users may add to ours."""
+    """Return where our hook is in the list of an event, or in one of its groups; users may add to ours."""
     groups = _member(text, edit.path)
     for index, group in enumerate(groups if isinstance(groups, list) else []):
         if "hooks" not in edit.value and is_ours(group):
@@ -234,5 +234,5 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def as_json(value: Any) -> str:
-    """A file of JSON that is all ours."""
+    """Serialise a JSON file that is entirely ours."""
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

@@ -1,4 +1,4 @@
-"""One exchange with a bridge, as an agent has it."""
+"""Hold one exchange with a bridge, as an agent does."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ EXCHANGE_S: Final = 20.0
 
 
 class ExchangeFailed(Exception):
-    """The bridge or the daemon behind it does not answer; the text says why."""
+    """The bridge, or the daemon behind it, does not answer; the message says why."""
 
 
 def exchange(command: Sequence[str]) -> None:
     """Start a server as an agent does, and ask it one question.
 
     Raises:
-        ExchangeFailed.
+        ExchangeFailed: the server does not answer, or reports an error.
     """
     call = {"name": "search", "arguments": {"query": "connection check", "limit": 1}}
     request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
     try:
-        done = subprocess.run(  # noqa: S603 - the very command that was written
+        done = subprocess.run(  # noqa: S603 - the same command that was written
             list(command),
             input=request.encode() + b"\n",
             capture_output=True,
@@ -41,7 +41,7 @@ def exchange(command: Sequence[str]) -> None:
 
 
 def servers(edits: Sequence[ConfigEdit]) -> list[list[str]]:
-    """The commands of servers that these edits have agents start."""
+    """Return the server commands that these edits configure."""
     return [command for edit in edits for command in _commands(_value(edit))]
 
 

@@ -1,4 +1,4 @@
-"""Reading and replacing files of the user that belong to other programs."""
+"""Read and replace the user's files that belong to other programs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _PRIVATE = 0o600
 
 
 def place_of(path: Path, roots: Sequence[Path]) -> Path:
-    """Where a file really is: the end of its symbolic links.
+    """Return the real path of a file, resolving symbolic links.
 
     Raises:
-        ConfigInvalid: that is outside of `roots`, not a regular file, or belongs to somebody else, or the
-            links lead in a circle.
+        ConfigInvalid: the path is outside of `roots`, not a regular file, owned by another user, or a
+            loop of links.
     """
     try:
         real = path.resolve()
@@ -42,10 +42,10 @@ def place_of(path: Path, roots: Sequence[Path]) -> Path:
 
 
 def content(path: Path) -> bytes | None:
-    """The bytes of a file; None: there is none.
+    """Return the bytes of a file, or None if it does not exist.
 
     Raises:
-        ConfigInvalid: it is too large to be a config file.
+        ConfigInvalid: the file is too large to be a config file.
     """
     try:
         with path.open("rb") as file:
@@ -58,7 +58,7 @@ def content(path: Path) -> bytes | None:
 
 
 def replace(path: Path, new: bytes) -> list[Path]:
-    """Put new bytes into a file's place at once, with its mode; the folders that were made."""
+    """Replace a file atomically, keeping its mode; return the folders that were created."""
     made = [each for each in path.parents if not each.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else _PRIVATE
@@ -78,9 +78,9 @@ def replace(path: Path, new: bytes) -> list[Path]:
 
 
 def remove_empty(folders: Sequence[Path]) -> None:
-    """Remove the folders that are empty now."""
+    """Remove those of the folders that are empty."""
     for folder in sorted(folders, key=lambda each: len(each.parts), reverse=True):
-        with suppress(OSError):  # it is not empty, or gone already
+        with suppress(OSError):  # not empty, or already gone
             folder.rmdir()
 
 

@@ -1,4 +1,4 @@
-"""Editing JSON as text: what is not edited keeps its bytes, comments and trailing commas too. No I/O.
+"""Edit JSON as text; everything not edited keeps its bytes, including comments and trailing commas. No I/O.
 
 A path is a sequence of member names and list indices.
 """
@@ -22,11 +22,11 @@ _MAX_DEPTH: Final = 200
 
 
 class JsonUnreadable(Exception):
-    """The text is not JSON, with comments or without."""
+    """The text is not JSON, with or without comments."""
 
 
 class JsonNode(NamedTuple):
-    """A value and where it stands; of an object and a list, its items, each with where it begins."""
+    """A value and its position; for objects and lists also the items."""
 
     value: Any
     start: int
@@ -35,17 +35,17 @@ class JsonNode(NamedTuple):
 
 
 class JsonItem(NamedTuple):
-    """A member or an element: from its key, or itself, to the end of its value."""
+    """A member or an element. It spans from its key, or from itself, to the end of its value."""
 
     start: int
     node: JsonNode
 
 
 def parse(text: str) -> JsonNode:
-    """Read a document; an empty one is an empty object.
+    """Parse a document; an empty one is an empty object.
 
     Raises:
-        JsonUnreadable: it is not JSON, or names a member twice.
+        JsonUnreadable: the text is not JSON, or has a member twice.
     """
     start = _blank(text, 0)
     if start == len(text):
@@ -57,7 +57,7 @@ def parse(text: str) -> JsonNode:
 
 
 def find(node: JsonNode, path: JsonPath) -> JsonNode | None:
-    """The value at a path; None when there is none."""
+    """Return the value at a path, or None."""
     for step in path:
         item = node.items.get(step)
         if item is None:
@@ -67,10 +67,10 @@ def find(node: JsonNode, path: JsonPath) -> JsonNode | None:
 
 
 def put(text: str, path: JsonPath, value: Any) -> str:
-    """The text with a member set; objects on the way are made.
+    """Return the text with a member set; missing objects along the path are created.
 
     Raises:
-        JsonUnreadable: it is not JSON, or something on the way is not an object.
+        JsonUnreadable: the text is not JSON, or a value along the path is not an object.
     """
     if not text.strip():
         text = "{}\n"
@@ -87,10 +87,10 @@ def put(text: str, path: JsonPath, value: Any) -> str:
 
 
 def append(text: str, path: JsonPath, value: Any) -> str:
-    """The text with an element added to the end of a list; the list and objects on the way are made.
+    """Return the text with an element appended to a list; the list and objects along the path are created.
 
     Raises:
-        JsonUnreadable: it is not JSON, or there is something else in the list's place.
+        JsonUnreadable: the text is not JSON, or the value at the path is not a list.
     """
     found = find(parse(text), path) if text.strip() else None
     if found is None:
@@ -101,7 +101,7 @@ def append(text: str, path: JsonPath, value: Any) -> str:
 
 
 def remove(text: str, path: JsonPath) -> str:
-    """The text without a member or element, with its comma; unchanged when there is none."""
+    """Remove a member or element and its comma; unchanged if it does not exist."""
     node = parse(text)
     parent = find(node, path[:-1])
     if parent is None or path[-1] not in parent.items:
@@ -119,14 +119,14 @@ def remove(text: str, path: JsonPath) -> str:
 
 
 def _begin_of_cut(text: str, item: JsonItem) -> int:
-    """Where the white space before an item begins, unless a comment before it needs that line's end."""
+    """Return where to begin the cut: before the white space, unless a preceding comment needs its newline."""
     begin = len(text[: item.start].rstrip())
     ends_line = _LINE_END.match(text, item.node.end) is not None
     return begin if ends_line or "\n" not in text[begin : item.start] else item.start
 
 
 def _emptied(text: str, parent: JsonNode) -> str:
-    """The text with the only item of a container taken out, and its comma; comments stay."""
+    """Remove the only item of a container and its comma; comments are kept."""
     (item,) = parent.items.values()
     after = _blank(text, item.node.end)
     comma = text[after : after + 1] == ","
@@ -168,7 +168,7 @@ def _replaced(text: str, node: JsonNode, value: Any, depth: int) -> str:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equal as JSON: true is not 1."""
+    """Return whether two values are equal as JSON, where true is not 1."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
@@ -256,7 +256,7 @@ def _unreadable(text: str, at: int) -> JsonUnreadable:
 
 
 def _kind_of(value: Any) -> str:
-    """What a value of JSON is, for an error message."""
+    """Name the JSON type of a value for an error message."""
     kinds = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
     return kinds.get(type(value), "a number")
 

@@ -1,4 +1,4 @@
-"""What `connect` wrote into which file, and what the file was before: all that undoing needs."""
+"""The ledger: what `connect` wrote into each file and what the file held before, as needed to undo it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from agentctx.errors import ConfigInvalid
 
 
 class ConnectedFile(NamedTuple):
-    """One file. `original` None: there was none. `digest`: of what was written.
+    """One file. `original` None means that it did not exist; `digest` is of the content written.
 
-    `project`: whose settings these are; None: the user's.
+    `project` owns the settings; None for the user's own.
     """
 
     agent: str
@@ -29,10 +29,10 @@ class ConnectedFile(NamedTuple):
 
 
 class Ledger:
-    """The files that are connected, kept in one file of JSON.
+    """The connected files, stored in one JSON file.
 
     Raises:
-        ConfigInvalid: that file cannot be read.
+        ConfigInvalid: the ledger cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -43,7 +43,7 @@ class Ledger:
         return self._files.get(path)
 
     def files(self, agent: str, project: Path | None = None) -> dict[Path, ConnectedFile]:
-        """What was written for an agent into the settings of the user, or of a project."""
+        """Return what was written for an agent into the settings of the user, or of a project."""
         wanted = (agent, project)
         return {
             path: written
@@ -55,12 +55,12 @@ class Ledger:
         return sorted({written.agent for written in self._files.values() if written.project == project})
 
     def everything(self) -> dict[Path, ConnectedFile]:
-        """What was written into all files."""
+        """Return what was written into every file."""
         return dict(self._files)
 
     def record(self, path: Path, written: ConnectedFile | None) -> None:
-        """Remember what was written; None: nothing of ours is in it any more."""
-        self._files = _read(self._path)  # another `agentctx connect` may have added to it
+        """Record what was written into a file; None removes its record."""
+        self._files = _read(self._path)  # another `agentctx connect` may have changed it
         self._files.pop(path, None)
         if written is not None:
             self._files[path] = written
@@ -69,7 +69,7 @@ class Ledger:
 
 
 def ledger_path(home: Path, env: Mapping[str, str]) -> Path:
-    """Where a user's list of connections is."""
+    """Return the path of a user's ledger."""
     given = env.get("XDG_STATE_HOME", "")
     state = Path(given) if given.startswith("/") else home / ".local/state"
     return state / "agentctx" / "connections.json"

@@ -1,4 +1,4 @@
-"""The plugin of opencode, whose hooks are no commands: it runs `agentctx hook`. No I/O."""
+"""The opencode plugin, which runs `agentctx hook`, as opencode's hooks cannot be commands. No I/O."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ export const Agentctx = async ({ client, directory }) => {
 
 
 def opencode_plugin(command: Sequence[str], socket: str, *, remember: bool) -> str:
-    """The text of the plugin for this program at this socket."""
+    """Return the plugin's source for this program and this socket."""
     options = ["--client", "opencode", "--socket", socket, *(["--remember"] if remember else [])]
     values = {"COMMAND": list(command), "OPTIONS": options, "REMEMBERS": remember}
     text = _PLUGIN

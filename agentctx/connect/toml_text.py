@@ -1,4 +1,4 @@
-"""Adding a table to TOML as text, and taking it out; every other byte stays. No I/O."""
+"""Add a table to TOML text and remove it, keeping every other byte. No I/O."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 
 class TomlUnreadable(Exception):
-    """The text is not TOML, or holds the table in a form that cannot be edited."""
+    """The text is not TOML, or has the table in a form that cannot be edited."""
 
 
 def table_in(text: str, path: Sequence[str]) -> Any:
-    """The value at a path; None when there is none.
+    """Return the value at a path, or None.
 
     Raises:
-        TomlUnreadable: it is not TOML.
+        TomlUnreadable: the text is not TOML.
     """
     value: Any = _parsed(text)
     for name in path:
@@ -26,12 +26,12 @@ def table_in(text: str, path: Sequence[str]) -> Any:
 
 
 def put_table(text: str, path: Sequence[str], table: Mapping[str, Any]) -> str:
-    """The text with a table of strings and lists of strings at its end, or in the place of the former one.
+    """Write a table of strings and string lists, in place of an existing one or else at the end.
 
-    What else the former one holds stays.
+    Other items of an existing table are kept.
 
     Raises:
-        TomlUnreadable: it is not TOML, or the table stands there in another form.
+        TomlUnreadable: the text is not TOML, or has the table in another form.
     """
     before = table_in(text, path)
     merged = {**(before if isinstance(before, dict) else {}), **table}
@@ -51,10 +51,10 @@ def put_table(text: str, path: Sequence[str], table: Mapping[str, Any]) -> str:
 
 
 def remove_table(text: str, path: Sequence[str]) -> str:
-    """The text without a table and the tables in it; unchanged when there is none.
+    """Remove a table and its subtables; unchanged if it does not exist.
 
     Raises:
-        TomlUnreadable: it is not TOML, or the table stands there in another form.
+        TomlUnreadable: the text is not TOML, or has the table in another form.
     """
     edited = text
     while table_in(edited, path) is not None:
@@ -67,7 +67,7 @@ def remove_table(text: str, path: Sequence[str]) -> str:
 
 
 def _extent(text: str, path: Sequence[str], *, with_inner: bool = False) -> tuple[re.Match[str], int]:
-    """The first header of a table, or of one in it too, and where its items end."""
+    """Find the first header of a table, or with `with_inner` of a subtable, and the end of its items."""
     names = r"\s*\.\s*".join(rf"""(?:{each}|"{each}"|'{each}')""" for each in map(re.escape, path))
     inner = r"(?:\s*\.[^\]\n]*)?" if with_inner else ""
     found = re.search(rf"^[ \t]*\[\s*{names}\s*{inner}\][^\n]*\n?", text, re.MULTILINE)
@@ -78,7 +78,7 @@ def _extent(text: str, path: Sequence[str], *, with_inner: bool = False) -> tupl
 
 
 def _without_items(body: str, names: Mapping[str, Any]) -> str:
-    """The items of a table, except the ones with these names."""
+    """Return the items of a table, except the ones with these names."""
     items = re.split(r"""^(?=[ \t]*[\w"'-]+[ \t]*=)""", body, flags=re.MULTILINE)
     return "".join(item for item in items if item.partition("=")[0].strip().strip("\"'") not in names)
 
@@ -88,7 +88,7 @@ def _unfit(path: Sequence[str]) -> TomlUnreadable:
 
 
 def _same_apart(one: str, other: str, path: Sequence[str]) -> bool:
-    """Whether two texts say the same but for what is at the path."""
+    """Return whether two documents are equal, apart from the value at the path."""
     return bool(_without(_parsed(one), path) == _without(_parsed(other), path))
 
 
@@ -108,5 +108,5 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def _dumped(value: Any) -> str:
-    """A string or a list of strings; JSON's escapes are TOML's too."""
+    """Serialise a string or a list of strings; JSON's escapes are also valid TOML."""
     return json.dumps(value, ensure_ascii=False)
