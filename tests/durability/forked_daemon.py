@@ -24,6 +24,7 @@ STOP_S = 60.0
 _PRELOADED = [
     "agentctx.daemon.run",
     "agentctx.embedding_providers.fake",
+    "agentctx.storage.postgresql.engine",
     "agentctx.storage.sqlite.engine",
     "tests.durability.sabotage",
     "uvloop",

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentctx.storage.base import Storage
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.records import Census, Filter, QueueDepth
 from agentctx.storage.sqlite.engine import SqliteStorage
@@ -51,31 +52,35 @@ def inspect_copy(data_dir: Path, copy: Path) -> Inspection:
 async def _inspect(path: Path) -> Inspection:
     storage = await SqliteStorage.open(path, readers=1)
     try:
-        while (await storage.trust.settle(owed=True)).rows:
-            pass
-        census = await storage.upkeep.census()
-        problems = [f"integrity: {line}" for line in await storage.upkeep.check_integrity()]
-        if words := await storage.upkeep.check_words():
-            problems.append(f"words: {words}")
-        problems += [
-            f"vectors of space {fault.space}: {fault.problem}"
-            for fault in await storage.upkeep.check_vectors()
-        ]
-        problems += [f"damaged: {each.what} of {each.entry}" for each in await storage.scrub.check_all()]
-        problems += [f"bookkeeping: {each}" for each in (await storage.upkeep.check_bookkeeping()).damaged]
-        problems += [f"audit: {fault.problem}" for fault in (await storage.audit.verify()).listed]
-        if census.violations:
-            problems.append(f"census: {census}")
-        stored = await _entries(storage)
-        known = await storage.trust.provenance(list(stored))
-        quarantined = frozenset(entry for entry, each in known.items() if each.quarantined)
-        problems += await _shown(storage, quarantined)
-        return Inspection(stored, quarantined, tuple(problems), census, await storage.jobs.depth())
+        return await examine(storage)
     finally:
         await storage.close()
 
 
-async def _shown(storage: SqliteStorage, quarantined: frozenset[str]) -> list[str]:
+async def examine(storage: Storage) -> Inspection:
+    """Look at everything that is in an open database; saves may continue elsewhere."""
+    while (await storage.trust.settle(owed=True)).rows:
+        pass
+    census = await storage.upkeep.census()
+    problems = [f"integrity: {line}" for line in await storage.upkeep.check_integrity()]
+    if words := await storage.upkeep.check_words():
+        problems.append(f"words: {words}")
+    problems += [
+        f"vectors of space {fault.space}: {fault.problem}" for fault in await storage.upkeep.check_vectors()
+    ]
+    problems += [f"damaged: {each.what} of {each.entry}" for each in await storage.scrub.check_all()]
+    problems += [f"bookkeeping: {each}" for each in (await storage.upkeep.check_bookkeeping()).damaged]
+    problems += [f"audit: {fault.problem}" for fault in (await storage.audit.verify()).listed]
+    if census.violations:
+        problems.append(f"census: {census}")
+    stored = await _entries(storage)
+    known = await storage.trust.provenance(list(stored))
+    quarantined = frozenset(entry for entry, each in known.items() if each.quarantined)
+    problems += await _shown(storage, quarantined)
+    return Inspection(stored, quarantined, tuple(problems), census, await storage.jobs.depth())
+
+
+async def _shown(storage: Storage, quarantined: frozenset[str]) -> list[str]:
     """What an answer could hold of what is in quarantine."""
     before: int | None = None
     shown: set[str] = set()
@@ -88,7 +93,7 @@ async def _shown(storage: SqliteStorage, quarantined: frozenset[str]) -> list[st
             return [f"in quarantine, and shown: {entry}" for entry in sorted(shown)]
 
 
-async def _entries(storage: SqliteStorage) -> dict[str, Version]:
+async def _entries(storage: Storage) -> dict[str, Version]:
     found: dict[str, Version] = {}
     before: int | None = None
     while True:

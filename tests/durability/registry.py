@@ -10,6 +10,7 @@ from tests.durability.suite import Suite
 
 MODULES = {
     "kill": "tests.durability.kill",
+    "postgresql": "tests.durability.postgresql",
     "powercut": "tests.durability.powercut",
     "disk": "tests.durability.disk",
     "shutdown": "tests.durability.shutdown",

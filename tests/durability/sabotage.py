@@ -17,7 +17,7 @@ from typing import Any
 def apply(name: str) -> None:
     """Break or hinder this process; "" leaves it whole."""
     if name:
-        {**BROKEN, **HINDERED, **CARELESS}[name]()
+        {**BROKEN, **BROKEN_SERVED, **HINDERED, **CARELESS}[name]()
 
 
 def replace(owner: Any, name: str, broken: Any) -> None:
@@ -219,6 +219,53 @@ def empty_the_index_first() -> None:
     replace(word_rebuild.add_words, "__defaults__", (5,))
     replace(SqliteUpkeep, "resume_words", never)
 
+
+def commit_without_waiting() -> None:
+    """PostgreSQL answers before the commit is on its disk."""
+    from contextlib import asynccontextmanager
+
+    from agentctx.storage.postgresql.connections import PostgresqlConnections
+
+    transaction = PostgresqlConnections._transaction
+
+    @asynccontextmanager
+    async def asynchronous(db: Any, pool: Any, *, readonly: bool = False) -> Any:
+        async with transaction(db, pool, readonly=readonly) as conn:
+            if not readonly:
+                await conn.execute("SET LOCAL synchronous_commit = off")
+            yield conn
+
+    replace(PostgresqlConnections, "_transaction", asynchronous)
+
+
+def owe_nothing_on_postgresql() -> None:
+    """Entries are saved without the jobs that owe their vectors."""
+    from agentctx.storage.postgresql.entries import chunks
+
+    insert = chunks.insert
+
+    async def without_jobs(*arguments: Any, owed: Any, **named: Any) -> Any:
+        return await insert(*arguments, owed=None, **named)
+
+    replace(chunks, "insert", without_jobs)
+
+
+def forget_idempotency_keys_on_postgresql() -> None:
+    """A save that is sent again is saved again."""
+    from agentctx.storage.postgresql.entries import idempotency
+
+    async def unknown(*_: Any) -> None:
+        return None
+
+    replace(idempotency, "begin", unknown)
+    replace(idempotency, "remember", unknown)
+
+
+BROKEN_SERVED: dict[str, Callable[[], None]] = {
+    "commit without waiting": commit_without_waiting,
+    "owe nothing on PostgreSQL": owe_nothing_on_postgresql,
+    "forget idempotency keys on PostgreSQL": forget_idempotency_keys_on_postgresql,
+}
 
 BROKEN: dict[str, Callable[[], None]] = {
     "acknowledge before commit": acknowledge_before_commit,

@@ -11,6 +11,7 @@ import pytest
 from tests.durability import registry
 from tests.durability.powercut_recording import strace_is_missing
 from tests.durability.suite import Suite, report, say, smoke_n
+from tests.storage.postgresql.server import why_unavailable
 
 SEED = 1
 NEEDS_STRACE = ("powercut", "disk")
@@ -30,10 +31,11 @@ TIERS = [pytest.param(smoke_n, id="smoke"), pytest.param(ci_n, id="ci", marks=SL
 def suites() -> list[Any]:
     missing = strace_is_missing()
     without_strace = pytest.mark.skipif(bool(missing), reason=f"NO FAILING DISK WAS TESTED: {missing}")
+    unserved = why_unavailable()
+    without_server = pytest.mark.skipif(bool(unserved), reason=str(unserved))
+    marks = {"postgresql": [without_server]} | {name: [without_strace] for name in NEEDS_STRACE}
     return [
-        pytest.param(name, marks=[without_strace] if name in NEEDS_STRACE else [])
-        for name in registry.available()
-        if name not in TOO_LONG
+        pytest.param(name, marks=marks.get(name, [])) for name in registry.available() if name not in TOO_LONG
     ]
 
 

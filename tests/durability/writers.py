@@ -23,6 +23,8 @@ GONE = (DaemonUnreachable, Unavailable, StorageClosed)
 """What a writer sees of a daemon that dies, stops or starts. Anything else breaks a promise."""
 MOST_LIVE = 40
 """Entries of a writer before it rather forgets."""
+PAUSE_S = 0.05
+"""After a refusal."""
 SESSIONS = 4
 """Of a writer; each may be revoked, and again."""
 _WORDS = ("amber", "basalt", "cedar", "delta", "ember", "fjord", "granite", "harbor", "indigo", "kelp")
@@ -37,6 +39,12 @@ class Acknowledged:
         self._enough = enough
         self._lock = threading.Lock()
 
+    def expect(self, more: int) -> None:
+        """Wait for so many more from now on."""
+        with self._lock:
+            self._enough = self.count + more
+            self.reached.clear()
+
     def add(self) -> None:
         with self._lock:
             self.count += 1
@@ -47,13 +55,18 @@ class Acknowledged:
 class Writer:
     """One client. Its choices follow from the seed and from what was answered."""
 
-    def __init__(self, number: int, seed: int, path: Path) -> None:
+    def __init__(
+        self, number: int, seed: int, path: Path, *, refusals: tuple[type[AgentctxError], ...] = ()
+    ) -> None:
+        """`refusals` are what a daemon whose database is away may answer: the writer waits and asks again."""
         self.ledger = Ledger()
         self.violations: list[str] = []
         self.retries = 0
+        self.refused = 0
+        self.path = path
+        self._refusals = refusals
         self._number = number
         self._rng = random.Random(f"{seed} {number}")
-        self._path = path
         self._made = 0
         self._resend: Callable[[Client], None] | None = None
         self._revocations: dict[int, frozenset[str]] = {}
@@ -65,10 +78,14 @@ class Writer:
         """Write until the daemon is gone or `stop` is set. Notes what breaks a promise."""
         with self._client() as client:
             try:
-                self.settle(client)
                 while not stop.is_set():
-                    self._step(client)
-                    acknowledged.add()
+                    try:
+                        self.settle(client)
+                        self._step(client)
+                        acknowledged.add()
+                    except self._refusals:
+                        self.refused += 1
+                        stop.wait(PAUSE_S)
             except GONE:
                 return
             except AgentctxError as error:
@@ -84,7 +101,7 @@ class Writer:
             self._answered()
 
     def _client(self) -> Client:
-        return Client(self._path, timeout_s=30.0, start_timeout_s=0.0)
+        return Client(self.path, timeout_s=30.0, start_timeout_s=0.0)
 
     def _step(self, client: Client) -> None:
         chance = self._rng.random()
@@ -229,7 +246,7 @@ class Writer:
         """As a client that dies before the answer."""
         self.retries += 1
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.connect(str(self._path))
+            connection.connect(str(self.path))
             connection.sendall(encode_request(call.method, call.path, call.body, call.headers))
 
 

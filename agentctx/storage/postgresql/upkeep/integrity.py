@@ -14,10 +14,14 @@ MOST_LINES: Final = 20
 _TABLES: Final = """SELECT relname FROM pg_class
     WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace ORDER BY relname"""
 _READ: Final = "SELECT count(*) FROM (SELECT * FROM {table} OFFSET 0) every"
-_CHECK: Final = "SELECT bt_index_check('{index}', heapallindexed => true)"
-_INDEXES: Final = """SELECT c.relname FROM pg_class c JOIN pg_am ON pg_am.oid = c.relam AND amname = 'btree'
+_CHECK: Final = "SELECT bt_index_check({index}::oid::regclass, heapallindexed => true)"
+# One that is being made again is not valid yet, or no longer.
+_INDEXES: Final = """SELECT c.oid::bigint, c.relname FROM pg_class c
+    JOIN pg_am ON pg_am.oid = c.relam AND amname = 'btree'
+    JOIN pg_index i ON i.indexrelid = c.oid AND i.indisvalid
     WHERE c.relkind = 'i' AND c.relnamespace = current_schema()::regnamespace
       AND EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'amcheck') ORDER BY c.relname"""
+_IS_INDEX: Final = "SELECT EXISTS (SELECT 1 FROM pg_index WHERE indexrelid = $1::bigint::oid AND indisvalid)"
 _SPACES: Final = (
     "SELECT id, to_regclass('vec_' || id) IS NOT NULL FROM spaces WHERE dimension IS NOT NULL AND state <> $1"
 )
@@ -31,9 +35,8 @@ async def check_database(db: PostgresqlConnections) -> list[str]:
     """Read every table, which checks its pages; check the indexes, where amcheck is installed."""
     tables = await db.read(lambda conn: conn.fetch(_TABLES))
     indexes = await db.read(lambda conn: conn.fetch(_INDEXES))
-    statements = {f"table {name}": _READ.format(table=name) for (name,) in tables}
-    statements |= {f"index {name}": _CHECK.format(index=name) for (name,) in indexes}
-    problems = [await _problem(db, name, sql) for name, sql in statements.items()]
+    problems = [await _problem(db, f"table {name}", _READ.format(table=name)) for (name,) in tables]
+    problems += [await _index_problem(db, *index) for index in indexes]
     return [problem for problem in problems if problem][:MOST_LINES]
 
 
@@ -43,6 +46,13 @@ async def _problem(db: PostgresqlConnections, name: str, sql: str) -> str:
     except StorageCorrupt as error:
         return f"{name}: {error.message}"
     return ""
+
+
+async def _index_problem(db: PostgresqlConnections, index: int, name: str) -> str:
+    """Nothing of an index that another daemon has replaced meanwhile."""
+    problem = await _problem(db, f"index {name}", _CHECK.format(index=index))
+    is_there = not problem or await db.read(lambda conn: conn.fetchval(_IS_INDEX, index))
+    return problem if is_there else ""
 
 
 async def remake_indexes(conn: Connection) -> None:

@@ -1,0 +1,306 @@
+"""kill -9 of daemons, of backends of a PostgreSQL server, and of the server, while clients save.
+
+A client whose daemon is gone goes to another one, or waits until it is back; one whose daemon says that the
+database is away asks again. After each round everything is settled and looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agentctx.errors import AgentctxError, DaemonUnreachable, DeadlineExceeded, StorageFailed, Unavailable
+from agentctx.storage.postgresql.driver import Server
+from agentctx.storage.postgresql.engine import PostgresqlStorage
+from tests.durability import sabotage
+from tests.durability.forked_daemon import DaemonEnded, ForkedDaemon
+from tests.durability.inspection import Inspection, examine
+from tests.durability.suite import Outcome
+from tests.durability.writers import Acknowledged, Writer
+from tests.storage.postgresql.server import RunningServer, running_server
+
+DAEMONS = 3
+WRITERS = 8
+MOST_KILLS = 8
+"""Of a round, before everything is looked at."""
+CONTROL_KILLS = 30
+WAIT_S = 60.0
+REFUSALS = (StorageFailed, DeadlineExceeded, Unavailable)
+"""What a daemon may answer whose server is away."""
+
+SESSIONS = "FROM pg_stat_activity WHERE application_name = 'agentctx' AND pid <> pg_backend_pid()"
+TERMINATE = f"SELECT count(pg_terminate_backend(pid)) {SESSIONS}"
+ONE_SESSION = f"SELECT pid {SESSIONS} ORDER BY state = 'active' DESC, random() LIMIT 1"
+RECOVERIES = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'"
+"""Each recovery starts another one."""
+OUTLIVED = f"""SET statement_timeout = '{WAIT_S:.0f}s';
+    DO $$ DECLARE since timestamptz := clock_timestamp(); BEGIN
+    WHILE EXISTS (SELECT 1 {SESSIONS} AND xact_start < since) LOOP
+      PERFORM pg_sleep(0.01), pg_stat_clear_snapshot(); END LOOP; END $$"""
+"""Returns when no transaction runs any more that a killed daemon may have begun."""
+
+
+@dataclass
+class Rounds:
+    """Kills around one server, one after the other."""
+
+    seed: int
+    folder: Path
+    broken: str = ""
+    violations: list[str] = field(default_factory=list)
+    kills: Counter[str] = field(default_factory=Counter)
+    acknowledged: int = 0
+    entries: int = 0
+
+    def __post_init__(self) -> None:
+        self.rng = random.Random(self.seed)
+        self.daemons = [self._daemon(number) for number in range(DAEMONS)]
+        self.homes = [self.daemons[number % DAEMONS] for number in range(WRITERS)]
+        self.writers = [
+            Writer(number, self.seed, home.socket, refusals=REFUSALS)
+            for number, home in enumerate(self.homes)
+        ]
+        self.threads: dict[int, threading.Thread] = {}
+
+    def run(self, n: int) -> None:
+        """Kill n times, then let the daemons finish their work."""
+        with running_server(durable=True) as server:
+            server.sql("CREATE EXTENSION vector")
+            server.sql("CREATE EXTENSION amcheck")  # for the inspection
+            self.server = server
+            try:
+                while self.kills.total() < n and not self.violations:
+                    self._round(min(self.rng.randint(1, MOST_KILLS), n - self.kills.total()))
+                if not self.violations:
+                    self._finish()
+            except DaemonEnded as error:
+                self._note([f"it does not start: {error}"])
+            finally:
+                for daemon in self.daemons:
+                    daemon.end()
+
+    def _daemon(self, number: int) -> ForkedDaemon:
+        folder = self.folder / f"daemon-{number}"
+        folder.mkdir(parents=True)
+        return ForkedDaemon(folder)
+
+    def _round(self, kills: int) -> None:
+        self._start_missing()
+        for writer, home in zip(self.writers, self.homes, strict=True):
+            writer.path = home.socket
+        acknowledged, stop = Acknowledged(self.rng.randint(1, 25)), threading.Event()
+        self._resume(acknowledged, stop)
+        for _ in range(kills):
+            if not acknowledged.reached.wait(WAIT_S):
+                self._note(
+                    [f"nothing was saved for {WAIT_S:g} s: {[each.log[-2:] for each in self.daemons]}"]
+                )
+                break
+            kind = chosen_kind(self.rng)
+            pause(self.rng.uniform(0, 0.02))
+            {
+                "daemon": self._kill_daemon,
+                "backend": self._kill_backend,
+                "sessions": lambda: self.server.sql(TERMINATE),
+                "server": self._kill_server,
+                "server and daemons": self._kill_all,
+            }[kind]()
+            self.kills[kind] += 1
+            acknowledged.expect(self.rng.randint(1, 25))
+            self._resume(acknowledged, stop)
+        self._await(acknowledged)
+        stop.set()
+        for thread in self.threads.values():
+            thread.join()
+        self.acknowledged += acknowledged.count
+        self._look()
+
+    def _await(self, acknowledged: Acknowledged) -> None:
+        if not acknowledged.reached.wait(WAIT_S):
+            self._note([f"nothing is saved: {[each.log[-2:] for each in self.daemons]}"])
+
+    def _resume(self, acknowledged: Acknowledged, stop: threading.Event) -> None:
+        """Have every writer work that does not."""
+        for number, writer in enumerate(self.writers):
+            if number in self.threads and self.threads[number].is_alive():
+                continue
+            self.threads[number] = threading.Thread(target=writer.work, args=(acknowledged, stop))
+            self.threads[number].start()
+
+    def _start_missing(self) -> None:
+        missing = [daemon for daemon in self.daemons if not daemon.is_running]
+        for daemon in missing:
+            daemon.begin(chosen_config(self.rng, self.server), broken=self.broken)
+        for daemon in missing:
+            daemon.wait_until_ready()
+
+    def _kill_daemon(self) -> None:
+        """Its clients go to another one, or wait until it is back."""
+        running = [daemon for daemon in self.daemons if daemon.is_running]
+        victim = self.rng.choice(running)
+        others = [daemon for daemon in running if daemon is not victim]
+        victim.stop(signal.SIGKILL)
+        moved = [number for number, writer in enumerate(self.writers) if writer.path == victim.socket]
+        for number in moved:
+            self.threads[number].join()
+        self.server.sql(OUTLIVED)
+        if not others or self.rng.random() < 0.5:
+            self._start_missing()
+            return
+        for number in moved:
+            self.writers[number].path = self.rng.choice(others).socket
+
+    def _kill_backend(self) -> None:
+        """The server takes it for damage of its memory, ends all others, and recovers."""
+        before, pid = self.server.sql(RECOVERIES), self.server.sql(ONE_SESSION)
+        with suppress(ProcessLookupError, ValueError):  # it has ended, or no daemon has a session
+            os.kill(int(pid), signal.SIGKILL)
+            if not within(WAIT_S, lambda: self.server.answer(RECOVERIES) not in {None, before}):
+                self._note(["the server does not recover"])
+
+    def _kill_server(self) -> None:
+        self.server.kill()
+        pause(self.rng.choice([0.0, 0.1, 0.5]))  # saves are refused meanwhile
+        self.server.start()
+
+    def _kill_all(self) -> None:
+        self.server.kill()
+        for daemon in self.daemons:
+            daemon.end()
+        for thread in self.threads.values():
+            thread.join()
+        self.server.start()
+        self._start_missing()
+
+    def _look(self) -> None:
+        """Every writer learns what became of its last request; then stored is what was acknowledged."""
+        self._start_missing()
+        for writer, home in zip(self.writers, self.homes, strict=True):
+            self._settle(writer, home)
+            self._note(writer.violations)
+        found = self._inspected()
+        self.entries = len(found.stored)
+        self._note(found.violations(writer.ledger for writer in self.writers))
+
+    def _settle(self, writer: Writer, home: ForkedDaemon) -> None:
+        def settled() -> bool:
+            with suppress(*REFUSALS), home.client() as client:
+                writer.settle(client)
+                client.list(limit=1)  # a writer that waits for nothing proves nothing
+                return True
+            return False
+
+        try:
+            if not within(WAIT_S, settled):
+                self._note([f"a daemon does not recover: {home.log[-3:]}"])
+        except DaemonUnreachable as error:
+            self._note([f"a daemon ended by itself: {error.message} {home.log[-3:]}"])
+        except AgentctxError as error:
+            self._note([f"{type(error).__name__}: {error.message}"])
+
+    def _inspected(self) -> Inspection:
+        return asyncio.run(inspect_server(self.server.url()))
+
+    def _finish(self) -> None:
+        """Nothing is only half there: every chunk has its vector, and the last exits are clean."""
+        self._start_missing()
+        with self.daemons[0].client() as client:
+            left = client.drain(timeout_s=WAIT_S)
+        if left.pending or left.buried:
+            self._note([f"the end: {left.pending} jobs pending, {left.buried} buried"])
+        for daemon in self.daemons:
+            if code := daemon.stop(signal.SIGTERM):
+                self._note([f"the end: exit code {code}"])
+        found = self._inspected()
+        self._note(found.violations(writer.ledger for writer in self.writers))
+        if found.census.vectors != found.census.chunks:
+            self._note([f"the end: {found.census.vectors} vectors, {found.census.chunks} chunks"])
+
+    def _note(self, problems: Iterable[str]) -> None:
+        self.violations += [f"after kill {self.kills.total()}: {problem}" for problem in problems]
+
+
+class PostgresqlSuite:
+    name = "postgresql"
+    unit = "kills"
+    smoke_n = 3
+    ci_n = 50
+    torture_n = 2_000
+
+    def run(self, n: int, *, seed: int, folder: Path) -> Outcome:
+        rounds = Rounds(seed, folder)
+        rounds.run(n)
+        return Outcome(rounds.kills.total(), tuple(rounds.violations), _figures(rounds))
+
+    def control(self, *, seed: int, folder: Path) -> Outcome:
+        """Every sabotage has to be noticed; if one is not, nothing is reported."""
+        violations: list[str] = []
+        for number, broken in enumerate(sabotage.BROKEN_SERVED):
+            rounds = Rounds(seed, folder / str(number), broken)
+            rounds.run(CONTROL_KILLS)
+            if not rounds.violations:
+                return Outcome(rounds.kills.total(), (), {"not noticed": broken})
+            violations.append(f"{broken}: {rounds.violations[0]}")
+        return Outcome(len(violations), tuple(violations))
+
+
+async def inspect_server(url: str) -> Inspection:
+    """Look at everything in a database that daemons have open."""
+    storage = await PostgresqlStorage.open(Server(url=url), daemon="inspector", migrates=False)
+    try:
+        found = await examine(storage)
+        await storage.jobs.release_leases()  # of the jobs that settling revocations has made
+        return found
+    finally:
+        await storage.close()
+
+
+def chosen_kind(rng: random.Random) -> str:
+    """Daemons most often: the rest takes longer and tests the server as much as us."""
+    return rng.choices(["daemon", "backend", "sessions", "server", "server and daemons"], [8, 4, 4, 3, 1])[0]
+
+
+def chosen_config(rng: random.Random, server: RunningServer) -> str:
+    """Embedding continues during the saves, or is held back, or files are tidied up all the time."""
+    return (
+        f'[storage]\nurl = "{server.url()}"\nsweep_interval_s = {rng.choice([0.05, 60.0])}\n'
+        f'[embedding]\nprovider = "fake"\n[embedding.queue]\nlease_s = 5\n'
+        f"batch_wait_ms = {rng.choice([1, 20, 600_000])}\nbatch_size = {rng.choice([1, 8, 32])}\n"
+        f"capacity = {rng.choice([8, 1024])}\n"
+    )
+
+
+def within(seconds: float, happens: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + seconds
+    while not happens():
+        if time.monotonic() > deadline:
+            return False
+        pause(0.05)
+    return True
+
+
+def pause(seconds: float) -> None:
+    """The moment of a kill is chosen by the seed: nothing happens that could be waited for."""
+    threading.Event().wait(seconds)
+
+
+def _figures(rounds: Rounds) -> dict[str, float | str]:
+    return {
+        "acknowledged writes": rounds.acknowledged,
+        "refused writes": sum(writer.refused for writer in rounds.writers),
+        "requests sent again": sum(writer.retries for writer in rounds.writers),
+        "entries in the end": float(rounds.entries),
+        **{f"kills of {kind}": rounds.kills[kind] for kind in sorted(rounds.kills)},
+    }
+
+
+SUITE = PostgresqlSuite()
