@@ -41,8 +41,9 @@ _REMEMBER: Final = f"""INSERT INTO progress (name, value) VALUES ('words left in
 _SIZE: Final = "SELECT sum(pg_relation_size(name)) FROM unnest($1::text[]::regclass[]) AS name"
 _IS_DUE: Final = f"""SELECT EXISTS (SELECT 1 FROM progress
     WHERE name = 'words left in indexes since' AND value <= {_NOW} - $1)"""  # noqa: S608 - constants
-# What a REINDEX CONCURRENTLY leaves that did not end: it keeps deleted words, and costs every save.
-_LEFTOVERS: Final = r"""SELECT i.indexrelid::regclass::text FROM pg_index i
+# An interrupted REINDEX CONCURRENTLY leaves an index that keeps deleted words and slows down every save.
+_DROP_LEFTOVERS: Final = r"""SELECT format('DROP INDEX CONCURRENTLY IF EXISTS %s', i.indexrelid::regclass)
+    FROM pg_index i
     JOIN pg_class c ON c.oid = i.indexrelid
     WHERE NOT i.indisvalid AND c.relnamespace = current_schema()::regnamespace
       AND c.relname ~ '_cc(new|old)\d*$'"""
@@ -90,8 +91,8 @@ async def reindex_if_due(conn: Connection) -> bool:
 
 
 async def _reindex(conn: Connection) -> None:
-    for (leftover,) in await conn.fetch(_LEFTOVERS):
-        await conn.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {leftover}")
+    for (statement,) in await conn.fetch(_DROP_LEFTOVERS):
+        await conn.execute(statement)
     for index in INDEXES:
         await conn.execute(f"REINDEX INDEX CONCURRENTLY {index}")
     await conn.execute("DELETE FROM progress WHERE name = 'words left in indexes since'")
