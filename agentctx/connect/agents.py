@@ -11,7 +11,9 @@ from agentctx.connect.edits import ConfigEdit, as_json
 from agentctx.connect.opencode_plugin import opencode_plugin
 
 NAME: Final = "agentctx"
-_ENDS: Final = frozenset({"Stop", "AfterAgent", "agentStop", "afterAgentResponse"})
+_ENDS: Final = frozenset(
+    {"Stop", "AfterAgent", "agentStop", "afterAgentResponse", "SessionEnd", "sessionEnd"}
+)
 """Events at which something may be saved."""
 
 
@@ -99,8 +101,9 @@ def _groups(launch: Launch, agent: str, events: Sequence[str], **more: Any) -> d
 
 def _remembering(server: str) -> dict[str, Any]:
     """Return Claude Code's hooks for the end of turns and of compactions."""
+    ended = ("prompt_id", "last_assistant_message", "transcript_path")
     return {
-        "Stop": _tool_hook("Stop", server, "last_assistant_message", "transcript_path", remember=True),
+        "Stop": _tool_hook("Stop", server, *ended, remember=True),
         "PostCompact": _tool_hook("PostCompact", server, "compact_summary", remember=True),
     }
 
@@ -121,7 +124,8 @@ def _events(launch: Launch, prompt: str, stop: str) -> list[str]:
 
 def _claude_code(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
     plugin = _claude_folder(places) / "skills" / NAME
-    groups = _groups(launch, "claude-code", _events(launch, "UserPromptSubmit", "Stop"), timeout=3)
+    events = ["SessionStart", "UserPromptSubmit", *(["SessionEnd"] if launch.remember else [])]
+    groups = _groups(launch, "claude-code", events, timeout=3)
     server_name = f"plugin:{NAME}:{NAME}"
     groups["UserPromptSubmit"] = _tool_hook("UserPromptSubmit", server_name, "prompt")
     if launch.remember:
@@ -175,7 +179,11 @@ def _elements(groups: Mapping[str, Any]) -> tuple[ConfigEdit, ...]:
 
 def _copilot(places: AgentPlaces, launch: Launch) -> list[FileEdits]:
     folder = places.home / ".copilot"
-    events = ["sessionStart", "userPromptSubmitted", *(["agentStop"] if launch.remember else [])]
+    events = [
+        "sessionStart",
+        "userPromptSubmitted",
+        *(["agentStop", "sessionEnd"] if launch.remember else []),
+    ]
     hooks = {
         event: [{"type": "command", "bash": launch.hook(event, "copilot"), "timeoutSec": 3}]
         for event in events

@@ -16,13 +16,13 @@ from agentctx.mcp.daemon import DaemonAway, DaemonRefused, ask, socket_path
 from agentctx.mcp.hook_events import (
     BETWEEN_BLOCKS,
     CLIENTS,
+    END_EVENTS,
     MAX_BLOCK_CHARS,
-    STOP_EVENTS,
-    SUMMARY_EVENTS,
+    SAVING_EVENTS,
     block_of,
     output,
     question,
-    remembered,
+    session_of,
 )
 from agentctx.mcp.project import namespaces_of
 
@@ -33,20 +33,16 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
     from agentctx.mcp.hook_events import HookQuestion
-    from agentctx.mcp.transcripts import TranscribedTurn
 
 DEADLINE_S: Final = 0.3
 """Maximum delay of a prompt."""
 STOP_DEADLINE_S: Final = 2.0
 """The user does not wait while the end of a turn is saved."""
+END_DEADLINE_S: Final = 1.0
+"""Claude Code kills hooks that take over 1.5 s at the end of a session, and shows that as an error."""
+_SPARE_S: Final = 0.2
+"""Time to note a turn that could not be saved."""
 MAX_EVENT_BYTES: Final = 8 << 20
-MAX_TAIL_BYTES: Final = 1 << 20
-"""Bytes read from the end of a transcript, which holds the last turn."""
-_WRITING_S: Final = 1.0
-"""Time for a client to write the turn to its transcript: Copilot and Claude Code report the end first."""
-_ENDS: Final = ("Stop", "agentStop")
-"""What clients with transcripts call the end of a turn."""
-_LOOK_AGAIN_S: Final = 0.05
 
 
 def main(args: Sequence[str]) -> int:
@@ -57,7 +53,7 @@ def main(args: Sequence[str]) -> int:
     except UsageError as error:
         sys.stderr.write(f"agentctx hook: {error}\n")
         return 1
-    _end_at_deadline(seconds_for(event))
+    _end_at_deadline(seconds_for(event) + (_SPARE_S if event in SAVING_EVENTS else 0))
     answer = _answer(event, client, options)
     signal.setitimer(signal.ITIMER_REAL, 0)
     if answer is not None:
@@ -67,7 +63,9 @@ def main(args: Sequence[str]) -> int:
 
 def seconds_for(event: str) -> float:
     """Return the time limit of an event."""
-    return STOP_DEADLINE_S if event in STOP_EVENTS | SUMMARY_EVENTS else DEADLINE_S
+    if event in END_EVENTS:
+        return END_DEADLINE_S
+    return STOP_DEADLINE_S if event in SAVING_EVENTS else DEADLINE_S
 
 
 def handle(
@@ -83,9 +81,9 @@ def handle(
     deadline = time.monotonic() + seconds_for(event)
     block = ""
     try:
-        if event in STOP_EVENTS | SUMMARY_EVENTS:
+        if event in SAVING_EVENTS:
             if remember:
-                _save(event, client, dict(payload), namespaces[0], socket, deadline)
+                _capture(event, client, payload, namespaces[0], socket, deadline)
         elif wanted := question(event, client, dict(payload), namespaces=namespaces):
             block = _shown(wanted, socket, deadline)
     except (DaemonAway, DaemonRefused):
@@ -135,58 +133,12 @@ def _shown(wanted: HookQuestion, socket: str, deadline: float) -> str:
     return BETWEEN_BLOCKS.join(blocks)
 
 
-def _save(
-    event: str, client: str, payload: dict[str, Any], namespace: str, socket: str, deadline: float
+def _capture(
+    event: str, client: str, payload: Mapping[str, Any], namespace: str, socket: str, deadline: float
 ) -> None:
-    """Save what an event yields; a refused entry does not prevent the rest from being saved."""
-    refusal: DaemonRefused | None = None
-    for body, key in remembered(event, client, payload, _last_turn(event, payload), namespace=namespace):
-        try:
-            left = deadline - time.monotonic()
-            ask(socket, "POST", "/v1/entries", body, timeout_s=left, idempotency_key=key)
-        except DaemonRefused as error:
-            refusal = error
-    if refusal is not None:
-        raise refusal
+    from agentctx.mcp.capture import Capturing
 
-
-def _last_turn(event: str, payload: Mapping[str, Any]) -> TranscribedTurn:
-    """Return the last turn of the client's transcript, or of the messages in the event itself."""
-    from agentctx.mcp.transcripts import last_turn, parsed_lines
-
-    messages = payload.get("messages")
-    if isinstance(messages, list):
-        return last_turn(each for each in messages if isinstance(each, dict))
-    path = payload.get("transcript_path") or payload.get("transcriptPath")
-    if not isinstance(path, str):
-        return last_turn([])
-    until = time.monotonic() + _WRITING_S
-    while True:
-        turn = last_turn(parsed_lines(_tail(path)))
-        if event not in _ENDS or _is_whole(turn, payload) or time.monotonic() > until:
-            return turn
-        time.sleep(_LOOK_AGAIN_S)
-
-
-def _is_whole(turn: TranscribedTurn, payload: Mapping[str, Any]) -> bool:
-    """Return whether the transcript and the event together have both the prompt and the answer."""
-    prompt = payload.get("prompt") or turn.prompt
-    return bool(prompt and (payload.get("last_assistant_message") or turn.answer))
-
-
-def _tail(path: str) -> list[str]:
-    try:
-        with open(path, "rb", opener=_without_waiting) as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - MAX_TAIL_BYTES))
-            return file.read(MAX_TAIL_BYTES).decode(errors="replace").splitlines()
-    except (OSError, ValueError):  # it is the client's file: it may be gone, or not be a regular file
-        return []
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    """Open a file without blocking, because a pipe may never have a writer."""
-    return os.open(path, flags | os.O_NONBLOCK)
+    Capturing(client, session_of(dict(payload)) or "hook", namespace, socket, deadline).take(event, payload)
 
 
 def _payload() -> dict[str, Any]:

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, Final
 
-    from agentctx.mcp.remembering import RememberedEntry
-    from agentctx.mcp.transcripts import TranscribedTurn
-
     Json = dict[str, Any]
 
 CLIENTS: Final = ("claude-code", "codex", "gemini", "copilot", "cursor", "opencode")
@@ -23,6 +20,8 @@ PROMPT_EVENTS: Final = frozenset({"UserPromptSubmit", "BeforeAgent", "userPrompt
 START_EVENTS: Final = frozenset({"SessionStart", "sessionStart"})
 STOP_EVENTS: Final = frozenset({"Stop", "AfterAgent", "agentStop", "afterAgentResponse", "session.idle"})
 SUMMARY_EVENTS: Final = frozenset({"PostCompact"})
+END_EVENTS: Final = frozenset({"SessionEnd", "sessionEnd"})
+SAVING_EVENTS: Final = STOP_EVENTS | SUMMARY_EVENTS | END_EVENTS
 
 MAX_QUERY_CHARS: Final = 4_000
 """The longest question that the daemon accepts."""
@@ -60,18 +59,6 @@ def question(event: str, client: str, payload: Json, *, namespaces: Sequence[str
     return None
 
 
-def remembered(
-    event: str, client: str, payload: Json, turn: TranscribedTurn, *, namespace: str
-) -> list[RememberedEntry]:
-    """Return the entries that an event yields. `turn` is the last turn of the transcript."""
-    from agentctx.mcp.remembering import Remembering
-
-    about = Remembering(client, session_of(payload) or "hook", namespace)
-    if event in STOP_EVENTS:
-        return list(about.turn(payload, turn))
-    return list(about.summary(payload.get("compact_summary"))) if event in SUMMARY_EVENTS else []
-
-
 def block_of(reply: Json, *, trusted: bool, room: int = MAX_BLOCK_CHARS) -> str:
     """Return the block of a reply; empty if there is none, it is too long, or its trust does not suffice."""
     block = str(reply.get("block") or "")
@@ -85,7 +72,7 @@ def block_of(reply: Json, *, trusted: bool, room: int = MAX_BLOCK_CHARS) -> str:
 
 def output(event: str, client: str, block: str) -> Json | None:
     """Return the JSON for the client; None to print nothing."""
-    if event in STOP_EVENTS | SUMMARY_EVENTS:
+    if event in SAVING_EVENTS:
         return {}  # context given here would make the agent continue
     if not block:
         return None

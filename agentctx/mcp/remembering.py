@@ -39,7 +39,8 @@ class Remembering(NamedTuple):
         answer = _text(payload.get("last_assistant_message")) or turn.answer
         text = remembered_turn(prompt, answer or _text(payload.get("prompt_response")))
         if text is not None:
-            yield self._entry("observation", {"session": self.session, "content": text})
+            identity = f"{turn.name}\0{text}" if turn.name else ""
+            yield self._entry("observation", {"session": self.session, "content": text}, identity)
         for call, learning in learned(turn.calls):
             if call in turn.own_calls:
                 yield self._entry("learning", learning._asdict(), call)
@@ -56,6 +57,31 @@ class Remembering(NamedTuple):
         named = f"{self.client}\0{self.session}\0{collection}\0{identity}"
         key = f"hook-{sha256(named.encode(errors='replace')).hexdigest()}" if identity else ""
         return RememberedEntry({**body, "origin": "capture", **fields}, key)
+
+
+def turn_name(event: str, payload: Mapping[str, Any]) -> str:
+    """Return the name that events and transcript give to the turn that an event ends; empty if none."""
+    name = payload.get("prompt_id") or payload.get("turn_id")
+    if event == "agentStop":  # Copilot's transcript has each event of a hook, with its time
+        name = payload.get("timestamp")
+    return str(name) if isinstance(name, str | int) else ""
+
+
+def is_written(turn: TranscribedTurn, name: str, payload: Mapping[str, Any]) -> bool:
+    """Return whether `turn`, which was found for `name`, is the turn that an event ends, and complete.
+
+    Without a name, its prompt or answer must be the event's; if the event has neither, the last turn counts.
+    """
+    answer, prompt = _text(payload.get("last_assistant_message")), _text(payload.get("prompt"))
+    if name and turn.name != name:
+        return False
+    if answer:
+        return bool(turn.answer) and _squeezed(answer).endswith(_squeezed(turn.answer))
+    return bool(turn.answer) and _squeezed(prompt) in {"", _squeezed(turn.prompt)}
+
+
+def _squeezed(text: str) -> str:
+    return "".join(without_injected(text).split())
 
 
 def _text(value: object) -> str:

@@ -46,13 +46,25 @@ class _Ended(NamedTuple):
     is_refused: bool = False
 
 
-_Event = _Said | _Begun | _Ended
+class _TurnNamed(NamedTuple):
+    """The following events belong to the turn of this name; empty for a turn without a name."""
+
+    name: str
+
+
+class _TurnOver(NamedTuple):
+    """The events before belong to the turn of this name, which is complete."""
+
+    name: str
+
+
+_Event = _Said | _Begun | _Ended | _TurnNamed | _TurnOver
 
 
 class TranscribedTurn(NamedTuple):
-    """The last turn. `calls` includes earlier turns; `own_calls` are the ids of the calls in this one.
+    """One turn. `calls` includes earlier turns; `own_calls` are the ids of the calls in this one.
 
-    `summaries` are the compactions since the answer before this turn.
+    `summaries` are the compactions since the answer before this turn; `name` is what events call the turn.
     """
 
     prompt: str
@@ -60,6 +72,7 @@ class TranscribedTurn(NamedTuple):
     calls: tuple[ToolUse, ...]
     own_calls: frozenset[str]
     summaries: tuple[str, ...]
+    name: str = ""
 
 
 def parsed_lines(lines: Iterable[str]) -> Iterator[Json]:
@@ -73,29 +86,58 @@ def parsed_lines(lines: Iterable[str]) -> Iterator[Json]:
             yield entry
 
 
-def last_turn(entries: Iterable[Json]) -> TranscribedTurn:
-    """Return the last turn of a transcript; its texts are empty if there is none."""
-    prompt = answer = ""
-    begun: dict[str, _Begun] = {}
-    calls: dict[str, ToolUse] = {}
-    own: set[str] = set()
-    summaries: list[str] = []
-    unanswered: list[str] = []
+def last_turn(entries: Iterable[Json], name: str = "") -> TranscribedTurn:
+    """Return the turn of this name, else the last one; its texts are empty if there is none."""
+    turn = _Reading()
     for event in _events(entries):
-        if isinstance(event, _Begun):
-            begun[event.id] = event
-        elif isinstance(event, _Ended):
-            if event.id in begun and not event.is_refused:
-                calls[event.id] = ToolUse(*begun[event.id], event.error)
-                own.add(event.id)
-        elif event.kind == "prompt":
-            prompt, answer, own, summaries = event.text, "", set(), [*unanswered]
-        elif event.kind == "answer":
-            answer, unanswered = event.text, []
-        else:
-            summaries.append(event.text)
-            unanswered.append(event.text)
-    return TranscribedTurn(prompt, answer, tuple(calls.values()), frozenset(own), tuple(summaries))
+        if name and name == turn.name and isinstance(event, _TurnNamed) and event.name != name:
+            break
+        turn.take(event)
+        if name and isinstance(event, _TurnOver) and event.name == name:
+            break
+    return turn.read()
+
+
+class _Reading:
+    """The turn read so far."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self._prompt = self._answer = ""
+        self._begun: dict[str, _Begun] = {}
+        self._calls: dict[str, ToolUse] = {}
+        self._own: set[str] = set()
+        self._summaries: list[str] = []
+        self._unanswered: list[str] = []
+
+    def take(self, event: _Event) -> None:
+        match event:
+            case _Begun():
+                self._begun[event.id] = event
+            case _Ended():
+                if event.id in self._begun and not event.is_refused:
+                    self._calls[event.id] = ToolUse(*self._begun[event.id], event.error)
+                    self._own.add(event.id)
+            case _TurnNamed():
+                if event.name != self.name:
+                    self._start("", event.name)
+            case _TurnOver():
+                self.name = event.name
+            case _Said(kind="prompt"):
+                self._start(event.text, self.name)
+            case _Said(kind="answer"):
+                self._answer, self._unanswered = event.text, []
+            case _Said():
+                self._summaries.append(event.text)
+                self._unanswered.append(event.text)
+
+    def read(self) -> TranscribedTurn:
+        calls, own = tuple(self._calls.values()), frozenset(self._own)
+        return TranscribedTurn(self._prompt, self._answer, calls, own, tuple(self._summaries), self.name)
+
+    def _start(self, prompt: str, name: str) -> None:
+        self._prompt, self._answer, self.name = prompt, "", name
+        self._own, self._summaries = set(), [*self._unanswered]
 
 
 def _events(entries: Iterable[Json]) -> Iterator[_Event]:
@@ -112,6 +154,8 @@ def _claude(entry: Json) -> Iterator[_Event]:
     content = message.get("content")
     if kind == "user":
         query = _USER_QUERY.search(_text(content))
+        if "promptId" in entry or _text(content):
+            yield _TurnNamed(str(entry.get("promptId") or ""))
         yield from _said("prompt", query[1] if query else _text(content))
     elif kind == "assistant":
         yield from _said("answer", _text(content))
@@ -127,6 +171,8 @@ def _codex(entry: Json) -> Iterator[_Event]:
     """Codex: `event_msg` for prompts and answers, `response_item` for calls, `compacted` for summaries."""
     payload = _object(entry.get("payload"))
     item = _object(payload.get("item"))
+    if entry.get("type") == "event_msg" and isinstance(payload.get("turn_id"), str):
+        yield _TurnNamed(payload["turn_id"])
     match entry.get("type"), payload.get("type"):
         case "event_msg", "user_message":
             yield from _said("prompt", payload.get("message"))
@@ -173,6 +219,8 @@ def _copilot(entry: Json) -> Iterator[_Event]:
             yield from _said("answer", data.get("content"))
         case "session.compaction_complete":
             yield from _said("summary", data.get("summaryContent"))
+        case "hook.start" if data.get("hookType") == "agentStop":
+            yield _TurnOver(str(_object(data.get("input")).get("timestamp")))
         case "tool.execution_start":
             target = _target(data.get("arguments"))
             yield _Begun(str(data.get("toolCallId")), str(data.get("toolName")), target)

@@ -113,7 +113,8 @@ def test_claude_code_says_what_is_remembered_through_its_server(connect: Connect
     assert inputs["Stop"]["last_assistant_message"] == "${last_assistant_message}"
     assert inputs["Stop"]["remember"] is True
     assert inputs["PostCompact"]["compact_summary"] == "${compact_summary}"
-    assert sorted(inputs) == ["PostCompact", "SessionStart", "Stop", "UserPromptSubmit"]
+    assert inputs["Stop"]["prompt_id"] == "${prompt_id}"
+    assert sorted(inputs) == ["PostCompact", "SessionEnd", "SessionStart", "Stop", "UserPromptSubmit"]
 
 
 def test_codex_asks_at_prompts_through_its_server_with_fields_that_are_always_there(

@@ -257,9 +257,11 @@ def test_the_end_of_a_turn_is_saved_with_the_prompt_of_the_transcript(
     daemon: DaemonProcess, start_bridge: Start, tmp_path: Path
 ) -> None:
     transcript = tmp_path / "transcript.jsonl"
-    transcript.write_text(json.dumps({"type": "user", "message": {"content": "Which port is it?"}}), "utf-8")
+    said = {"type": "user", "promptId": "p", "message": {"content": "Which port is it?"}}
+    transcript.write_text(json.dumps(said), "utf-8")
     bridge = start_bridge("--socket", str(daemon.socket), "--agent", "claude-code")
     stop = {"event": "Stop", "session_id": "s1", "remember": True, "transcript_path": str(transcript)}
+    stop["prompt_id"] = "p"
     bridge.tool("hook", **stop, last_assistant_message="The proxy listens on 8443, because 443 is taken.")
     bridge.tool("hook", **stop, last_assistant_message="Done.")
     with daemon.client() as client:

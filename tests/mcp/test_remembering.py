@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.mcp.hook_events import output, remembered
-from agentctx.mcp.remembering import RememberedEntry
+from agentctx.mcp.hook_events import output
+from agentctx.mcp.remembering import RememberedEntry, Remembering, is_written, turn_name
 from agentctx.mcp.transcripts import TranscribedTurn, last_turn, parsed_lines
 
 RECORDED = Path(__file__).parent / "data/transcripts"
@@ -25,13 +25,13 @@ def turn_of(client: str) -> TranscribedTurn:
 
 
 def stop(payload: dict[str, object], turn: TranscribedTurn = EMPTY) -> list[RememberedEntry]:
-    return remembered("Stop", "codex", {"session_id": "s", **payload}, turn, namespace="n")
+    return list(Remembering("codex", "s", "n").turn(payload, turn))
 
 
 @pytest.mark.parametrize("client", STOPS)
 def test_each_client_leaves_its_turn_and_what_fixed_a_tool(client: str) -> None:
     event, payload = STOPS[client]
-    entries = remembered(event, client, payload, turn_of(client), namespace="n")
+    entries = Remembering(client, "s", "n").turn(payload, turn_of(client))
     found = {entry.body["collection"]: entry.body for entry in entries}
     assert found["observation"]["content"] == (
         "User: Which port does the proxy use?\n\nAssistant: The proxy listens on 8443, because 443 is taken."
@@ -46,11 +46,16 @@ def test_each_client_leaves_its_turn_and_what_fixed_a_tool(client: str) -> None:
     assert output(event, client, "") == {}
 
 
-def test_an_event_that_is_reported_twice_saves_its_learning_and_summary_once() -> None:
+def test_an_event_that_is_reported_twice_saves_what_it_leaves_once() -> None:
     keys = [[entry.key for entry in stop({}, turn_of("codex"))] for _ in range(2)]
     assert keys[0] == keys[1]
-    assert keys[0][0] == "", "a turn may go on, and its answer with it"
-    assert len(set(keys[0][1:])) == len(keys[0][1:]) == 2
+    assert len(set(keys[0])) == 3
+
+
+def test_a_turn_that_goes_on_after_its_end_is_saved_with_each_answer() -> None:
+    turn = turn_of("codex")
+    keys = {stop({"last_assistant_message": text}, turn)[0].key for text in (ANSWER, turn.answer)}
+    assert len(keys) == 2
 
 
 def test_what_memory_put_into_a_prompt_is_not_remembered() -> None:
@@ -65,7 +70,7 @@ def test_a_short_answer_is_not_worth_remembering() -> None:
 
 def test_claude_code_reports_the_summary_of_a_compaction_itself() -> None:
     payload = {"session_id": "s", "compact_summary": f"The shop moves to Postgres 16.\n{BLOCK}"}
-    (entry,) = remembered("PostCompact", "claude-code", payload, EMPTY, namespace="n")
+    (entry,) = Remembering("claude-code", "s", "n").summary(payload["compact_summary"])
     assert entry.body["collection"] == "reflection"
     assert entry.body["content"] == "The shop moves to Postgres 16."
     assert output("PostCompact", "claude-code", "") == {}
@@ -79,5 +84,37 @@ def test_what_an_earlier_turn_learned_is_not_saved_again() -> None:
 
 @pytest.mark.parametrize("summary", [None, "", BLOCK, 5])
 def test_a_compaction_without_a_summary_leaves_nothing(summary: object) -> None:
-    payload = {"session_id": "s", "compact_summary": summary}
-    assert remembered("PostCompact", "claude-code", payload, EMPTY, namespace="n") == []
+    assert list(Remembering("claude-code", "s", "n").summary(summary)) == []
+
+
+@pytest.mark.parametrize(
+    ("event", "payload", "name"),
+    [
+        ("Stop", {"prompt_id": "p"}, "p"),
+        ("Stop", {"turn_id": "t"}, "t"),
+        ("agentStop", {"timestamp": 17}, "17"),
+        ("AfterAgent", {"timestamp": "2026-11-23T12:00:00Z"}, ""),
+        ("Stop", {"prompt_id": ["p"]}, ""),
+        ("Stop", {"prompt_id": ""}, ""),
+    ],
+)
+def test_an_event_names_the_turn_that_it_ends(event: str, payload: dict[str, object], name: str) -> None:
+    assert turn_name(event, payload) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "payload", "expected"),
+    [
+        ("", {}, True),
+        ("", {"last_assistant_message": "First.\n\nIt is 8443."}, True),
+        ("", {"last_assistant_message": "It is 9000."}, False),
+        ("", {"prompt": "Which port?"}, True),
+        ("", {"prompt": "Which host?"}, False),
+        ("p", {}, False),
+    ],
+)
+def test_a_turn_is_the_events_if_both_say_the_same(
+    name: str, payload: dict[str, object], expected: bool
+) -> None:
+    turn = last_turn([{"prompt": "Which port?"}, {"answer": "It is 8443."}])
+    assert is_written(turn, name, payload) is expected

@@ -1,0 +1,135 @@
+"""Saving what an event yields: a turn read from the client's transcript, a summary, turns missed before.
+
+Prompt and answer are of one turn, or nothing is saved: a transcript may still end with the turn before.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from itertools import count
+from typing import Any, Final, NamedTuple
+
+from agentctx.mcp.daemon import DaemonAway, DaemonRefused, ask
+from agentctx.mcp.hook_events import END_EVENTS, STOP_EVENTS
+from agentctx.mcp.missed_turns import MissedTurn, MissedTurns
+from agentctx.mcp.remembering import RememberedEntry, Remembering, is_written, turn_name
+from agentctx.mcp.transcripts import TranscribedTurn, last_turn, parsed_lines
+
+_TAIL_BYTES: Final = 1 << 20
+"""Bytes read from the end of a transcript, which holds the last turn."""
+_LONG_TAIL_BYTES: Final = 8 << 20
+"""A turn may be long, and others may have followed it."""
+_WRITING_S: Final = 1.0
+"""Time for a client to write the turn to its transcript: Copilot and Claude Code report the end first."""
+_WAITED_FOR: Final = ("Stop", "agentStop")
+"""What clients with transcripts call the end of a turn."""
+_LOOK_AGAIN_S: Final = 0.05
+_NOTHING: Final = last_turn([])
+
+
+class Capturing(NamedTuple):
+    """Whose conversation it is, the daemon that saves it, and the `deadline` (monotonic time)."""
+
+    client: str
+    session: str
+    namespace: str
+    socket: str
+    deadline: float
+
+    def take(self, event: str, payload: Mapping[str, Any]) -> None:
+        """Save what an event yields, then the turns that earlier events missed.
+
+        Raises:
+            DaemonAway: no daemon answers. The turn is noted, and a later event saves it.
+            DaemonRefused: the daemon refused an entry; the others are saved.
+        """
+        name = turn_name(event, payload)
+        if event in STOP_EVENTS:
+            self._take_turn(event, payload, name)
+        elif event not in END_EVENTS:
+            self._save(self._about(self.namespace).summary(payload.get("compact_summary")))
+        if event in STOP_EVENTS | END_EVENTS:
+            self._catch_up(besides=name)
+
+    def _take_turn(self, event: str, payload: Mapping[str, Any], name: str) -> None:
+        path = payload.get("transcript_path") or payload.get("transcriptPath")
+        missed = MissedTurn(self.client, self.session, name, str(path or ""), self.namespace)
+        turn = _ended_turn(event, payload, name)
+        if turn is None:
+            _note(missed)
+            return
+        try:
+            self._save(self._about(self.namespace).turn(payload, turn))
+        except DaemonAway:
+            _note(missed)
+            raise
+
+    def _catch_up(self, besides: str) -> None:
+        notes = MissedTurns.of_user()
+        for missed in notes.of_session(self.client, self.session):
+            turn = last_turn(parsed_lines(_tail(missed.transcript, _LONG_TAIL_BYTES)), missed.name)
+            if missed.name == besides or turn.name != missed.name or not turn.answer:
+                continue
+            with suppress(DaemonRefused):  # it would be refused again
+                self._save(self._about(missed.namespace).turn({}, turn))
+            notes.drop(missed)
+
+    def _about(self, namespace: str) -> Remembering:
+        return Remembering(self.client, self.session, namespace)
+
+    def _save(self, entries: Iterable[RememberedEntry]) -> None:
+        """Save entries; a refused one does not prevent the rest from being saved."""
+        refusal: DaemonRefused | None = None
+        for body, key in entries:
+            try:
+                left = self.deadline - time.monotonic()
+                ask(self.socket, "POST", "/v1/entries", body, timeout_s=left, idempotency_key=key)
+            except DaemonRefused as error:
+                refusal = error
+        if refusal is not None:
+            raise refusal
+
+
+def _ended_turn(event: str, payload: Mapping[str, Any], name: str) -> TranscribedTurn | None:
+    """Return the turn that an event ends; None if the transcript does not have it yet."""
+    messages = payload.get("messages")
+    if isinstance(messages, list):
+        return last_turn(each for each in messages if isinstance(each, dict))
+    path = payload.get("transcript_path") or payload.get("transcriptPath")
+    if not isinstance(path, str) or not path:
+        return _NOTHING
+    until = time.monotonic() + (_WRITING_S if event in _WAITED_FOR else 0)
+    for look in count():
+        tail = _tail(path, _LONG_TAIL_BYTES if look == 1 else _TAIL_BYTES)
+        turn = last_turn(parsed_lines(tail), name)
+        if is_written(turn, name, payload):
+            return turn
+        if time.monotonic() >= until:
+            break
+        time.sleep(_LOOK_AGAIN_S)
+    if name and turn.name == name and payload.get("last_assistant_message"):
+        return turn
+    return None if name else _NOTHING
+
+
+def _note(missed: MissedTurn) -> None:
+    if missed.name and missed.transcript:
+        with suppress(OSError):  # in a home that is read-only, the turn is lost
+            MissedTurns.of_user().add(missed)
+
+
+def _tail(path: str, size: int) -> list[str]:
+    try:
+        with open(path, "rb", opener=_without_waiting) as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - size))
+            return file.read(size).decode(errors="replace").splitlines()
+    except (OSError, ValueError):  # it is the client's file: it may be gone, or not be a regular file
+        return []
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file without blocking, because a pipe may never have a writer."""
+    return os.open(path, flags | os.O_NONBLOCK)

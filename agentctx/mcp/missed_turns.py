@@ -1,0 +1,86 @@
+"""Notes of turns that could not be saved when they ended, so that a later event saves them.
+
+A client may report the end of a turn before its transcript has it, and the daemon may be down. A note names
+the turn and the transcript, and contains no text of either.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+MAX_AGE_S: Final = 12 * 3_600.0
+"""Older notes are dropped: by default, the daemon remembers an Idempotency-Key for 24 h."""
+
+
+class MissedTurn(NamedTuple):
+    """`name` is what transcript and events call the turn."""
+
+    client: str
+    session: str
+    name: str
+    transcript: str
+    namespace: str
+
+
+class MissedTurns(NamedTuple):
+    """The notes in a folder, one file per turn, named after its session."""
+
+    folder: Path
+
+    @classmethod
+    def of_user(cls, env: Mapping[str, str] = os.environ) -> Self:
+        given = env.get("XDG_STATE_HOME", "")
+        state = Path(given) if given.startswith("/") else Path("~/.local/state").expanduser()
+        return cls(state / "agentctx/missed-turns")
+
+    def add(self, missed: MissedTurn) -> None:
+        """Note a turn, and drop old notes. Raises `OSError`."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._drop_old()
+        path = self._path(missed)
+        draft = path.with_suffix(f".{os.getpid()}")
+        draft.write_text(json.dumps(missed), encoding="utf-8")
+        draft.replace(path)
+
+    def of_session(self, client: str, session: str) -> list[MissedTurn]:
+        """Return the turns noted for a session, oldest note first."""
+        paths = sorted(self.folder.glob(f"{_digest(client, session)}-*.json"), key=_noted_at)
+        return [missed for path in paths if (missed := _read(path)) is not None]
+
+    def drop(self, missed: MissedTurn) -> None:
+        self._path(missed).unlink(missing_ok=True)
+
+    def _path(self, missed: MissedTurn) -> Path:
+        return self.folder / f"{_digest(missed.client, missed.session)}-{_digest(missed.name)}.json"
+
+    def _drop_old(self) -> None:
+        before = time.time() - MAX_AGE_S
+        for path in self.folder.iterdir():
+            if _noted_at(path) < before:
+                path.unlink(missing_ok=True)
+
+
+def _digest(*names: str) -> str:
+    return sha256("\0".join(names).encode(errors="replace")).hexdigest()[:24]
+
+
+def _noted_at(path: Path) -> float:
+    with suppress(FileNotFoundError):  # another hook has dropped it
+        return path.stat().st_mtime
+    return 0.0
+
+
+def _read(path: Path) -> MissedTurn | None:
+    """Return None if another hook has dropped it, or it is not a note."""
+    try:
+        missed = MissedTurn(*json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+    return missed if time.time() - _noted_at(path) < MAX_AGE_S else None
