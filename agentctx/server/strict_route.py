@@ -1,9 +1,9 @@
-"""A FastAPI route that reads body and query strictly. In OpenAPI it is an ordinary route."""
+"""A FastAPI route that reads its body and its query strictly. OpenAPI sees an ordinary route."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
-from functools import cache, partial
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Annotated, Any, get_args, get_origin
 
 from fastapi.routing import APIRoute
@@ -12,56 +12,82 @@ from pydantic.fields import FieldInfo
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from agentctx.errors import InvalidInput
-from agentctx.server.problems import quoted
+from agentctx.server.problems import in_plain_words, quoted
 from agentctx.server.strict_json import decode
 
 
 class StrictRoute(APIRoute):
     """Refuses unknown and repeated query parameters. The body is strict JSON whatever its Content-Type,
     because `curl -d` claims to send a form.
+
+    FastAPI describes the route but does not call the handler: its dependency machinery, which no handler
+    uses, would take as long as the rest of a save on the event loop.
     """
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-        repeatable = {
-            field.alias: _takes_many(field.field_info.annotation) for field in self.dependant.query_params
-        }
-        # Built when the first body arrives, so that it does not slow down the daemon's start.
-        adapter = None if self.body_field is None else cache(partial(_adapter, self.body_field.field_info))
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Raises `InvalidInput` when the request does not match the route's parameters."""
+        if scope["method"] not in self.methods:
+            await super().handle(scope, receive, send)  # answers 405 with the allowed methods
+            return
+        request, response = Request(scope, receive, send), Response()
+        arguments = await self._arguments(request)
+        if name := self.dependant.request_param_name:
+            arguments[name] = request
+        if name := self.dependant.response_param_name:
+            arguments[name] = response
+        reply = await self.endpoint(**arguments)
+        assert self.response_field is not None  # noqa: S101 - every handler says what it returns
+        content = self.response_field.serialize_json(reply)
+        await Response(content, response.status_code, media_type="application/json")(scope, receive, send)
 
-        async def handle_strictly(request: Request) -> Response:
-            check_query(request.query_params, repeatable)
-            raw = await request.body()  # also without an expected body: half a request must do nothing
-            if adapter is None:
-                return await handle(request)
-            return await handle(_DecodedRequest(request, decode(raw, adapter())))
+    async def _arguments(self, request: Request) -> dict[str, Any]:
+        check_query(request.query_params, self._repeatable)
+        raw = await request.body()  # also without an expected body: half a request must do nothing
+        arguments = {}
+        if self.body_field is not None:
+            arguments[self.dependant.body_params[0].name] = decode(raw, self._body)
+        problems: list[Any] = []
+        for place, field, value in self._given(request):
+            if value is None and not field.field_info.is_required():
+                arguments[field.name] = field.default
+            else:
+                arguments[field.name], wrong = field.validate(value, loc=(place, field.alias))
+                problems += wrong
+        if problems:
+            raise InvalidInput(in_plain_words(problems))
+        return arguments
 
-        return handle_strictly
+    def _given(self, request: Request) -> Iterator[tuple[str, Any, Any]]:
+        """Yield each parameter's place, field and raw value; the value is None if absent."""
+        known = self.dependant
+        for field in known.path_params:
+            yield "path", field, request.path_params[field.alias]
+        query = request.query_params
+        for field in known.query_params:
+            many = self._repeatable[field.alias]
+            yield "query", field, (query.getlist(field.alias) or None) if many else query.get(field.alias)
+        for field in known.header_params:
+            yield "header", field, request.headers.get(field.alias)
 
+    @cached_property
+    def _repeatable(self) -> dict[str, bool]:
+        fields = self.dependant.query_params
+        return {field.alias: _takes_many(field.field_info.annotation) for field in fields}
 
-class _DecodedRequest(Request):
-    """Returns the validated instance as the parsed JSON. The Content-Type is removed, because FastAPI calls
-    `json` only if the type is JSON or missing.
-    """
-
-    def __init__(self, request: Request, instance: object) -> None:
-        headers = [header for header in request.scope["headers"] if header[0] != b"content-type"]
-        super().__init__({**request.scope, "headers": headers}, request.receive)
-        self._instance = instance
-
-    async def body(self) -> bytes:
-        return b"{}"  # must only be non-empty
-
-    async def json(self) -> Any:
-        return self._instance
+    @cached_property
+    def _body(self) -> TypeAdapter[Any]:
+        """Built when the first body arrives, so that it does not slow down the daemon's start."""
+        assert self.body_field is not None  # noqa: S101 - asked for where there is one
+        return _adapter(self.body_field.field_info)
 
 
 def check_query(query: QueryParams, repeatable: Mapping[str, bool]) -> None:
-    """Raise `InvalidInput` for an unknown parameter, or a repeated one that may appear only once.
+    """Raises `InvalidInput` for a parameter the route does not have, or has only once.
 
-    `repeatable` maps the route's parameters to whether they may be repeated.
+    `repeatable` holds the route's parameters and whether each may be repeated.
     """
     seen = set()
     for name, _ in query.multi_items():
@@ -79,5 +105,5 @@ def _takes_many(annotation: object) -> bool:
 
 def _adapter(info: FieldInfo) -> TypeAdapter[Any]:
     annotation: Any = info.annotation
-    # The discriminator of a union is in the metadata of the annotation.
+    # The discriminator of a union is metadata beside the annotation.
     return TypeAdapter(Annotated[annotation, *info.metadata] if info.metadata else annotation)
