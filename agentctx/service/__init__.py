@@ -1,1 +1,1 @@
-"""The work of the daemon, free of HTTP."""
+"""The daemon's operations, independent of HTTP."""

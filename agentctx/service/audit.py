@@ -1,6 +1,6 @@
-"""The audit trail of the daemon: reads by other users, operators' actions, and what it is configured with.
+"""The daemon's audit trail: reads by other users, operators' actions, and the configuration.
 
-Saves and forgets are recorded by the storage, in their own transaction.
+The storage records saves and forgets itself, in their own transaction.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ DIGEST_BYTES: Final = 8
 
 
 class AuditTrail(WriteBehind[Event]):
-    """Reads are written behind their answers; an operator's action before he is answered.
+    """Writes reads to the audit trail after their replies, and operators' actions before them.
 
-    What does not fit, or is refused by the table, is dropped and counted; the next row says how many.
+    Rows that do not fit, or that the table refuses, are dropped and counted; the next row records how many.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class AuditTrail(WriteBehind[Event]):
         self._trusted = frozenset({0, os.geteuid()})
         self._untold = 0
         self.dropped = 0
-        """Rows that were not kept since the start."""
+        """Rows dropped since the start."""
         storage.saves = settings.enabled
 
     async def record(self, peer: Peer, note: AuditNote) -> None:
-        """Record what another user has read, soon, or what an operator did, before this returns."""
+        """Record a read by another user soon, or an operator's action before returning."""
         if not self._settings.enabled:
             return
         event = Event(
@@ -81,9 +81,9 @@ class AuditTrail(WriteBehind[Event]):
     async def note_settings(
         self, kind: str, settings: Settings, secret: Callable[[], Awaitable[bytes]]
     ) -> None:
-        """Record what the daemon is configured with: at its start, and when a reload has changed something.
+        """Record the configuration, at start and when a reload has changed it.
 
-        That it cannot be recorded stops nothing.
+        If it cannot be recorded, the daemon continues.
         """
         if not self._settings.enabled:
             return
@@ -96,7 +96,7 @@ class AuditTrail(WriteBehind[Event]):
             self._drop(1, error.message)
 
     async def sweep(self) -> int:
-        """Remove some of what is too old or too much; returns how many rows."""
+        """Remove some of the rows that are too old or too many; return how many were removed."""
         before = self._clock() - self._settings.days * MS_PER_DAY
         return await self._storage.prune(before=before, keep=self._settings.max_rows)
 
@@ -113,7 +113,7 @@ class AuditTrail(WriteBehind[Event]):
 
 
 def audited(service: Service, trail: AuditTrail) -> Service:
-    """The service that has what each call did or gave away recorded."""
+    """Wrap the service so that what its calls did or disclosed is recorded."""
 
     @asynccontextmanager
     async def record(call: OperationCall) -> AsyncIterator[None]:
@@ -126,7 +126,7 @@ def audited(service: Service, trail: AuditTrail) -> Service:
 
 
 def digests_of(settings: Settings, secret: bytes) -> dict[str, str]:
-    """A keyed digest of every setting by its key: it shows that a secret was changed, and not the secret."""
+    """Return a keyed digest of every setting by key; it reveals that a secret changed, but not the secret."""
     return {key: digest_of(value, secret) for key, value in _leaves(settings.model_dump())}
 
 

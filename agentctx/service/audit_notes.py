@@ -1,4 +1,4 @@
-"""What the audit trail records of a finished call: ids and counts, never what was asked. Pure."""
+"""What the audit trail records of a finished call: ids and counts, never the question. Pure."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from agentctx.wire import (
 )
 
 MOST_IDS: Final = 20
-"""Ids of one answer that are recorded; all are counted."""
+"""How many ids of one reply are recorded; all are counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditNote:
-    """`is_action`: an operator did it, recorded before the answer; else a read, recorded soon after."""
+    """One audit row: an operator's action (`is_action`), recorded before the reply, or a read, soon after."""
 
     kind: str
     namespace: str | None = None
@@ -38,7 +38,7 @@ class AuditNote:
 
 Arguments: TypeAlias = Mapping[str, Any]
 Describe: TypeAlias = Callable[[Arguments, Any], AuditNote | None]
-"""From the arguments and the reply of a call; None: there is nothing to record."""
+"""Describes a call by its arguments and reply; returns None if there is nothing to record."""
 
 
 def read_entry(_: Arguments, reply: EntryView) -> AuditNote:
@@ -73,7 +73,7 @@ def read_receipt(_: Arguments, reply: InjectionView) -> AuditNote:
 
 
 def listed_receipts(_: Arguments, __: object) -> AuditNote:
-    """Not which: anyone but an admin sees only their own."""
+    """Without the receipts' ids: everyone but an admin sees only their own receipts."""
     return AuditNote(kind="injections")
 
 
@@ -84,7 +84,7 @@ def exported(arguments: Arguments, reply: ExportReply) -> AuditNote:
 
 
 def trusted_import(arguments: Arguments, reply: Sequence[object]) -> AuditNote | None:
-    """An import whose trust an operator raised; the saves of any import are recorded with them."""
+    """Describe an import whose trust an operator raised; the saves of every import are recorded anyway."""
     request = arguments["request"]
     if request.trust == "external" or request.dry_run:
         return None
@@ -133,7 +133,7 @@ def _answered(kind: str, request: SearchRequest, reply: SearchReply | ContextRep
 
 
 def _places(asked: Sequence[str]) -> dict[str, Any]:
-    """The one namespace that was asked, or all of them as detail."""
+    """Return the only namespace that was searched, or all of them as detail."""
     if len(asked) == 1:
         return {"namespace": asked[0], "detail": {}}
     return {"namespace": None, "detail": {"namespaces": list(asked)}}

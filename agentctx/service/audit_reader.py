@@ -11,7 +11,7 @@ from agentctx.wire import AuditPage, AuditVerdict, AuditVerifyRequest
 
 
 class AuditReader(PartsHolder):
-    """The part of the service that answers from the audit trail."""
+    """The part of the service that reads the audit trail."""
 
     async def audit(self, wanted: AuditQuery, peer: Peer) -> AuditPage:  # noqa: ARG002
         await self._parts.audit.flush()
@@ -24,7 +24,7 @@ class AuditReader(PartsHolder):
 
 
 def noted_head(text: str | None) -> Head | None:
-    """The head of a chain as an earlier verification printed it. Raises `InvalidInput`."""
+    """Parse the head of a chain as an earlier verification printed it. Raises `InvalidInput`."""
     if text is None:
         return None
     head = parse_head(text)

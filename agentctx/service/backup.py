@@ -1,4 +1,4 @@
-"""Backups of the running daemon: on request, and automatically every so many hours."""
+"""Backups of the running daemon: on request, and automatically at an interval."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ log = structlog.get_logger("agentctx.backup")
 FOLDER_NAME: Final = "backups"
 MS_PER_HOUR: Final = 3_600_000
 RETRY_MS: Final = 600_000
-"""After a failed backup."""
+"""How long to wait after a failed backup."""
 LONGEST_SLEEP_S: Final = 60.0
-"""A machine that slept, or whose clock was set, is noticed after that."""
+"""After at most this time, a suspended machine or a changed clock is noticed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A verified backup, and the older ones that were removed for it."""
+    """A verified backup, and the older ones that were removed after it."""
 
     backup: Backup
     removed: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Backups(PartsHolder):
         return backup_reply(made)
 
     async def keep_backing_up(self, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
-        """Make a backup whenever one is due, if the settings want any. Ends when it is cancelled."""
+        """Make a backup whenever one is due, if an interval is set. Runs until cancelled."""
         interval_ms = round(self._parts.settings.backup.interval_h * MS_PER_HOUR)
         while interval_ms:
             now = self._parts.clock()
@@ -68,11 +68,11 @@ class Backups(PartsHolder):
             if due > now:
                 await sleep(min((due - now) / 1_000, LONGEST_SLEEP_S))
             elif not await self._make_logged():
-                # Also where not even the failure could be recorded.
+                # Avoids a busy loop if the failure could not be recorded either.
                 await sleep(LONGEST_SLEEP_S)
 
     async def _make_logged(self) -> bool:
-        """Whether it succeeded."""
+        """Make a scheduled backup and log the outcome; return whether it succeeded."""
         try:
             made = await self._make(None)
         except AgentctxError as error:
@@ -89,7 +89,7 @@ class Backups(PartsHolder):
                 await asyncio.to_thread(make_folder, folder)
             backup = await self._parts.storage.backups.write(wanted)
         except (DeadlineExceeded, StorageFailed) as error:
-            if target is None:  # a named file may just be mistyped, and its caller gets the error
+            if target is None:  # a given path may just be mistyped, and the caller gets the error
                 await asyncio.to_thread(self._note_failure, error)
             raise
         await asyncio.to_thread(note_success, self._data_dir, backup)
@@ -110,10 +110,10 @@ class Backups(PartsHolder):
 
 
 def next_due(known: BackupRecord, *, is_there: bool, interval_ms: int, now: int) -> int:
-    """When the next backup is to be made: at once if there is none, or the last one is gone (`is_there`)."""
+    """Return when the next backup is due: now if there is none, or its file is missing (`is_there`)."""
     due = now
     if known.last is not None and is_there:
-        # A clock that was set back must not put it off for longer than the interval.
+        # A clock that was set back must not delay the backup beyond the interval.
         due = min(known.last.made, now) + interval_ms
     if known.failed is not None:
         due = max(due, min(known.failed, now) + min(RETRY_MS, interval_ms))
@@ -121,12 +121,12 @@ def next_due(known: BackupRecord, *, is_there: bool, interval_ms: int, now: int)
 
 
 def folder_of(settings: BackupSettings, data_dir: Path) -> Path:
-    """Where backups without a given name go."""
+    """Return the folder of backups without a given path."""
     return (settings.folder or data_dir / FOLDER_NAME).absolute()
 
 
 def known_backups(data_dir: Path) -> BackupRecord:
-    """The record of a data folder; an empty one where it cannot be read, which is logged."""
+    """Return the backup record of a data folder; if it cannot be read, log that and return an empty one."""
     try:
         return read_record(data_dir)
     except (OSError, ValueError) as error:
@@ -135,7 +135,7 @@ def known_backups(data_dir: Path) -> BackupRecord:
 
 
 def is_last_there(known: BackupRecord) -> bool:
-    """Whether the last backup's file can be seen."""
+    """Return whether the last backup's file exists."""
     try:
         return known.last is not None and Path(known.last.path).is_file()
     except OSError:
@@ -143,7 +143,7 @@ def is_last_there(known: BackupRecord) -> bool:
 
 
 def note_success(data_dir: Path, backup: Backup) -> None:
-    """Record it. The backup is good also when that fails, which is logged."""
+    """Record the backup. A failure is only logged, because the backup itself is good."""
     try:
         record_success(data_dir, backup)
     except OSError as error:
@@ -151,7 +151,7 @@ def note_success(data_dir: Path, backup: Backup) -> None:
 
 
 def remove_superseded(folder: Path, keep: int, verified: Backup) -> list[str]:
-    """Remove the older backups that need not be kept; returns their paths. What stays after all is logged."""
+    """Remove older backups that are not to be kept; return their paths. Failures are logged."""
     removed = []
     try:
         names = [path.name for path in folder.iterdir()]

@@ -1,4 +1,4 @@
-"""The contract of the daemon's work: what can be asked of it, and by whom. Free of HTTP.
+"""The contract of the daemon: its operations and their callers. Free of HTTP.
 
 Docstrings of operations appear in `/openapi.json` and in docs/http-reference.md.
 """
@@ -55,14 +55,14 @@ MAX_PAGE: Final = 1_000
 PAGE: Final = 50
 
 Limit: TypeAlias = Annotated[int, Field(ge=1, le=MAX_PAGE)]
-"""How many rows a page has at most."""
+"""The maximum number of rows on a page."""
 Version: TypeAlias = Annotated[int, Field(ge=1, le=2**63 - 1)]
 RevocationId: TypeAlias = Annotated[int, Field(ge=1, le=2**63 - 1)]
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Who is at the other end of a connection, by the kernel (`SO_PEERCRED`)."""
+    """The process at the other end of a connection, as the kernel reports it (`SO_PEERCRED`)."""
 
     pid: int
     uid: int
@@ -71,7 +71,7 @@ class Peer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """Which entries a page shows. `cursor` is the `next` of the page before."""
+    """The filters of a page of entries. `cursor` is the `next` of the previous page."""
 
     namespace: str
     collections: Sequence[str] | None = None
@@ -90,9 +90,9 @@ class Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:
-    """What `doctor` looks at: ids of checks or names of groups; all when there are none.
+    """The checks for `doctor` to run: ids of checks or names of groups; empty for all.
 
-    `offline`: no embedding provider outside the daemon is asked.
+    With `offline`, no embedding provider outside the daemon is called.
     """
 
     only: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ class Examination:
 
 
 class Service(Protocol):
-    """Every operation, as `service/operations.py` lists them, and what supervisors ask without a peer.
+    """All operations listed in `service/operations.py`, and the calls of supervisors, which have no peer.
 
     Errors are `AgentctxError`s.
     """
@@ -108,11 +108,11 @@ class Service(Protocol):
     async def save(
         self, requests: Sequence[SaveRequest], peer: Peer, *, idempotency_key: str | None = None
     ) -> list[SaveResult | AgentctxError]:
-        """Save each entry independently: a bad one fails alone. Results are in order."""
+        """Save each entry independently: an invalid one fails alone. Results are in order."""
         ...
 
     async def list_entries(self, wanted: Listing, peer: Peer) -> EntryPage:
-        """One page of live entries, newest first."""
+        """List live entries, newest first, in pages."""
         ...
 
     async def get(self, entry_id: str, peer: Peer, *, version: Version | None = None) -> EntryView:
@@ -126,7 +126,7 @@ class Service(Protocol):
         ...
 
     async def edit(self, entry_id: str, request: EditRequest, peer: Peer) -> SaveResult:
-        """Change fields of an entry; fields that are absent stay as they are."""
+        """Change fields of an entry; absent fields stay as they are."""
         ...
 
     async def outcome(self, entry_id: str, request: OutcomeRequest, peer: Peer) -> SaveResult:
@@ -136,45 +136,45 @@ class Service(Protocol):
     async def forget(
         self, entry_id: str, peer: Peer, *, if_version: Version | None = None, with_copies: bool = False
     ) -> ForgetReply:
-        """Erase an entry with all its versions; with copies, captured replies that repeat it as well."""
+        """Erase an entry with all its versions; with copies, also captured replies that repeat it."""
         ...
 
     async def search(self, request: SearchRequest, peer: Peer) -> SearchReply:
-        """Find the closest passages."""
+        """Find the most relevant passages."""
         ...
 
     async def context(self, request: ContextRequest, peer: Peer) -> ContextReply:
-        """Make the block that an LLM call would get."""
+        """Build the block for an LLM call."""
         ...
 
     async def injections(self, limit: int, peer: Peer, *, visible: Visible = everything) -> InjectionList:
-        """The receipts of the last injections that are visible, newest first."""
+        """List the receipts of the last visible injections, newest first."""
         ...
 
     async def injection(self, injection_id: str, peer: Peer) -> InjectionView:
-        """Show one receipt: what was found for an LLM call, and why it was injected or left out."""
+        """Show one receipt: the passages found for an LLM call, and why each was injected or left out."""
         ...
 
     async def explain(self, request: ExplainRequest, peer: Peer) -> ExplainReply:
-        """Say why an entry is in the context for a question, or not, as things are now."""
+        """Explain why an entry would be in the context for a question at present, or why not."""
         ...
 
     async def export(
         self, selection: ExportSelection, peer: Peer, *, cursor: str | None, limit: int
     ) -> ExportReply:
-        """One page of live entries with what the selection asks for, oldest change first."""
+        """Export a page of selected live entries, oldest change first."""
         ...
 
     async def import_entries(self, request: ImportRequest, peer: Peer) -> list[SaveResult | AgentctxError]:
-        """Save each exported version independently; results are in order."""
+        """Import each exported version independently; results are in order."""
         ...
 
     async def status(self, peer: Peer) -> StatusReply:
-        """Report what the daemon holds, does and costs."""
+        """Report the daemon's contents, activity and costs."""
         ...
 
     async def queue(self, peer: Peer) -> QueueReply:
-        """Report which embeddings are pending and which are buried."""
+        """Report pending and buried embeddings."""
         ...
 
     async def retry(self, peer: Peer) -> RetryReply:
@@ -182,65 +182,65 @@ class Service(Protocol):
         ...
 
     async def drain(self, request: DrainRequest, peer: Peer) -> QueueReply:
-        """Wait, for at most `timeout_s` seconds, until everything that is due is embedded."""
+        """Wait, for at most `timeout_s` seconds, until all pending embeddings are done."""
         ...
 
     async def reembed_status(self, peer: Peer) -> ReembedReply:
-        """Report the progress of the next model, and how the two compare."""
+        """Report the progress of the next model, and how it compares with the present one."""
         ...
 
     async def reembed(self, action: ReembedAction, peer: Peer) -> ReembedReply:
-        """Accept the cost of the next model, switch to it, go back to the former one, or drop that.
+        """Accept the cost of the next model, switch to it, roll back to the former one, or drop it.
 
         Raises:
             NotFound: there is no other model.
-            Conflict: it is not in the state for that.
+            Conflict: the other model is not in the right state for the action.
         """
         ...
 
     async def doctor(self, wanted: Examination, peer: Peer) -> DoctorReply:
-        """Examine the daemon's database, queue and embedding provider, and change nothing."""
+        """Examine the daemon's database, queue and embedding provider without changing anything."""
         ...
 
     async def doctor_fix(self, wanted: Examination, peer: Peer) -> DoctorReply:
-        """Examine, repair what can be repaired, and report what was done and what remains."""
+        """Examine and repair what can be repaired; report the repairs and the remaining problems."""
         ...
 
     async def backup(self, request: BackupRequest, peer: Peer) -> BackupReply:
         """Write a backup and verify it, while the daemon serves requests. It may take minutes.
 
-        Only the daemon's own user may name the file; without one it goes into the folder of backups.
+        Only the daemon's own user may choose the file; by default it goes into the backup folder.
         """
         ...
 
     async def audit(self, wanted: AuditQuery, peer: Peer) -> AuditPage:
-        """Rows of the audit trail, newest first."""
+        """List the rows of the audit trail, newest first."""
         ...
 
     async def verify_audit(self, request: AuditVerifyRequest, peer: Peer) -> AuditVerdict:
-        """Verify the chain of the audit trail: every row is as it was written, and none is missing."""
+        """Verify the chain of the audit trail: all rows are present and unchanged."""
         ...
 
     async def revoke(self, request: RevokeRequest, peer: Peer) -> RevokeReply:
-        """Take a source, and everything derived from its entries, out of every answer from this reply on."""
+        """Exclude a source, and everything derived from its entries, from all answers after this reply."""
         ...
 
     async def undo_revocation(self, revocation_id: RevocationId, peer: Peer) -> ReleaseReply:
-        """Undo a revocation. Entries that nothing else keeps in quarantine come into answers again."""
+        """Undo a revocation. Entries that nothing else keeps in quarantine return to answers."""
         ...
 
     async def release(self, entry_id: str, peer: Peer) -> ReleaseReply:
-        """Let an entry out of quarantine, whatever put it there."""
+        """Let an entry out of quarantine, whatever the reason it was in."""
         ...
 
     async def metrics(self) -> bytes:
-        """The text format of Prometheus."""
+        """Return the metrics in the text format of Prometheus."""
         ...
 
     def degraded(self) -> Mapping[str, str]:
-        """What works less well than it should, and why; requests are served all the same."""
+        """Return what is degraded, and why; requests are served nevertheless."""
         ...
 
     def not_ready(self) -> str | None:
-        """Why requests cannot be served yet; None when they can."""
+        """Return why requests cannot be served yet; None if they can."""
         ...

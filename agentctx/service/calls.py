@@ -1,4 +1,4 @@
-"""Calls of operations: a service composed of parts, and wrappers around every operation of the table."""
+"""Composes the service from its parts, and wraps its operations."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from agentctx.service.base import Peer, Service
 from agentctx.service.operations import OPERATIONS, Operation
 
 UNGUARDED: Final = ("metrics", "degraded", "not_ready")
-"""Asked without a peer: `server.gate` lets in only those who may read them."""
+"""Calls without a peer: `server.gate` admits only those who may read them."""
 
 
 @dataclass(slots=True)
 class OperationCall:
-    """One operation with its arguments by name; a wrapper may replace an argument.
+    """A call of an operation, with its arguments by name; a wrapper may replace an argument.
 
-    `reply` is None until there is one.
+    `reply` is None until the call is answered.
     """
 
     operation: Operation
@@ -33,11 +33,11 @@ class OperationCall:
 
 
 Wrapper: TypeAlias = Callable[[OperationCall], AbstractAsyncContextManager[None]]
-"""What happens around every call of an operation. One that sets the reply on its way in answers the call."""
+"""Surrounds every call of an operation. A wrapper that sets the reply on entry answers the call itself."""
 
 
 def composed(parts: Iterable[object]) -> Service:
-    """One service of the operations that the parts implement.
+    """Compose one service from the operations that the parts implement.
 
     Raises:
         LookupError: no part implements an operation.
@@ -55,7 +55,7 @@ def _implementation(holders: Iterable[object], name: str) -> Any:
 
 
 def wrapped(service: Service, wrapper: Wrapper) -> Service:
-    """The same service with the wrapper around every operation, outside of the wrappers that are there."""
+    """Return the service with the wrapper around every operation, outside of existing wrappers."""
     there = [name for name in (*OPERATIONS, *UNGUARDED) if hasattr(service, name)]
     methods = {name: getattr(service, name) for name in there}
     for name in OPERATIONS.keys() & methods.keys():
@@ -64,7 +64,7 @@ def wrapped(service: Service, wrapper: Wrapper) -> Service:
 
 
 class _WrappedMethod:
-    """An operation with all its wrappers, so that each call of it is one call, however many there are."""
+    """An operation with all its wrappers, which share one `OperationCall` per call."""
 
     def __init__(
         self, operation: Operation, method: Callable[..., Awaitable[Any]], wrappers: tuple[Wrapper, ...]

@@ -1,4 +1,4 @@
-"""Saving, reading and changing: from wire requests to the stores, and back."""
+"""Saving, reading and changing entries: from wire requests to the stores, and back."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _ENVELOPE = frozenset(
     {"collection", "namespace", "session", "agent", "origin", "ttl", "if_version", "wait", "derived_from"}
 )
 MOST_SOURCES = 1_000
-"""Entries that one may be made of."""
+"""Maximum number of entries that one entry may be derived from."""
 WAIT_TIMEOUT_S = 30.0
-"""How long a save with `wait` may wait for its vectors; after that it answers `pending`."""
+"""How long a save with `wait` may wait for its vectors; after that the reply says `pending`."""
 
 
 class Entries(PartsHolder):
-    """The part of the service about entries."""
+    """The part of the service that saves, reads and changes entries."""
 
     async def save(
         self, requests: Sequence[SaveRequest], peer: Peer, *, idempotency_key: str | None = None
@@ -154,13 +154,13 @@ class Entries(PartsHolder):
         return [entry_view(entry, known.get(entry.id, NOTHING_KNOWN)) for entry in entries]
 
     def _awaited(self, jobs: Iterable[Job]) -> list[int]:
-        """Those of the model that answers: no caller waits for one that is being built."""
+        """Return the ids of the answering model's jobs; nobody waits for a model that is being built."""
         lanes = self._parts.lanes
         return [job.id for job in jobs if lanes is not None and job.space == lanes.leading.space]
 
 
 def _given(request: SaveRequest | EditRequest, *, without: frozenset[str]) -> dict[str, Any]:
-    """The fields that were sent, without the named ones."""
+    """Return the fields that were sent, without the named ones."""
     names = (field.name for field in fields(request) if field.name not in without)
     given = {name: value for name in names if (value := getattr(request, name)) is not None}
     return {name: asdict(value) if isinstance(value, FileRecord) else value for name, value in given.items()}

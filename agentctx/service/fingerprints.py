@@ -1,4 +1,4 @@
-"""Which model each space of vectors belongs to, compared with the models that run."""
+"""Compares the model of each space of vectors with the running models."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from agentctx.storage.records import SpaceState
 from agentctx.wording import counted
 
 InForce: TypeAlias = Mapping[int, Mapping[str, str | int]]
-"""The fingerprint of each running model, by the space that it fills."""
+"""The fingerprint of each running model, by the space it fills."""
 
 
 def models_in_force(lanes: Lanes | None) -> InForce:
-    """The models that run, by the space that each fills; none where nothing is embedded."""
+    """Return the running models by the space that each fills; empty if nothing is embedded."""
     return {} if lanes is None else {lane.space: lane.fingerprint for lane in lanes}
 
 
 def left_behind(found: Sequence[SpaceVectors]) -> list[str]:
-    """Vectors that should have gone with their space."""
+    """Describe the vectors that should have been deleted with their space."""
     return [
         f"space {each.space} is {'not there' if each.state is None else 'retired'}, "
         f"{counted(each.vectors, 'vector')} of it"
@@ -30,7 +30,7 @@ def left_behind(found: Sequence[SpaceVectors]) -> list[str]:
 
 
 def wrong_models(found: Sequence[SpaceVectors], in_force: InForce) -> list[str]:
-    """Where the spaces that get jobs, or their fingerprints, do not match the models."""
+    """Describe the spaces whose jobs or fingerprints do not match the running models."""
     known = {each.space: each for each in found}
     enabled = {each.space for each in found if each.enabled}
     unfilled = sorted(enabled - set(in_force))

@@ -1,4 +1,4 @@
-"""Forgetting an entry: what goes with it, what repeats it, and how long backups still hold it."""
+"""Forgetting an entry, its copies in captured replies, and how long backups still contain it."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from agentctx.wire import ForgetReply
 log = structlog.get_logger("agentctx.forgetting")
 
 MOST_LOOKED_AT: Final = 50
-"""Chunks of captured replies compared with a text that is forgotten, the most similar by their words."""
+"""How many chunks of captured replies are compared with a forgotten text, the most similar by words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """Backups that may hold an entry. Times are milliseconds since the epoch."""
+    """Backups that may contain an entry. Times are milliseconds since the epoch."""
 
     files: int = 0
     oldest: int | None = None
@@ -39,7 +39,7 @@ class Holding:
 
 
 class Forgetting(PartsHolder):
-    """The part of the service for forgetting."""
+    """The part of the service that forgets entries."""
 
     async def forget(
         self, entry_id: str, peer: Peer, *, if_version: int | None = None, with_copies: bool = False
@@ -61,7 +61,7 @@ class Forgetting(PartsHolder):
         )
 
     async def _copies(self, entry_id: str) -> list[str]:
-        """Captured replies that repeat the entry. That they cannot be found stops no forgetting."""
+        """Find captured replies that repeat the entry. If the search fails, the entry is forgotten anyway."""
         try:
             entry = await self._parts.storage.entries.get(entry_id)
             return [] if entry is None else await self._captured(entry)
@@ -88,8 +88,8 @@ class Forgetting(PartsHolder):
 
 
 def holding(settings: BackupSettings, data_dir: Path, *, now: int) -> Holding:
-    """The backups in the folder of automatic backups, and the databases that a restore
-    replaced; copies elsewhere are not known of.
+    """Find the backups in the folder of automatic backups, and the databases that a restore replaced; copies
+    elsewhere are unknown.
     """
     folder = folder_of(settings, data_dir)
     try:

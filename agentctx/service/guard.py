@@ -1,4 +1,4 @@
-"""The one place where a request is allowed or refused, wherever it comes from."""
+"""The one place where requests are allowed or refused, wherever they come from."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentctx.service.guard_rules import Grounds
 
 
 def guarded(service: Service, grounds: Grounds) -> Service:
-    """The service that does for each peer what is granted to it, in turns between users and processes."""
+    """Wrap the service so that each peer is limited to its grants, and users and processes take turns."""
     turns = Turns()
 
     @asynccontextmanager

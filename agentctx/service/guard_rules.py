@@ -1,8 +1,8 @@
-"""What each kind of operation requires of the peer that calls it.
+"""What each kind of operation requires of its caller.
 
-A namespace that is named and not granted is `AccessDenied`, whether it exists or not. The id of an entry or
-a receipt that the peer may not read is `NotFound`, in the words of an id that does not exist. An entry that
-may be read but not changed is `AccessDenied`: its existence is not secret then.
+Naming a namespace without a grant is `AccessDenied`, whether the namespace exists or not. The id of an entry
+or a receipt that the caller may not read is `NotFound`, worded as for an unknown id. An entry that may be
+read but not changed is `AccessDenied`, because the caller knows that it exists.
 """
 
 from __future__ import annotations
@@ -21,53 +21,53 @@ from agentctx.wire import ExplainReply
 
 @dataclass(frozen=True, slots=True)
 class Grounds:
-    """What a rule decides by: the grants, and who owns what an id names."""
+    """The data for a rule's decision: the grants, and the owners of entries and receipts."""
 
     access: AccessControl
     namespace_of: Callable[[str], Awaitable[str | None]]
-    """The namespace of a live entry, by its id; None when there is none."""
+    """Returns the namespace of a live entry by its id; None if there is no such entry."""
     receipt: Callable[[str], Awaitable[Receipt | None]]
 
 
 Rule: TypeAlias = Callable[[Grounds, Right, Peer, dict[str, Any]], Awaitable[Any]]
-"""Takes the right that the policy asks for, the peer, and the arguments, which it may narrow. Raises what
-refuses the call; returns the reply where no work is needed, else None."""
+"""Takes the right that the policy requires, the peer, and the arguments, which the rule may narrow. Raises an
+error to refuse the call; returns the reply if no more work is needed, otherwise None."""
 
 
 async def as_admin(grounds: Grounds, _: Right, peer: Peer, __: Mapping[str, Any]) -> None:
-    """Of the whole daemon."""
+    """Require an admin of the daemon."""
     await grounds.access.require_admin(peer)
 
 
 async def in_namespace(grounds: Grounds, right: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:
-    """Of a list, by its `namespace`."""
+    """Require the right on the `namespace` of a list."""
     await grounds.access.require(peer, arguments["wanted"].namespace, right)
 
 
 async def in_asked_namespaces(
     grounds: Grounds, right: Right, peer: Peer, arguments: Mapping[str, Any]
 ) -> None:
-    """Of a question: in each of the namespaces that it asks."""
+    """Require the right on every namespace of a question."""
     await _require_all(grounds, right, peer, arguments["request"].asked)
 
 
 async def in_every_namespace(
     grounds: Grounds, right: Right, peer: Peer, arguments: Mapping[str, Any]
 ) -> None:
-    """Of many entries, one that is refused refuses the request: nothing of it is done."""
+    """Require the right on the namespaces of all entries; one without it refuses the whole request."""
     entries = arguments["requests"] if "requests" in arguments else arguments["request"].entries
     await _require_all(grounds, right, peer, (entry.namespace for entry in entries))
 
 
 async def of_import(grounds: Grounds, right: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:
-    """Of many entries; to raise what they are worth, of the whole daemon."""
+    """Require the right on all namespaces, and an admin of the daemon to raise the trust."""
     await in_every_namespace(grounds, right, peer, arguments)
     if arguments["request"].trust != "external":
         await grounds.access.require_admin(peer)
 
 
 async def on_entry(grounds: Grounds, right: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:
-    """Of an entry by its id."""
+    """Require the right on the namespace of an entry."""
     rights = await grounds.access.rights_of(peer)
     if rights.is_admin:
         return
@@ -82,7 +82,7 @@ async def on_entry(grounds: Grounds, right: Right, peer: Peer, arguments: Mappin
 async def on_explained_entry(
     grounds: Grounds, right: Right, peer: Peer, arguments: Mapping[str, Any]
 ) -> ExplainReply | None:
-    """Of a question about an entry: one that may not be read is explained as one that does not exist."""
+    """Require the right on every namespace of the question; explain an unreadable entry as nonexistent."""
     request = arguments["request"]
     await _require_all(grounds, right, peer, request.asked)
     rights = await grounds.access.rights_of(peer)
@@ -97,7 +97,7 @@ async def on_explained_entry(
 
 
 async def on_receipt(grounds: Grounds, _: Right, peer: Peer, arguments: Mapping[str, Any]) -> None:
-    """Of a receipt by its id."""
+    """Require that the peer may see the receipt."""
     rights = await grounds.access.rights_of(peer)
     if rights.is_admin:
         return
@@ -108,7 +108,7 @@ async def on_receipt(grounds: Grounds, _: Right, peer: Peer, arguments: Mapping[
 
 
 async def own_receipts(grounds: Grounds, _: Right, peer: Peer, arguments: dict[str, Any]) -> None:
-    """Shows those receipts only that the peer may see."""
+    """Narrow the list to the receipts that the peer may see."""
     rights = await grounds.access.rights_of(peer)
     if rights.is_admin:
         return
@@ -121,7 +121,7 @@ async def own_receipts(grounds: Grounds, _: Right, peer: Peer, arguments: dict[s
 
 
 async def in_selection(grounds: Grounds, right: Right, peer: Peer, arguments: dict[str, Any]) -> None:
-    """Of the namespaces that were named, or else of everything that is granted."""
+    """Require the right on the named namespaces, or narrow the selection to the granted ones."""
     selection = arguments["selection"]
     if selection.namespaces:
         await _require_all(grounds, right, peer, selection.namespaces)
@@ -136,13 +136,13 @@ async def in_selection(grounds: Grounds, right: Right, peer: Peer, arguments: di
 
 
 def may_see(namespaces: Sequence[str], principal: int | None, rights: Rights, peer: Peer) -> bool:
-    """Whether a receipt may be shown: one's own, to a reader of all its namespaces; any, to their admin."""
+    """Return whether the peer may see a receipt: readers see their own, admins of its namespaces all."""
     right = min((rights.on(namespace) for namespace in namespaces), default=Right.NONE)
     return right >= Right.ADMIN or (right >= Right.READ and principal == peer.uid)
 
 
 def no_receipt(injection_id: str) -> NotFound:
-    """The error for an id without a receipt, or with one that may not be seen."""
+    """Return the error for an id without a receipt, or with one that the peer may not see."""
     return NotFound(
         f"Receipt {injection_id!r} does not exist.",
         hint="`agentctx why` lists recent ones; old ones are deleted (injection.receipts_days).",
@@ -155,6 +155,6 @@ async def _require_all(grounds: Grounds, right: Right, peer: Peer, namespaces: I
 
 
 async def _readable(grounds: Grounds, rights: Rights, entry_id: str) -> str | None:
-    """The namespace of an entry, if the peer may read there. Both answers take one look-up."""
+    """Return the namespace of an entry that the peer may read, else None. Both take one lookup."""
     namespace = await grounds.namespace_of(entry_id)
     return namespace if namespace is not None and rights.on(namespace) >= Right.READ else None

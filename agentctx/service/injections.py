@@ -1,4 +1,4 @@
-"""What was injected, and why an entry was not."""
+"""Receipts of injections, and why an entry was not injected."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from agentctx.wire import ExplainReply, ExplainRequest, InjectionList, Injection
 
 
 class Injections(PartsHolder):
-    """The part of the service about injections: questions whose answers go into LLM calls."""
+    """The part of the service for injections: questions whose answers go into LLM calls."""
 
     def __init__(self, parts: Parts, questions: Questions) -> None:
         super().__init__(parts)

@@ -1,4 +1,4 @@
-"""What /metrics shows: what was recorded, and what is read off at that moment."""
+"""The content of /metrics: recorded totals, and values read at scrape time."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ log = structlog.get_logger("agentctx.metrics")
 
 
 class Metrics(PartsHolder):
-    """The part of the service for Prometheus; `prover` knows what the background has looked at."""
+    """The part of the service for Prometheus; `prover` has the results of background checks."""
 
     def __init__(self, parts: Parts, prover: Prover) -> None:
         super().__init__(parts)
         self._prover = prover
 
     async def metrics(self) -> bytes:
-        """The text format, version 0.0.4. It answers also when the database does not."""
+        """Return the text format, version 0.0.4, even if the database cannot be read."""
         samples: Samples = {
             **self._parts.recorder.samples(),
             **_plain({**await self._queue_depth(), **self._embedding(), **self._process()}),
@@ -96,7 +96,7 @@ class Metrics(PartsHolder):
         }
 
     def _proved(self) -> Samples:
-        """What the background has looked at; without a sample until it did."""
+        """Return the results of background checks; no sample before the first check."""
         slots, proof = self._prover.slot_count, self._prover.latest_proof
         asked = None if proof is None else proof.retrieval
         return {
@@ -121,7 +121,7 @@ class Metrics(PartsHolder):
 
 
 def file_sizes(database: Path) -> Mapping[Metric, float]:
-    """What the database takes on the disk. Asks for sizes only: to open the file would drop its locks."""
+    """Return the sizes of the database on disk, without opening the file: closing it would drop its locks."""
     sizes = offline_storage().sizes(database)
     return {
         metrics.DATABASE_BYTES: sizes.database,
@@ -140,7 +140,7 @@ def _backups(data_dir: Path) -> Mapping[Metric, float]:
 
 
 def _plain(values: Mapping[Metric, float]) -> Samples:
-    """Samples of metrics without labels."""
+    """Return the values as samples without labels."""
     return {metric: {(): float(value)} for metric, value in values.items()}
 
 

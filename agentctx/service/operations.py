@@ -1,4 +1,4 @@
-"""Every operation of the daemon as one row: its route, who may use it, and what the audit trail records.
+"""Every operation of the daemon as one row: its route, who may use it, and its audit record.
 
 A new operation needs a method in `base.Service`, one of this name on a part of the service, and a row here.
 """
@@ -17,7 +17,7 @@ from agentctx.service.guard_rules import Rule
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where HTTP offers an operation. `errors` are statuses that only some operations have."""
+    """The HTTP route of an operation. `errors` are statuses beyond those that every operation may return."""
 
     method: str
     path: str
@@ -29,8 +29,8 @@ class Route:
 class Operation:
     """One row.
 
-    `rule` allows or refuses a call. `takes_turn`: the call waits for a turn of its process (`access.turns`).
-    `audit` describes a finished call for the audit trail; None: the storage records it, or nothing does.
+    `rule` allows or refuses a call. `takes_turn`: the call waits for its turn (`access.turns`). `audit`
+    describes a finished call for the audit trail; None: the storage records it, or nothing is recorded.
     """
 
     name: str
@@ -54,7 +54,7 @@ def _of_daemon(name: str, route: Route, audit: Describe | None = None) -> Operat
 _ENTRY: Final = "/entries/{entry_id}"
 
 _ROWS: Final = (
-    # Routes are tried in this order: what is asked most comes first.
+    # Routes are tried in this order, so the most frequent ones come first.
     _of_entries(
         "search",
         Route("POST", "/search", (504,)),
@@ -87,7 +87,7 @@ _ROWS: Final = (
         WRITE,
         guard_rules.on_entry,
     ),
-    # A member sees its own receipts; the rest are for admins of the namespace.
+    # Members see their own receipts; admins of the namespace see all.
     _of_entries(
         "injections",
         Route("GET", "/injections"),
@@ -128,7 +128,7 @@ _ROWS: Final = (
     _of_daemon("backup", Route("POST", "/backup", (403, 507)), audit_notes.backed_up),
     _of_daemon("audit", Route("GET", "/audit", (403,))),
     _of_daemon("verify_audit", Route("POST", "/audit/verify", (403, 504))),
-    # What derives from a source may stand in every namespace.
+    # Entries derived from a source may be in any namespace.
     _of_daemon("revoke", Route("POST", "/revocations", (507,)), audit_notes.revoked),
     _of_daemon(
         "undo_revocation",
@@ -139,4 +139,4 @@ _ROWS: Final = (
 )
 
 OPERATIONS: Final[Mapping[str, Operation]] = {row.name: row for row in _ROWS}
-"""By name, which is the method of `base.Service` and the operation id of OpenAPI."""
+"""Operations by name, which is the method of `base.Service` and the operation id of OpenAPI."""

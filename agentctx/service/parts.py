@@ -1,4 +1,4 @@
-"""What the service is made of."""
+"""The components of the service."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Parts:
-    """What the service works with. `lanes` is None when nothing is embedded.
+    """The components that the service works with. `lanes` is None if nothing is embedded.
 
     Events go to `telemetry`; `recorder` listens to it and has the totals so far.
     """
@@ -53,27 +53,27 @@ class Parts:
 
     @property
     def queue(self) -> EmbeddingQueue | None:
-        """Of the model that answers; None when nothing is embedded."""
+        """The queue of the answering model; None if nothing is embedded."""
         return self.lanes.leading.queue if self.lanes else None
 
     @property
     def keeper(self) -> SpaceKeeper | None:
-        """Of the model that answers; None when nothing is embedded."""
+        """The space keeper of the answering model; None if nothing is embedded."""
         return self.lanes.leading.keeper if self.lanes else None
 
     @property
     def spending(self) -> Spending | None:
-        """Of the model that answers; None when that costs nothing."""
+        """The spending on the answering model; None if it costs nothing."""
         return self.lanes.leading.spending if self.lanes else None
 
     def reconfigure(self, settings: Settings) -> None:
-        """Use these settings. Whatever `reload.adopt` leaves alone must be unchanged."""
+        """Use new settings. They may differ only in what `reload.adopt` applies."""
         self.rag.settings = settings.embedding.rag
         self.settings = settings
 
 
 class PartsHolder:
-    """Base of the parts of the service: each implements some of its operations."""
+    """Base of the parts of the service; each part implements some operations."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts

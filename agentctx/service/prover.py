@@ -1,4 +1,4 @@
-"""Proving in the background what `doctor` proves when it is asked, and packing the tables of vectors."""
+"""Checks in the background what `doctor` checks on request, and packs the tables of vectors."""
 
 from __future__ import annotations
 
@@ -23,39 +23,39 @@ Sleep = Callable[[float], Awaitable[object]]
 Found: TypeAlias = tuple[int, int, int, int]
 
 FIRST_PROOF_S: Final = 30.0
-"""After a start there is enough to do."""
+"""Delay after the start, when the daemon is busy."""
 PROOF_EVERY_S: Final = 45.0
-"""Reports a fault within a minute, while a proof is quick."""
+"""Reports a fault within a minute, as long as a check is quick."""
 LONGEST_REST_S: Final = 3_600.0
 _REST: Final = 100
-"""After a proof comes a rest so many times as long: it reads every row's ids."""
+"""The pause after a proof, as a multiple of its duration: a proof reads the ids of every row."""
 PACK_EVERY_S: Final = 60.0
 PACK_PAUSE_S: Final = 0.2
-"""Between two steps of packing, which hold up saves for about 20 ms each."""
+"""Pause between two steps of packing, each of which blocks saves for about 20 ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What was proved at a moment, milliseconds since the epoch; all is well without trouble."""
+    """The result of a proof at `at`, in milliseconds since the epoch."""
 
     at: int
     violations: int
-    """Of the invariant, by the census."""
+    """Violations of the invariant, counted by the census."""
     mismatches: int
-    """Spaces whose vectors are not of a model that is in force."""
+    """Spaces whose vectors do not belong to a running model."""
     retrieval: SelfRetrieval
 
     @property
     def found(self) -> Found:
-        """Violations, mismatches and the stored chunks that words and vectors did not find."""
+        """Violations, mismatches, and the numbers of chunks not found by words and by vectors."""
         retrieval = self.retrieval
         return self.violations, self.mismatches, len(retrieval.lost_words), len(retrieval.lost_vectors)
 
 
 class Prover(PartsHolder):
-    """The part of the service that looks after itself.
+    """The part of the service that checks itself.
 
-    `latest_proof` and `slot_count` are None until it looked once.
+    `latest_proof` and `slot_count` are None until the first check.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -65,11 +65,11 @@ class Prover(PartsHolder):
 
     @property
     def loop_lag(self) -> LoopLag:
-        """How late the event loop was lately."""
+        """The recent delays of the event loop."""
         return self._parts.recorder.loop_lag
 
     async def prove(self) -> Proof:
-        """Prove it now.
+        """Run all checks now.
 
         Raises:
             DeadlineExceeded, StorageFailed: the database could not be read.
@@ -90,11 +90,9 @@ class Prover(PartsHolder):
     async def keep_proving(
         self, sleep: Sleep = asyncio.sleep, elapsed: Callable[[], float] = time.monotonic
     ) -> None:
-        """Prove it soon after the start and then again and again. What is wrong is logged when it changes.
+        """Run the checks soon after the start and then repeatedly. Changed problems are logged.
 
-        Of daemons that share a database, one proves it.
-
-        Ends when it is cancelled.
+        Of the daemons that share a database, one does this. Runs until cancelled.
         """
         await sleep(FIRST_PROOF_S)
         while True:
@@ -109,7 +107,7 @@ class Prover(PartsHolder):
             await sleep(rest_s(elapsed() - began))
 
     async def keep_packed(self, sleep: Sleep = asyncio.sleep) -> None:
-        """Pack the tables of vectors whenever too many of their slots are dead. Ends when it is cancelled."""
+        """Pack the tables of vectors whenever too many slots are dead. Runs until cancelled."""
         slots = self._parts.storage.slots
         while True:
             try:
@@ -122,7 +120,7 @@ class Prover(PartsHolder):
 
 
 def rest_s(took_s: float) -> float:
-    """How long to wait after a proof that took so long."""
+    """Return how long to pause after a proof that took `took_s`."""
     return min(max(PROOF_EVERY_S, _REST * took_s), LONGEST_REST_S)
 
 

@@ -18,13 +18,13 @@ from agentctx.times import parse_time
 from agentctx.wire import DEFAULT_NAMESPACE, ContextReply, ContextRequest, SearchReply, SearchRequest
 
 MEANING_SHARE = 0.75
-"""Of the deadline of an injection: what is left is for the search by words and the way back."""
+"""Share of an injection's deadline for vector search; the rest is for keyword search and the reply."""
 MOST_NAMESPACES = 8
-"""Namespaces of one question: each is searched separately."""
+"""Maximum number of namespaces in one question; each is searched separately."""
 
 
 class Questions(PartsHolder):
-    """The part of the service that answers."""
+    """The part of the service that answers questions."""
 
     async def search(self, request: SearchRequest, peer: Peer) -> SearchReply:  # noqa: ARG002
         answer = await self._parts.rag.retrieve(self._question(request))
@@ -59,7 +59,7 @@ class Questions(PartsHolder):
         return await self._parts.rag.context(question, budget_tokens=budget_tokens)
 
     async def _injected_in(self, conversation: str, question: Question, peer: Peer) -> list[str]:
-        """The texts that a conversation was given before, as far as they still are what they were."""
+        """Return the texts injected into a conversation before, as far as they are unchanged."""
         chunks = await self._parts.receipts.injected_in(self._name(conversation) or "", peer.uid)
         if not chunks:
             return []
@@ -89,7 +89,7 @@ class Questions(PartsHolder):
         )
 
     def budget(self, request: ContextRequest) -> int:
-        """The tokens a block may take. Raises `InvalidInput`."""
+        """Return the token budget of a block. Raises `InvalidInput`."""
         budget = request.budget_tokens
         if budget is not None and budget <= 0:
             raise InvalidInput(f"Invalid budget_tokens {budget}.", hint="Use a positive number.")
@@ -112,7 +112,7 @@ class Questions(PartsHolder):
                 f"Invalid max_distance {distance}.", hint="Use a cosine distance from 0 (keep all) to 2."
             )
         return Question(
-            # The provider gets to see it; what it would match is cut out of the entries too.
+            # The provider sees the question; redacted parts would not match, since entries are redacted too.
             text=self._parts.redactor(request.query).text,
             wanted=self._filter(request),
             also=request.asked[1:],
@@ -122,7 +122,7 @@ class Questions(PartsHolder):
         )
 
     def context_question(self, request: ContextRequest, peer: Peer) -> Question:
-        """The question of a context, by what the peer asks for. Raises `InvalidInput`."""
+        """Build the question of a context request. Raises `InvalidInput`."""
         most = self._parts.settings.limits.max_present_chars
         present = request.present or []
         if (size := sum(map(len, present))) > most:
@@ -143,7 +143,7 @@ class Questions(PartsHolder):
         return replace(question, deadline_s=deadline_s)
 
     def _name(self, name: str | None) -> str | None:
-        """The name of a session or an agent, as it is stored."""
+        """Return the name of a session or an agent as it is stored."""
         return redact_name(name, self._parts.redactor)[0]
 
     def _filter(self, request: SearchRequest) -> Filter:

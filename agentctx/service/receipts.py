@@ -1,4 +1,4 @@
-"""Receipts of injections on their way to the disk: behind the answers, and never in their way."""
+"""Writes receipts of injections to disk after the replies, without delaying them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ log = structlog.get_logger("agentctx.receipts")
 CAPACITY = 1_024
 MS_PER_DAY = 86_400_000
 KEPT_CANDIDATES = 20
-"""The best of them; what was injected is kept whatever its place."""
+"""How many of the best candidates a receipt keeps; injected ones are always kept."""
 
 
 class ReceiptLog(WriteBehind[Receipt]):
-    """Receipts, of which a reader also finds those that wait. What is dropped is counted."""
+    """A buffer of receipts whose readers also see receipts that are not written yet. Drops are counted."""
 
     def __init__(
         self,
@@ -52,18 +52,18 @@ class ReceiptLog(WriteBehind[Receipt]):
         self._clock = clock
         self._ids = InjectionIds()
         self.dropped = 0
-        """Receipts that were not kept since the start."""
+        """Receipts dropped since the start."""
 
     def new_id(self) -> str:
         return self._ids.new(self._clock())
 
     async def find(self, injection_id: str) -> Receipt | None:
-        """One receipt, written or still waiting."""
+        """Return one receipt, written or still waiting."""
         waiting = (receipt for receipt in self._waiting if receipt.id == injection_id)
         return next(waiting, None) or await self._storage.find(injection_id)
 
     async def injected_in(self, conversation: str, principal: int | None) -> list[int]:
-        """The chunks that a user's conversation was given since it restarted, written or still waiting."""
+        """Return the chunks injected into a user's conversation since its restart, written or waiting."""
         waiting = [
             each
             for each in reversed(list(self._waiting))
@@ -76,13 +76,13 @@ class ReceiptLog(WriteBehind[Receipt]):
         return list(dict.fromkeys(each.chunk for each in chunks))
 
     async def last(self, limit: int, visible: Visible = everything) -> list[Receipt]:
-        """The newest that are visible, newest first, written or still waiting."""
+        """Return the newest visible receipts, newest first, written or still waiting."""
         waiting = {each.id: each for each in self._waiting if visible(each.namespaces, each.principal)}
         found = {receipt.id: receipt for receipt in await self._storage.last(limit, visible)} | waiting
         return [found[injection_id] for injection_id in sorted(found, reverse=True)[:limit]]
 
     async def sweep(self) -> int:
-        """Remove what is too old or too much; returns how many."""
+        """Remove receipts that are too old or too many; return how many."""
         return await self._storage.sweep(before=self._clock() - self._keep_ms, keep=self._most)
 
     async def _write(self, batch: list[Receipt]) -> None:
@@ -109,7 +109,7 @@ def make_receipt(
     budget_tokens: int,
     took_s: float,
 ) -> Receipt:
-    """What is kept of an injection."""
+    """Build the receipt of an injection."""
     return Receipt(
         id=injection_id,
         created=created,
@@ -138,7 +138,7 @@ def make_receipt(
 
 
 def figures(considered: Considered) -> CandidateFigures:
-    """A candidate without its text; figures to six digits."""
+    """Return the figures of a candidate without its text, to six digits."""
     candidate = considered.candidate
     return CandidateFigures(
         entry=candidate.entry,
@@ -153,5 +153,5 @@ def figures(considered: Considered) -> CandidateFigures:
 
 
 def question_hash(question: str, secret: bytes) -> str:
-    """Tells equal questions, and is worth nothing to who guesses them without the installation's secret."""
+    """Return a hash that identifies equal questions, and cannot be guessed without the secret."""
     return hmac.new(secret, question.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""The change of the model: how far it is, and what an operator decides."""
+"""Changing the model: its progress, and the operator's decisions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOT_RUNNING = "not configured"
 
 
 class Reembed(PartsHolder):
-    """The part of the service for the change of the model."""
+    """The part of the service that changes the model."""
 
     async def reembed_status(self, peer: Peer) -> ReembedReply:  # noqa: ARG002
         return await reembed_reply(self._parts)
@@ -45,7 +45,7 @@ class Reembed(PartsHolder):
 
 
 async def reembed_summary(parts: Parts) -> ReembedReply | None:
-    """As `reembed_reply`; None when there is no other model."""
+    """Return the same as `reembed_reply`; None if there is no other model."""
     lanes = parts.lanes
     if lanes is None or (await lanes.beside() is None and not lanes.has_moved):
         return None
@@ -53,7 +53,7 @@ async def reembed_summary(parts: Parts) -> ReembedReply | None:
 
 
 async def reembed_reply(parts: Parts) -> ReembedReply:
-    """What there is beside the model that answers; stage `off` when there is nothing."""
+    """Describe the model beside the answering one; stage `off` if there is none."""
     lanes = parts.lanes
     if lanes is None:
         return ReembedReply(stage="off", answering=None, beside=None)
@@ -93,7 +93,7 @@ async def _beside(lanes: Lanes, lane: Lane | None, space: Space | None, chunks: 
 
 
 def _unconfigured(space: Space, chunks: int) -> ModelSpace:
-    """The former model, when the config does not name it any more."""
+    """Describe the former model when the config no longer names it."""
     return ModelSpace(
         space=space.id,
         provider=str(space.fingerprint.get("provider", "")),

@@ -1,4 +1,4 @@
-"""Whether stored chunks find themselves: a sample, searched by their own vectors and words."""
+"""Checks whether stored chunks find themselves: searches a sample by their own vectors and words."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ SAMPLE: Final = 20
 MOST_HITS: Final = 50
 NEAREST: Final = 10
 SAME: Final = 1e-3
-"""A vector is that near to itself, and texts that near cannot be distinguished."""
+"""Largest distance of a vector to itself; texts closer than this cannot be distinguished."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelfRetrieval:
-    """How many chunks were searched by keyword and by vector, and the entries that were not found so."""
+    """How many chunks were searched by keyword and by vector, and the entries that were not found."""
 
     words: int = 0
     vectors: int = 0
@@ -32,9 +32,9 @@ class SelfRetrieval:
 
 
 async def retrieve_canaries(storage: Storage, sample: int = SAMPLE) -> SelfRetrieval:
-    """Ask for each of a sample of live chunks by its rarest word and by its vectors.
+    """Search a sample of live chunks, each by its rarest word and by its vectors.
 
-    What was changed or forgotten since it was drawn is not drawn again; it counts as found.
+    Chunks that were changed or forgotten in the meantime count as found.
 
     Raises:
         DeadlineExceeded, StorageFailed.
@@ -73,7 +73,7 @@ async def _still_there(storage: Storage, lost: Sequence[Canary]) -> set[int]:
 
 
 def is_found(chunk: int, nearest: Sequence[NearestChunk]) -> bool:
-    """Whether a chunk is among the nearest to its own vector, or these are all as near as it could be."""
+    """Return whether a chunk is near its own vector, or only indistinguishable chunks are found."""
     if any(hit.chunk == chunk for hit in nearest):
         return next(hit.distance for hit in nearest if hit.chunk == chunk) < SAME
     return len(nearest) == NEAREST and nearest[-1].distance < SAME

@@ -1,4 +1,4 @@
-"""What the daemon says of itself and of its queue."""
+"""The status of the daemon and its queue."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DRAIN_LOOK_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What a status has from the database."""
+    """The part of a status that comes from the database."""
 
     stats: StorageStats
     queue: QueueReply
@@ -83,7 +83,7 @@ class Status(PartsHolder):
         )
 
     async def _look(self, peer: Peer) -> _Known:
-        """What the database says; while it cannot be asked, what it said last, if it ever did."""
+        """Read the database; while that fails, return what it last said, if anything."""
         try:
             self._known = _Known(
                 await self._parts.storage.stats(),
@@ -132,7 +132,7 @@ class Status(PartsHolder):
         return await self.queue(peer)
 
     async def _drained(self) -> None:
-        """Wait until nothing is pending. What is postponed is not announced: it is looked for each second."""
+        """Wait until nothing is pending. Postponed jobs are not announced, so poll for them each second."""
         queue, storage = self._parts.queue, self._parts.storage
         while queue is not None and (await storage.jobs.depth()).pending:
             await queue.idle()

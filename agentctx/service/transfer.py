@@ -23,7 +23,7 @@ _CURSOR: Final = re.compile(r"[0-9]{1,18}")
 
 
 class Transfer(PartsHolder):
-    """The part of the service that exports and imports."""
+    """The part of the service for exports and imports."""
 
     async def export(
         self, selection: transfer.ExportSelection, peer: Peer, *, cursor: str | None, limit: int
@@ -91,10 +91,10 @@ def exported_entry(exported: transfer.ExportRow, known: Provenance = NOTHING_KNO
 
 
 def imported_entry(given: ImportEntry, last: ImportEntry, *, now: int, trust: Trust = "external") -> Entry:
-    """The entry that a foreign line describes; what cannot be is an error, what is not believed is missing.
+    """Build an entry from an exported one, with the given trust; impossible values are errors.
 
-    Its times may lie in the future: the clock of one of the two machines was wrong, and it is unknown which.
-    `last` is the last version of the same entry: that one says when all of them expire.
+    Its times may lie in the future: one of the two machines has a wrong clock, and it is unknown which.
+    `last` is the last version of the same entry, whose expiry applies to all versions.
 
     Raises:
         InvalidInput: the id or a time is malformed, or it was updated before it was created.

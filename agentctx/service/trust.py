@@ -1,4 +1,4 @@
-"""Revoking sources and releasing what is in quarantine, between the wire and the storage."""
+"""Revoking sources and releasing quarantined entries, between the wire and the storage."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from agentctx.wire import ReleaseReply, RevokeReply, RevokeRequest
 log = structlog.get_logger("agentctx.trust")
 
 ENTRIES_A_STEP: Final = 50
-"""So many are taken out of the indexes, or put back, in one transaction, for which saves wait."""
+"""How many entries are removed from the indexes, or put back, in one transaction, which blocks saves."""
 LINGER_S: Final = 0.2
-"""Lets the caller's reply go out first."""
+"""Delay that lets the caller's reply go out first."""
 
 
 class Settler:
-    """Takes entries in quarantine out of the indexes, and puts released ones back, in the background."""
+    """Removes quarantined entries from the indexes, and puts released ones back, in the background."""
 
     def __init__(
         self,
@@ -43,11 +43,11 @@ class Settler:
         self._asked = asyncio.Event()
 
     def ask(self) -> None:
-        """There may be something to do."""
+        """Announce that there may be work."""
         self._asked.set()
 
     async def run(self) -> None:
-        """Do pending work, first what an earlier run left, until cancelled."""
+        """Do pending work, starting with what an earlier run left, until cancelled."""
         self.ask()
         while True:
             await self._asked.wait()
@@ -56,22 +56,22 @@ class Settler:
             try:
                 await self.settle()
             except StorageFailed as error:
-                # The rows say what is left; the next request or start continues.
+                # The rows record what is left; the next request or start continues.
                 log.warning("quarantine_not_settled", error=error.code, reason=error.message)
 
     async def settle(self) -> None:
-        """Do all there is. Raises `StorageFailed`."""
+        """Do all pending work. Raises `StorageFailed`."""
         began = time.monotonic()
         while (settled := await self._trust.settle(owed=self._owed, limit=ENTRIES_A_STEP)).rows:
             if settled.jobs:
                 self._jobs_are_due()
-            # No answer holds them any more: who saves and asks goes first.
+            # Answers exclude these entries already, so saves and searches go first.
             await self._sleep(time.monotonic() - began)
             began = time.monotonic()
 
 
 class Revoking(PartsHolder):
-    """The part of the service about sources that are not trusted any more."""
+    """The part of the service for revoking sources."""
 
     async def revoke(self, request: RevokeRequest, peer: Peer) -> RevokeReply:
         source = self._source(request)

@@ -1,4 +1,4 @@
-"""Entries and hits as the wire shows them. Pure."""
+"""Converts entries, hits and receipts to their wire form. Pure."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from agentctx.wire import (
 )
 
 _KEPT_BACK = ("file", "cues")
-"""Attributes that no passage has: its location replaces the file record, and cues are not its text."""
+"""Attributes omitted from passages: the location replaces the file record, and cues are not its text."""
 
 
 def embedding_state(*, embedded: bool, pending: bool) -> EmbeddingState:
-    """`off` without an embedding provider, else whether anything is still pending."""
+    """Return `off` without an embedding provider, else whether vectors are still pending."""
     if not embedded:
         return "off"
     return "pending" if pending else "done"
@@ -116,7 +116,7 @@ def injection_summary(receipt: Receipt) -> InjectionSummary:
 
 
 def injection_view(receipt: Receipt, entries: Mapping[str, Entry]) -> InjectionView:
-    """`entries` are those that are still there, by id."""
+    """Return the view of a receipt; `entries` are the ones that still exist, by id."""
     candidates = [injection_candidate(each, entries.get(each.entry)) for each in receipt.candidates]
     return InjectionView(**_summary(receipt), candidates=candidates)
 
@@ -155,7 +155,6 @@ def explained(
 
 
 def _summary(receipt: Receipt) -> dict[str, Any]:
-    """The fields of a summary."""
     same = (field.name for field in fields(InjectionSummary) if hasattr(receipt, field.name))
     return {
         **{name: getattr(receipt, name) for name in same},
@@ -169,7 +168,7 @@ def _summary(receipt: Receipt) -> dict[str, Any]:
 
 
 def audit_page(rows: Sequence[AuditRow], *, limit: int) -> AuditPage:
-    """Rows as they are stored; `next` when there may be more."""
+    """Return a page of rows; `next` is set if there may be more."""
     events = [audit_event(row) for row in rows]
     has_more = len(events) == limit and events[-1].seq > 1
     return AuditPage(events=events, next=events[-1].seq if has_more else None)
@@ -201,7 +200,7 @@ def audit_verdict(outcome: AuditOutcome) -> AuditVerdict:
 
 
 def _detail(text: str) -> dict[str, Any]:
-    """A row that was tampered with can be shown as well."""
+    """Parse the detail of a row; a row that was tampered with is shown too."""
     try:
         detail = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""A bounded buffer in front of a table: no answer waits for a row about it, or fails by it."""
+"""A bounded buffer in front of a table: replies neither wait for rows about them nor fail with them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Row = TypeVar("Row")
 
 BATCH: Final = 256
 LINGER_S: Final = 0.25
-"""Rows that come within it share a commit."""
+"""Rows that arrive within this time share a commit."""
 
 
 class WriteBehind(ABC, Generic[Row]):
-    """Rows on their way to a table, written in their order.
+    """A buffer of rows to be written to a table, in order.
 
-    Rows are dropped when `capacity` of them wait, when time runs out at the end, and when writing them
-    fails. `linger` pauses for so many seconds.
+    Rows are dropped when `capacity` of them wait, when they are not written in time before the end, and when
+    writing them fails. `linger` pauses for the given seconds.
     """
 
     def __init__(
@@ -37,14 +37,14 @@ class WriteBehind(ABC, Generic[Row]):
 
     @abstractmethod
     async def _write(self, batch: list[Row]) -> None:
-        """Write some rows. Raises `StorageFailed`."""
+        """Write the rows. Raises `StorageFailed`."""
 
     @abstractmethod
     def _drop(self, count: int, reason: str) -> None:
-        """Tell that so many rows were dropped."""
+        """Report that `count` rows were dropped."""
 
     def add(self, row: Row) -> None:
-        """Take it, to be written soon."""
+        """Add a row, to be written soon."""
         if len(self._waiting) >= self._capacity:
             self._drop(1, "the buffer is full")
             return
@@ -52,24 +52,24 @@ class WriteBehind(ABC, Generic[Row]):
         self._arrived.set()
 
     async def run(self) -> None:
-        """Write what arrives, until it is cancelled."""
+        """Write rows as they arrive, until cancelled."""
         while True:
             await self._arrived.wait()
             await self._linger(LINGER_S)
             await self.flush()
 
     async def flush(self) -> None:
-        """Write everything that waits."""
+        """Write all waiting rows."""
         async with self._one_flush:
             self._arrived.clear()
             while self._waiting:
                 if self._writing is None or self._writing.done():
                     self._writing = asyncio.create_task(self._write_some())
-                # The caller may be cancelled meanwhile: its rows would be written twice.
+                # The caller may be cancelled in the meantime; the rows must not be written twice.
                 await asyncio.shield(self._writing)
 
     async def stop(self, timeout_s: float) -> None:
-        """Write what is left; what is not written in time is dropped."""
+        """Write the remaining rows; drop the ones not written in time."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self.flush()
