@@ -1,1 +1,1 @@
-"""Access control: principals as the kernel reports them, their grants, and what each route requires."""
+"""Access control: principals identified by the kernel, their grants, and the policies of routes."""

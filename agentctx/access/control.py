@@ -1,4 +1,4 @@
-"""The rights of a connecting user: principals and grants together."""
+"""The rights of a connecting user, from principals and grants."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ADMIN_HINT: Final = "Run it with sudo, or ask an operator for a grant of the rig
 
 
 class Credentials(Protocol):
-    """What the kernel says of the process that connected."""
+    """The credentials of the connecting process, as the kernel reports them."""
 
     @property
     def uid(self) -> int: ...
@@ -29,7 +29,7 @@ class Credentials(Protocol):
 
 
 class AccessControl:
-    """Says what a peer may do. The daemon's own user and root may do everything, without any config."""
+    """Decides what a peer may do. The daemon's own user and root may do everything, without any config."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class AccessControl:
         owners: Iterable[int] | None = None,
         principals: Principals | None = None,
     ) -> None:
-        """`owners` stand in for the daemon's own user and root, `principals` for the system's accounts."""
+        """`owners` replaces the daemon's own user and root, `principals` the system's accounts."""
         self._owners = default_owners() if owners is None else frozenset(owners)
         self._principals = principals or Principals()
         self._settings = settings
@@ -46,7 +46,7 @@ class AccessControl:
         self._listeners: list[Callable[[frozenset[int]], None]] = []
 
     def reconfigure(self, settings: AccessSettings) -> None:
-        """Use these grants from now on, and notify subscribers when they differ."""
+        """Use these grants from now on, and notify listeners if they differ from the previous ones."""
         is_other = settings != self._settings
         self._settings = settings
         self._grants = _grants(settings, self._owners)
@@ -55,11 +55,11 @@ class AccessControl:
                 listener(self._owners)
 
     def tell_changed(self, listener: Callable[[frozenset[int]], None]) -> None:
-        """Tell a listener when grants change; it gets the uids that may do everything as before."""
+        """Call a listener when grants change, with the uids that may still do everything."""
         self._listeners.append(listener)
 
     async def rights_of(self, peer: Credentials) -> Rights:
-        """What the peer may do, by the kernel's word alone."""
+        """Return the rights of the peer, identified only by its credentials from the kernel."""
         if peer.uid in self._owners:
             return ALL
         principal = self._principals.known(peer.uid, peer.gid)
@@ -68,10 +68,10 @@ class AccessControl:
         return self._grants.of(principal)
 
     async def require(self, peer: Credentials, namespace: str, right: Right) -> Rights:
-        """The peer's rights, if they are enough for a namespace that it named.
+        """Return the peer's rights, if they suffice for the given namespace.
 
         Raises:
-            AccessDenied: they are not.
+            AccessDenied: they do not suffice.
         """
         rights = await self.rights_of(peer)
         if rights.on(namespace) < right:
@@ -79,19 +79,19 @@ class AccessControl:
         return rights
 
     async def require_admin(self, peer: Credentials) -> None:
-        """Raises `AccessDenied` for a peer that is not admin of everything."""
+        """Raise `AccessDenied` unless the peer is an admin of the daemon."""
         rights = await self.rights_of(peer)
         if not rights.is_admin:
             raise AccessDenied("Permission denied: only admins of the daemon may do that.", hint=ADMIN_HINT)
 
 
 def default_owners() -> frozenset[int]:
-    """The daemon's own user and root, unless the kernel cannot distinguish them from strangers."""
+    """Return the uids of the daemon's own user and root, except the overflow uid, which strangers share."""
     return frozenset({ROOT, os.geteuid()}) - {overflow_id("uid")}
 
 
 def denied(right: Right, namespace: str) -> AccessDenied:
-    """The error for a namespace that was named and is not granted, whether it exists or not."""
+    """Return the error for a namespace without a grant, whether the namespace exists or not."""
     return AccessDenied(
         f"Permission denied: you may not {right.name.lower()} in the namespace {namespace[:128]!r}.",
         hint=f"Name another one (--namespace, AGENTCTX_NAMESPACE). {GRANT_HINT}",

@@ -1,4 +1,4 @@
-"""What the operator grants, and what follows from it for a principal. Pure."""
+"""The operator's grants, and the rights that a principal gets from them. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EVERYTHING: Final = "*"
 
 
 class Right(IntEnum):
-    """What may be done in a namespace. Each right includes those before it."""
+    """A right in a namespace. Each right includes the ones before it."""
 
     NONE = 0
     READ = 1
@@ -24,9 +24,9 @@ class Right(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """A right in some namespaces for one user or for the members of one group.
+    """A right in some namespaces, for one user or for the members of one group.
 
-    Exactly one of `uid` and `gid` is set. `namespaces` are names, or beginnings of names with a `*` after it.
+    Exactly one of `uid` and `gid` is set. `namespaces` are names, or prefixes of names followed by `*`.
     """
 
     uid: int | None = None
@@ -35,35 +35,35 @@ class Grant:
     right: Right
 
     def is_for(self, principal: Principal) -> bool:
-        """Whether it says anything about this principal."""
+        """Return whether the grant applies to this principal."""
         return principal.uid == self.uid if self.uid is not None else self.gid in principal.groups
 
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """The rights of one principal, by pattern of namespaces."""
+    """The rights of one principal, by namespace pattern."""
 
     by_pattern: Mapping[str, Right] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        """Whether there is any. Who has none is a stranger."""
+        """Return whether there are any rights; a principal without any is a stranger."""
         return any(self.by_pattern.values())
 
     @property
     def is_admin(self) -> bool:
-        """Of every namespace, and so of the daemon itself."""
+        """Whether the principal is an admin of every namespace, and thus of the daemon."""
         return self.by_pattern.get(EVERYTHING) is Right.ADMIN
 
     def on(self, namespace: str) -> Right:
-        """The highest right that any pattern gives in a namespace."""
+        """Return the highest right that any pattern gives in a namespace."""
         return max(
             (right for pattern, right in self.by_pattern.items() if _matches(pattern, namespace)),
             default=Right.NONE,
         )
 
     def named(self, least: Right) -> tuple[str, ...] | None:
-        """The namespaces with at least this right; empty when it is all there are, None when a pattern
-        leaves open which.
+        """Return the namespaces with at least this right: empty for all namespaces, None if a pattern makes
+        the list open-ended.
         """
         patterns = [pattern for pattern, right in self.by_pattern.items() if right >= least]
         if EVERYTHING in patterns:
@@ -76,7 +76,7 @@ ALL: Final = Rights({EVERYTHING: Right.ADMIN})
 
 
 class Grants:
-    """Everything that is granted. Who is not named by any grant has no right at all."""
+    """All grants. A principal without a grant has no rights."""
 
     def __init__(self, grants: Iterable[Grant] = (), *, owners: Iterable[int] = ()) -> None:
         """`owners` are the uids that may do everything without a grant."""
@@ -84,7 +84,7 @@ class Grants:
         self._owners = frozenset(owners)
 
     def of(self, principal: Principal) -> Rights:
-        """The rights of a principal: the highest of all grants that are for it."""
+        """Return the rights of a principal: the highest of all grants that apply to it."""
         if principal.is_nobody:
             return NOTHING
         if principal.uid in self._owners:
@@ -98,7 +98,7 @@ class Grants:
 
 
 def is_open(pattern: str) -> bool:
-    """Whether a pattern matches names other than itself."""
+    """Return whether a pattern matches names other than itself."""
     return pattern.endswith(EVERYTHING)
 
 

@@ -1,6 +1,6 @@
-"""Who may use what. Operations have a policy in `service/operations.py`, plain routes and mounts in `PATHS`.
+"""Access policies. Operations declare theirs in `service/operations.py`, plain routes and mounts in `PATHS`.
 
-A route without a policy stops the daemon from being built.
+The daemon cannot be built with a route that has no policy.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from agentctx.access.grants import Right
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Who may use a route.
+    """The condition for using a route.
 
-    `anyone`: also strangers. `member`: who has any right at all. `namespace`: who has this right in the
-    namespace that is asked about, by name or by the id of what is in it. `daemon`: who is admin of
-    everything.
+    `anyone`: including strangers. `member`: anyone with some right. `namespace`: anyone with this right in
+    the namespace of the request, given by name or by the id of an entry or receipt. `daemon`: admins of every
+    namespace.
     """
 
     scope: Literal["anyone", "member", "namespace", "daemon"]
@@ -39,12 +39,12 @@ PATHS: Final[Mapping[str, Policy]] = {
     "/readyz": ANYONE,
     "/metrics": DAEMON,
     "/openapi.json": MEMBER,
-    # Reads for the injection; what is captured is saved with the right to write.
+    # Injection reads; captured text is saved with the right to write.
     "/proxy": READ,
-    # Each tool call is an operation with a policy of its own.
+    # Each tool call is an operation with its own policy.
     "/mcp": MEMBER,
 }
-"""By the path of a plain route, or of what is mounted."""
+"""Policies by the path of a plain route or mount."""
 
 PROBES: Final = frozenset(path for path, policy in PATHS.items() if policy == ANYONE)
-"""Paths that strangers may ask."""
+"""Paths that strangers may request."""

@@ -1,4 +1,4 @@
-"""Who a process at the other end of the socket is, by the uid and gid that the kernel gives."""
+"""Identifies the process at the other end of the socket by the uid and gid that the kernel reports."""
 
 from __future__ import annotations
 
@@ -12,28 +12,29 @@ from typing import Final, TypeAlias
 from agentctx.config.accounts import overflow_id
 
 KEEP_S: Final = 30.0
-"""A change of groups is noticed after that."""
+"""Seconds after which a change of groups takes effect."""
 _MOST: Final = 1_024
 
 GroupLookup: TypeAlias = Callable[[int], frozenset[int] | None]
-"""The gids of a user's account, by uid; None when there is no account."""
+"""Returns the gids of a user's account by uid; None if there is no account."""
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A user, with the groups whose grants are for it too."""
+    """A user, with the groups whose grants apply too."""
 
     uid: int
     groups: frozenset[int] = frozenset()
     is_nobody: bool = False
-    """The kernel does not know this user in our user namespace: it may be anyone, so it is never someone."""
+    """Whether the uid is the kernel's overflow uid, which stands for any unmapped user and is never granted
+    anything."""
 
 
 class Principals:
-    """Principals by their credentials, with their groups from the system's accounts, kept for a short time.
+    """Principals by their credentials, with groups from the system's accounts, cached for a short time.
 
-    A user without an account has no groups: only a grant for exactly this uid can be meant for it. The gid
-    of the process counts as a group of a user who has an account.
+    A user without an account has no groups: only a grant for exactly this uid can apply. The gid of the
+    process counts as a group of a user who has an account.
     """
 
     def __init__(
@@ -53,14 +54,14 @@ class Principals:
         self._kept: dict[tuple[int, int], tuple[float, Principal]] = {}
 
     def known(self, uid: int, gid: int) -> Principal | None:
-        """What needs no look-up: nobody, or a principal that was looked up lately."""
+        """Return a principal that needs no lookup: nobody, or one that is cached."""
         if uid == self._nobody:
             return Principal(uid, is_nobody=True)
         until, principal = self._kept.get((uid, gid), (0.0, None))
         return principal if principal is not None and self._clock() < until else None
 
     def look_up(self, uid: int, gid: int) -> Principal:
-        """Ask the system's accounts, which may take long: they can be on another machine."""
+        """Look up the groups of an account. This may be slow: accounts can be on another machine."""
         if uid == self._nobody:
             return Principal(uid, is_nobody=True)
         groups = self._groups_of(uid)
@@ -72,7 +73,7 @@ class Principals:
 
 
 def account_groups(uid: int) -> frozenset[int] | None:
-    """The primary and the supplementary groups of an account, as `id` shows them."""
+    """Return the primary and the supplementary groups of an account, as `id` shows them."""
     try:
         account = pwd.getpwuid(uid)
     except KeyError:

@@ -1,4 +1,4 @@
-"""How much each user may take, by their uid. Decisions only: the clock and what is stored are arguments."""
+"""Quotas of each user, by uid. Decisions only: the clock and the stored amount are arguments."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from agentctx.errors import QuotaExceeded, RateLimited
 Quota = Literal["requests", "connections", "queue", "stored"]
 
 IN_USE_S: Final = 60.0
-"""A user counts as one who uses the daemon for so long after their last request."""
+"""How long after the last request a user counts as using the daemon."""
 DRAINING_S: Final = 5.0
-"""When to try again what the queue has no room for."""
+"""When to retry after the queue was full."""
 _MEBIBYTE: Final = 1024 * 1024
 _MOST_USERS: Final = 10_000
-"""Users that are remembered; whose last request is longest ago is forgotten first."""
+"""How many users are remembered; the ones idle longest are forgotten first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a user has: bytes of content stored, and texts that wait to be embedded."""
+    """A user's usage: bytes of stored content, and texts waiting to be embedded."""
 
     stored_bytes: int
     waiting: int
 
 
 class TokenBucket:
-    """`rate` requests a second in the long run, and `burst` at once after a pause."""
+    """Allows `rate` requests a second in the long run, and `burst` at once after a pause."""
 
     def __init__(self, burst: int, now: float) -> None:
         self._tokens = float(burst)
         self._filled = now
 
     def take(self, *, rate: float, burst: int, now: float) -> float:
-        """Take a request and return 0.0, or the seconds until there is one to take."""
+        """Take a request and return 0.0, or return the seconds until one is available."""
         self._tokens = min(float(burst), self._tokens + max(0.0, now - self._filled) * rate)
         self._filled = max(self._filled, now)
         if self._tokens >= 1.0:
@@ -47,16 +47,16 @@ class TokenBucket:
 
 
 def _ignore_refusal(_: Quota) -> None:
-    """Refusals are not counted."""
+    """Ignore a refusal; the default for `refused`."""
 
 
 class Quotas:
-    """Keeps what users do within their quotas.
+    """Keeps users within their quotas.
 
     Args:
-        settings: the quotas, the same for everybody.
-        unlimited: uids that have none.
-        capacity: texts that the embedding queue holds.
+        settings: the quotas, the same for all users.
+        unlimited: uids without quotas.
+        capacity: how many texts the embedding queue holds.
         refused: called at each refusal with the exceeded quota.
     """
 
@@ -80,10 +80,10 @@ class Quotas:
         return uid not in self._unlimited
 
     def connect(self, uid: int) -> None:
-        """Count a connection, until `disconnect`.
+        """Count a connection until `disconnect`.
 
         Raises:
-            RateLimited: the user has as many as may be; it is counted all the same.
+            RateLimited: the user has too many connections; this one is counted nevertheless.
         """
         self._connections[uid] += 1
         most = self._settings.connections
@@ -99,7 +99,7 @@ class Quotas:
         """Count a request.
 
         Raises:
-            RateLimited: the user makes more than `requests_per_second`.
+            RateLimited: the user exceeds `requests_per_second`.
         """
         self._note(uid, now)
         rate, burst = self._settings.requests_per_second, self._settings.burst
@@ -110,11 +110,11 @@ class Quotas:
             raise self._over("requests", f"your requests come faster than {rate:g} a second", wait_s)
 
     def save(self, uid: int, usage: Usage, adding: int, now: float) -> None:
-        """Pass a save of at most `adding` bytes.
+        """Check the quotas for a save of at most `adding` bytes.
 
         Raises:
             RateLimited: too many texts of the user wait to be embedded, and others use the daemon too.
-            QuotaExceeded: it would be over what the user may keep.
+            QuotaExceeded: the user would store more than allowed.
         """
         if not self.has_quotas(uid):
             return
@@ -133,7 +133,7 @@ class Quotas:
         return any(now - seen <= IN_USE_S for other, seen in self._seen.items() if other != uid)
 
     def _note(self, uid: int, now: float) -> None:
-        self._seen.pop(uid, None)  # so that the order is that of the last requests
+        self._seen.pop(uid, None)  # keeps the order by last request
         self._seen[uid] = now
         if len(self._seen) > _MOST_USERS:
             forgotten = next(iter(self._seen))

@@ -1,8 +1,8 @@
-"""Whose request comes next when more are asked than can be worked on at once.
+"""Schedules requests fairly when there are more than can be worked on at once.
 
 A turn goes to the user with the fewest requests at work, and within a user to the process with the fewest;
-where that is equal, to the one that waits longest for its next. A client that asks for all it can therefore
-gets what the others leave, and its own requests wait behind each other.
+ties go to the one whose last turn is longest ago. A greedy client thus gets only what the others leave, and
+its own requests wait for each other.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Final, Generic, TypeVar
 W = TypeVar("W")
 
 AT_ONCE: Final = 12
-"""Requests at work. Fewer leave the disk and the readers idle; more have those who come wait for those who
-came before them, regardless of user.
+"""Maximum number of requests at work. Fewer would leave the disk and the readers idle; with more, new
+requests wait for earlier ones regardless of user.
 """
 
 
@@ -27,7 +27,7 @@ came before them, regardless of user.
 class _Share:
     at_work: int = 0
     served: int = 0
-    """Number of the last turn it got."""
+    """Sequence number of the last turn it got."""
 
     @property
     def rank(self) -> tuple[int, int]:
@@ -46,7 +46,7 @@ class _User(_Share, Generic[W]):
 
 
 class FairQueue(Generic[W]):
-    """Requests that wait and requests at work, by user and process. Decisions only."""
+    """Waiting and working requests, by user and process. Decisions only."""
 
     def __init__(self) -> None:
         self._users: dict[int, _User[W]] = {}
@@ -58,7 +58,7 @@ class FairQueue(Generic[W]):
         user.waiting += 1
 
     def leave(self, uid: int, pid: int, waiter: W) -> bool:
-        """Stop waiting. False when it has its turn already, which is then to be ended."""
+        """Stop waiting. Return False if the waiter already has its turn, which the caller must then end."""
         user = self._users[uid]
         process = user.processes[pid]
         if waiter not in process.waiting:
@@ -69,7 +69,7 @@ class FairQueue(Generic[W]):
         return True
 
     def next(self) -> W | None:
-        """Give the next turn: the waiter that gets it is then at work. None when no request waits."""
+        """Give the next turn to a waiter and return it; return None if none waits."""
         users = [user for user in self._users.values() if user.waiting]
         if not users:
             return None
@@ -97,7 +97,7 @@ class FairQueue(Generic[W]):
             share.served = self._turns
 
     def _tidy(self, uid: int, pid: int) -> None:
-        """Forget who neither waits nor is at work."""
+        """Remove users and processes without waiting or working requests."""
         user = self._users[uid]
         process = user.processes[pid]
         if not process.at_work and not process.waiting:
@@ -114,7 +114,7 @@ def _first(shares: Iterable[S]) -> S:
 
 
 class Turns:
-    """At most `at_once` requests at work, and a fair queue before them."""
+    """Limits the requests at work to `at_once`, with a fair queue for the rest."""
 
     def __init__(self, at_once: int = AT_ONCE) -> None:
         self._free = at_once
@@ -122,7 +122,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, uid: int, pid: int) -> AsyncIterator[None]:
-        """Wait for a turn, and keep it for the block, but for what is done in `yield_turn`."""
+        """Wait for a turn and keep it for the block, except during `yield_turn`."""
         turn = _Turn(self, uid, pid)
         await turn.take()
         token = _current.set(turn)
@@ -133,7 +133,7 @@ class Turns:
             turn.end()
 
     async def take(self, uid: int, pid: int) -> None:
-        """Wait for a turn, which has to be given back."""
+        """Wait for a turn, which the caller must give back."""
         if self._free > 0:
             self.take_at_once(uid, pid)
             return
@@ -147,7 +147,7 @@ class Turns:
             raise
 
     def take_at_once(self, uid: int, pid: int) -> None:
-        """Take a turn even if none is free: as many are withheld afterwards."""
+        """Take a turn even if none is free; the excess is withheld from later requests."""
         self._free -= 1
         self._queue.begin(uid, pid)
 
@@ -156,12 +156,12 @@ class Turns:
         turn = self._queue.next() if self._free >= 0 else None
         if turn is None:
             self._free += 1
-        elif not turn.done():  # else cancelled: who waited gives it back
+        elif not turn.done():  # otherwise cancelled: its waiter gives it back
             turn.set_result(None)
 
 
 class _Turn:
-    """That of one request. Its tasks may yield their turn at the same time and come back in any order."""
+    """The turn of one request. Its tasks may yield it at the same time and return in any order."""
 
     def __init__(self, turns: Turns, uid: int, pid: int) -> None:
         self._turns = turns
@@ -195,7 +195,7 @@ class _Turn:
                 raise
 
     def come_back_at_once(self) -> None:
-        """For who was cut off: its time is over, and what is left to do is little."""
+        """Return without waiting after a cancellation: little work is left, and its time is over."""
         self._aside -= 1
         self._take_at_once()
 
@@ -205,7 +205,7 @@ class _Turn:
 
     @property
     def _is_missing(self) -> bool:
-        """Whether the request continues and has no turn, nor waits for it in another task."""
+        """Whether the request continues without a turn, and no task of it waits for one."""
         return not (self._aside or self._is_held or self._is_awaited or self._is_over)
 
     def _take_at_once(self) -> None:
@@ -224,10 +224,10 @@ _current: ContextVar[_Turn | None] = ContextVar("turn", default=None)
 
 @asynccontextmanager
 async def yield_turn() -> AsyncIterator[None]:
-    """Around waiting for another machine, or for a background task: others have the turn meanwhile.
+    """Give the turn to others while waiting for another machine or a background task.
 
-    Afterwards it is waited for again, but not when the block is cancelled, as it is at a deadline.
-    Nothing where there is no turn, as in background tasks.
+    Afterwards the turn is waited for again, unless the block was cancelled, as by a deadline. Does nothing
+    without a turn, as in background tasks.
     """
     turn = _current.get()
     if turn is None:
