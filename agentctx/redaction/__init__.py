@@ -1,1 +1,1 @@
-"""Which formats of secrets are known (`rules.toml`), and how secrets are cut out of a text."""
+"""Finds the known formats of secrets (`rules.toml`) in a text, and redacts them."""

@@ -1,4 +1,4 @@
-"""Tests of what a regex found, for what a regex cannot say. Rules name them; each takes the secret alone."""
+"""Checks that a regex cannot express. Rules list them by name; each takes only the matched secret."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _CODE_WORDS: Final = frozenset(_WORDS["code"])
 _FORM_WORDS: Final = frozenset(_WORDS["form"])
 _MOST_LOOKED_AT: Final = 160
 _SELF_NAMED: Final = re.compile(r"(?i:passwor[dt]|secret|token|credential|passphrase)")
-# Four letters or more, of one case or capitalized, with a vowel in every four of them.
+# At least four letters, of one case or capitalized, with a vowel in every four of them.
 _PRONOUNCEABLE: Final = re.compile(
     r"[A-Z]?(?=[a-z]{0,3}[aeiouy])(?:(?![^aeiouy\W\d_A-Z]{4})[a-z]){3,}+|(?<![A-Za-z0-9])(?=[A-Z]{0,3}[AEIOUY])[A-Z]{4,}+(?![A-Za-z0-9])"
 )
@@ -76,7 +76,7 @@ _EXPRESSION: Final = re.compile(
 
 
 def entropy(text: str) -> float:
-    """Bits a character, by Shannon: 0 for one that repeats, log2(n) for n different ones."""
+    """Return Shannon's entropy in bits per character: 0 for one repeated, log2(n) for n different ones."""
     length = len(text)
     return -sum(count / length * math.log2(count / length) for count in Counter(text).values())
 
@@ -94,7 +94,7 @@ def _upper_lower_digit(secret: str) -> bool:
 
 
 def _not_one_case_word(secret: str) -> bool:
-    """A word of twenty capitals is more likely a word."""
+    """Accept digits or high entropy: twenty capitals are more likely a word."""
     return any(map(str.isdigit, secret)) or entropy(secret) > 3.3
 
 
@@ -107,12 +107,12 @@ def _not_a_placeholder(secret: str) -> bool:
 
 
 def _not_an_expression(secret: str) -> bool:
-    """Not a reference to it in code or configuration."""
+    """Reject references in code or configuration."""
     return _EXPRESSION.fullmatch(secret) is None
 
 
 def _json_web_token(secret: str) -> bool:
-    """Its first part is a JSON object that names an algorithm."""
+    """Accept a token whose first part is a JSON object that names an algorithm."""
     try:
         header = json.loads(urlsafe_b64decode(_padded(secret.partition(".")[0])))
     except (ValueError, RecursionError):
@@ -129,7 +129,7 @@ def _name_and_password(secret: str) -> bool:
 
 
 def _discord_id(secret: str) -> bool:
-    """Its first part is a number of the bot in Base64."""
+    """Accept a token whose first part is the bot's numeric id in Base64."""
     try:
         return urlsafe_b64decode(_padded(secret.partition(".")[0])).isdigit()
     except binascii.Error:
@@ -137,7 +137,7 @@ def _discord_id(secret: str) -> bool:
 
 
 def _password(secret: str) -> bool:
-    """What a person would use as a password, and not code, type, placeholder or usual word of a form."""
+    """Accept what a person could use as a password: no code, type, placeholder or common word of a form."""
     if not _not_a_placeholder(secret) or _REFERENCE.fullmatch(secret) or secret.endswith(":"):
         return False
     if secret.isdigit():
@@ -151,7 +151,7 @@ def _password(secret: str) -> bool:
 
 
 def _is_code(identifier: str) -> bool:
-    """Made of the words of programs and forms."""
+    """Return whether an identifier consists of words of programs and forms."""
     words = [word.lower() for word in _WORD.findall(identifier)]
     if (
         re.fullmatch(r"_[a-z_]+", identifier)
@@ -163,7 +163,7 @@ def _is_code(identifier: str) -> bool:
 
 
 def _told_password(secret: str) -> bool:
-    """A password in a sentence: like `password`, and neither an address nor figures."""
+    """Accept a password in a sentence, like `password`, but neither an address nor figures."""
     secret = secret.rstrip(".!?:")
     if re.fullmatch(r"[\d.,:%>=<-]+|\d+[^\x00-\x7f].*|(?:https?|file):.*|\W*", secret):
         return False
@@ -171,22 +171,22 @@ def _told_password(secret: str) -> bool:
 
 
 def _key(secret: str) -> bool:
-    """Random enough for a key of a machine."""
+    """Accept text that is random enough for a machine's key."""
     secret = secret[:_MOST_LOOKED_AT]
     if not _not_a_placeholder(secret) or _REFERENCE.fullmatch(secret) or _EXPRESSION.fullmatch(secret):
         return False
-    if re.fullmatch(r"[0-9A-F]{40}", secret):  # a fingerprint of OpenPGP
+    if re.fullmatch(r"[0-9A-F]{40}", secret):  # an OpenPGP fingerprint
         return False
     return _letter_and_digit(secret) and not _is_of_words(secret)
 
 
 def _is_of_words(text: str) -> bool:
-    """Three fifths of it or more are words, in whatever case."""
+    """Return whether words, in any case, make up at least three fifths of the text."""
     return 5 * sum(map(len, _PRONOUNCEABLE.findall(text))) >= 3 * len(text)
 
 
 def _prefixed_token(secret: str) -> bool:
-    """A vendor's prefix and a random rest; not an id, a digest or a name."""
+    """Accept a vendor's prefix with a random rest; reject ids, digests and names."""
     prefix = re.split(r"[_.-]", secret, maxsplit=1)[0].lower()
     rest = max(re.split(r"[_.-]", secret), key=len)
     if prefix in _PUBLIC_PREFIXES or not _not_a_placeholder(secret) or _is_of_words(rest):

@@ -1,4 +1,4 @@
-"""Runs of Base64 and hexadecimal digits in a text, and what they say."""
+"""Finds and decodes runs of Base64 and hexadecimal digits in a text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 _LOOKED_AT: Final = 36
-"""Characters that distinguish text from an image or a digest."""
+"""How many characters suffice to distinguish text from an image or a digest."""
 
 _RUN: Final = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{20,}+(?:(?:%3[Dd]|=){0,2})")
 _HEX: Final = re.compile(r"(?:0x)?((?:[0-9a-fA-F]{2})+)")
@@ -19,7 +19,7 @@ _PLAIN: Final = frozenset(range(0x20, 0x7F)) | {0x09, 0x0A, 0x0D}
 
 
 class Decoded(NamedTuple):
-    """What `[start, end)` says."""
+    """The decoded text of `[start, end)`."""
 
     text: str
     start: int
@@ -27,7 +27,7 @@ class Decoded(NamedTuple):
 
 
 def decoded(text: str) -> Iterator[Decoded]:
-    """Every run that decodes to readable text."""
+    """Decode every run that contains readable text."""
     runs = (run for start, end in long_runs(text) for run in _RUN.finditer(text, start, end))
     for run in runs:
         if (said := _base64(run[0])) or (said := _hex(run[0])):
@@ -38,14 +38,14 @@ def decoded(text: str) -> Iterator[Decoded]:
 
 
 def long_runs(text: str) -> Iterator[tuple[int, int]]:
-    """Where the text has 20 characters or more without a space between them."""
-    # The space in front lets the regex begin with one, which is several times as fast.
+    """Return the spans of at least 20 characters without white space."""
+    # The prepended space lets the regex begin with one, which is several times as fast.
     for run in _LONG.finditer(f" {text}"):
         yield run.start(), run.end() - 1
 
 
 def has_long_run(text: str) -> bool:
-    """Whether the text has 20 characters without a space between them; shorter runs say nothing in Base64."""
+    """Return whether the text has 20 characters without a space; shorter runs are too short for Base64."""
     return _LONG.search(f" {text}") is not None
 
 
@@ -67,7 +67,7 @@ def _hex(run: str) -> str | None:
 
 
 def _readable(data: bytes) -> str | None:
-    """The text of the bytes, UTF-16 included; None when they are something else."""
+    """Return the text of the bytes, UTF-16 included; None if they are not text."""
     if data[1::2].count(0) > len(data) // 3:
         data = data[::2]
     return data.decode("ascii") if data and _PLAIN.issuperset(data) else None

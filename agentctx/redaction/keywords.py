@@ -1,4 +1,4 @@
-"""Which of several hundred keywords a text has, in one look at most texts."""
+"""Finds which of several hundred keywords a text contains, in a single pass for most texts."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-# The rarest in prose first.
+# The rarest characters in prose come first.
 _RARE: Final = "_~=/:-0123456789."
 
 
 class Keywords:
-    """Keywords in lower case.
+    """A set of lower-case keywords to find in texts.
 
-    Those with a character that is rare in prose are looked for only in texts that have it beside the same
-    character as they do. Of the rest the shortest are looked for at once, by a regex that shares their
-    beginnings; the others contain one of them.
+    Keywords with a character that is rare in prose are searched only in texts that contain this character
+    with the same neighbour. Of the rest, the shortest are searched together, by a regex that shares their
+    prefixes; the longer ones each contain one of these.
     """
 
     def __init__(self, keywords: Iterable[str]) -> None:
         self._rare: dict[str, dict[str, list[str]]] = {}
-        """By the rare character, then by it and its neighbor."""
+        """Keywords by their rare character, then by it and its neighbour."""
         common: list[str] = []
         for keyword in sorted(keywords, key=len):
             if telltale := _telltale(keyword):
@@ -29,14 +29,14 @@ class Keywords:
             else:
                 common.append(keyword)
         self._containing: dict[str, list[tuple[str, int]]] = {}
-        """By the shortest keyword in them; with where in them it begins."""
+        """Keywords by the shortest keyword they contain, with its offset."""
         for keyword in common:
             root = next((short for short in self._containing if short in keyword), keyword)
             self._containing.setdefault(root, []).append((keyword, keyword.index(root)))
         self._roots = re.compile(_sharing_beginnings(self._containing)) if common else None
 
     def within(self, lowered: str) -> Iterator[str]:
-        """Those that the text has, each once."""
+        """Yield the keywords that the text contains, each once."""
         for telltale, keywords in self._rare.items():
             if telltale in lowered:
                 for pair in keywords.keys() & _pairs(lowered, telltale):
@@ -56,18 +56,18 @@ class Keywords:
 
 
 def _telltale(keyword: str) -> str:
-    """The rarest character of a keyword; "" if it has only common ones."""
+    """Return the rarest character of a keyword; "" if all its characters are common."""
     foreign = next((character for character in keyword if not character.isascii()), "")
     return foreign or next((character for character in _RARE if character in keyword), "")
 
 
 def _pair(text: str, at: int) -> str:
-    """The character there and the one before it; of the first, the one after it."""
+    """Return the character at `at` with the one before it; the first one with the one after it."""
     return text[at - 1 : at + 1] if at else text[:2]
 
 
 def _pairs(text: str, character: str) -> set[str]:
-    """The character with its neighbours."""
+    """Return all occurrences of the character with one neighbour."""
     pairs = set()
     at = text.find(character)
     while at >= 0:
@@ -78,7 +78,7 @@ def _pairs(text: str, character: str) -> set[str]:
 
 
 def _sharing_beginnings(words: Iterable[str]) -> str:
-    """A regex of the words that tries the letters they begin with once; none of them begins another."""
+    """Return a regex of the words that tries common prefixes once; no word may be a prefix of another."""
     tree: dict[str, Any] = {}
     for word in words:
         branch = tree

@@ -1,8 +1,8 @@
-"""Cuts secrets out of a text. The same text and rules always give the same, or the time is up.
+"""Redacts secrets in a text. The result depends only on text and rules, unless the time limit is exceeded.
 
-Each secret becomes `[redacted:<kind>]`. Such marks divide a text, and each piece between them is looked at
-as if it stood alone; pieces that a cut leaves are looked at again. So what comes out holds no secret of the
-rules, and redacting it once more changes nothing.
+Each secret is replaced by a mark, `[redacted:<kind>]`. Marks divide a text into pieces that are searched
+separately; the pieces that remain around a new mark are searched again. So the result contains no secret that
+the rules know, and redacting it again changes nothing.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from agentctx.redaction.rules import SecretRules, SecretSpan, Wanted
 from agentctx.redaction.time_limit import TimeLimit
 
 MOST_PASSES: Final = 4
-"""A piece in which cuts keep baring new secrets after so many is cut out whole: the time stays linear."""
+"""A piece that still bares secrets after this many passes is redacted whole, to keep the time linear."""
 
 MOST_ENCODINGS: Final = 3
-"""Base64 within Base64 is looked into so deep."""
+"""How deep Base64 within Base64 is decoded."""
 
 _MARK: Final = re.compile(r"\[redacted:[a-z0-9-]{1,63}\]")
 
 
 class SecretFinding(NamedTuple):
-    """A secret and where the text held it, in code points. Never the secret."""
+    """The kind and place of a secret in a text, in code points, without the secret itself."""
 
     kind: str
     start: int
@@ -38,7 +38,7 @@ class SecretFinding(NamedTuple):
 
 
 class Redacted(NamedTuple):
-    """A text without its secrets, and what was cut out, by place."""
+    """A text with its secrets redacted, and the findings in order of place."""
 
     text: str
     findings: tuple[SecretFinding, ...]
@@ -50,17 +50,17 @@ class Redacted(NamedTuple):
 
 
 def redact(text: str, rules: SecretRules) -> Redacted:
-    """The text without its secrets; the very same object when it has none.
+    """Redact the secrets of a text; return the same object if there are none.
 
     Raises:
-        RedactionTimedOut: an operator's rule did not finish, so that a secret could be left.
+        RedactionTimedOut: an operator's rule did not finish, so a secret might remain.
     """
     findings = find(text, rules)
     return Redacted(_cut(text, findings), findings) if findings else Redacted(text, ())
 
 
 class _Piece(NamedTuple):
-    """A part of the text that no mark divides."""
+    """A part of the text between marks."""
 
     span: SecretSpan
     passes: int
@@ -68,7 +68,7 @@ class _Piece(NamedTuple):
 
 
 def find(text: str, rules: SecretRules) -> tuple[SecretFinding, ...]:
-    """The secrets of a text, by place; they do not overlap.
+    """Find the secrets of a text, in order of place, without overlaps.
 
     Raises:
         RedactionTimedOut: an operator's rule did not finish.
@@ -99,7 +99,7 @@ def _marks(text: str) -> Iterable[re.Match[str]]:
 
 
 def _between(whole: SecretSpan, cuts: Iterable[SecretSpan]) -> list[SecretSpan]:
-    """What is left of a span, without the cuts, which come in order."""
+    """Return the parts of a span that remain between the cuts, which are in order."""
     left, at = [], whole.start
     for cut in cuts:
         left.append(SecretSpan(at, cut.start))
@@ -132,7 +132,7 @@ def _ranked(text: str, wanted: Sequence[Wanted], limit: TimeLimit) -> list[tuple
 
 
 def _encoded(text: str, rules: SecretRules, limit: TimeLimit) -> Iterator[tuple[int, int, int, str]]:
-    """Runs of Base64 or hexadecimals that say a secret, whole."""
+    """Find runs of Base64 or hexadecimal digits that contain a secret; the whole run is the finding."""
     for run in decoded(text):
         if kind := _kind_within(run.text, rules.of_vendors, limit):
             yield len(rules), run.start, run.end, kind
@@ -148,7 +148,7 @@ def _kind_within(text: str, rules: SecretRules, limit: TimeLimit, depth: int = 1
 
 
 def _joined(found: Sequence[tuple[int, int, int, str]]) -> list[SecretFinding]:
-    """Overlapping places as one, of the kind that ranks first among them."""
+    """Join overlapping findings, keeping the kind with the best rank."""
     joined: list[SecretFinding] = []
     best = 0
     for start, rank, end, kind in found:

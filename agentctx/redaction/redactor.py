@@ -1,4 +1,4 @@
-"""The rules and the mode of a daemon, as the stores are given them."""
+"""The redactor, which holds the rules and mode of a daemon."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentctx.redaction.rules import SecretRules, load_rules
 
 @dataclass(frozen=True, slots=True)
 class Redactor:
-    """Cuts secrets out of one text. With `refuses`, what is to be saved must have none."""
+    """Redacts secrets in one text. With `refuses`, entries that contain secrets must not be saved."""
 
     rules: SecretRules
     refuses: bool = False
@@ -22,11 +22,11 @@ class Redactor:
 
 
 no_redaction: Final = Redactor(SecretRules(()))
-"""Keeps every text as it is."""
+"""Leaves every text unchanged."""
 
 
 def create_redactor(settings: RedactionSettings) -> Redactor:
-    """The redactor of these settings.
+    """Create the redactor for these settings.
 
     Raises:
         ConfigInvalid: the rules cannot be used.

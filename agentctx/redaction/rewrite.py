@@ -1,6 +1,5 @@
-"""A text as a reader or a program would take it: escapes decoded, what is invisible dropped, parts joined.
-
-Each rewriting knows which part of the original each of its characters came from.
+"""Rewrites a text as a reader or a program would take it: decodes escapes, drops invisible characters, joins
+parts. Each rewriting maps its characters to the parts of the original they came from.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 Replace: TypeAlias = Callable[[re.Match[str]], str]
 
-# Invisible: soft hyphen, joiners, zero widths, marks of direction, fillers, selectors, tags, colors.
+# Invisible characters: soft hyphen, joiners, zero widths, direction marks, fillers, selectors, tags, colors.
 _HIDDEN: Final = (
     "\r(?=\n)|[\x00\x08\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     "\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]|\x1b\\[[0-9;]{0,20}[A-Za-z]"
@@ -41,7 +40,7 @@ _OPERATOR: Final = r"(?:\+|\.{1,2}|&|\|\||<>)"
 _JOINT: Final = (
     rf"[ \t]{{0,8}}{_OPERATOR}?[ \t]{{0,8}}(?:\\?\n[ \t]{{0,80}})?(?:{_OPERATOR}[ \t]{{0,8}})?[fbru]{{0,2}}"
 )
-# A continued line, quoted-printable, a text in several pairs of quotes.
+# A continued line, quoted-printable, or a text in several pairs of quotes.
 _JOINTS: Final = re.compile(
     rf"""[\\="'`](?:(?<=\\)\r?\n[ \t]{{0,80}}|(?<==)\r?\n|(?<="){_JOINT}"|(?<='){_JOINT}'|(?<=`){_JOINT}`)"""
 )
@@ -49,15 +48,15 @@ _WRAPS: Final = re.compile(r"\n(?<=[A-Za-z0-9_+/=.-]{4}\n)[ \t>#|*+]{0,40}(?=[A-
 
 
 class Rewritten(NamedTuple):
-    """A text and, for each of its runs, where it begins and which part of the original it came from."""
+    """A rewritten text, with the start of each run and the part of the original it came from."""
 
     text: str
     starts: list[int]
     runs: list[tuple[int, int, bool]]
-    """Of the original: start, end, and whether the run is a copy of it, character by character."""
+    """For each run: start and end in the original, and whether the run is a verbatim copy."""
 
     def original(self, start: int, end: int) -> tuple[int, int]:
-        """The part of the original that `[start, end)` was made from."""
+        """Return the part of the original from which `[start, end)` was made."""
         return self._place(start)[0], self._place(end - 1)[1]
 
     def _place(self, at: int) -> tuple[int, int]:
@@ -70,7 +69,7 @@ class Rewritten(NamedTuple):
 
 
 def rewrite(text: str, pattern: re.Pattern[str], replace: Replace) -> Rewritten | None:
-    """The text with every match replaced; None without a match."""
+    """Replace every match in the text; return None without a match."""
     parts: list[str] = []
     rewritten = Rewritten("", [], [])
     at = length = 0
@@ -93,12 +92,12 @@ def rewrite(text: str, pattern: re.Pattern[str], replace: Replace) -> Rewritten 
 
 
 class View(NamedTuple):
-    """A text after several rewritings, the last one first."""
+    """A text after several rewritings; `chain` has the last one first."""
 
     text: str
     chain: tuple[Rewritten, ...] = ()
     is_wrapped: bool = False
-    """Lines were joined that may have nothing to do with each other."""
+    """Whether lines were joined that may be unrelated."""
 
     def original(self, start: int, end: int) -> tuple[int, int]:
         for step in self.chain:
@@ -110,7 +109,7 @@ class View(NamedTuple):
 
 
 def views(text: str) -> Iterator[View]:
-    """The text itself, and what it says once disguises are taken off, if that differs."""
+    """Yield the text itself, and its versions without disguises if they differ."""
     plain = View(text)
     yield plain
     bare = plain

@@ -1,4 +1,4 @@
-"""The rules: what each kind of secret looks like. An operator's own file has the form of `rules.toml`."""
+"""The rules that describe each kind of secret. An operator's own file has the format of `rules.toml`."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from agentctx.redaction.time_limit import LIMIT_S, TimeLimit, hostile_texts
 
 RULES_FILE: Final = Path(__file__).with_name("rules.toml")
 _ID: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
-# What may stand before a secret although it is a letter: the escape of a line break, a percent-encoded byte.
+# Letters that may precede a secret: the escape of a line break, or a percent-encoded byte.
 _BREAK: Final = re.compile(r"(?<![A-Za-z0-9])|(?<=\\[nrt])|(?<=%[0-9A-F]{2})")
 _NO_WORD_GOES_ON: Final = r"(?![A-Za-z0-9])"
 
 
 class SecretSpan(NamedTuple):
-    """Where a text holds a secret: `[start, end)` in code points."""
+    """The place of a secret in a text: `[start, end)` in code points."""
 
     start: int
     end: int
 
 
 class RuleFields(BaseModel):
-    """A table of a rules file; the comment at the top of `rules.toml` says what each key means."""
+    """A table of a rules file; the comment at the top of `rules.toml` explains each key."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -54,16 +54,16 @@ class RuleFields(BaseModel):
 
 @dataclass(frozen=True)
 class SecretRule:
-    """One kind of secret. Its regex is compiled when it is needed first: most never are."""
+    """One kind of secret. Its regex is compiled on first use, because most rules are never needed."""
 
     id: str
     fields: RuleFields
     is_own: bool = False
-    """Of an operator: its regex runs with a time limit. Tests hold ours to linear time."""
+    """Whether the rule is an operator's: its regex has a time limit. Tests hold ours to linear time."""
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """Of the `regex` package, which takes a time limit, for an operator's rule."""
+        """The compiled regex; for an operator's rule by the `regex` package, which supports a time limit."""
         source = self.fields.regex
         if self.fields.whole_word:
             source = f"(?:{source}){_NO_WORD_GOES_ON}"
@@ -76,10 +76,10 @@ class SecretRule:
     def spans(
         self, text: str, keywords: Iterable[str] | None = None, limit: TimeLimit | None = None
     ) -> Iterator[SecretSpan]:
-        """Where the text holds such secrets, in order; they do not overlap.
+        """Yield the places of such secrets in the text, in order and without overlaps.
 
-        `keywords`: the rule's keywords that the text has, if known.
-        `limit`: what remains of the time for the text; by default all of it.
+        `keywords`: the rule's keywords that the text contains, if known. `limit`: the remaining time for the
+        text; by default a full one.
 
         Raises:
             RedactionTimedOut: an operator's regex took longer.
@@ -99,7 +99,7 @@ class SecretRule:
         for start, end in long_runs(text) if alone else [SecretSpan(0, len(text))]:
             at = start
             while match := self._try(self.pattern.search, text, at, end, limit):
-                # Looked at here, since a regex that begins with its first letters finds them far faster.
+                # Checked here, because the regex is far faster if it begins with its first letters.
                 if self.fields.whole_word is True and not _BREAK.match(text, match.start()):
                     at = match.start() + 1
                     continue
@@ -134,7 +134,7 @@ class SecretRule:
 
 
 def lower(text: str) -> str:
-    """In lower case, each character in its place."""
+    """Lower the text, leaving characters whose lower case has another length."""
     lowered = text.lower()
     if len(lowered) == len(text):
         return lowered
@@ -149,7 +149,7 @@ def _places(keyword: str, lowered: str) -> Iterator[int]:
 
 
 class Wanted(NamedTuple):
-    """A rule that a text needs, by the keywords that the text has."""
+    """A rule that may match a text, with its keywords that the text contains."""
 
     rank: int
     rule: SecretRule
@@ -157,16 +157,16 @@ class Wanted(NamedTuple):
 
 
 class _Possible(NamedTuple):
-    """The rules that a text may need, by the characters in it."""
+    """The rules that may match a text with certain characters."""
 
     always: Sequence[int]
     ranks: Mapping[str, Sequence[int]]
-    """Of the rules that have a keyword."""
+    """The ranks of the rules that have each keyword."""
     keywords: Keywords
 
 
 class SecretRules:
-    """Rules in their order, with the keywords that select the ones a text needs."""
+    """Rules in order of rank, with the keywords that select the rules for a text."""
 
     def __init__(self, rules: Iterable[SecretRule]) -> None:
         self._rules = tuple(rules)
@@ -184,7 +184,7 @@ class SecretRules:
         return len(self._rules)
 
     def wanted(self, text: str) -> list[Wanted]:
-        """The rules that the text has a keyword of, in their order."""
+        """Return the rules whose keywords occur in the text, in order."""
         possible = self._possible_in(text)
         found: dict[int, list[str]] = {at: [] for at in possible.always}
         for keyword in possible.keywords.within(lower(text)):
@@ -194,7 +194,7 @@ class SecretRules:
 
     @staticmethod
     def narrowed(wanted: Sequence[Wanted], part: str) -> list[Wanted]:
-        """Those of a text's that a part of the text can need; it needs no others."""
+        """Narrow the rules for a text to the ones that may match a part of it."""
         lowered = lower(part)
         within = [
             each._replace(keywords=[word for word in each.keywords if word in lowered]) for each in wanted
@@ -223,17 +223,17 @@ class SecretRules:
 
     @cached_property
     def of_vendors(self) -> SecretRules:
-        """Those that need no surroundings: the formats of vendors."""
+        """The rules for vendors' formats, which need no context."""
         return SecretRules(rule for rule in self._rules if not rule.fields.general)
 
 
 def load_rules(own: Path | None = None, *, disabled: Collection[str] = ()) -> SecretRules:
-    """Our rules and an operator's own, without the disabled.
+    """Load our rules and an operator's own, except the disabled ones.
 
-    A custom rule comes before ours, and replaces one with the same id.
+    An operator's rule comes before ours, and replaces one with the same id.
 
     Raises:
-        ConfigInvalid: the file cannot be read or a rule in it cannot be used, or no rule has a disabled id.
+        ConfigInvalid: the file cannot be read, a rule in it cannot be used, or a disabled id does not exist.
     """
     rules = _read(own, is_own=True) if own else {}
     rules = {**rules, **{name: rule for name, rule in _read(RULES_FILE).items() if name not in rules}}
@@ -250,9 +250,9 @@ def _read(file: Path, *, is_own: bool = False) -> dict[str, SecretRule]:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise _unusable(file, error.strerror or "it cannot be read") from None
-    except ValueError as error:  # of TOML, or not UTF-8
+    except ValueError as error:  # from the TOML parser, or not UTF-8
         raise _unusable(file, str(error)) from None
-    # Tests check ours: checking them at every start would compile all of them.
+    # Tests check our rules: doing it at every start would compile all of them.
     check = _own_rule if is_own else _rule
     return {name: check(file, name, table) for name, table in tables.items()}
 
@@ -274,12 +274,12 @@ def _own_rule(file: Path, name: str, table: Mapping[str, Any]) -> SecretRule:
 
 
 def fault(rule: SecretRule) -> str | None:
-    """Why an operator's rule cannot be used; None when it can."""
+    """Return why an operator's rule cannot be used; None if it can."""
     return malformed(rule) or _slowness(rule)
 
 
 def malformed(rule: SecretRule) -> str | None:
-    """What is wrong with the form of a rule; None when nothing is."""
+    """Return what is wrong with the form of a rule; None if nothing is."""
     if not _ID.fullmatch(rule.id):
         return "an id may have at most 63 of a-z, 0-9 and -"
     if unknown := [name for name in rule.fields.checks if name not in CHECKS]:

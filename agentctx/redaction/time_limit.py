@@ -1,4 +1,4 @@
-"""How long an operator's regex may run, and the hostile texts it is tried on before it is used."""
+"""The time limit of an operator's regex, and the hostile texts on which the regex is tested first."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Final
 from agentctx.errors import RedactionTimedOut
 
 LIMIT_S: Final = 0.5
-"""Seconds of processor time that all of an operator's rules may take for one text."""
+"""Seconds of processor time that all of an operator's rules together may take for one text."""
 
 _RUN_LENGTH: Final = 3_000
-"""Characters. A quadratic regex takes milliseconds for so many, a cubic or exponential one far longer."""
+"""Length in characters: quadratic regexes take milliseconds for it, cubic or exponential ones far longer."""
 _RUNS: Final = ("a", "A", "0", " ", "\n", "-", "_", "/", "=", ".", ":", ",", "\u00e9")
 _PAIRS: Final = ("ab", "a1", "a ", "a.", "a,")
 _GROUP: Final = re.compile(r"\((?:\?(?:P<\w+>|[a-zA-Z-]*:))?|\)")
@@ -23,9 +23,9 @@ _MOST_LITERALS: Final = 20
 
 
 class TimeLimit:
-    """The time that remains for one text.
+    """The remaining time for one text.
 
-    It counts the processor time of the thread, so that a busy machine refuses no text.
+    It measures the processor time of the thread, so that no text is refused because the machine is busy.
     """
 
     def __init__(self, seconds: float = LIMIT_S) -> None:
@@ -34,7 +34,7 @@ class TimeLimit:
     def run(
         self, rule_id: str, attempt: Callable[..., re.Match[str] | None], text: str, start: int, end: int
     ) -> re.Match[str] | None:
-        """`attempt`: `search` or `match` of a pattern of the `regex` package.
+        """Run `attempt`: `search` or `match` of a pattern of the `regex` package.
 
         Raises:
             RedactionTimedOut: the time is up.
@@ -51,9 +51,10 @@ class TimeLimit:
 
 
 def hostile_texts(regex: str, keywords: Iterable[str]) -> Iterator[str]:
-    """Long runs behind what a match could begin with, each ended by an unexpected character.
+    """Yield long runs after possible beginnings of a match, each ended by an unexpected character.
 
-    The regex itself ends each text: `regex` gives up early on a text without the literals of the pattern.
+    Each text ends with the regex itself: `regex` gives up early on a text without the literals of the
+    pattern.
     """
     literals = _LITERAL.findall(_GROUP.sub("", regex))[:_MOST_LITERALS]
     starts = dict.fromkeys(["", *keywords, *map(str.upper, keywords), *literals])
