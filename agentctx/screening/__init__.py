@@ -1,1 +1,1 @@
-"""Tells texts that are shaped like instructions to an LLM. Pure."""
+"""Detects texts that look like instructions to an LLM. Pure."""

@@ -1,4 +1,4 @@
-"""The rules: what each kind of instruction looks like. `rules.toml` says how one is written."""
+"""The rules that describe each kind of instruction. The comment in `rules.toml` explains how to write one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 RULES_FILE: Final = Path(__file__).with_name("rules.toml")
 BEFORE: Final = 200
 BEHIND: Final = 600
-"""Characters around a keyword in which the regex is tried: most of a long text is never searched."""
+"""Characters around a keyword in which the regex is tried, so that most of a long text is skipped."""
 
 
 class Window(NamedTuple):
@@ -25,13 +25,13 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True)
 class ScreeningRule:
-    """One flag. Its regex is compiled when it is needed first."""
+    """One flag. Its regex is compiled on first use."""
 
     flag: str
     description: str
     keywords: tuple[str, ...]
     also: tuple[str, ...]
-    """Empty: nothing else is asked for."""
+    """Words of which one must occur too; empty: no such condition."""
     regex: str
 
     @cached_property
@@ -43,13 +43,13 @@ class ScreeningRule:
         return re.compile("|".join(map(re.escape, self.keywords)))
 
     def is_met(self, plain: str) -> bool:
-        """Whether a text, as `visible.plain` gives it, is of this shape."""
+        """Return whether the rule matches a text returned by `visible.plain`."""
         if not _has(plain, self.keywords) or (self.also and not _has(plain, self.also)):
             return False
         return any(self.pattern.search(plain, *window) for window in self._windows(plain))
 
     def _windows(self, plain: str) -> Iterator[Window]:
-        """The parts of a text around the keywords; those that touch are one: nothing is read twice."""
+        """Yield the parts of a text around the keywords, merged where they overlap."""
         if len(plain) <= BEFORE + BEHIND:
             yield Window(0, len(plain))
             return
@@ -69,13 +69,13 @@ class ScreeningRules:
         return tuple(rule.flag for rule in self.rules)
 
     def met(self, plain: str) -> list[str]:
-        """The flags of a text."""
+        """Return the flags of a text."""
         return [rule.flag for rule in self.rules if rule.is_met(plain)]
 
 
 @cache
 def load_rules() -> ScreeningRules:
-    """Those of `rules.toml`; tests hold the file to its form."""
+    """Load the rules of `rules.toml`; tests check the format of the file."""
     tables = tomllib.loads(RULES_FILE.read_text(encoding="utf-8"))
     return ScreeningRules(
         tuple(

@@ -1,4 +1,4 @@
-"""Which flags a text gets, and what follows, as the stores are given it."""
+"""The screener, which flags texts for the stores."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from agentctx.screening.rules import ScreeningRules, load_rules
 from agentctx.screening.visible import hidden_parts, hides_text, plain
 
 HIDDEN_TEXT: Final = "hidden-text"
-"""A person does not see all of it."""
+"""Flag of a text that is partly invisible to a person."""
 ENCODED_TEXT: Final = "encoded-instructions"
-"""A finding behind a flag is in tag characters or in Base64."""
+"""Flag of a text whose other flags come from tag characters or Base64."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ no_screening: Final = Screener(ScreeningRules())
 
 
 def screen(text: str, rules: ScreeningRules) -> tuple[str, ...]:
-    """The flags of a text, each once. Pure."""
+    """Return the flags of a text, each once. Pure."""
     if not rules.rules:
         return ()
     flags = [HIDDEN_TEXT] if hides_text(text) else []
@@ -41,7 +41,7 @@ def screen(text: str, rules: ScreeningRules) -> tuple[str, ...]:
 
 
 def create_screener(settings: ScreeningSettings) -> Screener:
-    """The screener of these settings."""
+    """Create the screener for these settings."""
     if settings.mode == "off":
         return no_screening
     return Screener(load_rules(), quarantines=settings.mode == "quarantine")

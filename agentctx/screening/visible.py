@@ -1,4 +1,4 @@
-"""What an LLM reads of a text beside what a person sees. Pure."""
+"""Compares what an LLM reads in a text with what a person sees. Pure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from typing import Final
 
 MOST_DECODED: Final = 4
-"""Encoded parts of one text that are looked into."""
+"""How many encoded parts of one text are decoded."""
 _FEW: Final = 3
-"""Fewer invisible characters than this are left by editors and web pages."""
+"""Fewer invisible characters than this are common in text from editors and web pages."""
 
 _LEAST_ENCODED: Final = 24
 
 _TAGS: Final = re.compile("[\U000e0020-\U000e007e]+")
-# The flags of regions are written with tags, in the only place where they belong.
+# Flags of regions are the only legitimate use of tag characters.
 _REGION_FLAG: Final = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,8}\U000e007f")
 _REORDERING: Final = re.compile("[\u202d\u202e]")
 _INVISIBLE: Final = re.compile(
@@ -34,7 +34,7 @@ _LOOK_ALIKES: Final = str.maketrans(
 
 
 def plain(text: str) -> str:
-    """The text in lower case as it is read: nothing invisible, look-alikes of Latin letters replaced."""
+    """Return the text in lower case, without invisible characters and look-alikes of Latin letters."""
     if text.isascii():
         return text.lower()
     seen = _INVISIBLE.sub("", text)
@@ -42,8 +42,8 @@ def plain(text: str) -> str:
 
 
 def hides_text(text: str) -> bool:
-    """Whether it holds what a person cannot see: tag characters, letters reordered by control characters,
-    words split by characters without width.
+    """Return whether the text contains what a person cannot see: tag characters, letters reordered by control
+    characters, or words split by zero-width characters.
     """
     if text.isascii():
         return False
@@ -53,7 +53,7 @@ def hides_text(text: str) -> bool:
 
 
 def hidden_parts(text: str) -> Iterator[str]:
-    """What is written in tag characters, and the first encoded parts that are text when decoded."""
+    """Yield the text in tag characters, and the first encoded parts that decode to text."""
     if not text.isascii() and (tags := "".join(_TAGS.findall(text))):
         yield "".join(chr(ord(each) - 0xE0000) for each in tags)
     if max(map(len, text.split()), default=0) < _LEAST_ENCODED:
