@@ -28,9 +28,7 @@ class Launch(NamedTuple):
         return [*self.command, "mcp", "--socket", self.socket, "--agent", agent]
 
     def hook(self, event: str, agent: str) -> str:
-        """Return a hook's command. Only hooks that save depend on `remember`: Codex wants changed hooks
-        approved.
-        """
+        """Return a hook's command. Only saving hooks depend on `remember`: Codex wants changes approved."""
         words = [*self.command, "hook", event, "--client", agent, "--socket", self.socket]
         return shlex.join([*words, "--remember"] if self.remember and event in _ENDS else words)
 

@@ -1,6 +1,6 @@
-"""The background queue that turns jobs into vectors.
+"""The background queue that turns pending jobs into vectors.
 
-The job table is the source of truth, never memory: what is here can be lost at any instant without loss.
+The job table is the source of truth, so whatever is in memory can be lost at any time without loss of data.
 `batch`, `retry`, `breaker` and `intake` decide and do no I/O; `worker` acts.
 """
 

@@ -1,4 +1,4 @@
-"""Decides what the next provider call holds and when it is due. No I/O."""
+"""Decide what the next provider call contains and when it is due. No I/O."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ Batch: TypeAlias = tuple[Job, ...]
 
 @dataclass(frozen=True, slots=True)
 class Queued:
-    """A job in memory and when it came, in milliseconds."""
+    """A job in memory, and when it arrived (milliseconds)."""
 
     job: Job
     since: int
 
 
 def halves(jobs: Sequence[Job]) -> tuple[Batch, Batch]:
-    """The two halves of a refused batch of two jobs or more, in order; the first is never the smaller."""
+    """Split a refused batch of two or more jobs in half, in order; the first half is never the smaller."""
     middle = (len(jobs) + 1) // 2
     return tuple(jobs[:middle]), tuple(jobs[middle:])
 
 
 def jobs_of(entries: Collection[str], jobs: Iterable[Job]) -> Batch:
-    """Those of the jobs that hold a text of these entries."""
+    """Return the jobs that hold a text of these entries."""
     return tuple(job for job in jobs if job.entry in entries)
 
 
 class Batcher:
-    """The batch being collected, and the parts of refused batches, which go first.
+    """The batch being collected, and the parts of refused batches, which are sent first.
 
-    A batch is due when it is full, or `wait_ms` after its first job came. Failed calls halve what counts as
-    full and good ones double it up to `size` again: a provider that is too slow for a whole batch within the
-    timeout still gets on.
+    A batch is due when it is full, or `wait_ms` after its first job arrived. A failed call halves the batch
+    size and a successful one doubles it, up to `size`, so that a provider too slow for a whole batch within
+    the timeout still makes progress.
     """
 
     def __init__(self, *, size: int, wait_ms: int) -> None:
@@ -48,7 +48,7 @@ class Batcher:
 
     @property
     def limit(self) -> int:
-        """How many jobs the next call may hold, 1 to `size`."""
+        """Maximum number of jobs in the next call, 1 to `size`."""
         return self._limit
 
     def __len__(self) -> int:
@@ -56,20 +56,20 @@ class Batcher:
 
     @property
     def is_filled(self) -> bool:
-        """Whether the next call needs no further jobs."""
+        """Whether the next call needs no more jobs."""
         return bool(self._parts) or len(self._collected) >= self._limit
 
     def add(self, queued: Queued) -> None:
         self._collected.append(queued)
 
     def due_at(self) -> int | None:
-        """When the next batch is to be sent: 0 for at once, None when there is nothing to send."""
+        """Return when to send the next batch: 0 for at once, None if there is nothing to send."""
         if self.is_filled:
             return 0
         return self._collected[0].since + self._wait_ms if self._collected else None
 
     def take(self, most: int) -> Batch:
-        """The next batch, at most `most` jobs of it; jobs leave in the order they came."""
+        """Take up to `most` jobs of the next batch, in order of arrival."""
         most = min(most, self._limit)
         if self._parts:
             part = self._parts.popleft()
@@ -79,11 +79,11 @@ class Batcher:
         return tuple(self._collected.popleft().job for _ in range(min(most, len(self._collected))))
 
     def put_first(self, parts: Sequence[Batch]) -> None:
-        """Send these next, one call each."""
+        """Put these parts first, one call each."""
         self._parts.extendleft(reversed(parts))
 
     def drop(self, entries: Collection[str]) -> Batch:
-        """Take out the jobs of these entries."""
+        """Remove the jobs of these entries."""
         collected = tuple(queued.job for queued in self._collected)
         gone = jobs_of(entries, (*collected, *(job for part in self._parts for job in part)))
         if gone:
@@ -93,9 +93,9 @@ class Batcher:
         return gone
 
     def grow(self) -> None:
-        """A call went well."""
+        """Double the batch size after a successful call."""
         self._limit = min(self._size, self._limit * 2)
 
     def shrink(self, count: int) -> None:
-        """A call with `count` jobs failed for a reason that is not in its texts."""
+        """Shrink the batch size after a call with `count` jobs failed for a reason unrelated to its texts."""
         self._limit = max(1, min(self._limit, count // 2))

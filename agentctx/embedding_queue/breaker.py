@@ -1,7 +1,7 @@
-"""Decides whether the provider may be called. No I/O.
+"""Decide whether the provider may be called. No I/O.
 
 CLOSED     failures in a row, or a STOP  →  OPEN
-OPEN       its time is over              →  HALF_OPEN: one probe of one text
+OPEN       the cooling time is over      →  HALF_OPEN: one probe of one text
 HALF_OPEN  the probe fails               →  OPEN, for longer
 HALF_OPEN  the probe succeeds            →  CLOSED
 """
@@ -14,7 +14,7 @@ from enum import StrEnum
 
 
 class BreakerState(StrEnum):
-    """Closed lets calls through."""
+    """The state of a breaker; CLOSED allows calls."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -23,9 +23,9 @@ class BreakerState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cooling:
-    """How long the breaker stays open: doubling from `first_s` to `most_s`, in the upper half at random.
+    """How long the breaker stays open: doubles from `first_s` to `most_s`, randomised in the upper half.
 
-    Never less than half of it: a probe every 30 s at worst keeps an hour of outage below 130 calls.
+    It never falls below half: at worst a probe every 30 s, which keeps an hour of outage below 130 calls.
     """
 
     first_s: float
@@ -41,7 +41,7 @@ MISCONFIGURED = Cooling(first_s=60.0, most_s=300.0)
 
 
 class Breaker:
-    """The breaker of one provider. Times are milliseconds; `until` is when the next call may be made."""
+    """The breaker of one provider. Times are in milliseconds; `until` is when the next call may be made."""
 
     def __init__(self, *, failures: int, rng: random.Random) -> None:
         self._failures = failures
@@ -50,19 +50,19 @@ class Breaker:
         self._openings = 0
         self.state = BreakerState.CLOSED
         self.reason: str | None = None
-        """Why the last call failed; None after a good one."""
+        """Why the last call failed; None after a successful one."""
         self.until = 0
 
     @property
     def is_probing(self) -> bool:
-        """Whether only one text may be sent, to see if the provider works again."""
+        """Whether only one text may be sent, to test if the provider works again."""
         return self.state is not BreakerState.CLOSED
 
     def is_degraded(self, now: int) -> bool:
         return self.is_probing or now < self.until
 
     def begin(self) -> None:
-        """A call starts; the caller has waited for `until`."""
+        """Begin a call; the caller has waited for `until`."""
         if self.state is BreakerState.OPEN:
             self.state = BreakerState.HALF_OPEN
 
@@ -72,14 +72,14 @@ class Breaker:
         self.reason = None
 
     def failed(self, now: int, reason: str, *, stop: bool = False) -> None:
-        """A call failed. `stop`: opens at once, and for longer."""
+        """Count a failed call. `stop` opens the breaker at once, and for longer."""
         self.reason = reason
         self._in_a_row += 1
         if stop or self.is_probing or self._in_a_row >= self._failures:
             self._open(now, MISCONFIGURED if stop else OUTAGE)
 
     def hold(self, until: int, reason: str | None = None) -> None:
-        """The provider, or a limit of our own, asks for a pause."""
+        """Pause the calls, as the provider or one of our own limits demands."""
         self.until = max(self.until, until)
         self.reason = reason or self.reason
 

@@ -1,4 +1,4 @@
-"""One provider call: under a timeout, with a checked reply, failures as values, given up on demand."""
+"""Make one provider call: with a timeout, a checked reply, failures as values, and cancellation on demand."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from agentctx.embedding_queue.timing import Alarm, Timer
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 
 RECALL_AFTER_MS: Final = 3_000
-"""An erased text may be at the provider that long: what is forgotten is gone after five seconds.
+"""How long an erased text may stay at the provider: a forgotten text must be gone after five seconds.
 
-A call that ends in time is left alone: who saves and forgets all the time must not keep the others waiting.
+A call that ends in time is not cancelled, so that constant saving and forgetting does not starve other jobs.
 """
 
 
 class InFlight:
-    """The batch at the provider, one at a time, and the entries that were erased meanwhile."""
+    """The batch at the provider, one at a time, and the entries erased meanwhile."""
 
     def __init__(self, timer: Timer) -> None:
         self.jobs: Batch = ()
-        """Of the call, until its outcome is dealt with."""
+        """The jobs of the call, until its outcome has been processed."""
         self._erased: set[str] = set()
         self._timer = timer
         self._call: asyncio.Task[Vectors | Failure] | None = None
@@ -33,9 +33,9 @@ class InFlight:
     async def wait(
         self, batch: Batch, call: Coroutine[Any, Any, Vectors | Failure]
     ) -> Vectors | Failure | None:
-        """The reply to a batch; None when it was given up for an erased text.
+        """Wait for the reply to a batch; None if the call was given up because a text was erased.
 
-        The call has ended when this returns, also when it is cancelled.
+        The call has ended when this returns, even if this is cancelled.
         """
         self.jobs = batch
         self._call = running = asyncio.create_task(call, name="provider call")
@@ -53,14 +53,14 @@ class InFlight:
         return None if running.cancelled() else running.result()
 
     def drop(self, entries: Collection[str]) -> None:
-        """These entries were erased: a call that contains one may not continue for long."""
+        """Note erased entries: a call that contains one of them may not run much longer."""
         erased = {job.entry for job in jobs_of(entries, self.jobs)}
         self._erased |= erased
         if erased and self._call is not None and self._alarm is None:
             self._alarm = self._timer.call_at(self._timer.now() + RECALL_AFTER_MS, self._call.cancel)
 
     def end(self) -> set[str]:
-        """The outcome is dealt with: of what was erased meanwhile, nothing may be left behind."""
+        """Finish the batch and return the entries erased meanwhile, whose remains must be dropped."""
         self.jobs = ()
         erased, self._erased = self._erased, set()
         return erased
@@ -74,9 +74,9 @@ async def call_provider(
     timer: Timer,
     telemetry: Telemetry = NO_TELEMETRY,
 ) -> Vectors | Failure:
-    """The vectors `(len(texts), dimension)`, finite and of unit length, or why there are none.
+    """Return vectors `(len(texts), dimension)`, finite and of unit length, or the failure.
 
-    The provider's own call has ended when this returns, also after a timeout or when this is cancelled.
+    The provider's own call has ended when this returns, even after a timeout or a cancellation.
     """
     with telemetry.embedding("batch", len(texts)) as embedding:
         reply = await _call_within(provider, texts, timeout_s, timer)
@@ -105,5 +105,5 @@ async def _embed(provider: EmbeddingProvider, texts: Sequence[str]) -> Vectors |
     try:
         reply = await provider.embed(texts)
         return check_reply(reply, count=len(texts), dimension=provider.dimension)
-    except Exception as error:  # noqa: BLE001 - whatever a provider raises is a fault of the provider
+    except Exception as error:  # noqa: BLE001 - anything that a provider raises is the provider's fault
         return failure_of(error)

@@ -1,4 +1,4 @@
-"""How a space compares with the one that answers, asked with texts that are stored in both."""
+"""Compare a new space with the active one, by searching both with sampled stored texts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from agentctx.storage.records import Filter, NearestChunk, SampledChunk
 SAMPLE: Final = 50
 NEAREST: Final = 10
 LEAST_SELF_RETRIEVAL: Final = 0.8
-"""Below it a model does not distinguish texts: there is no automatic switch to it."""
+"""Below this, a model does not tell texts apart, and there is no automatic switch to it."""
 _TIE: Final = 1e-6
-"""Equal texts are equally near."""
+"""Tolerance, because equal texts are equally near."""
 
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """A space, and the provider that embeds the questions to it."""
+    """A space, and the provider that embeds questions for it."""
 
     space: int
     provider: EmbeddingProvider
@@ -28,19 +28,18 @@ class Searched:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What asking both spaces with sampled texts found."""
+    """The result of searching both spaces with sampled texts."""
 
     sampled: int
-    """Texts that were asked with."""
+    """Number of texts that were searched."""
     self_retrieval: float
-    """Share of them whose own entry was the nearest in the new space, 0 to 1."""
+    """Share of texts whose own entry was the nearest in the new space, 0 to 1."""
     overlap: float | None
-    """Share of the ten nearest others that both spaces have in common, 0 to 1; None when the present space
-    could not be asked, or holds nothing else."""
+    """Share of the ten nearest others common to both spaces, 0 to 1; None if the active one gives none."""
 
     @classmethod
     def of(cls, recorded: Mapping[str, Any]) -> Self:
-        """What `asdict` made."""
+        """Restore a comparison from its `asdict` form."""
         return cls(recorded["sampled"], recorded["self_retrieval"], recorded["overlap"])
 
     def recorded(self) -> dict[str, Any]:
@@ -48,7 +47,7 @@ class Comparison:
 
 
 async def compare(storage: Storage, new: Searched, present: Searched | None) -> Comparison | None:
-    """Ask with a sample of what is stored; None when nothing is.
+    """Search with a sample of the stored texts; None if nothing is stored.
 
     Raises:
         ProviderFailed: a model did not answer.
@@ -70,12 +69,12 @@ async def compare(storage: Storage, new: Searched, present: Searched | None) -> 
 
 
 def finds_itself(chunk: SampledChunk, own: float, near: Sequence[NearestChunk]) -> bool:
-    """Whether nothing of another entry is nearer to a text than what is stored of it, at distance `own`."""
+    """Return whether no other entry is nearer to a text than its own stored chunk, at distance `own`."""
     return any(hit.entry == chunk.entry or own <= hit.distance + _TIE for hit in near[:1])
 
 
 def overlap(chunk: SampledChunk, one: Sequence[NearestChunk], other: Sequence[NearestChunk]) -> float | None:
-    """The share of the nearest that both have; the text itself does not count. None when there is nothing."""
+    """Return the share of nearest chunks found in both, except the text itself; None if there are none."""
     first, second = (
         [hit.chunk for hit in hits if hit.chunk != chunk.chunk][:NEAREST] for hits in (one, other)
     )
@@ -86,7 +85,7 @@ def overlap(chunk: SampledChunk, one: Sequence[NearestChunk], other: Sequence[Ne
 async def _ask(
     storage: Storage, searched: Searched, chunk: SampledChunk
 ) -> tuple[Sequence[NearestChunk], float | None]:
-    """The nearest to the text, and the distance of what is stored of it."""
+    """Return the chunks nearest to the text, and the distance of its own stored vector."""
     query = await searched.provider.embed_query(chunk.text)
     near = await storage.search.by_vector(
         searched.space, query, Filter(namespace=chunk.namespace), NEAREST + 1

@@ -1,6 +1,6 @@
-"""One model's way from pending jobs to vectors: its provider, its queue and the keeper of its space.
+"""One model's path from pending jobs to vectors: its provider, its queue and its space keeper.
 
-Each space has a lane of its own, so that a provider that is down, slow or throttled holds up no other model.
+Each space has its own lane, so that a provider that is down, slow or throttled does not block other models.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from agentctx.times import Clock
 
 
 class Lane:
-    """`keeper.open`, then `run` until `queue.stop`.
+    """The lane of one model: `keeper.open`, then `run` until `queue.stop`.
 
     Args:
-        settings: of the model; `spending` is what it costs, None where nothing is asked over HTTP.
+        settings: the settings of the model. `spending` is its cost, or None if nothing is asked over HTTP.
         leads: whether this is the lane that answers.
-        permit: as of `SpaceKeeper`.
+        permit: see `SpaceKeeper`.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Lane:
 
     @property
     def space(self) -> int:
-        """The space that is filled. There is one as soon as the lane is open."""
+        """The space being filled. It exists once the lane is open."""
         if self.keeper.space is None:
             raise RuntimeError("a lane is opened before it runs")
         return self.keeper.space
@@ -75,7 +75,7 @@ class Lane:
         return space_fingerprint(self.provider)
 
     async def run(self) -> None:
-        """Fill the space until `queue.stop`. A bug in either part is raised, and ends the other."""
+        """Fill the space until `queue.stop`. A bug in either task is raised and ends the other task."""
         async with asyncio.TaskGroup() as tasks:
             keeping = tasks.create_task(self.keeper.run(), name="space keeper")
             await self.queue.run()

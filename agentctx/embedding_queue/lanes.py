@@ -1,7 +1,7 @@
-"""The model that answers, and the one beside it: the next one while it is built, or the former one, kept.
+"""The model that answers, and the one beside it: the next model while it is built, or the former one, kept.
 
-Which of them answers is said by the active space of the database and not by the config, so that a switch
-outlives every restart and a config that still names the former model takes nothing back.
+The active space in the database decides which of them answers, not the config. So a switch survives every
+restart, and a config that still names the former model does not undo it.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ log = structlog.get_logger("agentctx.reembed")
 
 Fingerprint: TypeAlias = Mapping[str, str | int]
 Stage: TypeAlias = Literal["off", "held", "building", "comparing", "ready", "kept"]
-"""Of the model beside the one that answers; `off` when there is none."""
+"""Stages of the model beside the one that answers; `off` if there is none."""
 
 _LAG_SHARE: Final = 100
-"""A space may be switched to while a hundredth of it is still pending: late chunks are found by keyword."""
+"""At most a hundredth of a space may be pending when switching to it: those chunks are found by keyword."""
 _BACKOFF: Final = Backoff(base_s=1.0, max_s=60.0)
 
 
 class Lanes:
-    """One lane, or two. `open` before the first save, then `run` until `stop`."""
+    """One or two lanes. `open` before the first save, then `run` until `stop`."""
 
     leading: Lane
-    """The lane that answers, since `open`."""
+    """The lane that answers; set by `open`."""
 
     def __init__(self, storage: Storage, next_settings: NextModelSettings, timer: Timer) -> None:
         self._storage = storage
@@ -55,9 +55,9 @@ class Lanes:
         self._is_held = False
 
     async def open(self, first: Lane, second: Lane | None = None) -> None:
-        """Open the spaces of both models in one step: that of `[embedding]`, and that of `[embedding.next]`.
+        """Open the spaces of both models, of `[embedding]` and of `[embedding.next]`, in one step.
 
-        The one whose space is active answers, else the first.
+        The model whose space is active answers, or the first if neither is.
         """
         given = [first] if second is None else [first, second]
         lanes = [
@@ -80,34 +80,34 @@ class Lanes:
 
     @property
     def other(self) -> Lane | None:
-        """The lane that does not answer."""
+        """The lane that does not answer, or None."""
         return next((lane for lane in self._lanes if lane is not self.leading), None)
 
     @property
     def has_moved(self) -> bool:
-        """Whether the model of `[embedding.next]` answers already, so that the config is behind."""
+        """Whether the model of `[embedding.next]` already answers, so that the config is out of date."""
         return self._next is self.leading
 
     def leads(self, lane: Lane) -> bool:
         return lane is self.leading
 
     def enqueue(self, jobs: Sequence[Job]) -> None:
-        """Give each job to the lane of its space. Fits as the stores' embed callback."""
+        """Give each job to the lane of its space. Can serve as the stores' embed callback."""
         for lane in self:
             lane.queue.enqueue([job for job in jobs if job.space == lane.space])
 
     def look_again(self) -> None:
-        """Jobs may have become due in the table."""
+        """Check the table again, because jobs may have become due."""
         for lane in self:
             lane.queue.look_again()
 
     def drop(self, entries: Collection[str]) -> None:
-        """Let go of the texts of erased entries. Fits as the storage's listener."""
+        """Drop the texts of erased entries. Can serve as the storage's listener."""
         for lane in self:
             lane.queue.drop(entries)
 
     async def run(self) -> None:
-        """Fill the spaces until `stop`; compare the next one when it is whole, switch if so configured."""
+        """Fill the spaces until `stop`; compare the next one when complete, and switch if so configured."""
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(lane.run(), name="embedding") for lane in self]
             watching = tasks.create_task(self._watch(), name="reembed")
@@ -115,11 +115,11 @@ class Lanes:
             watching.cancel()
 
     async def stop(self, timeout: float | None = None) -> None:
-        """Let the lane that answers embed what is due within the time; the other's is left in the table."""
+        """Embed what is due in the leading lane within the timeout; the other lane's jobs stay put."""
         await asyncio.gather(*(lane.queue.stop(timeout if self.leads(lane) else 0) for lane in self))
 
     async def permit(self, space: Space) -> None:
-        """Pause the space while it would cost more than the limit, until the cost is approved."""
+        """Hold the space while its estimated cost exceeds the limit, until the cost is approved."""
         lane = next(each for each in self if each.space == space.id)
         if self.leads(lane) or space.approved:
             return
@@ -132,13 +132,13 @@ class Lanes:
             self._is_held = False
 
     async def approve(self) -> None:
-        """The cost of the next space was approved."""
+        """Approve the cost of the next space."""
         lane = self._beside()
         await self._storage.spaces.approve(lane.space)
         self._approved.set()
 
     async def estimate(self, lane: Lane) -> CostEstimate:
-        """What embedding all pending jobs of the lane costs."""
+        """Estimate the cost of embedding all pending jobs of the lane."""
         owed = await self.owed(lane)
         if lane.spending is None:
             return CostEstimate(0, 0.0)
@@ -146,11 +146,11 @@ class Lanes:
         return estimate_cost(owed.bytes, price.usd_per_million_tokens if price else None)
 
     async def owed(self, lane: Lane) -> Owed:
-        """The pending jobs of the lane's space."""
+        """Return the pending jobs of the lane's space."""
         return await self._storage.spaces.owed_in_all(lane.space)
 
     def stage(self, beside: Space | None) -> Stage:
-        """How far the model beside is, by its space."""
+        """Return the stage of the model beside, from its space."""
         if beside is None:
             return "off"
         if beside.state is SpaceState.KEPT:
@@ -163,18 +163,18 @@ class Lanes:
         return "ready" if is_compared else "comparing"
 
     async def beside(self) -> Space | None:
-        """The space of the model beside; without such a lane, the former one that is still kept."""
+        """Return the space of the model beside or, without such a lane, the former one that is still kept."""
         spaces, other = await self._storage.spaces.all(), self.other
         if other is not None:
             return next(space for space in spaces if space.id == other.space)
         return next((space for space in spaces if space.state is SpaceState.KEPT), None)
 
     async def switch(self) -> None:
-        """Answer with the model of `embedding.next`; the previous one is kept.
+        """Switch to the model of `embedding.next`; the previous one is kept.
 
         Raises:
-            NotFound: there is none.
-            Conflict: it answers already, or its space is not whole.
+            NotFound: there is no other model.
+            Conflict: the model already answers, or its space is incomplete.
         """
         if self.has_moved:
             raise Conflict(
@@ -184,11 +184,11 @@ class Lanes:
         await self._finish(self._switch_to(self._beside()))
 
     async def rollback(self) -> None:
-        """Answer with the former model again; the present one is kept.
+        """Switch back to the former model; the present one is kept.
 
         Raises:
             NotFound: no other model is configured.
-            Conflict: the other model never answered, or cannot now.
+            Conflict: the other model never answered, or cannot answer now.
         """
         lane, space = self._beside(), await self.beside()
         if space is None or space.state is not SpaceState.KEPT:
@@ -199,10 +199,10 @@ class Lanes:
         await self._finish(self._switch_to(lane))
 
     async def retire(self) -> list[int]:
-        """Drop the vectors of the former model, and of any other that is not configured; returns the spaces.
+        """Drop the vectors of the former model and of any other unconfigured model; return their spaces.
 
         Raises:
-            NotFound: there are none.
+            NotFound: no such model is kept.
         """
         return await self._finish(self._retire())
 
@@ -239,7 +239,7 @@ class Lanes:
             return retired
 
     async def _watch(self) -> None:
-        """Compare the space beside once it is whole; again and again while a model does not answer."""
+        """Compare the space beside once it is complete, retrying while a model does not answer."""
         lane, attempts = self.other, 0
         if lane is None:
             return
@@ -281,7 +281,7 @@ class Lanes:
             raise StorageFailed(error.message) from error
 
     async def _finish(self, deed: Coroutine[Any, Any, T]) -> T:
-        """Do it to its end even if the caller goes away: database and memory must agree on who answers."""
+        """Run to completion even if the caller goes away: database and memory must agree on who answers."""
         task = asyncio.create_task(deed)
         self._deeds.add(task)
         task.add_done_callback(self._deeds.discard)
@@ -301,9 +301,9 @@ class Lanes:
 
 
 def to_open(fingerprints: Sequence[Fingerprint], spaces: Sequence[Space]) -> list[int]:
-    """Which of the models of `[embedding]` and `[embedding.next]` get a lane; `spaces` are newest first.
+    """Choose which models of `[embedding]` and `[embedding.next]` get a lane; `spaces` are newest first.
 
-    A former model that was retired for the next one is not rebuilt because the config still names it.
+    A former model retired in favour of the next one is not rebuilt because the config still names it.
     """
     if len(fingerprints) < 2:
         return [0]

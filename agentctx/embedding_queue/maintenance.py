@@ -1,4 +1,4 @@
-"""What the storage needs done in the background: removing what has expired, tidying up after deletions."""
+"""Background maintenance of the storage: remove what has expired, and tidy up after deletions."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from agentctx.errors import DeadlineExceeded, StorageFailed
 log = structlog.get_logger("agentctx.embedding_queue")
 
 GATHERED_S: Final = 1.0
-"""Deletions of so long a time share one tidying, which holds up writes for milliseconds."""
+"""Deletions within this time share one tidying, which blocks writes for milliseconds."""
 PROMISED_S: Final = 5.0
-"""After a deletion nothing of it is in the files."""
+"""After this time, nothing deleted is left in the files."""
 
 
 class Swept(Protocol):
-    """What keeps things for a time."""
+    """A store whose content expires."""
 
     async def sweep(self) -> int:
-        """Remove some of what is over; returns how much, 0 when nothing is left."""
+        """Remove some of what has expired and return the number removed; 0 if nothing is left to remove."""
         ...
 
 
 class Tidied(Protocol):
-    """What holds deleted text in its files until it is tidied up. See `Storage`."""
+    """A store that keeps deleted text in its files until it is tidied. See `Storage`."""
 
     async def untidy(self) -> None: ...
     async def tidy(self) -> bool: ...
 
 
 class Scrubbed(Protocol):
-    """What is compared with its checksums, a slice at a time. See `ScrubStorage`."""
+    """A store that is compared with its checksums, a slice at a time. See `ScrubStorage`."""
 
     async def step(self) -> bool: ...
 
 
 class Rebuilt(Protocol):
-    """What has an index that may be half rebuilt. See `Storage`."""
+    """A store whose index may be half rebuilt. See `Storage`."""
 
     async def resume_words(self) -> int | None: ...
 
@@ -66,10 +66,10 @@ async def maintain(
     scrub: Scrubbed | None = None,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> None:
-    """Remove expired entries, old receipts and audit rows, and scrub a slice; now and every `interval_s`.
+    """Remove expired entries, old receipts and audit rows, and scrub a slice, at once and every `interval_s`.
 
-    Ends when it is cancelled. What the storage fails is logged and made up for by the next round; any other
-    error ends it.
+    Runs until cancelled. A failure of the storage is logged and made up for in the next round; any other
+    error is raised.
     """
     while True:
         await _sweep_all(storage, "entries")
@@ -83,9 +83,9 @@ async def maintain(
 
 
 async def keep_tidy(storage: Tidied, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:
-    """Make what is deleted leave the files soon after, many deletions at once. Ends when it is cancelled.
+    """Purge deleted text from the files, gathering many deletions into one tidying. Runs until cancelled.
 
-    Blocking readers are waited for as long as it takes, and logged when that exceeds `PROMISED_S`.
+    Blocking readers are waited for without limit, which is logged beyond `PROMISED_S`.
     """
     while True:
         await storage.untidy()
@@ -123,7 +123,7 @@ async def _sweep_all(kept: Swept, what: str) -> None:
 
 
 async def _problem_of_tidying(storage: Tidied) -> str:
-    """Why deleted text is still in the files; empty when none is."""
+    """Return why deleted text is still in the files; empty if none is."""
     try:
         return "" if await storage.tidy() else "the database is being read"
     except StorageFailed as error:

@@ -1,4 +1,4 @@
-"""Decides what becomes of the jobs of a failed provider call. No I/O."""
+"""Decide what to do with the jobs of a failed provider call. No I/O."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from agentctx.errors import Disposition, ProviderFailed, SpendCapReached
 from agentctx.storage.records import Job
 
 LONGEST_PAUSE_S = 86_400.0
-"""A longer `Retry-After` counts as this: daily quotas are honoured, nonsense cannot stop us forever."""
+"""Cap on `Retry-After`: daily quotas are honoured, but a nonsense value cannot stop the queue forever."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a provider call failed. `reason` is shown to operators and holds no entry text."""
+    """Why a provider call failed. `reason` is shown to operators and contains no entry text."""
 
     disposition: Disposition
     reason: str
     retry_after_s: float | None = None
     is_ours: bool = False
-    """Whether a limit of our own forbids the call: neither the provider nor a text is to blame."""
+    """Whether one of our own limits forbids the call, so neither the provider nor a text is to blame."""
 
 
 def failure_of(error: Exception) -> Failure:
-    """What an exception of a provider means. Anything that is not a `ProviderFailed` is transient.
+    """Convert a provider's exception to a failure. Anything but `ProviderFailed` is transient.
 
-    The text of a foreign exception may quote what was sent, so only its class is kept.
+    The message of a foreign exception may quote the texts that were sent, so only its class is kept.
     """
     if isinstance(error, SpendCapReached):
         reason = f"{error.code}: {error.message}"
@@ -41,7 +41,7 @@ def failure_of(error: Exception) -> Failure:
 
 
 def no_answer(timeout_s: float) -> Failure:
-    """A call that was given up after `timeout_s` seconds."""
+    """Return the failure of a call that timed out after `timeout_s` seconds."""
     return Failure(Disposition.RETRY, f"the provider did not answer within {timeout_s:g} s")
 
 
@@ -53,14 +53,14 @@ class Backoff:
     max_s: float
 
     def delay_ms(self, attempts: int, rng: random.Random) -> int:
-        """How long to wait after `attempts` earlier failures: anything up to `base_s * 2**attempts`."""
+        """Return a random delay up to `base_s * 2**attempts`, after `attempts` earlier failures."""
         ceiling_s = min(self.max_s, self.base_s * 2.0 ** min(attempts, 64))
         return math.ceil(rng.uniform(0, ceiling_s) * 1000)
 
 
 @dataclass(frozen=True, slots=True)
 class Postponed:
-    """Jobs that may be tried again from `not_before` on (milliseconds)."""
+    """Jobs that may be retried from `not_before` on (milliseconds)."""
 
     jobs: Batch
     not_before: int
@@ -68,16 +68,16 @@ class Postponed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryVerdict:
-    """What to do. Every job of the call is in exactly one of `postpone`, `parts` and `bury`."""
+    """What to do with the jobs of a call. Each is in exactly one of `postpone`, `parts` and `bury`."""
 
     postpone: tuple[Postponed, ...] = ()
     parts: tuple[Batch, ...] = ()
-    """To be sent again, one call each."""
+    """Batches to send again, one call each."""
     bury: tuple[Job, ...] = ()
     hold_until: int | None = None
-    """No call at all before this time (milliseconds)."""
+    """No calls at all before this time (milliseconds)."""
     is_fault: bool = False
-    """Whether the provider, not a text, is to blame as far as is known: the breaker counts it."""
+    """Whether the provider, rather than a text, seems to be at fault: the breaker counts it."""
     stop: bool = False
     """Whether no call can succeed until the configuration changes."""
 
@@ -91,13 +91,13 @@ def decide(
     backoff: Backoff,
     rng: random.Random,
 ) -> RetryVerdict:
-    """The verdict on the jobs of one failed call.
+    """Decide what to do with the jobs of one failed call.
 
-    `trusted`: the provider is known to work, so a text refused alone is the culprit and is buried. Otherwise
-    it is postponed: a misconfigured provider refuses everything, and that must not bury everything.
+    `trusted`: the provider is known to work, so a text refused on its own is at fault and is buried.
+    Otherwise it is postponed: a misconfigured provider refuses everything, which must not bury everything.
 
-    A limit of our own may have room for fewer jobs. When not even one fits, it holds the lane and leaves the
-    jobs as they are: once it is raised and the daemon started again, they are sent at once.
+    A limit of our own may have room for fewer jobs. If not even one fits, the lane is held and the jobs stay
+    unchanged: once the limit is raised and the daemon restarted, they are sent at once.
     """
     if failure.is_ours:
         if len(jobs) > 1:
@@ -107,7 +107,7 @@ def decide(
         if len(jobs) > 1:
             return RetryVerdict(parts=halves(jobs))
         if trusted:
-            # Counted as a fault too: many lone refusals in a row point at the provider, not at the texts.
+            # Also counted as a fault: many single refusals in a row point to the provider, not to the texts.
             return RetryVerdict(bury=tuple(jobs), is_fault=True)
     postponed = _postpone(jobs, _earliest(failure, now), now=now, backoff=backoff, rng=rng)
     return RetryVerdict(
@@ -136,7 +136,7 @@ def _hold_until(failure: Failure, postponed: Sequence[Postponed], now: int) -> i
 def _postpone(
     jobs: Sequence[Job], earliest: int, *, now: int, backoff: Backoff, rng: random.Random
 ) -> tuple[Postponed, ...]:
-    """Jobs that failed equally often come back together; a troublemaker soon comes back alone."""
+    """Jobs that failed equally often are retried together, so a troublemaker is soon retried alone."""
     groups: defaultdict[int, list[Job]] = defaultdict(list)
     for job in jobs:
         groups[job.attempts].append(job)

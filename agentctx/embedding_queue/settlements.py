@@ -1,4 +1,4 @@
-"""Callers that wait for a job, and how the latest jobs ended."""
+"""Wait for jobs to end, and remember how recent jobs ended."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from enum import StrEnum
 from agentctx.embedding_queue.timing import Timer
 
 REMEMBERED = 8_192
-"""Endings kept for those who ask late; a request can make some 2,400 jobs."""
+"""Number of endings kept for late callers; one request can make about 2,400 jobs."""
 
 
 class Outcome(StrEnum):
     """How a job ended."""
 
     DONE = "done"
-    """Its vector is stored, or its text has been replaced or removed meanwhile."""
+    """Its vector is stored, or its text has since been replaced or removed."""
     BURIED = "buried"
 
 
@@ -29,7 +29,7 @@ class _Waiter:
 
 
 class Settlements:
-    """Tells waiters how jobs ended. Lives on one event loop."""
+    """Reports to waiters how jobs ended. Use it from one event loop."""
 
     def __init__(self, timer: Timer) -> None:
         self._timer = timer
@@ -50,12 +50,12 @@ class Settlements:
             self._ended.popitem(last=False)
 
     def reopen(self, jobs: Iterable[int]) -> None:
-        """These are pending (again): what is remembered of the ids is void."""
+        """Mark jobs as pending again, and forget their earlier endings."""
         for job in jobs:
             self._ended.pop(job, None)
 
     async def wait(self, jobs: Collection[int], timeout_s: float | None) -> dict[int, Outcome]:
-        """How the jobs ended, as soon as all have or the time is over; those still open are missing."""
+        """Return how the jobs ended, once all have or the time is up; jobs still open are missing."""
         waiter = _Waiter({job for job in jobs if job not in self._ended})
         waiter.ended = {job: self._ended[job] for job in jobs if job in self._ended}
         if waiter.open and not self._is_closed:
@@ -63,7 +63,7 @@ class Settlements:
         return waiter.ended
 
     def close(self) -> None:
-        """Nothing will settle any more: all waiters get what there is."""
+        """Wake all waiters with the endings so far: no more jobs will settle."""
         self._is_closed = True
         for waiters in self._waiters.values():
             for waiter in waiters:

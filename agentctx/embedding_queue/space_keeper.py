@@ -1,11 +1,11 @@
-"""Keeps the space of the configured model: opens it, probes the model, notices when it changed, fills it up.
+"""Keep the space of the configured model: open it, probe the model, detect a changed model, fill the space.
 
     starting ──probe──► owing ──permit, all embedded──► serving
                  ▲                                        │
                  └──────────── a later start ◄────────────┘
 
-Saves make jobs from the moment the space is open, long before the model has answered once. A space that is
-complete answers if its model leads, and stands by if another one does.
+Saves make jobs as soon as the space is open, long before the model has answered once. A complete space
+answers if its model leads, and stands by otherwise.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ log = structlog.get_logger("agentctx.spaces")
 
 CANARY = "agentctx keeps what was saved, finds it by word and by meaning, and says so on 2026-01-01."
 CANARY_COSINE = 0.999
-"""Below it the model behind an unchanged name is another one."""
+"""Below this similarity, the same model name refers to a different model."""
 PROBE_BACKOFF = Backoff(base_s=1.0, max_s=60.0)
 BACKFILL_STEP = 10_000
 FILLING = "model_changed: everything is being embedded with the new model"
-"""The only harmless reason."""
+"""The only reason that is harmless."""
 
 
 Permit: TypeAlias = Callable[[Space], Awaitable[None]]
-"""Returns when the space may be filled; what it costs may have to be agreed to first."""
+"""Returns when the space may be filled; its cost may need approval first."""
 
 
 class HeldQueue(Protocol):
-    """What the keeper needs of the queue."""
+    """The part of the queue that the keeper needs."""
 
     def pause(self, reason: str) -> None: ...
     def resume(self) -> None: ...
@@ -58,15 +58,15 @@ def _always() -> bool:
 
 
 async def _at_once(_: Space) -> None:
-    """Filling needs no approval."""
+    """Permit filling without approval."""
 
 
 class SpaceKeeper:
-    """`open` before the first save is accepted, then `run` in the background.
+    """Keeps one space: `open` before the first save is accepted, then `run` in the background.
 
     Args:
-        leads: whether this model is the one to answer, so that its space is activated when it is whole.
-        permit: awaited before a space that never answered is filled.
+        leads: whether this model is to answer, so that its space is activated when complete.
+        permit: awaited before filling a space that has never answered.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class SpaceKeeper:
 
     @property
     def searched(self) -> int | None:
-        """The space, when it can answer questions; None while it cannot, or while the provider is out."""
+        """The space, if it can answer questions; None if it cannot or while the provider is down."""
         if self._reason is not None or self._space is None or self._lane.status().state == "degraded":
             return None
         return self._space.id
@@ -123,7 +123,7 @@ class SpaceKeeper:
 
     @property
     def reason(self) -> str | None:
-        """Why meaning takes no part in answers; None when it does. What stops the filling comes first."""
+        """Why meaning takes no part in answers, or None if it does. What prevents the filling comes first."""
         status = self._lane.status()
         if self._reason is None or (self._reason == FILLING and status.state == "degraded"):
             return status.reason
@@ -132,18 +132,18 @@ class SpaceKeeper:
     async def open(self, space: Space | None = None) -> None:
         """Open the space, so that saves make jobs for it, and pause the lane until the model has answered.
 
-        `space` is given where several were opened at once.
+        `space` is given if several were opened in one step.
         """
         self._lane.pause("the model has not answered yet")
         self._space = space or await self._open()
 
     def hold(self, reason: str) -> None:
-        """Say why the space is not being filled."""
+        """Stop the filling, and give the reason."""
         self._reason = reason
         self._lane.pause(reason)
 
     async def run(self) -> None:
-        """Probe the model until it answers, then make the space whole and serve from it."""
+        """Probe the model until it answers, then complete the space and serve from it."""
         attempts = 0
         while True:
             try:
@@ -206,22 +206,22 @@ class SpaceKeeper:
 
 
 def space_fingerprint(provider: EmbeddingProvider) -> dict[str, str | int]:
-    """What a space is known by: all that decides a vector, of the provider and of the text it is given."""
+    """Return what identifies a space: everything in provider and text template that decides a vector."""
     return {**provider.fingerprint, "template": TEMPLATE}
 
 
 async def embed_canary(provider: EmbeddingProvider) -> Vectors:
-    """The canary's vector `(dimension,)`, of unit length. Raises `ProviderFailed`."""
+    """Embed the canary; return its vector `(dimension,)` of unit length. Raises `ProviderFailed`."""
     reply = await provider.embed([CANARY])
     canary: Vectors = check_reply(reply, count=1, dimension=0)[0]
     return canary
 
 
 def canary_cosine(known: Vectors, seen: Vectors) -> float:
-    """How alike two unit vectors of the canary are; 0 when not even their lengths agree."""
+    """Return the cosine of two unit vectors of the canary; 0 if their dimensions differ."""
     return float(np.dot(known, seen)) if known.shape == seen.shape else 0.0
 
 
 def is_same_model(known: Vectors, seen: Vectors) -> bool:
-    """Whether two unit vectors of the canary come from the same model."""
+    """Return whether two unit vectors of the canary come from the same model."""
     return canary_cosine(known, seen) >= CANARY_COSINE

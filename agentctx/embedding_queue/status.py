@@ -1,4 +1,4 @@
-"""What the queue says of itself."""
+"""The status of the queue."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ State: TypeAlias = Literal["ok", "starting", "degraded"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStatus:
-    """A snapshot. Counts are since the queue was made; what waits in the table is `storage.jobs.depth()`."""
+    """A snapshot. Counts start with the queue; jobs waiting in the table are `storage.jobs.depth()`."""
 
     state: State
     reason: str | None
     until: int | None
-    """When the provider is called again at the earliest, if it is being left alone (milliseconds)."""
+    """Earliest time of the next call to the provider, if calls are paused (milliseconds)."""
     queued: int
-    """Jobs in memory that wait."""
+    """Jobs waiting in memory."""
     in_flight: int
     """Jobs at the provider, or whose vectors are being stored."""
     embedded: int
     buried: int
     stale: int
-    """Vectors dropped because their entry changed or went away meanwhile."""
+    """Vectors dropped because their entry was changed or removed meanwhile."""
     calls: int
     failed_calls: int
     batch_sizes: Mapping[int, int]
-    """How many calls were made with so many texts."""
+    """Number of calls by the number of texts in the call."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""The table of jobs as the worker uses it: faults of the storage are waited out."""
+"""The job table as the worker uses it, retrying while the storage fails."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _END_OF_TIME = 2**62
 
 
 class GaveUp(Exception):
-    """The storage failed during a stop. Nothing is lost: pending jobs are in the table."""
+    """The storage failed during a stop. No data is lost: pending jobs are in the table."""
 
 
 class JobTable:
-    """The jobs of one space, asked for again while the storage fails or takes too long, until `give_up`.
+    """The jobs of one space. Operations are retried while the storage fails or is slow, until `give_up`.
 
-    Every method raises `GaveUp` when the storage fails after `give_up` was called.
+    After `give_up` was called, every method raises `GaveUp` if the storage fails.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class JobTable:
         self._has_leapt = False
         self._giving_up = asyncio.Event()
         self.reason: str | None = None
-        """Why the storage fails now."""
+        """Why the storage currently fails."""
 
     def give_up(self) -> None:
-        """From now on a failure is final."""
+        """Make any further failure final."""
         self._giving_up.set()
 
     async def release_leases(self) -> None:
@@ -71,7 +71,7 @@ class JobTable:
         async def claim() -> list[Job]:
             self._claimed_at = now = self._timer.now()
             return await self._storage.claim(
-                # A copy: the worker keeps changing its own while another thread reads this one.
+                # Copied, because the worker changes its own while another thread reads this one.
                 limit,
                 now=max(now, self._claim_as_of),
                 lease_until=now + self._lease_ms,
@@ -85,10 +85,10 @@ class JobTable:
         return jobs
 
     async def next_due(self) -> int | None:
-        """When to claim again, in milliseconds, as of the last claim: what became due since then counts.
+        """Return when to claim again, in milliseconds; includes jobs that became due since the last claim.
 
-        Nothing is put off for longer than a day or so. What seems to be was written while the clock was
-        ahead: it is due, once. From then on it is in memory; this process writes nothing so far off.
+        No job is postponed for more than about a day. One that seems to be was written while the clock was
+        ahead: it is due, once. From then on it is in memory; this process writes no such times.
         """
         due = await self._patiently(lambda: self._storage.next_due(self._claimed_at, self._space()))
         now = self._timer.now()

@@ -1,4 +1,4 @@
-"""Time as the queue sees it: milliseconds that never go back, and alarms."""
+"""Time for the queue: milliseconds that never go backwards, and alarms."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from agentctx.times import Clock
 
 
 class Alarm(Protocol):
-    """A callback that is still to come."""
+    """A callback that is still pending."""
 
     def cancel(self) -> None:
-        """Forget it; harmless when it has fired."""
+        """Cancel the callback; harmless if it has already fired."""
         ...
 
 
 class Timer(Protocol):
-    """A clock with alarms. Tests move one by hand."""
+    """A clock with alarms. Tests advance one by hand."""
 
     def now(self) -> int:
-        """Milliseconds since the epoch; never less than it was before."""
+        """Return milliseconds since the epoch; never less than before."""
         ...
 
     def call_at(self, at: int, callback: Callable[[], object]) -> Alarm:
-        """Call back once it is `at`, soon if it is already."""
+        """Call back at `at`, or soon if that time has passed."""
         ...
 
 
 class LoopTimer:
-    """The wall clock, corrected by the monotonic one, with alarms on the running event loop.
+    """The wall clock, corrected by the monotonic clock, with alarms on the running event loop.
 
-    Leaps forward (suspend, a corrected clock) are followed, so that waits end in time; leaps back are not, so
-    that nothing waits for an hour to come round again.
+    Jumps forward (a suspended machine, a corrected clock) are followed, so that waits end in time; jumps back
+    are not, so that nothing waits for an hour to repeat itself.
     """
 
     def __init__(self, clock: Clock, monotonic: Callable[[], float] = time.monotonic) -> None:

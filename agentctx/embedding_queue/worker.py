@@ -1,6 +1,6 @@
-"""The queue itself: claims jobs, calls the provider, stores the vectors.
+"""The queue itself: claim jobs, call the provider, store the vectors.
 
-One provider call is in flight at a time. Every wait is for an event: a job that came, an alarm, a stop.
+One provider call is in flight at a time. Every wait is for an event: a new job, an alarm or a stop.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from agentctx.times import Clock
 log = structlog.get_logger("agentctx.embedding_queue")
 
 LONGEST_NAP_MS = 60_000
-"""Alarms run on a clock that stops while the machine sleeps: look at the real one this often."""
+"""Alarms use a clock that stops while the machine sleeps, so the real one is checked this often."""
 
 
 class EmbeddingQueue:
-    """Embeds pending jobs in the background, in batches: of one space, or of all when `space` gives None.
+    """Embeds pending jobs in the background, in batches, of one space or of all if `space` returns None.
 
-    The table of jobs is the queue; memory holds up to `settings.capacity` of them. All methods belong to one
-    event loop. A queue is used once: make a new one to start again.
+    The job table is the queue; memory holds up to `settings.capacity` jobs. All methods belong to one
+    event loop. A queue is used once: create a new one to start again.
     """
 
     def __init__(
@@ -80,9 +80,9 @@ class EmbeddingQueue:
         self._tally = Tally()
 
     def enqueue(self, jobs: Sequence[Job]) -> None:
-        """Take jobs that have just been committed. Never blocks, drops or raises.
+        """Accept jobs that have just been committed. Never blocks, drops jobs or raises.
 
-        What does not fit in memory, and what comes after the end, waits in the table. Fits as the stores'
+        Jobs that do not fit in memory, or arrive after the end, wait in the table. Can serve as the stores'
         embed callback.
         """
         if not jobs or self._finished.is_set():
@@ -92,14 +92,14 @@ class EmbeddingQueue:
         self._stir()
 
     def drop(self, entries: Collection[str]) -> None:
-        """Let go of the texts of erased entries: here at once, at the provider within seconds."""
+        """Drop the texts of erased entries: here at once, at the provider within seconds."""
         gone = self._batcher.drop(entries) + self._intake.drop(entries)
         self._settle(gone, Outcome.DONE)
         self._in_flight.drop(entries)
         self._wake.set()
 
     def look_again(self) -> None:
-        """Jobs may have become due in the table: buried ones were retried, a space was filled up."""
+        """Check the table again: jobs may be due, because buried ones were retried or a space backfilled."""
         self._intake.has_backlog = True
         self._stir()
 
@@ -112,25 +112,25 @@ class EmbeddingQueue:
         self._wake.set()
 
     def throttle(self, share: float) -> None:
-        """Spend at most this share of the time on batches, and rest in between; 1: no limit."""
+        """Spend at most this share of the time on batches, resting in between; 1 means no limit."""
         self._share = share
         self._rests_until = 0
         self._wake.set()
 
     def start(self) -> None:
-        """Run in a task of its own; a second call does nothing. `stop` raises what the task raised."""
+        """Run in a separate task; a second call does nothing. `stop` raises what the task raised."""
         if self._task is None:
             self._task = asyncio.create_task(self.run(), name="embedding queue")
 
     @property
     def task(self) -> asyncio.Task[None] | None:
-        """The task that `start` made; done before a stop only if it failed."""
+        """The task made by `start`; done before a stop only if it failed."""
         return self._task
 
     async def run(self) -> None:
-        """Work until `stop`. For a `TaskGroup`, instead of `start`.
+        """Work until `stop`. Use it in a `TaskGroup` instead of calling `start`.
 
-        Faults of the provider and `StorageFailed` are dealt with; anything else is a bug and is raised.
+        Provider failures and `StorageFailed` are handled; anything else is a bug and is raised.
         """
         if self._work_task is not None:
             raise RuntimeError("an EmbeddingQueue runs once")
@@ -142,17 +142,17 @@ class EmbeddingQueue:
             self._finish()
 
     async def stop(self, timeout: float | None = None) -> None:
-        """Embed all pending jobs, in normal batches, and end.
+        """Embed all pending jobs in normal batches, then end.
 
-        Without a timeout, nothing is left but buried jobs: it waits until a paused queue is resumed,
-        postponed jobs are due and the provider takes calls again, however long that is. It gives up when
-        waiting may be in vain: the breaker is open (the provider failed several times in a row, or refuses
-        the key or model), the cap on spending is reached, or the storage fails.
+        Without a timeout, only buried jobs remain: it waits until a paused queue is resumed, postponed jobs
+        are due and the provider accepts calls again, however long that takes. It gives up if waiting may be
+        futile: the breaker is open (the provider failed several times in a row, or refuses the key or model),
+        the spending cap is reached, or the storage fails.
 
-        With a timeout (seconds) it ends by then, and waits for none of that: it embeds what can be sent now.
+        With a timeout (seconds), it ends by then and waits for none of that: it embeds what can be sent now.
 
-        What is left is safe in the table, for the next start. Any number of calls is fine, also at the same
-        time; the shortest timeout wins. Before `start` or `run` nothing is embedded.
+        Remaining jobs are safe in the table, for the next start. It may be called any number of times, also
+        concurrently; the shortest timeout wins. Before `start` or `run` nothing is embedded.
         """
         self._is_stopping = True
         self._is_hurried = self._is_hurried or timeout is not None
@@ -169,9 +169,10 @@ class EmbeddingQueue:
     async def wait_settled(
         self, job_ids: Collection[int], timeout: float | None = None
     ) -> dict[int, Outcome]:
-        """How the jobs ended, once all have ended, `timeout` seconds are over or the queue has stopped.
+        """Return how the jobs ended, once all have ended, `timeout` seconds are over or the queue has
+        stopped.
 
-        Jobs still open are missing from the answer. Endings are remembered for some thousand jobs; an id
+        Jobs still open are missing from the result. Endings are remembered for some thousands of jobs; an id
         that is neither pending nor remembered is waited for like any other.
         """
         return await self._settlements.wait(job_ids, timeout)
@@ -224,7 +225,7 @@ class EmbeddingQueue:
         try:
             await self._storage.release_leases()
         except StorageFailed as error:
-            # The next start frees them before anything else.
+            # The next start releases them before anything else.
             log.warning("leases_not_released", error=error.code, reason=error.message)
 
     async def _finish_within(self, timeout: float | None) -> None:
@@ -262,7 +263,7 @@ class EmbeddingQueue:
             log.warning("queue_stopped_early", reason=self._table.reason)
 
     async def _is_drained(self) -> bool:
-        """Whether a stop has nothing to wait for, now that no batch can be sent."""
+        """Return whether a stop has nothing left to wait for, given that no batch can be sent."""
         if self._is_hurried:
             is_held = len(self._batcher) > 0 or self._pause_reason is not None
             return is_held or not self._intake.has_backlog
@@ -270,7 +271,7 @@ class EmbeddingQueue:
             log.warning("queue_stopped_early", reason=self._breaker.reason)
             return True
         if self._intake.is_settled:
-            # What was known before counts the leases of jobs that are done by now.
+            # The earlier value includes the leases of jobs that are done by now.
             self._intake.due = await self._table.next_due()
         return self._intake.due is None and self._intake.is_settled
 
@@ -308,7 +309,7 @@ class EmbeddingQueue:
             self._batcher.add(queued)
 
     def _send_at(self) -> int | None:
-        """When the next call may be made; None when there is nothing to send or the lane is paused."""
+        """Return when the next call may be made; None if there is nothing to send or the queue is paused."""
         due = self._batcher.due_at()
         if due is None or self._pause_reason is not None:
             return None
@@ -342,7 +343,7 @@ class EmbeddingQueue:
             self.drop(erased)
         if self._share < 1:
             now = self._timer.now()
-            # A machine that slept meanwhile has not worked all that time.
+            # If the machine slept meanwhile, that time was not work.
             self._rests_until = now + min(rest_ms(now - began, self._share), LONGEST_NAP_MS)
 
     async def _embedded(self, batch: Batch, vectors: Vectors) -> None:
@@ -352,7 +353,7 @@ class EmbeddingQueue:
         self._tally.embedded += stored
         self._tally.stale += len(batch) - stored
         if stored < len(batch):
-            # What was replaced meanwhile may have an unannounced successor.
+            # A replaced text may have a successor that was not announced.
             self._intake.has_backlog = True
         self._settle(batch, Outcome.DONE)
 
@@ -395,5 +396,5 @@ class EmbeddingQueue:
 
 
 def rest_ms(worked_ms: int, share: float) -> int:
-    """How long to rest after so much work, so that it takes at most that share of the time."""
+    """Return how long to rest after this much work, so that work takes at most `share` of the time."""
     return round(worked_ms * (1 - share) / share)
