@@ -1,4 +1,4 @@
-"""`ContextAwareModelAdapter`: a model whose every call carries what agentctx knows."""
+"""`ContextAwareModelAdapter`: a model whose calls all carry context from agentctx."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ class _Call:
 
 
 class ContextAwareModelAdapter:
-    """A `ModelAdapter` around another: before each call, the section "Semantic Context (RAG)" is injected.
+    """A `ModelAdapter` that wraps another and injects the section "Semantic Context (RAG)" before each call.
 
-    A call never fails and never waits longer than `deadline_s` because of it: when no context comes, the call
-    goes out unchanged, the reason is logged, reported to `telemetry` and counted in `outcomes`.
+    The injection never makes a call fail or wait longer than `deadline_s`. If no context arrives, the call
+    goes out unchanged, and the reason is logged, reported to `telemetry` and counted in `outcomes`.
 
     Args:
-        model: what is called.
+        model: the model to call.
         source: where the context comes from.
-        dialect: the format of the requests, or its name; by default the one that the model says it has.
-        position: `system`, the end of the system prompt, with what agents and operators vouch for; or `tail`,
-            the end of the last user turn, with everything, where it leaves the vendor's cache of the prompt
-            whole.
+        dialect: the format of the requests, or its name; by default the one that the model declares.
+        position: `system`, the end of the system prompt, with entries that agents and operators vouch for; or
+            `tail`, the end of the last user turn, with all entries, where the vendor's prompt cache stays
+            valid.
         deadline_s: seconds that a call waits for its context.
-        enabled: False (`embedding.rag.enabled` of a config) passes every request on as it is; the source is
-            never asked.
-        conversations: where the blocks given are kept, to be given again; by default in this process.
-        telemetry: gets the outcome of each call.
+        enabled: False (`embedding.rag.enabled` of a config) passes every request on unchanged, without asking
+            the source.
+        conversations: where earlier blocks are kept, to be given again; by default in this process.
+        telemetry: receives the outcome of each call.
 
     Raises:
         InvalidInput: the dialect is unknown, or neither the caller nor the model names one.
@@ -75,7 +75,7 @@ class ContextAwareModelAdapter:
             telemetry=telemetry,
         )
         self.outcomes: Mapping[str, int] = self._injector.outcomes
-        """How many calls ended how: `new`, `again`, or why there was no block (see `injector.py`)."""
+        """Number of calls by outcome: `new`, `again`, or why there was no block (see `injector.py`)."""
 
     async def complete(
         self,
@@ -87,10 +87,10 @@ class ContextAwareModelAdapter:
         namespace: str | None = None,
         headers: Mapping[str, str] = NO_HEADERS,
     ) -> Any:
-        """The model's reply to the request with its context.
+        """Return the model's reply to the request with its context.
 
-        `session`, `agent` and `namespace` say whose call it is; `headers` may say it too
-        (`X-Agentctx-Session`, …), and `X-Agentctx-Inject: off`. What the model raises is raised.
+        `session`, `agent` and `namespace` identify the caller, as do `headers` (`X-Agentctx-Session`, …),
+        which may also set `X-Agentctx-Inject: off`. Exceptions of the model propagate.
         """
         call = await self._prepared(
             request, scope_of(headers, session=session, agent=agent, namespace=namespace)
@@ -109,7 +109,7 @@ class ContextAwareModelAdapter:
         namespace: str | None = None,
         headers: Mapping[str, str] = NO_HEADERS,
     ) -> AsyncIterator[Any]:
-        """The pieces of the reply, each as soon as the model gives it. As `complete`."""
+        """Yield the pieces of the reply as the model produces them. Arguments as for `complete`."""
         call = await self._prepared(
             request, scope_of(headers, session=session, agent=agent, namespace=namespace)
         )

@@ -1,4 +1,4 @@
-"""What a model is to us: one call that answers, one that streams."""
+"""The interface of a model: one method that completes, one that streams."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Protocol, TypeAlias
 
 ModelRequest: TypeAlias = Any
-"""A body as the model's API has it, messages and parameters in one object; or a bare list of messages."""
+"""A body in the model's API format, messages and parameters in one object; or a bare list of messages."""
 ModelEvent: TypeAlias = Mapping[str, Any]
-"""One piece of a streamed reply, as the API has it."""
+"""One piece of a streamed reply, in the API's format."""
 
 
 class ModelAdapter(Protocol):
-    """A model that can be asked. A request is never changed by it.
+    """A model that can be called. It never changes a request.
 
-    An adapter that speaks one API says so with an attribute `dialect`; others get theirs from the code that
+    An adapter for one API declares its format in an attribute `dialect`; others get theirs from the code that
     wraps them.
     """
 
     async def complete(self, request: ModelRequest, /) -> Any:
-        """The whole reply, as the API has it."""
+        """Return the whole reply, in the API's format."""
         ...
 
     def stream(self, request: ModelRequest, /) -> AsyncIterator[Any]:
-        """The pieces of the reply as they arrive (`ModelEvent` for the APIs). Ending early ends the call."""
+        """Yield the reply's pieces as they arrive (`ModelEvent` for the APIs). Ending early ends the call."""
         ...

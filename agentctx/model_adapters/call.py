@@ -14,25 +14,25 @@ B_co = TypeVar("B_co", covariant=True)
 
 
 class ModelCall(Protocol[B_co]):
-    """A call whose body is parsed where it blocks no other request. `read` comes before `inject`.
+    """A call whose body is parsed where that blocks no other request. Call `read` before `inject`.
 
-    Both may raise anything: the call then goes out as it came.
+    Both may raise anything; the call then goes out unchanged.
     """
 
     @property
     def body(self) -> B_co:
-        """As it came."""
+        """The original body."""
         ...
 
     async def read(self) -> Asked: ...
 
     async def inject(self, position: InjectionPosition, given: Conversation, new: str | None) -> B_co:
-        """The body with its blocks; the very object that came in where none is put into it."""
+        """Return the body with its blocks, or the same object if no block is added."""
         ...
 
 
 class ParsedCall:
-    """A `ModelCall` on a body that is parsed already."""
+    """A `ModelCall` on a body that is already parsed."""
 
     def __init__(self, dialect: Dialect, body: Body) -> None:
         self._dialect = dialect
@@ -46,11 +46,11 @@ class ParsedCall:
         return self.with_blocks(position, given, new)
 
     def asked(self) -> Asked:
-        """`read`, for those who need not wait."""
+        """Synchronous version of `read`."""
         planned = self._plan = plan(self._dialect, self.body)
         return asked_of(self._dialect, self.body, planned)
 
     def with_blocks(self, position: InjectionPosition, given: Conversation, new: str | None) -> Body:
-        """`inject`, for those who need not wait."""
+        """Synchronous version of `inject`."""
         planned = self._plan or plan(self._dialect, self.body)
         return inject(self._dialect, self.body, position=position, planned=planned, given=given, new=new)

@@ -1,4 +1,4 @@
-"""Where the block comes from: the daemon over its socket, or a `RAGService` in this process."""
+"""Sources of blocks: the daemon over its socket, or a `RAGService` in this process."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from agentctx.rag.service import RAGService
 
 MOST_PRESENT_BYTES = 256 * 1024
-"""Of the texts sent to the daemon with a question: they must fit into its largest request."""
+"""Limit on the texts sent to the daemon with a question, because they must fit into its largest request."""
 
 MEANING_SHARE = 0.75
-"""Of the deadline; the rest is for a keyword search, when the embedder is slow."""
+"""Share of the deadline; the rest is left for keyword search if the embedder is slow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextQuestion:
-    """What is asked for one LLM call. `present` are the texts that the model will read anyway."""
+    """The question for one LLM call. `present` holds texts that the model reads anyway."""
 
     text: str
     scope: Scope = field(default_factory=Scope)
@@ -36,29 +36,29 @@ class ContextQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenContext:
-    """The block for one LLM call; empty when nothing is relevant."""
+    """The block for one LLM call; empty if nothing is relevant."""
 
     block: str
     tokens: int = 0
-    """An estimate."""
+    """Estimated size of the block."""
     injection_id: str | None = None
-    """Of the receipt, where the source keeps one."""
+    """Id of the receipt, if the source keeps one."""
     degraded: str | None = None
-    """Why meaning had no part in it."""
+    """Why meaning took no part."""
     ids: tuple[str, ...] = ()
-    """Of the entries in the block, in its order."""
+    """Ids of the entries in the block, in order."""
 
 
 class ContextSource(Protocol):
-    """Gives the context of a call. May be slow or raise anything: the call goes out all the same."""
+    """Provides the context of a call. May be slow or raise anything; the call goes out regardless."""
 
     async def context(self, question: ContextQuestion, /) -> GivenContext: ...
 
 
 class SocketContextSource:
-    """The daemon, through a client of the caller's, which stays open until the caller closes it.
+    """The daemon, through the caller's client, which the caller has to close.
 
-    A daemon that does not listen is not waited for: an LLM call does not wait until it has started.
+    If the daemon is not listening, this does not wait for it to start, so as not to delay the LLM call.
     """
 
     def __init__(self, client: AsyncClient, *, budget_tokens: int | None = None) -> None:
@@ -86,7 +86,7 @@ class SocketContextSource:
 
 
 class ServiceContextSource:
-    """A `RAGService` in this process. `settings` default to the defaults of `embedding.rag`."""
+    """A `RAGService` in this process. `settings` defaults to those of `embedding.rag`."""
 
     def __init__(
         self,
@@ -134,9 +134,9 @@ class ServiceContextSource:
 
 
 def latest(texts: Sequence[str], most_bytes: int) -> list[str]:
-    """The last texts that fit into so many bytes of UTF-8, in their order, as valid Unicode.
+    """Return the latest texts that fit into `most_bytes` of UTF-8, in order, as valid Unicode.
 
-    What is far back is the least likely to be said again.
+    Texts far back are the least likely to be repeated.
     """
     kept: list[str] = []
     for text in reversed(texts):

@@ -1,4 +1,4 @@
-"""The blocks given in each conversation, to be given again at the same places. Bounded; no I/O."""
+"""The blocks given in each conversation, kept so that they are given again in place. Bounded; no I/O."""
 
 from __future__ import annotations
 
@@ -13,67 +13,67 @@ from agentctx.model_adapters.scope import Scope
 
 MOST_CONVERSATIONS = 1_000
 MOST_BLOCKS = 256
-"""Of one conversation, turns without a relevant entry among them."""
+"""Per conversation; turns without a relevant entry count too."""
 MOST_BYTES = 16 * 1024 * 1024
-"""Of all blocks, in UTF-8."""
+"""Of all blocks together, in UTF-8."""
 MOST_FORGOTTEN = 10_000
-"""Entries forgotten last; a block that was being built then may still have one."""
+"""Number of recently forgotten entries to remember, as a block being built may still contain one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What was given so far. `blocks` are by the hash of the user turn they follow, oldest first."""
+    """The blocks given so far, by the hash of the user turn that each one follows, oldest first."""
 
     blocks: Mapping[str, str] = field(default_factory=dict)
-    """None of them empty."""
+    """Never empty strings."""
     latest: str | None = None
-    """The block given last, for a body that holds no user turn because the API keeps them."""
+    """The latest block, for a body without user turns because the API keeps them."""
     ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The entries in each block, by the same hash."""
     answered: Collection[str] = ()
-    """The user turns for which something was retrieved, also where nothing was relevant."""
+    """The user turns for which retrieval ran, even if nothing was relevant."""
 
 
 class ConversationMemory(Protocol):
-    """Where blocks are kept between calls. Called from one event loop and never awaited.
+    """Stores blocks between calls. Called from one event loop and never awaited.
 
-    One that also keeps them on disk writes behind: what is lost costs the vendor's cache, no call.
+    An implementation that persists them writes behind: a lost block costs the vendor's cache, not a call.
     """
 
     def recall(self, key: str) -> Conversation:
-        """The conversation of that key; an empty one if none is known."""
+        """Return the conversation with that key, or an empty one if unknown."""
         ...
 
     def remember(self, key: str, turn: str, block: str | None, ids: Sequence[str] = ()) -> None:
-        """Keep the block of a user turn with the entries in it.
+        """Store the block of a user turn, and the entries in it.
 
-        An empty one says that nothing is relevant to the turn, and takes back what it had. None says that no
-        answer came: the turn keeps what it had.
+        An empty block means that nothing is relevant to the turn, and removes an earlier block. None means
+        that no answer came: the turn keeps its earlier block.
         """
         ...
 
     def forget(self, entry_ids: Sequence[str]) -> None:
-        """Drop every block with one of these entries, and keep none that still comes: they were forgotten."""
+        """Drop every block with one of these forgotten entries, and reject later blocks with one."""
         ...
 
     def link(self, reply_key: str, key: str, turn: str | None) -> None:
-        """A conversation continues under another key: the one of a reply, whose call answered that turn."""
+        """Continue a conversation under the key of a reply, whose call answered that turn."""
         ...
 
 
 def conversation_key(named: str | None, scope: Scope) -> str | None:
-    """Under which key a call's blocks are kept; None if the body has no conversation.
+    """Return the key for the blocks of a call, or None if its body has no conversation.
 
-    What names the conversation is, in this order: a session (argument or header), the client's own session,
-    and `named`, by what the body holds: the API's own state, or the first messages. Namespace and agent are
-    always part of it, so that no block ever crosses a namespace.
+    The conversation is identified by, in this order: a session (argument or header), the client's own
+    session, and `named`, from the body: the API's own state, or the first messages. Namespace and agent are
+    always part of the key, so that no block ever crosses a namespace.
     """
     name = f"session:{scope.conversation}" if scope.conversation else named
     return None if name is None else _scoped(name, scope)
 
 
 def reply_key(dialect: Dialect, body: Body, scope: Scope, reply: object) -> str | None:
-    """The key of calls that continue from this reply; None unless only the API's own state names it."""
+    """Return the key of calls that continue from this reply; None unless only the API's state names it."""
     if scope.conversation:
         return None
     named = dialect.reply_key(body, reply)
@@ -87,16 +87,16 @@ def _scoped(named: str, scope: Scope) -> str:
 @dataclass(slots=True)
 class _Kept:
     blocks: OrderedDict[str, str]
-    """Of every turn that was answered; empty where nothing was relevant."""
+    """Blocks of all answered turns; empty strings where nothing was relevant."""
     latest: str | None = None
     ids: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class RecentConversations:
-    """A `ConversationMemory` that keeps the conversations used last, in this process.
+    """A `ConversationMemory` for the most recent conversations, in this process.
 
-    Over a limit the conversation unused for longest goes as a whole: half a conversation's blocks are worth
-    nothing to a cache, which matches from the beginning. Within one, the oldest block goes.
+    Over a limit, the least recently used conversation is evicted as a whole: a cache matches from the
+    beginning, so half of a conversation's blocks are useless to it. Within one, the oldest block is evicted.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class RecentConversations:
         self._links: OrderedDict[str, tuple[str, str | None]] = OrderedDict()
         self._forgotten: OrderedDict[str, None] = OrderedDict()
         self.bytes = 0
-        """Of all blocks kept."""
+        """Size of all stored blocks."""
 
     def recall(self, key: str) -> Conversation:
         key, turn = self._resolved(key)

@@ -1,4 +1,4 @@
-"""Where each API takes its calls, how it knows us, and how it streams. Pure."""
+"""Each API's endpoint: its path, its key header and its stream format. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentctx.model_adapters.event_stream import EventDecoder, JsonLines, Server
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """One call as it goes out: where to, below the base URL, and with which body."""
+    """An outgoing call: its path below the base URL, and its body."""
 
     path: str
     body: Mapping[str, Any]
@@ -25,21 +25,21 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """One API of models."""
+    """The endpoint of one model API."""
 
     dialect: Dialect
     base_url: str
-    """The vendor's own, without a slash at its end."""
+    """The vendor's URL, without a trailing slash."""
     target: Callable[[Body, bool], Target]
-    """Of a request; the second argument says whether the reply is to be streamed."""
+    """Builds the target of a request; the second argument says whether to stream the reply."""
     decoder: Callable[[], EventDecoder]
     key_header: str
     key_variable: str
-    """Of the environment, where the key is when it is not given."""
+    """Environment variable that holds the key if none is given."""
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def key_headers(self, key: str) -> dict[str, str]:
-        """The header that carries the key."""
+        """Return the header that carries the key."""
         return {self.key_header: f"Bearer {key}" if self.key_header == "authorization" else key}
 
 
@@ -51,7 +51,7 @@ def _at(path: str) -> Callable[[Body, bool], Target]:
 
 
 def _with_stream(request: Body, is_streamed: bool) -> Mapping[str, Any]:
-    """The body that says whether to stream; the same one if it says so already, or if silence says it."""
+    """Set `stream` in the body; return the same body if it already says so, explicitly or by default."""
     if bool(request.get("stream")) == is_streamed:
         return request
     return {**request, "stream": is_streamed}

@@ -1,6 +1,6 @@
-"""Streamed replies: bytes in, JSON events out. Pure.
+"""Decode streamed replies: bytes in, JSON events out. Pure.
 
-Only a line feed ends a line: JSON may hold every other character that Python takes for a line end.
+Only a line feed ends a line, because JSON may contain the other characters that Python treats as line ends.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from typing import Any, Protocol
 from agentctx.errors import ModelFailed
 
 MOST_EVENT_BYTES = 64 * 1024 * 1024
-"""Pictures come as one event; anything larger is not a reply."""
+"""An image arrives as one event; anything larger is not a reply."""
 _END = b"[DONE]"
 
 
 class EventDecoder(Protocol):
-    """Takes a stream in pieces of any size."""
+    """Decodes a stream given in pieces of any size."""
 
     def feed(self, data: bytes) -> Iterator[dict[str, Any]]:
-        """The events that are complete with these bytes.
+        """Yield the events that these bytes complete.
 
         Raises:
-            ModelFailed: the reply is not a JSON object, or larger than `MOST_EVENT_BYTES`.
+            ModelFailed: an event is not a JSON object, or is larger than `MOST_EVENT_BYTES`.
         """
         ...
 
     def finish(self) -> Iterator[dict[str, Any]]:
-        """What is left at the end of the stream, where the last line end may be missing."""
+        """Yield the rest at the end of the stream, where the last line end may be missing."""
         ...
 
 
 class _Lines:
-    """Splits bytes into lines without their ends."""
+    """Splits bytes into lines, without their line ends."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
@@ -54,7 +54,7 @@ class _Lines:
 
 
 class ServerSentEvents:
-    """The `data` of server-sent events. `[DONE]` is not an event; names and comments are passed over."""
+    """The `data` of server-sent events. `[DONE]` is not an event; names and comments are skipped."""
 
     def __init__(self) -> None:
         self._lines = _Lines()
@@ -78,7 +78,7 @@ class ServerSentEvents:
 
 
 class JsonLines:
-    """One JSON object a line."""
+    """One JSON object per line."""
 
     def __init__(self) -> None:
         self._lines = _Lines()

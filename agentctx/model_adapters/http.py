@@ -1,4 +1,4 @@
-"""Models over HTTP: one pooled client for each, no redirects, keys in no message."""
+"""Models over HTTP: one pooled client per model, no redirects, and no keys in messages."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ _MOST_REFUSAL_BYTES = 65_536
 
 
 class Secret(Protocol):
-    """A text that is shown only on explicit request, like pydantic's `SecretStr`."""
+    """A text that is revealed only on explicit request, like pydantic's `SecretStr`."""
 
     def get_secret_value(self) -> str: ...
 
 
 class HttpModelAdapter:
-    """A `ModelAdapter` over one API. Use it with `async with`, or call `aclose` at the end.
+    """A `ModelAdapter` for one API. Use it with `async with`, or call `aclose` at the end.
 
-    Requests and replies are as the API has them: a request is the body of the call, a reply is its JSON.
+    Requests and replies are in the API's format: a request is the call's body, a reply is its JSON.
 
     Args:
-        api_key: the key; by default the environment's, as the vendor names it. None of it is in any `repr`,
-            log or error.
+        api_key: the key; by default from the vendor's usual environment variable. It never appears in a
+            `repr`, log or error.
         base_url: another address than the vendor's.
         headers: sent with every call, such as `anthropic-beta`.
-        timeout_s: the longest silence of the API, in seconds; there is none for the whole of a reply.
-        client: one's own client of httpx, which stays open; redirects are not followed with it either.
+        timeout_s: how long the API may stay silent, in seconds; a whole reply has no limit.
+        client: your own httpx client, which stays open; redirects are not followed with it either.
 
     Raises:
-        InvalidInput: key or base URL cannot be used.
-        ModelFailed: by every call, as `refusal` says; or when the API cannot be reached or the connection
+        InvalidInput: the key or the base URL is unusable.
+        ModelFailed: by every call, see `refusal`; also if the API cannot be reached or the connection
         is lost.
     """
 
@@ -84,14 +84,14 @@ class HttpModelAdapter:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the connections; idempotent. A client that was given stays open."""
+        """Close the connections; idempotent. A client passed by the caller stays open."""
         client = self._client
         if client is not None and self._is_ours:
             self._client = None
             await client.aclose()
 
     async def complete(self, request: ModelRequest, /) -> dict[str, Any]:
-        """The reply as the API has it."""
+        """Return the reply in the API's format."""
         target = self.endpoint.target(request, False)
         body, failure = b"", None
         try:
@@ -100,16 +100,16 @@ class HttpModelAdapter:
                 body = b"" if failure else await response.aread()
         except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
             failure = _unanswered(error, self._timeout_s)
-        # Raised out here, so that no exception of httpx, whose request holds the key, is chained to it.
+        # Raised outside of `try`, so that no httpx exception, whose request holds the key, is chained to it.
         if failure is not None:
             raise failure
         return _parsed(body)
 
     async def stream(self, request: ModelRequest, /) -> AsyncIterator[ModelEvent]:
-        """The events of the reply, each as soon as it is there. Ending the iteration ends the call.
+        """Yield the events of the reply as they arrive. Ending the iteration ends the call.
 
         Raises:
-            ModelFailed: also in the middle, when the API sends an error as an event or the connection ends.
+            ModelFailed: possibly in mid-stream, if the API sends an error event or the connection ends.
         """
         target = self.endpoint.target(request, True)
         failure: ModelFailed | None = None
@@ -188,7 +188,7 @@ class AnthropicAdapter(HttpModelAdapter):
 
 
 class GeminiAdapter(HttpModelAdapter):
-    """Google's generateContent. The request names its `model`, which goes into the path."""
+    """Google's generateContent. The request contains its `model`, which goes into the path."""
 
     endpoint = endpoints.GEMINI
 
@@ -203,7 +203,7 @@ def _opened(timeout_s: float) -> httpx.AsyncClient:
     return httpx.AsyncClient(
         timeout=httpx.Timeout(timeout_s, connect=min(CONNECT_S, timeout_s)),
         follow_redirects=False,
-        trust_env=True,  # this runs in a program of the user, whose environment it is
+        trust_env=True,  # this runs in the user's program, and in its environment
     )
 
 
@@ -237,7 +237,7 @@ def _parsed(body: bytes) -> dict[str, Any]:
 
 
 def _unanswered(error: Exception, timeout_s: float) -> ModelFailed:
-    """Why there is no reply. An exception's own text may quote what was sent: only its class counts."""
+    """Explain why there is no reply. Only an exception's class is used: its text may quote what was sent."""
     match error:
         case httpx.ConnectTimeout() | httpx.ConnectError():
             said, hint = "The API cannot be reached: no connection.", "Check the base URL and the network."

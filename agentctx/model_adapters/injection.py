@@ -1,4 +1,4 @@
-"""What a call asks for, and the body it goes out with. Pure: the adapter and the proxy act on it."""
+"""What a call asks for, and its outgoing body. Pure: the adapter and the proxy act on it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from agentctx.model_adapters.dialects.content import Body
 from agentctx.wire.names import InjectionPosition
 
 MOST_QUESTION_CHARS = 8_000
-"""A pasted log is not a better question for being longer, and embedding it takes the call's time."""
+"""A longer question, such as a pasted log, is not a better one, and embedding it delays the call."""
 _ELLIPSIS = "\n…\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectionPlan:
-    """What is to be done for one call."""
+    """What to do for one call."""
 
     reading: BodyReading
     question: str | None = None
-    """What the turn that is being answered asks; None where it asks nothing in words."""
+    """The question of the turn being answered; None if it has no text."""
     turn: UserTurn | None = None
-    """The user turn that is being answered; None where the body has none."""
+    """The user turn being answered; None if the body has none."""
 
     @property
     def turn_hash(self) -> str | None:
@@ -32,22 +32,22 @@ class InjectionPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What a body asks for, without the body."""
+    """What a body asks for, without the body itself."""
 
     question: str | None = None
-    """What to retrieve for; None: nothing new is wanted."""
+    """The question to retrieve for; None if nothing new is needed."""
     turn: str | None = None
-    """The hash of the user turn that is being answered; None where the body has none."""
+    """Hash of the user turn being answered; None if the body has none."""
     is_tool_round: bool = False
-    """Whether the call continues a turn whose question was asked before: a tool has answered."""
+    """Whether the call continues a turn whose question was asked before, after a tool result."""
     conversation: str | None = None
-    """Which conversation it belongs to, by what it holds; None for a body without turns."""
+    """Key of the conversation, from the body's content; None for a body without turns."""
     texts: Sequence[str] = ()
-    """What the model reads before it answers, or the last of it; empty where nothing is asked."""
+    """Texts that the model reads before it answers, or the latest of them; empty without a question."""
 
 
 def plan(dialect: Dialect, body: Body) -> InjectionPlan:
-    """What a call asks for: nothing where the block would have no place."""
+    """Plan what a call asks for: nothing if the block would have no place."""
     reading = dialect.read(body)
     turn = reading.user_turns[-1] if reading.user_turns else None
     question = None if turn is None else _question(reading, turn)
@@ -57,7 +57,7 @@ def plan(dialect: Dialect, body: Body) -> InjectionPlan:
 
 
 def asked_of(dialect: Dialect, body: Body, planned: InjectionPlan) -> Asked:
-    """What the body asks for, as its plan says."""
+    """Return what the body asks for, according to its plan."""
     return Asked(
         question=planned.question,
         turn=planned.turn_hash,
@@ -68,19 +68,19 @@ def asked_of(dialect: Dialect, body: Body, planned: InjectionPlan) -> Asked:
 
 
 def to_retrieve(asked: Asked, given: Conversation) -> str | None:
-    """The question that the source is asked now.
+    """Return the question for the source, or None.
 
-    None in a tool round whose question was answered before, with a block or without: that answer stands for
-    the whole turn. Where it is unknown (a restart, a conversation dropped from memory, a source that failed)
-    the tool round asks what its user turn asked.
+    In a tool round whose question was answered before, with or without a block, it is None: that answer holds
+    for the whole turn. If the answer is unknown (a restart, an evicted conversation, a source that failed),
+    the tool round repeats the question of its user turn.
     """
     return None if asked.is_tool_round and asked.turn in given.answered else asked.question
 
 
 def texts_present(asked: Asked, position: InjectionPosition, given: Conversation) -> Sequence[str]:
-    """What the model reads before it answers, so that retrieval repeats none of it, in the order of the body.
+    """Return what the model reads before it answers, in the order of the body, so that retrieval skips it.
 
-    At the tail the blocks that are given again count; the one of the present turn does not, since it may be
+    At the tail, the blocks given again count as well, except the one of the present turn, which may be
     replaced.
     """
     if position == "system":
@@ -98,12 +98,12 @@ def inject(
     given: Conversation,
     new: str | None = None,
 ) -> Body:
-    """The body that goes out.
+    """Return the outgoing body.
 
-    `given` are the blocks of earlier calls, `new` is what was retrieved for this one: None if nothing was
-    asked or no answer came, empty if nothing is relevant. At the tail every earlier block stands where it
-    stood, byte for byte. In the system prompt stands the block of the present turn alone. Without any block
-    the very same object comes back.
+    `given` holds the blocks of earlier calls. `new` is the block retrieved for this call: None if nothing was
+    asked or no answer came, empty if nothing is relevant. At the tail, every earlier block stays in its
+    place, byte for byte. The system prompt gets only the block of the present turn. Without any block, the
+    same object is returned.
     """
     if position == "system":
         return dialect.inject_system(body, _current(planned, given, new))
@@ -113,7 +113,7 @@ def inject(
 
 
 def shortened(question: str, most: int = MOST_QUESTION_CHARS) -> str:
-    """Valid Unicode of at most that many characters: a longer question keeps its beginning and its end."""
+    """Return valid Unicode of at most `most` characters, keeping the beginning and end of a long question."""
     valid = question.encode("utf-8", "replace").decode()
     if len(valid) <= most:
         return valid
@@ -122,8 +122,8 @@ def shortened(question: str, most: int = MOST_QUESTION_CHARS) -> str:
 
 
 def _texts_before_answer(planned: InjectionPlan) -> Sequence[str]:
-    """What tools answered since does not count: a tool round that has to ask again gets the block of the call
-    that asked first, and so leaves the vendor's cache whole.
+    """Return the texts before the answer. Later tool results do not count, so that a tool round asking again
+    gets the same block as the first call, which keeps the vendor's cache valid.
     """
     if planned.question is None or planned.turn is None:
         return ()
@@ -135,7 +135,7 @@ def _question(reading: BodyReading, turn: UserTurn) -> str | None:
 
 
 def _current(planned: InjectionPlan, given: Conversation, new: str | None) -> str:
-    """The block of the present turn; a question without an answer keeps the one it had the last time."""
+    """Return the block of the present turn; a question without an answer keeps its previous block."""
     if new is not None:
         return new
     if planned.turn is None:

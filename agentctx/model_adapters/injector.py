@@ -1,4 +1,4 @@
-"""Gives a body its context within a deadline. Never fails: errors are reported, the call goes out."""
+"""Add context to a body within a deadline. Never fails: errors are reported, and the call goes out."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ B = TypeVar("B")
 NEW = "new"
 """A block was retrieved for this call."""
 AGAIN = "again"
-"""Only blocks of earlier calls are in it."""
+"""The body contains only blocks of earlier calls."""
 OFF = "off"
-"""The call wanted no context."""
+"""The call opted out of context."""
 NO_QUESTION = "no_question"
-"""The body asks nothing in words, or is none that can be read."""
+"""The body contains no question in text, or cannot be read."""
 NOTHING_RELEVANT = "nothing_relevant"
 NO_PLACE = "no_place"
 """The body has no place for a block, such as a system prompt in Gemini's cache."""
@@ -46,22 +46,22 @@ NO_PLACE = "no_place"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared(Generic[B]):
-    """A call that can go out."""
+    """A call that is ready to go out."""
 
     body: B
-    """The very object that came in when nothing was injected."""
+    """The original object if nothing was injected."""
     outcome: str
     """`new`, `again`, or why this call's question has no block: a constant above, or an error code."""
     context: GivenContext | None = None
-    """What was retrieved for this call."""
+    """The context retrieved for this call."""
     key: str | None = None
     turn: str | None = None
     ids: tuple[str, ...] = ()
-    """The entries in all blocks of the conversation, this call's first, then the latest."""
+    """The entries in all blocks of the conversation: this call's first, then the most recent."""
 
 
 class Failures:
-    """Logs why a call has no context: once, until another reason comes or context does."""
+    """Logs why calls have no context: once, until the reason changes or context arrives."""
 
     def __init__(self) -> None:
         self._last = ""
@@ -77,14 +77,14 @@ class Failures:
 
 
 class Injector:
-    """What adapter and proxy do before each LLM call.
+    """Prepares LLM calls for the adapter and the proxy.
 
     Args:
-        source: where blocks come from.
+        source: provides the blocks.
         position: `system`, the end of the system prompt; or `tail`, the end of the last user turn.
-        deadline_s: a source that takes longer is not waited for.
-        conversations: where the blocks given are kept; by default in this process.
-        telemetry: gets the outcome of each call.
+        deadline_s: how long to wait for the source.
+        conversations: stores earlier blocks; by default in this process.
+        telemetry: receives the outcome of each call.
         failures: shared by injectors that report the same failure only once.
     """
 
@@ -105,31 +105,31 @@ class Injector:
         self._telemetry = telemetry
         self._failures = failures or Failures()
         self.outcomes: Counter[str] = Counter()
-        """How many calls ended with each outcome."""
+        """Number of calls by outcome."""
 
     async def prepare(self, dialect: Dialect, body: Body, scope: Scope) -> Prepared[Body]:
-        """As `prepare_call`, for a body that is parsed already."""
+        """Like `prepare_call`, for a body that is already parsed."""
         return await self.prepare_call(ParsedCall(dialect, body), scope)
 
     async def prepare_call(self, call: ModelCall[B], scope: Scope) -> Prepared[B]:
-        """The call with its context. Raises nothing but the caller's own cancellation."""
+        """Return the call with its context. Raises nothing but the caller's own cancellation."""
         try:
             prepared = await self._given(call, scope)
-        except Exception as error:  # noqa: BLE001 - not even a bug of ours fails an LLM call
+        except Exception as error:  # noqa: BLE001 - not even our own bugs may fail an LLM call
             self._failures.report(error)
             prepared = Prepared(body=call.body, outcome=failure_code(error))
         self._tell(prepared.outcome)
         return prepared
 
     def replied(self, dialect: Dialect, prepared: Prepared[Body], scope: Scope, reply: Any) -> bool:
-        """Note the reply of a call, or an event of its stream; True when there is nothing left to note."""
+        """Note the reply of a call, or an event of its stream; return True when nothing is left to note."""
         if prepared.key is None:
             return True
         try:
             key = reply_key(dialect, prepared.body, scope, reply)
             if key is not None:
                 self._conversations.link(key, prepared.key, prepared.turn)
-        except Exception as error:  # noqa: BLE001 - the model has answered: nothing of ours may spoil it
+        except Exception as error:  # noqa: BLE001 - the model has answered: nothing of ours may break that
             self._failures.report(error)
             return True
         return key is not None
@@ -172,7 +172,7 @@ class Injector:
             error = DeadlineExceeded(f"No context came within {self._deadline_s:g} s.")
             self._failures.report(error)
             return None, error.code
-        except Exception as error:  # noqa: BLE001 - whatever a source raises, the call goes out
+        except Exception as error:  # noqa: BLE001 - the call goes out, no matter what a source raises
             self._failures.report(error)
             return None, failure_code(error)
         self._failures.end()
@@ -206,11 +206,11 @@ def _outcome(asked: str | None, new: str | None, *, is_changed: bool) -> str:
 
 
 def _warn(reason: str, error: Exception) -> None:
-    # Our own errors contain no texts; of others only the class is reported.
+    # Our own errors contain no texts; for other errors, only the class is reported.
     said = error.message if isinstance(error, AgentctxError) else type(error).__name__
     import structlog
 
     if structlog.is_configured():
         structlog.get_logger("agentctx.model_adapters").warning("context_left_out", reason=reason, error=said)
-    else:  # its default writes to stdout, which belongs to the program that we are part of
+    else:  # structlog's default writes to stdout, which belongs to the host program
         logging.getLogger("agentctx.model_adapters").warning("LLM calls go out without context: %s", said)

@@ -1,4 +1,4 @@
-"""How a refused or broken call of a model is reported. Pure."""
+"""Convert refused or broken model calls to errors. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BROKEN_HINT = "Try again; if the error persists, check the model name and the b
 
 
 def refusal(status: int, headers: Mapping[str, str], body: bytes, *, now: float, key: str) -> ModelFailed:
-    """The error that a status other than 2xx is. `now` is in Unix seconds; `key` is shown nowhere."""
+    """Return the error for a status other than 2xx. `now` is in Unix seconds; `key` is never shown."""
     if 300 <= status < 400:
         return ModelFailed(
             f"The API answered with a redirect ({status}), which is not followed.",
@@ -44,7 +44,7 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes, *, now: float,
 
 
 def broken_off(event: Mapping[str, Any], *, key: str) -> ModelFailed | None:
-    """The error that an event of a stream is; None for every other."""
+    """Return the error that a stream event contains, or None."""
     if not event.get("error") and event.get("type") != "error":
         return None
     return ModelFailed(
@@ -55,7 +55,7 @@ def broken_off(event: Mapping[str, Any], *, key: str) -> ModelFailed | None:
 
 
 def unreadable() -> ModelFailed:
-    """The error for a success that holds no JSON object."""
+    """Return the error for a successful reply that is not a JSON object."""
     return ModelFailed("The API's answer is not a JSON object.", hint=_BROKEN_HINT)
 
 
@@ -73,7 +73,7 @@ def _codes_shown(reply: Any, key: str) -> str:
 
 
 def _codes(reply: Any) -> Iterator[str]:
-    """The API's own codes. Its prose may quote what was sent, and is left to `ModelFailed.reply`."""
+    """Yield the API's own codes. Its prose may quote what was sent, so it is left to `ModelFailed.reply`."""
     error = reply.get("error", reply) if isinstance(reply, Mapping) else None
     if not isinstance(error, Mapping):
         return

@@ -1,4 +1,4 @@
-"""Whose call it is: session, agent and namespace from arguments and headers. Pure."""
+"""The caller's scope: session, agent and namespace, from arguments and headers. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SESSION_HEADER = "X-Agentctx-Session"
 AGENT_HEADER = "X-Agentctx-Agent"
 NAMESPACE_HEADER = "X-Agentctx-Namespace"
 INJECT_HEADER = "X-Agentctx-Inject"
-"""`off` lets a call go out unchanged."""
+"""With `off`, the call goes out unchanged."""
 CLAUDE_CODE_SESSION_HEADER = "X-Claude-Code-Session-Id"
 CLAUDE_CODE_AGENT_HEADER = "X-Claude-Code-Agent-Id"
 
@@ -19,21 +19,21 @@ NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Whose call it is. None: unknown."""
+    """The scope of a call. None means unknown."""
 
     session: str | None = None
-    """Said for agentctx: what is found is of this session and of none."""
+    """A session meant for agentctx: results come from this session or from none."""
     agent: str | None = None
-    """The agent that asks. Distinguishes conversations; it still finds what other agents saved."""
+    """The calling agent. Distinguishes conversations; entries of other agents are still found."""
     namespace: str | None = None
-    """None is the source's own."""
+    """None uses the source's own."""
     conversation: str | None = None
-    """Names the conversation: the session, or the one a client names for its own purposes.
+    """Identifies the conversation: the session, or one that a client names for its own purposes.
 
-    Such a client's session is not used as a filter: memories of its earlier sessions would never be found.
+    A client's own session is not used as a filter, because entries of earlier sessions would never be found.
     """
     is_off: bool = False
-    """Whether the call wants no context."""
+    """Whether the call opts out of context."""
 
 
 def scope_of(
@@ -43,7 +43,7 @@ def scope_of(
     agent: str | None = None,
     namespace: str | None = None,
 ) -> Scope:
-    """The scope of a call. Arguments go before headers; names of headers are taken in any case."""
+    """Return the scope of a call. Arguments take precedence over headers, whose names ignore case."""
     said = {name.lower(): value.strip() for name, value in headers.items()}
 
     def header(name: str) -> str | None:

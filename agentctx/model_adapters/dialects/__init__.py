@@ -1,1 +1,1 @@
-"""How each API of a model writes a conversation. Pure: no I/O, no changed argument, no exception."""
+"""How each model API represents a conversation. Pure: no I/O, no changed argument, no exception."""

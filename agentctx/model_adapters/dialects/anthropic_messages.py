@@ -1,4 +1,4 @@
-"""Anthropic's Messages: `system` apart, `messages` of blocks, tool results in user turns, cache markers."""
+"""Anthropic's Messages: separate `system`, block `messages`, tool results in user turns, cache markers."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ MOST_MARKERS = 4
 _TEXT = ("text",)
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}
 _NEVER_CACHED = frozenset({"thinking", "redacted_thinking"})
-# Claude Code puts notes of its own into user turns, as texts beside results of tools: no user said them.
+# Claude Code adds its own notes to user turns, as texts beside tool results; the user did not write them.
 _REMINDER = re.compile(r"\s*(?:<system-reminder>.*?</system-reminder>\s*)+", re.DOTALL)
 
 
 class AnthropicMessages(Dialect):
     """`POST /v1/messages`.
 
-    `cache_control` at the top of a body marks its last block. With a block of ours behind it, the marker
-    would stand on the block, so it is made explicit on the client's last one; their number stays the same.
+    A `cache_control` at the top level of a body marks its last block. With our block last, it would mark
+    that, so it is set explicitly on the client's last one; the number of markers is unchanged.
     """
 
     name = "anthropic_messages"
@@ -94,7 +94,7 @@ def _is_note(role: Role, text: str) -> bool:
 
 
 def _with_marker_before_block(parts: Sequence[Any], marker: Mapping[str, Any]) -> list[Any]:
-    """The parts with the marker on the last one before the block that can be cached."""
+    """Set the marker on the last cacheable part before our block."""
     for index in range(len(parts) - 2, -1, -1):
         part = parts[index]
         if isinstance(part, Mapping) and _can_be_cached(part):
@@ -103,10 +103,10 @@ def _with_marker_before_block(parts: Sequence[Any], marker: Mapping[str, Any]) -
 
 
 def _with_prefix_marked(body: Body, parts: Sequence[Any]) -> list[Any]:
-    """The system prompt with its own end marked, where the client leaves all marking to the API.
+    """Mark the end of the client's system prompt, if the client leaves all marking to the API.
 
-    A block that changes would else take the cache of everything before it along. With markers of the client's
-    own nothing is added: their lifetimes must not increase from first to last.
+    Otherwise, a changing block would invalidate the cache of everything before it. If the client sets its own
+    markers, none is added, because lifetimes must not increase from first to last.
     """
     marker = body.get(MARKER)
     if not isinstance(marker, Mapping) or markers(body):
@@ -115,7 +115,7 @@ def _with_prefix_marked(body: Body, parts: Sequence[Any]) -> list[Any]:
 
 
 def markers(body: Body) -> int:
-    """How many explicit cache markers a body has in its tools, system prompt and messages."""
+    """Count the explicit cache markers in tools, system prompt and messages."""
     messages = [mapping(message).get("content") for message in listed(body.get("messages"))]
     groups = [body.get("tools"), body.get("system"), *messages]
     return sum(MARKER in mapping(part) for group in groups for part in listed(group))

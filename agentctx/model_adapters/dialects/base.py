@@ -1,4 +1,4 @@
-"""What every dialect answers about a body, from the turns it reads in it."""
+"""What every dialect can answer about a body, from the turns that it reads."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Role: TypeAlias = Literal["system", "user", "assistant", "tool", "other"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One message or item of a conversation, as far as injection cares."""
+    """One message or item of a conversation, reduced to what injection needs."""
 
     index: int
-    """In the API's own list."""
+    """Position in the API's own list."""
     role: Role
     said: tuple[str, ...] = ()
     """Texts of the speaker."""
     results: tuple[str, ...] = ()
-    """Texts that tools gave back."""
+    """Texts returned by tools."""
     content: Any = None
-    """As the API has it; for the hash."""
+    """Original content, for the hash."""
     has_results: bool = False
     calls_tools: bool = False
     takes_block: bool = False
@@ -39,21 +39,21 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class UserTurn:
-    """A user turn that says something and that a block can follow.
+    """A user turn with text that a block can follow.
 
-    `hash` names the turn within its conversation: it is made of the turn's content without cache markers, of
-    what the assistant said right before it, and of how often the same came before. So `yes` after one answer
-    is not `yes` after another, and the hash survives the removal of older turns.
+    `hash` identifies the turn within its conversation. It covers the turn's content without cache markers,
+    what the assistant said right before it, and how many equal turns came before. So `yes` after one answer
+    differs from `yes` after another, and the hash survives the removal of older turns.
     """
 
     index: int
     hash: str
     question: str
-    """What it says."""
+    """The text of the turn."""
 
 
 class BodyReading:
-    """What a body says, read once; each answer is made when it is first asked for."""
+    """The content of a body, read once; each property is computed on first use."""
 
     def __init__(self, turns: Sequence[Turn], system_texts: Sequence[str], cache_key: Any) -> None:
         self._turns = turns
@@ -77,9 +77,9 @@ class BodyReading:
         return [*self._system_texts, *(text for turn in self._turns for text in (*turn.said, *turn.results))]
 
     def texts_before_answer(self, asked: UserTurn) -> list[str]:
-        """The texts that the model reads before it begins to answer that turn.
+        """Return the texts that the model reads before it begins to answer that turn.
 
-        The same in the call that asks and in every later one, whatever tools have answered since.
+        They are the same in the call that asks and in every later one, whatever tools have answered since.
         """
         turns = _before_answer(self._turns, asked.index)
         return [*self._system_texts, *(text for turn in turns for text in (*turn.said, *turn.results))]
@@ -100,72 +100,72 @@ class BodyReading:
 
 
 class Dialect(ABC):
-    """The format of one API. Every method takes any body: what it cannot read, it leaves alone.
+    """The format of one API. Methods accept any body, and leave alone what they cannot read.
 
-    A dialect reads `turns`, and knows where a block goes; the questions about a body are answered here, alike
-    for all. Nothing raises, nothing changes its argument: a body that gets a block is a new one, which shares
-    everything else with the old.
+    A subclass reads `turns` and knows where a block goes; the base class answers the questions about a body,
+    alike for all. Nothing raises, and no argument is changed: a body with a block is a new object, which
+    shares everything else with the old one.
     """
 
     name: ClassVar[str]
     is_messages_alone: ClassVar[bool] = False
-    """Whether a bare list of messages is a whole conversation: the system prompt is among them."""
+    """Whether a bare list of messages is a whole conversation, including the system prompt."""
 
     @abstractmethod
     def turns(self, body: Body) -> Sequence[Turn]:
-        """The conversation in the order of the body, without a system prompt outside the turns."""
+        """Return the turns in the order of the body, without a system prompt outside of them."""
 
     @abstractmethod
     def system_texts(self, body: Body) -> Sequence[str]:
-        """The texts of a system prompt outside the turns."""
+        """Return the texts of a system prompt outside of the turns."""
 
     @abstractmethod
     def inject_system(self, body: Body, block: str) -> Body:
-        """The body with the block at the end of the system prompt; the same body where it has no place."""
+        """Append the block to the system prompt; return the same body if there is no place for it."""
 
     @abstractmethod
     def inject_after(self, body: Body, turn_index: int, block: str) -> Body:
-        """The body with the block at the end of that user turn; the same body where it has no place."""
+        """Append the block to that user turn; return the same body if there is no place for it."""
 
     def read(self, body: Body) -> BodyReading:
-        """All that is asked of a body below, read once. It does not follow later changes of the body."""
+        """Read everything below at once. The reading does not reflect later changes of the body."""
         return BodyReading(self.turns(body), self.system_texts(body), body.get("prompt_cache_key"))
 
     def question(self, body: Body) -> str | None:
-        """What the user said last. None in a tool round, and where the last user turn has no text."""
+        """Return the user's last question; None in a tool round, or if the last user turn has no text."""
         return self.read(body).question
 
     def is_tool_round(self, body: Body) -> bool:
-        """Whether this call continues a user turn whose question was already asked: a tool has answered."""
+        """Return whether this call continues a user turn that was already asked, after a tool result."""
         return self.read(body).is_tool_round
 
     def texts(self, body: Body) -> list[str]:
-        """Every text that the model will read anyway: system prompt, turns, results of tools."""
+        """Return every text that the model reads anyway: system prompt, turns, tool results."""
         return self.read(body).texts
 
     def user_turns(self, body: Body) -> list[UserTurn]:
-        """The user turns that a block can follow, in order; also one that begins with results of tools."""
+        """Return the user turns that a block can follow, in order, even ones that begin with tool results."""
         return self.read(body).user_turns
 
     def conversation_key(self, body: Body, reading: BodyReading | None = None) -> str | None:
-        """Which conversation the body belongs to, by what it holds; None for a body without turns.
+        """Return the key of the body's conversation, from its content; None for a body without turns.
 
-        By default a hash of the first messages: system prompt and first user turn. A `prompt_cache_key`
-        counts too, but names no conversation alone: it is meant to be shared by those that begin alike.
-        Headers, which are alike for all APIs, are `scope.py`'s. `reading` is the body's, if there is one.
+        The default is a hash of the first messages: system prompt and first user turn. A `prompt_cache_key`
+        is included, but is not enough, as conversations that begin alike are meant to share it. `scope.py`
+        handles the headers, which are the same for all APIs. `reading` is the body's, if available.
         """
         return (reading or self.read(body)).first_messages_key
 
     def reply_key(self, body: Body, reply: Any) -> str | None:  # noqa: ARG002 - only some APIs keep state
-        """The conversation key of a body that continues from this reply, or from this event of its stream.
+        """Return the conversation key of a body that continues from this reply, or from this stream event.
 
-        None where the API keeps no state between calls, or the event does not name the reply.
+        None if the API keeps no state between calls, or if the event does not name the reply.
         """
         return None
 
 
 def _last_turn(turns: Sequence[Turn]) -> Turn | None:
-    """The turn that is to be answered: not system messages after it, nor the beginning of the answer."""
+    """Return the turn to be answered, skipping later system messages and the beginning of an answer."""
     for turn in reversed(turns):
         if turn.role == "system" or (turn.role == "assistant" and not turn.calls_tools):
             continue
@@ -204,7 +204,7 @@ def _question_of(turn: Turn) -> str:
 
 
 def _plain(content: Any) -> Any:
-    """A content in one form: clients send a text as a string now and as a part later."""
+    """Normalise a content, because clients send the same text first as a string and later as a part."""
     parts = content if isinstance(content, list | tuple) else [content]
     return [_plain_part(part) for part in parts]
 

@@ -1,4 +1,4 @@
-"""Reading what may be anything, and rebuilding the parts of a body that get a block. Pure."""
+"""Read values of any type, and rebuild the parts of a body that get a block. Pure."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 Body: TypeAlias = Mapping[str, Any]
-"""A request as its API has it, read from JSON."""
+"""A request in its API's format, parsed from JSON."""
 
 _LISTS = (list, tuple)
 SEPARATOR = "\n\n"
-"""Between a client's text and a block where an API knows only strings."""
+"""Separates a client's text from a block in APIs that only have strings."""
 
 
 def listed(value: Any) -> Sequence[Any]:
-    """The items of a list; none of anything else."""
+    """Return a list's items; empty for any other value."""
     return value if isinstance(value, _LISTS) else ()
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """An object as it is; an empty one for anything else."""
-    # The first test is for speed: `Mapping` is an abstract class, and most bodies are of dicts.
+    """Return an object unchanged; an empty one for any other value."""
+    # The first test is for speed: `Mapping` is an abstract class, and most bodies consist of dicts.
     return value if type(value) is dict or isinstance(value, Mapping) else {}
 
 
 def word(value: Any) -> str:
-    """A string as it is; an empty one for anything else."""
+    """Return a string unchanged; an empty one for any other value."""
     return value if isinstance(value, str) else ""
 
 
 def part_texts(content: Any, kinds: Collection[str]) -> Iterator[str]:
-    """The texts of a content: a bare string, or the parts whose `type` is one of `kinds`."""
+    """Yield the texts of a content: a bare string, or the parts whose `type` is in `kinds`."""
     if isinstance(content, str):
         yield content
     for part in listed(content):
@@ -41,22 +41,22 @@ def part_texts(content: Any, kinds: Collection[str]) -> Iterator[str]:
 
 
 def replaced(body: Body, name: str, value: Any) -> dict[str, Any]:
-    """The body with one field changed; the others are shared."""
+    """Return a copy of the body with one field changed; other values are shared."""
     return {**body, name: value}
 
 
 def with_item(items: Sequence[Any], index: int, item: Any) -> list[Any]:
-    """The list with one item changed; the others are shared."""
+    """Return a copy of the list with one item changed; other items are shared."""
     return [*items[:index], item, *items[index + 1 :]]
 
 
 def inserted(items: Sequence[Any], index: int, item: Any) -> list[Any]:
-    """The list with one more item before `index`."""
+    """Return a copy of the list with an item inserted before `index`."""
     return [*items[:index], item, *items[index:]]
 
 
 def with_part(content: Any, block: str, kind: str) -> list[Any] | None:
-    """A content with the block as a part of its own at the end; None where it can have none.
+    """Append the block to a content as a separate part; None if the content cannot have one.
 
     A bare string becomes a part. `kind` is the API's `type` of a text part.
     """
@@ -69,5 +69,5 @@ def with_part(content: Any, block: str, kind: str) -> list[Any] | None:
 
 
 def appended(text: str, block: str) -> str:
-    """The block after a text, or alone."""
+    """Return the text followed by the block, or the block alone."""
     return f"{text}{SEPARATOR}{block}" if text else block

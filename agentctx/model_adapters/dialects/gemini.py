@@ -1,4 +1,4 @@
-"""Google's generateContent: `systemInstruction`, and `contents` of parts that have no type, only a field."""
+"""Google's generateContent: `systemInstruction`, and `contents` whose parts have a field but no type."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CALL_FIELDS = ("functionCall", "function_call")
 
 
 class Gemini(Dialect):
-    """`POST /v1/models/MODEL:generateContent`, `:streamGenerateContent`. Names are in camel or snake case."""
+    """`POST /v1/models/MODEL:generateContent`, `:streamGenerateContent`. Names in camel or snake case."""
 
     name = "gemini"
 
@@ -33,7 +33,7 @@ class Gemini(Dialect):
         return tuple(_texts(body.get(_system_field(body))))
 
     def inject_system(self, body: Body, block: str) -> Body:
-        """A body that names a cache must not have a system instruction: it is left alone."""
+        """Append the block, unless the body names a cache: then it must not have a system instruction."""
         if not block or not listed(body.get("contents")) or any(body.get(name) for name in _CACHE_FIELDS):
             return body
         field = _system_field(body)
@@ -87,7 +87,7 @@ def _texts(content: Any) -> Iterator[str]:
 
 
 def _strings(response: Any) -> Iterator[str]:
-    """The texts of a function's answer, one level deep: it is an object of the function's own making."""
+    """Yield the texts of a function's response, one level deep: its structure is up to the function."""
     for value in mapping(response).values():
         if isinstance(value, str):
             yield value

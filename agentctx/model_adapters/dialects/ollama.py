@@ -24,8 +24,8 @@ _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "ass
 class Ollama(Dialect):
     """`POST /api/chat`.
 
-    Templates of models read one system message, so a block joins the client's. Where a body has none, it
-    becomes one, and replaces a `SYSTEM` in the model itself.
+    Model templates read a single system message, so a block is appended to the client's. Without one, the
+    block becomes the system message, and replaces a `SYSTEM` in the model itself.
     """
 
     name = "ollama"

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions: `messages` with roles; the system prompt is one or more of them."""
+"""OpenAI's chat completions: `messages` with roles; one or more of them are the system prompt."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ROLES: dict[str, Role] = {
 
 
 class OpenAIChat(Dialect):
-    """`POST /v1/chat/completions`, also of the many services that copy it."""
+    """`POST /v1/chat/completions`, including the many services that copy it."""
 
     name = "openai_chat"
     is_messages_alone = True
@@ -45,7 +45,7 @@ class OpenAIChat(Dialect):
         if not block or not messages:
             return body
         place = leading_system_messages(self.turns(body))
-        # The client's own word: old models know no `developer`, new ones take both.
+        # Use the client's own role: old models do not know `developer`, new ones accept both.
         role = messages[place - 1]["role"] if place else "system"
         return replaced(body, "messages", inserted(messages, place, {"role": role, "content": block}))
 
@@ -61,7 +61,7 @@ class OpenAIChat(Dialect):
 
 
 def leading_system_messages(turns: Sequence[Turn]) -> int:
-    """How many turns at the beginning are the system prompt."""
+    """Count the turns at the beginning that form the system prompt."""
     return next((place for place, turn in enumerate(turns) if turn.role != "system"), len(turns))
 
 

@@ -1,4 +1,4 @@
-"""OpenAI's Responses: `instructions`, and `input`, a string or items of many types."""
+"""OpenAI's Responses: `instructions`, and `input`, which is a string or items of many types."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _ROLES: dict[str, Role] = {
 class OpenAIResponses(Dialect):
     """`POST /v1/responses`.
 
-    With `previous_response_id` or `conversation` the API keeps earlier input itself, so a body has only what
-    is new. `instructions` are never kept: a block among them is gone with the next call, which is why it goes
-    there and not into `input`.
+    With `previous_response_id` or `conversation`, the API keeps earlier input, so a body holds only new
+    items. `instructions` are not kept: a block there is gone with the next call, which is why it goes there
+    and not into `input`.
     """
 
     name = "openai_responses"
@@ -72,14 +72,14 @@ class OpenAIResponses(Dialect):
         return replaced(body, "input", with_item(items, turn_index, {**item, "content": content}))
 
     def conversation_key(self, body: Body, reading: BodyReading | None = None) -> str | None:
-        """The API's own conversation, the chain of replies, or the first messages."""
+        """Use the API's own conversation, the chain of replies, or the first messages."""
         if kept := _kept_conversation(body):
             return f"conversation:{kept}"
         previous = word(body.get("previous_response_id"))
         return f"response:{previous}" if previous else super().conversation_key(body, reading)
 
     def reply_key(self, body: Body, reply: Any) -> str | None:
-        """`reply` is a response, or an event that carries one (`response.created` is the first)."""
+        """`reply` is a response, or an event that carries one (the first is `response.created`)."""
         response = mapping(reply).get("response", reply)
         reply_id = word(mapping(response).get("id"))
         if not reply_id or mapping(response).get("object") != "response" or _kept_conversation(body):

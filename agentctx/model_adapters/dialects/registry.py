@@ -1,4 +1,4 @@
-"""The dialects by their names."""
+"""The dialects by name."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ DIALECTS: dict[str, Dialect] = {
 
 
 def find_dialect(name: str) -> Dialect:
-    """The dialect of that name.
+    """Return the dialect with that name.
 
     Raises:
-        InvalidInput: there is none.
+        InvalidInput: the name is unknown.
     """
     if name not in DIALECTS:
         raise InvalidInput(f"Unknown dialect {name!r}.", hint=f"Use one of {', '.join(DIALECTS)}.")
