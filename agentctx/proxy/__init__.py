@@ -1,1 +1,1 @@
-"""The transparent proxy: LLM calls pass through, with what agentctx knows put into them."""
+"""The transparent proxy: forwards LLM calls with context from agentctx injected."""

@@ -1,4 +1,4 @@
-"""Access over loopback TCP: a token instead of the kernel's word, and no way in from a browser."""
+"""Access over loopback TCP: a token replaces the kernel's identification, and browsers are kept out."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from agentctx.proxy.vendors import Headers
 
 TOKEN_HEADER: Final = "X-Agentctx-Token"  # noqa: S105 - the name of a header
 TOKEN_PATH: Final = b"/t/"
-"""What a target with the token in it begins with: `/t/TOKEN/proxy/…`."""
+"""Prefix of a target that contains the token: `/t/TOKEN/proxy/…`."""
 _KEY_HEADERS: Final = (b"authorization", b"x-api-key", b"x-goog-api-key")
-"""Where programs that know nothing of us can put the token: in the place of the vendor's key."""
+"""Headers for the vendor's key, in which programs that do not know agentctx can send the token instead."""
 _NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]", "agentctx"})
 _TOKEN_BYTES: Final = 32
 _NAMESPACE_NAME: Final = NAMESPACE_HEADER.lower().encode()
 
 
 class NamespaceAccess:
-    """ASGI middleware: lets calls through for namespaces that the peer of the connection may read.
+    """ASGI middleware: checks that the connection's peer may read the namespaces of the call.
 
     Args:
-        app: what is behind it.
-        require: raises `AccessDenied` for a peer and a namespace it may not read.
-        default: the namespace of a call that chooses none.
+        app: the application behind the middleware.
+        require: raises `AccessDenied` if the peer may not read the namespace.
+        default: the namespace of a call that names none.
     """
 
     def __init__(
@@ -43,24 +43,24 @@ class NamespaceAccess:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         peer = scope.get("state", {}).get("peer")
-        # Which of several counts is not ours to guess: all have to be granted.
+        # If several are named, it is unclear which one counts, so all of them must be granted.
         for namespace in chosen_namespaces(scope["headers"]) or [""]:
             await self._require(peer, namespace or self._default)
         await self._app(scope, receive, send)
 
 
 class TokenAccess:
-    """ASGI middleware: lets requests with the token through, as one peer.
+    """ASGI middleware: admits requests with the token, all as one peer.
 
-    Everything else is refused: another Host than ours (a name that was made to resolve to us), and any
-    request that a web page makes, which carries an Origin or a Sec-Fetch-Site. The token is taken from
-    `X-Agentctx-Token`, from where the vendor's key would be, or from the path; there it is removed.
+    Refuses everything else: a Host that is not ours (a name made to resolve to us), and any request from a
+    web page, which has an Origin or a Sec-Fetch-Site. The token is taken from `X-Agentctx-Token`, from the
+    header of the vendor's key, or from the path, where it is removed.
 
     Args:
-        app: what is behind it.
-        token: as in the file.
-        peer: whose requests they are.
-        namespaces: those a request may choose; the first is the one of a request that chooses none.
+        app: the application behind the middleware.
+        token: the token in the file.
+        peer: the peer of all requests.
+        namespaces: the allowed namespaces; the first is used for a request that names none.
     """
 
     def __init__(self, app: ASGIApp, *, token: str, peer: Any, namespaces: Sequence[str]) -> None:
@@ -80,12 +80,12 @@ class TokenAccess:
         try:
             await self._app(inner, receive, send)
         finally:
-            # Middleware that counts requests looks at the incoming scope.
+            # Middleware that counts requests reads the incoming scope.
             scope.update({"route": inner["route"]} if "route" in inner else {})
 
 
 def require_no_browser(headers: Headers) -> None:
-    """Raises `AccessDenied` for a request that a page in a browser can make."""
+    """Raise `AccessDenied` for a request that a web page in a browser could make."""
     found = {name: value.decode("latin-1") for name, value in headers}
     if b"origin" in found or b"sec-fetch-site" in found or b"referer" in found:
         raise AccessDenied("Requests from web pages are refused.", hint="Send neither Origin nor Referer.")
@@ -95,7 +95,7 @@ def require_no_browser(headers: Headers) -> None:
 
 
 def without_token_path(scope: Scope, token: bytes) -> tuple[Scope, bool]:
-    """The request without the token in its path, and whether it was there."""
+    """Remove the token from the request's path; also return whether it was there."""
     raw = scope.get("raw_path") or scope["path"].encode()
     if not raw.startswith(TOKEN_PATH):
         return scope, False
@@ -107,10 +107,10 @@ def without_token_path(scope: Scope, token: bytes) -> tuple[Scope, bool]:
 
 
 def without_token(headers: Headers, token: bytes) -> list[tuple[bytes, bytes]]:
-    """The headers without the token.
+    """Return the headers without the token.
 
     Raises:
-        AccessDenied: it is nowhere.
+        AccessDenied: no header contains the token.
     """
     ours = TOKEN_HEADER.lower().encode()
     kept = [(name, value) for name, value in headers if not _is_token(name, value, ours, token)]
@@ -123,10 +123,10 @@ def without_token(headers: Headers, token: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def with_namespace(headers: Headers, namespaces: Sequence[str]) -> list[tuple[bytes, bytes]]:
-    """The headers with a namespace that the token is good for.
+    """Return the headers with a namespace that the token is valid for.
 
     Raises:
-        AccessDenied: they choose another one.
+        AccessDenied: the headers name another namespace.
     """
     chosen = chosen_namespaces(headers)
     if any(name not in namespaces for name in chosen):
@@ -135,15 +135,15 @@ def with_namespace(headers: Headers, namespaces: Sequence[str]) -> list[tuple[by
 
 
 def chosen_namespaces(headers: Headers) -> list[str]:
-    """Every namespace that the headers name; an empty name chooses none."""
+    """Return every namespace that the headers name; an empty name stands for the default."""
     return [value.decode("latin-1").strip() for name, value in headers if name.lower() == _NAMESPACE_NAME]
 
 
 def read_token(path: Path) -> str:
-    """The token in the file, which is made with mode 0600 if it is not there.
+    """Read the token from its file, which is created with mode 0600 if missing.
 
     Raises:
-        ConfigInvalid: others may read the file, it is empty, or cannot be read.
+        ConfigInvalid: the file is empty, unreadable, or readable by other users.
     """
     try:
         if not path.exists():

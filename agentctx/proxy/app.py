@@ -1,4 +1,4 @@
-"""The proxy as an ASGI application: read the request, give it its context, pass the reply on as it comes."""
+"""The proxy as an ASGI application: read the request, add context, stream the reply back."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ PREFIX = "/proxy/"
 
 
 class ReplyListener(Protocol):
-    """Hears the reply of a call while it is passed on. Must not raise and is never waited for."""
+    """Listens to the reply of a call while it is passed on. Must not raise; it is never awaited."""
 
     def heard(self, data: bytes) -> None:
-        """Bytes of the body, as the vendor sent them."""
+        """Receive bytes of the body, as the vendor sent them."""
         ...
 
     def ended(self, *, is_whole: bool) -> None:
-        """No more comes."""
+        """Receive the end of the reply."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """A call that is being passed on, as a listener sees it."""
+    """A call being passed on, as a listener sees it."""
 
     peer: Any
     scope: CallScope
@@ -50,20 +50,20 @@ class Exchange:
     prepared: Prepared[bytes]
     status: int
     headers: Mapping[str, str]
-    """Of the reply, names in lower case."""
+    """Headers of the reply, with lower-case names."""
 
 
 Listening = Callable[[Exchange], ReplyListener | None]
 
 
 def no_listener(exchange: Exchange) -> ReplyListener | None:  # noqa: ARG001 - a `Listening`
-    """For a proxy that captures nothing."""
+    """Listen to nothing, for a proxy without capture."""
     return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
-    """A request that came in, and what became of it."""
+    """An incoming request and its prepared form."""
 
     vendor: Vendor
     request: UpstreamRequest
@@ -75,16 +75,16 @@ class _Call:
 class Proxy:
     """Serves `/proxy/{vendor}/…`.
 
-    Whatever is wrong with the context, the call goes out as it came: bytes that were not injected into are
-    not touched. A client that goes away ends the exchange with the vendor. Replies, errors included, arrive
-    as they were sent, with one header more: the id of the injection's receipt.
+    If anything is wrong with the context, the call goes out unchanged: bytes without an injection are not
+    touched. If the client disconnects, the exchange with the vendor ends. Replies, including errors, arrive
+    as they were sent, with one header added: the id of the injection's receipt.
 
     Args:
-        upstreams: the way to the vendors.
-        bodies: where the bodies of calls are read.
-        injector_of: the injector for the peer of a connection; None switches injection off.
-        keys: the operator's keys by vendor, for requests that bring none.
-        listen: is asked for a listener to each reply of a call that could take context.
+        upstreams: the connections to the vendors.
+        bodies: reads the bodies of calls.
+        injector_of: returns the injector for a peer; None disables injection.
+        keys: the operator's keys by vendor, for requests without one.
+        listen: returns a listener to each reply of a call that could take context.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Proxy:
         except UpstreamFailed as error:
             _log.warning("upstream_failed", vendor=vendor.name, reason=error.message)
             if reply.has_started:
-                raise  # the status is out already: a reply that is cut short has to be cut short here too
+                raise  # the status has been sent: if the vendor's reply is cut short, this one must be too
             await reply.refuse(refusal(vendor.name, error))
 
     def _with_key(self, vendor: Vendor, headers: Headers) -> Headers:
@@ -175,7 +175,7 @@ class Proxy:
 
 
 class _Reply:
-    """What the client gets."""
+    """The reply to the client."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -193,16 +193,16 @@ class _Reply:
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """What a request is counted under, whatever path the vendor has."""
+    """The route under which a request is counted, whatever the vendor's path is."""
 
     path: str
 
 
 def _target(scope: Scope) -> tuple[Vendor, bytes]:
-    """The vendor, and path and query as they were sent.
+    """Return the vendor, and path and query as sent.
 
     Raises:
-        NotFound: there is no such vendor.
+        NotFound: the vendor is unknown.
     """
     raw = scope.get("raw_path") or scope["path"].encode()
     name, slash, path = raw.removeprefix(PREFIX.encode()).partition(b"/")
@@ -214,7 +214,7 @@ def _target(scope: Scope) -> tuple[Vendor, bytes]:
 
 
 async def _read(receive: Receive) -> bytes:
-    """The body of the request. Its size and its time are limited below ASGI."""
+    """Read the body of the request. Size and time are limited below ASGI."""
     parts: list[bytes] = []
     while True:
         message = await receive()
@@ -231,7 +231,7 @@ def _receipt_line(prepared: Prepared[bytes] | None) -> list[tuple[bytes, bytes]]
 
 
 async def _until_disconnected(work: Any, receive: Receive) -> None:
-    """Do the work; give it up when the client goes away."""
+    """Run the work, cancelling it if the client disconnects."""
     working = asyncio.ensure_future(work)
     watching = asyncio.ensure_future(_disconnected(receive))
     try:

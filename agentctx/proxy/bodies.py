@@ -1,6 +1,6 @@
-"""Where bodies are read: small ones here, large ones in another process, so that no request waits for them.
+"""Read bodies without blocking other requests: small ones here, large ones in another process.
 
-Parsing a large body is one call that keeps every thread of this process waiting until it returns.
+Parsing a large body is a single call that blocks every thread of this process until it returns.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from agentctx.proxy.body_process import LENGTHS, Head, packed_head
 from agentctx.wire.names import InjectionPosition
 
 MOST_BYTES_HERE: Final = 64 * 1024
-"""Of a body that the event loop reads: at most some 10 ms, whatever is in it."""
+"""Limit for a body that the event loop reads: about 10 ms at most, whatever its content."""
 S_PER_MIB: Final = 1.0
-"""Ten times what an idle machine needs, so that a busy one still gives the call its context."""
+"""Ten times what an idle machine needs, so that a busy one still adds context to the call."""
 MOST_PROCESSES: Final = 2
 IDLE_S: Final = 30.0
-"""After that long without a large body a process ends, and gives its memory back."""
+"""After this long without a large body, a process ends and frees its memory."""
 
 _MODULE: Final = "agentctx.proxy.body_process"
 _PACKAGE_ROOT: Final = Path(__file__).parents[2]
@@ -38,13 +38,13 @@ _REFUSALS: Final = {kind.code: kind for kind in (InvalidInput, TooLarge)}
 
 
 class Bodies:
-    """Makes a call of each body. `aclose` ends the processes.
+    """Makes calls from bodies. `aclose` ends the processes.
 
     Args:
-        deadline_s: how long each of the two steps of a large body may take, plus `s_per_mib` for each MiB it
-            has begun. A body that takes longer goes out as it came.
-        most_bytes_here: a larger body is read in another process.
-        most_processes: how many there are at most; further bodies wait for one, within their deadline.
+        deadline_s: time limit for each of the two steps of a large body, plus `s_per_mib` for each MiB begun.
+            A body that takes longer goes out unchanged.
+        most_bytes_here: larger bodies are read in another process.
+        most_processes: maximum number of processes; further bodies wait for one, within their deadline.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Bodies:
 
     @asynccontextmanager
     async def call(self, dialect: Dialect, body: bytes) -> AsyncIterator[ModelCall[bytes]]:
-        """The call with this body, which is read when the caller says so."""
+        """Return the call with this body, which is parsed when the caller reads it."""
         if len(body) <= self._most_bytes_here:
             yield _CallHere(dialect, body)
             return
@@ -86,10 +86,10 @@ class Bodies:
             await process.wait()
 
     async def take(self) -> _Process:
-        """A process for one body; `give_back` it.
+        """Take a process for one body; return it with `give_back`.
 
         Raises:
-            Unavailable: none could be started.
+            Unavailable: no process could be started.
         """
         await self._free.acquire()
         try:
@@ -116,7 +116,7 @@ class Bodies:
         return process
 
     def give_back(self, process: _Process) -> None:
-        """One that has answered waits for the next body; one that has not is discarded."""
+        """Keep a process that has answered for the next body; kill one that has not."""
         self._free.release()
         if process.has_answered:
             self._idle[process] = asyncio.get_running_loop().call_later(IDLE_S, self._end, process)
@@ -177,19 +177,19 @@ class _CallElsewhere:
 
 
 class _Process:
-    """One process and the pipes to it."""
+    """One process and its pipes."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
         self.has_answered = True
-        """Whether it waits for the next message."""
+        """Whether it is waiting for the next message."""
 
     @property
     def is_running(self) -> bool:
         return self._process.returncode is None
 
     async def ask(self, head: Head, body: bytes = b"") -> tuple[dict[str, Any], bytes]:
-        """The head and the body of its answer.
+        """Send a message; return the head and the body of the answer.
 
         Raises:
             InvalidInput, TooLarge: the body cannot be read.
@@ -227,7 +227,7 @@ class _Process:
 async def _started() -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", _MODULE),
-        # `-m` looks in the working directory first: it must be where this very package is.
+        # `-m` searches the working directory first, so it must be the root of this very package.
         cwd=_PACKAGE_ROOT,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

@@ -16,13 +16,13 @@ from agentctx.wire.json_values import holds_too_many
 from agentctx.wire.names import InjectionPosition
 
 MAX_VALUES: Final = 200_000
-"""In a body that takes context: 20,000 messages of 10 values are more than any model reads, and take some
-100 MB once they are parsed.
+"""Limit for a body that takes context: 20,000 messages of 10 values are more than any model reads, and take
+about 100 MB when parsed.
 """
 
 
 class JsonBody:
-    """The body of one request in UTF-8. `asked` comes before `with_blocks`."""
+    """The body of one request, in UTF-8. Call `asked` before `with_blocks`."""
 
     def __init__(self, dialect: Dialect, data: bytes) -> None:
         self._dialect = dialect
@@ -30,20 +30,20 @@ class JsonBody:
         self._call: ParsedCall | None = None
 
     def asked(self) -> Asked:
-        """What it asks for.
+        """Return what the body asks for.
 
         Raises:
-            InvalidInput: it is not a JSON object.
-            TooLarge: it holds more than `MAX_VALUES` values.
+            InvalidInput: the body is not a JSON object.
+            TooLarge: the body has more than `MAX_VALUES` values.
         """
         self._call = ParsedCall(self._dialect, parsed_body(self._data))
         return self._call.asked()
 
     def with_blocks(self, position: InjectionPosition, given: Conversation, new: str | None) -> bytes:
-        """The body with its blocks; the very bytes that came in where none is put into it.
+        """Return the body with its blocks, or the original bytes if no block is added.
 
         Raises:
-            InvalidInput: it holds what JSON cannot, such as a number beyond a double.
+            InvalidInput: the body has a value that JSON cannot represent, such as a number beyond a double.
         """
         call = self._call or ParsedCall(self._dialect, parsed_body(self._data))
         changed = call.with_blocks(position, given, new)
@@ -51,18 +51,18 @@ class JsonBody:
 
 
 def is_encoded(headers: Headers) -> bool:
-    """Whether the body is compressed, so that it is passed on unread."""
+    """Return whether the body is compressed, and so passed on unread."""
     return any(
         name == b"content-encoding" and value.strip().lower() != b"identity" for name, value in headers
     )
 
 
 def parsed_body(data: bytes) -> Mapping[str, Any]:
-    """The JSON object that the bytes are.
+    """Parse the bytes as a JSON object.
 
     Raises:
-        InvalidInput: they are not one.
-        TooLarge: it holds more than `MAX_VALUES` values.
+        InvalidInput: the bytes are not a JSON object.
+        TooLarge: the object has more than `MAX_VALUES` values.
     """
     try:
         text = data.decode()
@@ -77,10 +77,10 @@ def parsed_body(data: bytes) -> Mapping[str, Any]:
 
 
 def written_body(body: Mapping[str, Any]) -> bytes:
-    """JSON in UTF-8, every value as it was; half a surrogate pair stays an escape.
+    """Serialise to JSON in UTF-8, preserving every value; half a surrogate pair stays an escape.
 
     Raises:
-        InvalidInput: it holds what JSON cannot, such as a number beyond a double.
+        InvalidInput: the body has a value that JSON cannot represent, such as a number beyond a double.
     """
     try:
         return _dumped(body, ensure_ascii=False).encode()

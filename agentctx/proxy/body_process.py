@@ -1,10 +1,10 @@
-"""The process that reads large bodies: messages over its standard input and output, one body at a time.
+"""The process that reads large bodies: messages over its stdin and stdout, one body at a time.
 
     {"dialect": …} + body                                  ──►  {"asked": …}
     {"position": …, "blocks": …, "latest": …, "new": …}    ──►  {} + body, or {"unchanged": true}
 
-A body that cannot be read is answered `{"code": …, "message": …}`. Anything else that goes wrong ends the
-process with a traceback. It ends when its input does, so it never outlives the daemon.
+If a body cannot be read, the answer is `{"code": …, "message": …}`. Any other error ends the process with a
+traceback. The process ends when its input does, so it never outlives the daemon.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from agentctx.model_adapters.dialects.registry import find_dialect
 from agentctx.proxy.body import JsonBody
 
 LENGTHS: Final = struct.Struct(">II")
-"""In front of a message: the bytes of its head and of its body."""
+"""Prefix of a message: the lengths of its head and its body in bytes."""
 
 Head: TypeAlias = Mapping[str, Any]
 
 
 def packed_head(head: Head, body: bytes) -> bytes:
-    """The message up to its body."""
-    # In ASCII: half a surrogate pair, which a text of a body may hold, passes as an escape.
+    """Serialise a message up to its body."""
+    # ASCII, so that half a surrogate pair, which a body's text may contain, passes as an escape.
     written = json.dumps(head).encode()
     return LENGTHS.pack(len(written), len(body)) + written
 
 
 class Answering:
-    """Answers messages in turn; holds the body that the last one was about."""
+    """Answers messages in order, keeping the body of the last one."""
 
     def __init__(self) -> None:
         self._body = b""
         self._call: JsonBody | None = None
 
     def answer(self, head: Head, body: bytes) -> tuple[Head, bytes]:
-        """The head and the body of the answer."""
+        """Return the head and the body of the answer."""
         try:
             return self._asked(head, body) if "dialect" in head else self._with_blocks(head)
         except InvalidInput as error:
@@ -66,7 +66,7 @@ class Answering:
 
 
 def main(source: BinaryIO, sink: BinaryIO) -> None:
-    """Answer until the input ends."""
+    """Answer messages until the input ends."""
     answering = Answering()
     while prefix := source.read(LENGTHS.size):
         head_size, body_size = LENGTHS.unpack(prefix)
@@ -77,5 +77,5 @@ def main(source: BinaryIO, sink: BinaryIO) -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the daemon's whole group
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the daemon's whole process group
     main(sys.stdin.buffer, sys.stdout.buffer)

@@ -1,4 +1,4 @@
-"""Saves what models answer through the proxy, if the operator wants it, as observations of trust external."""
+"""Save the models' answers through the proxy, if configured, as observations of trust external."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from agentctx.wire import DEFAULT_NAMESPACE, SaveRequest
 log = structlog.get_logger("agentctx.capture")
 
 MOST_WAITING: Final = 64
-"""Replies being saved at once; those beyond are left out: a memory of them was never promised."""
+"""Limit on replies being saved at once; further ones are dropped, as capture is best effort."""
 UNNAMED_SESSION: Final = "proxy"
-"""Of calls that name no session."""
+"""Session of calls that name none."""
 _OK: Final = 200
 
 Blocks = Callable[[int, str], Iterable[str]]
-"""The blocks given so far in a conversation of a user, by uid and the conversation's key."""
+"""The blocks given so far in a user's conversation, by uid and the conversation's key."""
 
 
 class Capture:
-    """Listens to replies and saves what is new in them, behind the call. `aclose` waits for the last ones."""
+    """Listens to replies and saves what is new, after the call. `aclose` waits for the last ones."""
 
     def __init__(self, service: Service, blocks_of: Blocks, *, most_chars: int) -> None:
         self._service = service
@@ -39,7 +39,7 @@ class Capture:
         self._saving: set[asyncio.Task[None]] = set()
 
     def listen(self, exchange: Exchange) -> Listener | None:
-        """A listener for a reply that may hold something."""
+        """Return a listener for a successful reply, or None."""
         return Listener(self, exchange) if exchange.status == _OK else None
 
     async def aclose(self) -> None:
@@ -48,7 +48,7 @@ class Capture:
             await asyncio.wait(self._saving)
 
     def save_soon(self, exchange: Exchange, text: str) -> None:
-        """Save what is new in a reply, if it is not longer than an entry may be."""
+        """Save what is new in a reply, in the background, unless it is longer than an entry may be."""
         if len(text) > self._most_chars:
             log.warning("reply_not_captured", reason="it is too long")
             return
@@ -60,7 +60,7 @@ class Capture:
         task.add_done_callback(self._saving.discard)
 
     def _passages(self, exchange: Exchange) -> list[str]:
-        """Contents of every passage given in the conversation."""
+        """Return the contents of every passage given in the conversation."""
         prepared = exchange.prepared
         blocks = list(self._blocks_of(exchange.peer.uid, prepared.key)) if prepared.key else []
         if prepared.context is not None:
@@ -80,7 +80,7 @@ class Capture:
             session=scope.conversation or UNNAMED_SESSION,
             agent=scope.agent,
             origin="capture",
-            # A model repeats what it was given: when that is revoked, so is this.
+            # A model repeats what it was given: if that is revoked, so is this entry.
             derived_from=list(exchange.prepared.ids[:MOST_SOURCES]) or None,
         )
         assert isinstance(peer, Peer)  # noqa: S101 - it came through our own server; for the type checker
@@ -93,7 +93,7 @@ class Capture:
 
 
 class Listener:
-    """Hears one reply."""
+    """Listens to one reply."""
 
     def __init__(self, capture: Capture, exchange: Exchange) -> None:
         self._capture = capture

@@ -1,4 +1,4 @@
-"""Which headers pass through, in both directions. Pure."""
+"""Filter the headers of requests and replies. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentctx.errors import UpstreamFailed
 from agentctx.proxy.vendors import Headers
 
 INJECTION_HEADER: Final = "X-Agentctx-Injection"
-"""On a reply: the id of the receipt of what was put into its request."""
+"""Reply header: the id of the receipt of what was injected into the request."""
 
 _OURS: Final = b"x-agentctx-"
 _HOP_BY_HOP: Final = frozenset(
@@ -35,19 +35,19 @@ _CONTROL: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def forwarded(headers: Headers) -> list[tuple[bytes, bytes]]:
-    """The headers of a request that the vendor gets: all but the connection's, the framing and our own."""
+    """Return a request's headers for the vendor, without hop-by-hop headers, framing and our own headers."""
     dropped = _HOP_BY_HOP | _OF_THE_REQUEST | _named_by_connection(headers)
     return [(name, value) for name, value in headers if name not in dropped and not name.startswith(_OURS)]
 
 
 def returned(status: int, headers: Headers) -> list[tuple[bytes, bytes]]:
-    """The headers of a reply that the client gets: all but the connection's.
+    """Return a reply's headers for the client, without hop-by-hop headers.
 
-    The length stays, since the bytes of the reply are passed on as they are, compressed or not; but not where
-    it is not the length of what follows: beside chunks, and in a reply that has no body.
+    The length is kept, because the bytes of the reply are passed on as they are, compressed or not. It is
+    dropped where it is not the length of what follows: with chunks, and in a reply without a body.
 
     Raises:
-        UpstreamFailed: HTTP does not allow such a status or such a header.
+        UpstreamFailed: the status or a header is invalid in HTTP.
     """
     if not _FIRST_STATUS <= status <= _LAST_STATUS:
         raise UpstreamFailed(f"The vendor sent the invalid HTTP status {status}.")
@@ -61,7 +61,7 @@ def returned(status: int, headers: Headers) -> list[tuple[bytes, bytes]]:
 
 
 def readable(headers: Headers) -> Mapping[str, str]:
-    """Headers as text; of several with one name, the last."""
+    """Decode the headers as text; of several with one name, the last counts."""
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
 
 

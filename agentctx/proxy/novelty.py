@@ -1,7 +1,7 @@
-"""What of a reply is new: without what was injected and is only said again. Pure.
+"""Extract what is new in a reply, without repetitions of what was injected. Pure.
 
-A reply is looked at in sentences. One that stands in an injected passage, or is made of its words for the
-most part, came from the memory and must not go back into it as something new.
+A reply is judged by sentence. A sentence from an injected passage, or one mostly made of its words, came from
+the memory and must not be saved as something new.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from itertools import pairwise
 from typing import Final
 
 SAME: Final = 0.7
-"""Share of a sentence's pairs of words that stand in the passages, from which on it is a repetition."""
+"""Share of a sentence's word pairs that occur in the passages, from which on it counts as repetition."""
 LEAST_WORDS: Final = 4
-"""Anything shorter is not worth keeping as an observation."""
+"""A shorter text is not worth keeping as an observation."""
 
 _SENTENCE: Final = re.compile(r"(?<=[.!?:;\u3002\uff01\uff1f])\s+|\n+")
 _WORD: Final = re.compile(r"[^\W_]+")
 
 
 def new_text(reply: str, injected: Iterable[str]) -> str:
-    """The sentences of a reply that say something new, in order, a line each; empty if hardly any does.
+    """Return the sentences of a reply that say something new, one per line; empty if there is hardly any.
 
-    `injected` are the contents of the passages that the model was given.
+    `injected` holds the contents of the passages that the model was given.
     """
     known = [_words(passage) for passage in injected]
     pairs = {pair for words in known for pair in _pairs(words)}

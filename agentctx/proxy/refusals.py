@@ -1,4 +1,4 @@
-"""How the proxy says in each vendor's own form that no reply of the vendor came. Pure."""
+"""Report in each vendor's own format that the vendor sent no reply. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BAD_GATEWAY: Final = 502
 
 
 def refusal(vendor: str, error: AgentctxError) -> bytes:
-    """The body of a 502 that the vendor's SDK shows with its message."""
+    """Return the body of a 502, whose message the vendor's SDK shows."""
     text = f"{error.message} {error.hint}".strip()
     return json.dumps(_FORMS[vendor](error.code, text), ensure_ascii=False).encode()
 

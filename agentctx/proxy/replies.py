@@ -1,4 +1,4 @@
-"""What a model said, from the bytes of its reply. Pure, never raises: unreadable replies have no text."""
+"""Extract what a model said from the bytes of its reply. Pure, never raises: unreadable means no text."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from agentctx.errors import ModelFailed
 from agentctx.model_adapters.event_stream import EventDecoder, JsonLines, ServerSentEvents
 
 MOST_BYTES: Final = 4 * 1024 * 1024
-"""Of a reply, unpacked; a longer one is not read."""
+"""Maximum size of a reply after decompression; a longer one is not read."""
 _ENCODINGS: Final = {"": None, "identity": None, "gzip": 31, "deflate": 15}
-"""Of bodies, with zlib's window for each. Others are not read."""
+"""Supported encodings, with zlib's window for each. Others are not read."""
 
 
 class ReplyReader:
@@ -20,7 +20,7 @@ class ReplyReader:
 
     Args:
         dialect: the name of the API's dialect.
-        headers: of the reply, names in lower case.
+        headers: the headers of the reply, with lower-case names.
     """
 
     def __init__(self, dialect: str, headers: Mapping[str, str]) -> None:
@@ -33,7 +33,7 @@ class ReplyReader:
         self._content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
 
     def feed(self, data: bytes) -> None:
-        """Take bytes as they came."""
+        """Add bytes as received."""
         if not self._is_readable:
             return
         try:
@@ -46,7 +46,7 @@ class ReplyReader:
             self._data.clear()
 
     def text(self) -> str:
-        """What the model said; empty if nothing, or if the reply could not be read."""
+        """Return what the model said; empty if nothing, or if the reply could not be read."""
         if not self._is_readable:
             return ""
         try:
@@ -55,7 +55,7 @@ class ReplyReader:
             return ""
 
     def _events(self) -> Iterator[Mapping[str, Any]]:
-        # One document is one line, as far as JSON lines care, once its line ends are gone.
+        # Without its line breaks, a JSON document is one line for the JSON lines decoder.
         is_stream = self._content_type == "text/event-stream"
         decoder: EventDecoder = ServerSentEvents() if is_stream else JsonLines()
         data = bytes(self._data)

@@ -1,4 +1,4 @@
-"""The proxy over the daemon's own answers: what is injected has a receipt like any other injection."""
+"""The proxy on top of the daemon's own service, so that its injections have receipts like any other."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from agentctx.wire import DEFAULT_NAMESPACE, ContextRequest
 
 LOOPBACK: Final = "127.0.0.1"
 _MOST_PEERS: Final = 64
-"""Users whose conversations are kept apart; the one who came first is forgotten first."""
+"""Number of users whose conversations are kept, separately; the earliest user is evicted first."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeerContextSource:
-    """What the daemon answers this peer. Of a long conversation it is given the latest texts."""
+    """The daemon's answers for one peer. In a long conversation only the latest texts are compared."""
 
     service: Service
     peer: Peer
     most_present: int = MOST_PRESENT_BYTES
-    """Bytes of them; at most the characters that the daemon compares with."""
+    """Bytes of these texts; at most the number of characters that the daemon compares with."""
 
     async def context(self, question: ContextQuestion, /) -> GivenContext:
         reply = await self.service.context(
@@ -69,7 +69,7 @@ class PeerContextSource:
 
 
 class Injectors:
-    """An injector for each peer. Conversations of one user are never another's."""
+    """Provides an injector for each peer. Users never share conversations."""
 
     def __init__(self, service: Service, settings: Settings, telemetry: Telemetry) -> None:
         self._service = service
@@ -79,7 +79,7 @@ class Injectors:
         self._failures = Failures()
 
     def of(self, peer: Peer) -> Injector:
-        """For one call of this peer."""
+        """Return the injector for one call of this peer."""
         most_present = min(MOST_PRESENT_BYTES, self._settings.limits.max_present_chars)
         return Injector(
             PeerContextSource(self._service, peer, most_present),
@@ -91,16 +91,16 @@ class Injectors:
         )
 
     def blocks(self, uid: int, key: str) -> list[str]:
-        """Every block given so far in a conversation of this user."""
+        """Return every block given so far in a conversation of this user."""
         return list(self._memory(uid).recall(key).blocks.values())
 
     def forget(self, entry_ids: Sequence[str]) -> None:
-        """Give no block with one of these entries again: they were forgotten, or their time is over."""
+        """Stop giving blocks with these entries, because they were forgotten or have expired."""
         for memory in self._memories.values():
             memory.forget(entry_ids)
 
     def forget_users(self, but: frozenset[int]) -> None:
-        """Give only these users what was given to them before: grants have changed."""
+        """Keep the conversations of these users only, because grants have changed."""
         self._memories = {uid: memory for uid, memory in self._memories.items() if uid in but}
 
     def _memory(self, uid: int) -> ConversationMemory:
@@ -120,7 +120,7 @@ async def open_proxy(
     *,
     tell_erased: Callable[[ErasureListener], None],
 ) -> AsyncIterator[ASGIApp]:
-    """The proxy as an application for the socket; its connections to the vendors are closed at the end.
+    """Open the proxy as an application for the socket; at exit, its connections to the vendors are closed.
 
     `service` checks the caller's grants. `tell_erased` registers a listener for erased entries.
     """
@@ -161,10 +161,10 @@ async def open_proxy(
 
 
 def on_loopback(app: ASGIApp, settings: ProxySettings, data_dir: Path) -> ASGIApp:
-    """The proxy for those who have the token; they are whom the daemon itself is.
+    """Wrap the proxy for callers with the token, who get the identity of the daemon's own user.
 
     Raises:
-        ConfigInvalid: the file of the token cannot be used.
+        ConfigInvalid: the token file cannot be used.
     """
     token = read_token(settings.token_path(data_dir))
     me = Peer(pid=0, uid=os.getuid(), gid=os.getgid())
@@ -172,10 +172,10 @@ def on_loopback(app: ASGIApp, settings: ProxySettings, data_dir: Path) -> ASGIAp
 
 
 def bind_loopback(port: int) -> socket.socket:
-    """A listening socket on 127.0.0.1.
+    """Return a listening socket on 127.0.0.1.
 
     Raises:
-        ConfigInvalid: the port is taken, or may not be used.
+        ConfigInvalid: the port is taken or not permitted.
     """
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:

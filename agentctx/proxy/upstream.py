@@ -1,4 +1,4 @@
-"""The way to the vendors: one pooled client, addresses of the operator's only, no redirects."""
+"""Connections to the vendors: one pooled client, only addresses set by the operator, no redirects."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _AGAIN: Final = (
     "Send the request again; if the error persists, the fault is with the vendor or a proxy in front of it."
 )
 _TO_PARSER: Final = ("_stream", "_httpcore_stream", "_stream", "_connection", "_h11_state")
-"""From the stream of a reply of httpx to the parser of its connection."""
+"""Attributes that lead from the stream of an httpx reply to the parser of its connection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamRequest:
-    """One request as it goes out. `target` is path and query as the client sent them, after the vendor."""
+    """An outgoing request. `target` is the path (after the vendor) and query, as the client sent them."""
 
     vendor: str
     method: str
@@ -41,13 +41,13 @@ class UpstreamRequest:
 
 
 class Upstreams:
-    """Sends requests to the configured vendors. The client is made when first needed; `aclose` it.
+    """Sends requests to the configured vendors. The client is created on first use; call `aclose`.
 
     Args:
-        urls: vendor to base URL, without a slash at its end; an empty one is a vendor that is switched off.
-        connect_timeout_s: how long a connection may take.
-        read_timeout_s: how long a vendor may be silent: models think for minutes.
-        use_environment_proxies: whether HTTPS_PROXY and the like count.
+        urls: base URLs by vendor, without a trailing slash; an empty one disables the vendor.
+        connect_timeout_s: how long connecting may take.
+        read_timeout_s: how long a vendor may be silent; models may think for minutes.
+        use_environment_proxies: whether to use HTTPS_PROXY and similar variables.
     """
 
     def __init__(
@@ -73,11 +73,11 @@ class Upstreams:
 
     @asynccontextmanager
     async def send(self, request: UpstreamRequest) -> AsyncIterator[httpx.Response]:
-        """The vendor's reply, its body not read yet. Leaving the block closes the exchange.
+        """Send a request; yield the reply with its body unread. Leaving the block closes the exchange.
 
         Raises:
-            InvalidInput: the vendor is switched off, or the path leaves its place.
-            UpstreamFailed: no answer, or not valid HTTP.
+            InvalidInput: the vendor is disabled, or the path leads outside of its base URL.
+            UpstreamFailed: there was no answer, or not valid HTTP.
         """
         client = await self._opened()
         import httpx
@@ -102,15 +102,15 @@ class Upstreams:
             await reply.aclose()
 
     async def pieces(self, vendor: str, reply: httpx.Response) -> AsyncGenerator[bytes, None]:
-        """The body of a reply, as it came.
+        """Yield the body of a reply as received.
 
         Raises:
-            UpstreamFailed: it is cut short.
+            UpstreamFailed: the reply is cut short.
         """
         import httpx
 
         try:
-            # Not `aiter_raw`, which gives the connection back before `send` has looked at it.
+            # Not `aiter_raw`, which releases the connection before `send` has checked it.
             async for piece in cast("AsyncIterable[bytes]", reply.stream):
                 yield piece
         except httpx.HTTPError as error:
@@ -140,7 +140,7 @@ class Upstreams:
     async def _opened(self) -> httpx.AsyncClient:
         async with self._opening:
             if self._client is None:
-                # In a thread: the import and the certificates take a tenth of a second.
+                # In a thread, because the import and the certificates take a tenth of a second.
                 self._client = await asyncio.to_thread(self._open)
             return self._client
 
@@ -154,15 +154,15 @@ class Upstreams:
 
 
 def in_ascii(target: bytes) -> bytes:
-    """The target with every byte that an address may not hold percent-encoded."""
+    """Percent-encode every byte of the target that a URL may not contain."""
     return b"".join(bytes([byte]) if 0x20 < byte < 0x7F else b"%%%02X" % byte for byte in target)
 
 
 def require_inside(target: bytes) -> None:
-    """Pass a path that stays below the vendor's address.
+    """Check that the path stays below the vendor's base URL.
 
     Raises:
-        InvalidInput: it has `..` among its parts, percent-encoded or not.
+        InvalidInput: the path has a `..` part, percent-encoded or not.
     """
     path = unquote_to_bytes(target.partition(b"?")[0]).replace(b"\\", b"/")
     if b".." in path.split(b"/"):
@@ -172,9 +172,9 @@ def require_inside(target: bytes) -> None:
 
 
 def _has_surplus(reply: httpx.Response) -> bool:
-    """Whether the vendor sent more than its reply: the next reply on this connection would begin with that.
+    """Return whether the vendor sent surplus bytes, with which the connection's next reply would begin.
 
-    Nothing public says so. Where a version of the client keeps it elsewhere, the connection is not trusted.
+    No public API tells. If a version of the client keeps them elsewhere, the connection is not reused.
     """
     found: Any = reply.stream
     for name in _TO_PARSER:
@@ -186,7 +186,7 @@ def _failed(vendor: str, error: Any) -> UpstreamFailed:
     import httpx
 
     if isinstance(error, httpx.RemoteProtocolError):
-        # Behind a colon it quotes the vendor's bytes.
+        # After a colon, the text quotes the vendor's bytes.
         reason = str(error).partition(":")[0].rstrip(".")
         return UpstreamFailed(f"{vendor} did not send a complete, valid HTTP reply ({reason}).", hint=_AGAIN)
     return UpstreamFailed(

@@ -1,4 +1,4 @@
-"""The vendors' APIs as the proxy sees them: which calls take context, which header carries the key. Pure."""
+"""The vendors' APIs for the proxy: which calls take context, and which header carries the key. Pure."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from agentctx.model_adapters.dialects.base import Dialect
 from agentctx.model_adapters.dialects.registry import find_dialect
 
 Headers = Sequence[tuple[bytes, bytes]]
-"""Names in lower case, as ASGI has them."""
+"""Names in lower case, as in ASGI."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vendor:
-    """One `/proxy/{name}/…`."""
+    """The vendor behind one `/proxy/{name}/…`."""
 
     name: str
     calls: tuple[tuple[re.Pattern[str], Dialect], ...]
-    """Paths, as the vendor has them, of the calls that can take context."""
+    """Paths, as at the vendor, of the calls that can take context."""
     key_headers: tuple[str, ...]
-    """Where clients put the key; the first one is used for the operator's."""
+    """Headers in which clients send the key; the first one is used for the operator's key."""
 
     def dialect_of(self, method: str, path: str) -> Dialect | None:
-        """How the body of a request is read; None for one that is only passed on."""
+        """Return the dialect of a request's body, or None if the body is only passed on."""
         if method != "POST":
             return None
         return next((dialect for pattern, dialect in self.calls if pattern.fullmatch(path)), None)
 
     def has_key(self, headers: Headers) -> bool:
-        """Whether the request brings a key of its own."""
+        """Return whether the request has its own key."""
         names = {name for name, _ in headers}
         return any(name.encode() in names for name in self.key_headers)
 
     def key_line(self, key: str) -> tuple[bytes, bytes]:
-        """The header with the operator's key."""
+        """Return the header with the operator's key."""
         name = self.key_headers[0]
         return name.encode(), (f"Bearer {key}" if name == "authorization" else key).encode()
 
