@@ -10,8 +10,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agentctx.client.http1 import MalformedReply, ReplyParser, encode_request
-from agentctx.client.transport import MAX_IDLE, TIMEOUT_S, HttpReply, closed, dropped, too_slow
-from agentctx.client.unix_socket import IdleWatch, connected
+from agentctx.client.transport import (
+    MAX_IDLE,
+    TIMEOUT_S,
+    HttpReply,
+    IdleWatch,
+    closed,
+    connected,
+    dropped,
+    too_slow,
+)
 from agentctx.errors import AgentctxError
 
 _CHUNK = 65_536

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from agentctx.client.calls import ApiCall, EncodedSave, SaveOutcomes, encode_save, save_encoded
-from agentctx.client.session import new_idempotency_key
+from agentctx.client.api_call import ApiCall
+from agentctx.client.calls import EncodedSave, SaveOutcomes, encode_save, new_idempotency_key, save_encoded
 from agentctx.errors import AgentctxError, InvalidInput
 
 if TYPE_CHECKING:

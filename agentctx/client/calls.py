@@ -1,22 +1,49 @@
-"""Every route as a value: what to send and how to read the answer. No I/O; both clients share it."""
+"""Every route as a value: what to send and how to read the answer. No I/O.
+
+A public function makes one request, and is a method of both clients.
+"""
 
 from __future__ import annotations
 
-import json
+import os
+from base64 import b32encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, fields
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, Unpack
 
 from agentctx import wire
-from agentctx.client.decode import UnreadableReply, decode
-from agentctx.client.failure import error_of, failure_of, parse
+from agentctx.client.api_call import (
+    JSON,
+    ApiCall,
+    asking,
+    changing,
+    encoded,
+    is_success,
+    present,
+    query_string,
+    read_text,
+    reader,
+    reading,
+    segment,
+)
+from agentctx.client.decode import UnreadableReply, error_of
 from agentctx.client.transport import HttpReply
-from agentctx.errors import AgentctxError, InvalidInput
+from agentctx.errors import AgentctxError
 from agentctx.wire.names import API_PREFIX, IDEMPOTENCY_HEADER
 
 if TYPE_CHECKING:
-    from agentctx.client.options import ExportOptions, ListOptions
+    from agentctx.client.options import (
+        ContextOptions,
+        EditFields,
+        ExportOptions,
+        KnowledgeOptions,
+        LearningOptions,
+        ListOptions,
+        NoteOptions,
+        ReflectionOptions,
+        RevokeOptions,
+        SaveFields,
+        SearchOptions,
+    )
 
 T = TypeVar("T")
 W = TypeVar("W")
@@ -39,28 +66,6 @@ BACKUP_WAIT_S = 1_800.0
 AUDIT_WAIT_S = 60.0
 """How long following the audit trail may take."""
 
-_SUCCESS = range(200, 300)
-_JSON = {"Content-Type": "application/json"}
-_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
-
-
-class ApiCall(NamedTuple, Generic[T]):
-    """One request, and how its reply is read.
-
-    `repeatable`: doing it twice is doing it once, so it may be sent again when its reply was lost.
-    `is_probe`: it asks how the daemon is right now, so it does not wait until the daemon is well.
-    `takes_s`: the seconds the daemon was asked to wait before it answers.
-    """
-
-    method: str
-    path: str
-    read: Callable[[HttpReply], T]
-    body: bytes | None = None
-    headers: Mapping[str, str] = _NO_HEADERS
-    repeatable: bool = False
-    is_probe: bool = False
-    takes_s: float = 0.0
-
 
 class EncodedSave(NamedTuple):
     """One save as JSON; `waits` for its vectors before it is answered."""
@@ -69,231 +74,307 @@ class EncodedSave(NamedTuple):
     waits: bool
 
 
-def save(request: wire.SaveRequest, idempotency_key: str) -> ApiCall[wire.SaveResult]:
-    return _save(encode_save(request), _reader(wire.SaveResult), idempotency_key)
+def save(
+    collection: str, content: str | None = None, **fields: Unpack[SaveFields]
+) -> ApiCall[wire.SaveResult]:
+    """Save one entry; when this returns, it is on disk. Saving the same again changes nothing.
+
+    Raises:
+        InvalidInput: a field does not belong to the collection, or is malformed.
+        VersionConflict: `if_version` is not the live version; 0 means the key must be new.
+    """
+    request = wire.SaveRequest(collection=collection, content=content, **fields)
+    return save_once(request, new_idempotency_key())
 
 
-def save_many(requests: Sequence[wire.SaveRequest], idempotency_key: str) -> ApiCall[SaveOutcomes]:
-    return save_encoded([encode_save(request) for request in requests], idempotency_key)
+def save_knowledge(key: str, content: str, **options: Unpack[KnowledgeOptions]) -> ApiCall[wire.SaveResult]:
+    """Save what is true until it is replaced: the key names it, saving it again makes a new version."""
+    options.setdefault("category", "fact")
+    return save("knowledge", content, key=key, **options)
+
+
+def save_observation(session: str, content: str, **options: Unpack[NoteOptions]) -> ApiCall[wire.SaveResult]:
+    """Save what was seen or said in a session."""
+    return save("observation", content, session=session, **options)
+
+
+def save_reflection(
+    session: str, content: str, **options: Unpack[ReflectionOptions]
+) -> ApiCall[wire.SaveResult]:
+    """Save what was concluded in a session."""
+    return save("reflection", content, session=session, **options)
+
+
+def save_learning(trigger: str, **options: Unpack[LearningOptions]) -> ApiCall[wire.SaveResult]:
+    """Save what went wrong when `trigger` happened, why, and what helped; again counts it up."""
+    return save("learning", trigger=trigger, **options)
+
+
+def save_many(requests: Sequence[wire.SaveRequest]) -> ApiCall[SaveOutcomes]:
+    """Save many entries in one request; a bad one fails alone and its error is in its place.
+
+    Each request names its own namespace: the client's is not put in. `save_all` takes any number.
+    """
+    return save_encoded([encode_save(request) for request in requests], new_idempotency_key())
+
+
+def save_once(request: wire.SaveRequest, idempotency_key: str) -> ApiCall[wire.SaveResult]:
+    """One save under a key of the caller's."""
+    return _save(encode_save(request), reader(wire.SaveResult), idempotency_key)
 
 
 def save_encoded(entries: Sequence[EncodedSave], idempotency_key: str) -> ApiCall[SaveOutcomes]:
     """Many saves in one request, each encoded by `encode_save`."""
     body = b'{"entries":[%b]}' % b",".join(entry.body for entry in entries)
-    encoded = EncodedSave(body, any(entry.waits for entry in entries))
-    return _save(encoded, _outcomes_reader(len(entries)), idempotency_key)
+    whole = EncodedSave(body, any(entry.waits for entry in entries))
+    return _save(whole, _outcomes_reader(len(entries)), idempotency_key)
 
 
 def encode_save(request: wire.SaveRequest) -> EncodedSave:
     """Raises InvalidInput when it cannot be sent as JSON."""
-    return EncodedSave(_encode(_present(request)), request.wait is not None)
+    return EncodedSave(encoded(present(request)), request.wait is not None)
 
 
-def get(entry_id: str, version: int | None) -> ApiCall[wire.EntryView]:
-    path = _entry(entry_id) + _query({"version": version})
-    return ApiCall("GET", path, _reader(wire.EntryView), repeatable=True)
+def new_idempotency_key() -> str:
+    """A key that no other save has: 80 random bits.
+
+    In less than 20 characters the daemon looks for no encoded secrets, which takes a tenth of a save.
+    """
+    return b32encode(os.urandom(10)).decode().lower()
 
 
-def list_entries(options: ListOptions) -> ApiCall[wire.EntryPage]:
-    # A query string repeats a name for each value, so there it is in the singular.
-    singular = {"collections": "collection", "tags": "tag"}
-    pairs = {singular.get(name, name): value for name, value in options.items()}
-    path = f"{API_PREFIX}/entries{_query(pairs)}"
-    return ApiCall("GET", path, _reader(wire.EntryPage), repeatable=True)
+def get(entry_id: str, version: int | None = None) -> ApiCall[wire.EntryView]:
+    """The live version of an entry, or the one named. Raises NotFound."""
+    return reading(_entry(entry_id), wire.EntryView, {"version": version})
 
 
-def edit(entry_id: str, request: wire.EditRequest) -> ApiCall[wire.SaveResult]:
-    body, read = _encode(_present(request)), _reader(wire.SaveResult)
-    takes_s = EMBEDDED_WAIT_S if request.wait is not None else 0.0
-    return ApiCall("PATCH", _entry(entry_id), read, body, _JSON, takes_s=takes_s)
+def list_entries(**options: Unpack[ListOptions]) -> ApiCall[wire.EntryPage]:
+    """A page of live entries, newest first; pass its `next` as `cursor` for the following one."""
+    return reading("entries", wire.EntryPage, _singular(options))
 
 
-def history(entry_id: str, limit: int | None, cursor: str | None) -> ApiCall[wire.VersionPage]:
-    path = f"{_entry(entry_id)}/versions{_query({'limit': limit, 'cursor': cursor})}"
-    return ApiCall("GET", path, _reader(wire.VersionPage), repeatable=True)
+def edit(entry_id: str, **changes: Unpack[EditFields]) -> ApiCall[wire.SaveResult]:
+    """Change fields of an entry; the others stay. Raises NotFound or VersionConflict."""
+    takes_s = EMBEDDED_WAIT_S if changes.get("wait") is not None else 0.0
+    return changing("PATCH", _entry(entry_id), wire.SaveResult, wire.EditRequest(**changes), takes_s=takes_s)
 
 
-def forget(entry_id: str, if_version: int | None, with_copies: bool = False) -> ApiCall[wire.ForgetReply]:
-    asked = _query({"if_version": if_version, "with_copies": "true" if with_copies else None})
-    return ApiCall("DELETE", _entry(entry_id) + asked, _reader(wire.ForgetReply))
+def history(
+    entry_id: str, *, limit: int | None = None, cursor: str | None = None
+) -> ApiCall[wire.VersionPage]:
+    """A page of an entry's versions, newest first; pass its `next` as `cursor` for the following one.
+
+    Raises:
+        NotFound.
+    """
+    return reading(f"{_entry(entry_id)}/versions", wire.VersionPage, {"limit": limit, "cursor": cursor})
 
 
-def outcome(entry_id: str, request: wire.OutcomeRequest) -> ApiCall[wire.SaveResult]:
-    path = f"{API_PREFIX}/learnings/{_segment(entry_id)}/outcome"
-    return ApiCall("POST", path, _reader(wire.SaveResult), _encode(_present(request)), _JSON)
+def forget(
+    entry_id: str, if_version: int | None = None, *, with_copies: bool = False
+) -> ApiCall[wire.ForgetReply]:
+    """Delete an entry and all its versions permanently. Raises NotFound or VersionConflict.
+
+    `with_copies` removes captured replies that repeat it as well; without it they are listed.
+    """
+    query = query_string({"if_version": if_version, "with_copies": with_copies or None})
+    return changing("DELETE", _entry(entry_id) + query, wire.ForgetReply)
 
 
-def search(request: wire.SearchRequest) -> ApiCall[wire.SearchReply]:
-    return _ask("search", request, _reader(wire.SearchReply))
+def outcome(entry_id: str, success: bool) -> ApiCall[wire.SaveResult]:
+    """Tell whether applying a learning worked. Raises NotFound."""
+    path = f"learnings/{segment(entry_id)}/outcome"
+    return changing("POST", path, wire.SaveResult, wire.OutcomeRequest(success=success))
 
 
-def context(request: wire.ContextRequest) -> ApiCall[wire.ContextReply]:
-    return _ask("context", request, _reader(wire.ContextReply))
+def search(query: str, **options: Unpack[SearchOptions]) -> ApiCall[wire.SearchReply]:
+    """The passages closest to a question, by keyword and by meaning."""
+    return asking("search", wire.SearchReply, wire.SearchRequest(query=query, **options))
+
+
+def context(query: str, **options: Unpack[ContextOptions]) -> ApiCall[wire.ContextReply]:
+    """The ready-made block for a prompt; empty when nothing is relevant."""
+    return asking("context", wire.ContextReply, wire.ContextRequest(query=query, **options))
 
 
 def injection(injection_id: str) -> ApiCall[wire.InjectionView]:
-    path = f"{API_PREFIX}/injections/{_segment(injection_id)}"
-    return ApiCall("GET", path, _reader(wire.InjectionView), repeatable=True)
+    """The receipt of an injection: what was found, what was left out and why. Raises NotFound."""
+    return reading(f"injections/{segment(injection_id)}", wire.InjectionView)
 
 
-def injections(limit: int | None) -> ApiCall[wire.InjectionList]:
-    path = f"{API_PREFIX}/injections{_query({'limit': limit})}"
-    return ApiCall("GET", path, _reader(wire.InjectionList), repeatable=True)
+def injections(limit: int | None = None) -> ApiCall[wire.InjectionList]:
+    """The receipts of the last injections, newest first."""
+    return reading("injections", wire.InjectionList, {"limit": limit})
 
 
-def why_not(request: wire.ExplainRequest) -> ApiCall[wire.ExplainReply]:
-    return _ask("injections/explain", request, _reader(wire.ExplainReply))
+def why_not(entry_id: str, query: str, **options: Unpack[ContextOptions]) -> ApiCall[wire.ExplainReply]:
+    """Why an entry is in the context for a question, or not, as things are now."""
+    request = wire.ExplainRequest(entry=entry_id, query=query, **options)
+    return asking("injections/explain", wire.ExplainReply, request)
 
 
 def status() -> ApiCall[wire.StatusReply]:
-    return ApiCall("GET", f"{API_PREFIX}/status", _reader(wire.StatusReply), repeatable=True)
+    """What the daemon says of itself."""
+    return reading("status", wire.StatusReply)
 
 
 def queue() -> ApiCall[wire.QueueReply]:
-    return ApiCall("GET", f"{API_PREFIX}/queue", _reader(wire.QueueReply), repeatable=True)
+    """The pending embeddings, and the buried ones."""
+    return reading("queue", wire.QueueReply)
 
 
 def retry_buried() -> ApiCall[wire.RetryReply]:
-    return ApiCall("POST", f"{API_PREFIX}/queue/retry", _reader(wire.RetryReply))
+    """Put the embeddings that were given up back into the queue."""
+    return changing("POST", "queue/retry", wire.RetryReply)
 
 
-def drain(request: wire.DrainRequest) -> ApiCall[wire.QueueReply]:
-    body = _encode(_present(request))
-    return ApiCall(
-        "POST",
-        f"{API_PREFIX}/queue/drain",
-        _reader(wire.QueueReply),
-        body,
-        _JSON,
-        repeatable=True,
-        takes_s=request.timeout_s,
-    )
+def drain(timeout_s: float = 10.0) -> ApiCall[wire.QueueReply]:
+    """Wait until everything due is embedded, at most `timeout_s` s; returns what is pending then."""
+    return asking("queue/drain", wire.QueueReply, wire.DrainRequest(timeout_s=timeout_s), takes_s=timeout_s)
 
 
 def reembed_status() -> ApiCall[wire.ReembedReply]:
-    return ApiCall("GET", f"{API_PREFIX}/reembed", _reader(wire.ReembedReply), repeatable=True)
+    """How far the model beside the one that answers is, and how the two compare."""
+    return reading("reembed", wire.ReembedReply)
 
 
 def reembed(action: wire.ReembedAction) -> ApiCall[wire.ReembedReply]:
-    return ApiCall("POST", f"{API_PREFIX}/reembed/{action}", _reader(wire.ReembedReply))
+    """Change which model answers: `approve` its cost, `switch`, `rollback`, `retire` the former one.
+
+    Raises:
+        NotFound: there is no other model.
+        Conflict: it is not in the state for that.
+    """
+    return changing("POST", f"reembed/{action}", wire.ReembedReply)
 
 
-def doctor(only: Sequence[str], *, offline: bool) -> ApiCall[wire.DoctorReply]:
-    query = _query({"only": list(only), "offline": offline or None})
-    path, read = f"{API_PREFIX}/doctor{query}", _reader(wire.DoctorReply)
-    return ApiCall("GET", path, read, repeatable=True, takes_s=EXAMINE_WAIT_S)
+def doctor(only: Sequence[str] = (), *, offline: bool = False) -> ApiCall[wire.DoctorReply]:
+    """What the daemon finds when it examines itself.
+
+    `only` names checks or groups, by default all. `offline`: no embedding provider is asked but one
+    in the daemon itself.
+    """
+    asked = {"only": list(only), "offline": offline or None}
+    return reading("doctor", wire.DoctorReply, asked)._replace(takes_s=EXAMINE_WAIT_S)
 
 
-def doctor_fix(only: Sequence[str], *, offline: bool) -> ApiCall[wire.DoctorReply]:
+def doctor_fix(only: Sequence[str] = (), *, offline: bool = False) -> ApiCall[wire.DoctorReply]:
+    """Let the daemon repair what it can; what was done, and what it finds after that. As `doctor`."""
     # Fixing twice harms nothing, but the second reply would not say what the first one fixed.
-    query = _query({"only": list(only), "offline": offline or None})
-    path, read = f"{API_PREFIX}/doctor/fix{query}", _reader(wire.DoctorReply)
-    return ApiCall("POST", path, read, takes_s=REPAIR_WAIT_S)
+    query = query_string({"only": list(only), "offline": offline or None})
+    return changing("POST", f"doctor/fix{query}", wire.DoctorReply, takes_s=REPAIR_WAIT_S)
 
 
-def export(options: ExportOptions) -> ApiCall[wire.ExportReply]:
-    singular = {"namespaces": "namespace", "collections": "collection"}
-    pairs = {singular.get(name, name): value for name, value in options.items()}
-    return ApiCall("GET", f"{API_PREFIX}/export{_query(pairs)}", _reader(wire.ExportReply), repeatable=True)
+def export(**options: Unpack[ExportOptions]) -> ApiCall[wire.ExportReply]:
+    """A page of live entries of every namespace, oldest change first; its `next` is the next `cursor`."""
+    return reading("export", wire.ExportReply, _singular(options))
 
 
 def import_entries(
-    entries: Sequence[wire.ImportEntry], *, dry_run: bool, include_forgotten: bool, trust: wire.ImportTrust
+    entries: Sequence[wire.ImportEntry],
+    *,
+    dry_run: bool = False,
+    include_forgotten: bool = False,
+    trust: wire.ImportTrust = "external",
 ) -> ApiCall[SaveOutcomes]:
-    body = _encode(
+    """Save what was exported, under its ids; a result or an error for each. Twice is once.
+
+    What was forgotten there is an error (`Forgotten`), unless `include_forgotten`; so is what has expired
+    (`Expired`). `trust="agent"`, for admins of the daemon, lets new entries into system prompts.
+    """
+    body = encoded(
         {
-            "entries": [_present(entry) for entry in entries],
+            "entries": [present(entry) for entry in entries],
             "dry_run": dry_run,
             "include_forgotten": include_forgotten,
             "trust": trust,
         }
     )
     read = _outcomes_reader(len(entries))
-    return ApiCall("POST", f"{API_PREFIX}/import", read, body, _JSON, repeatable=True)
+    return ApiCall("POST", f"{API_PREFIX}/import", read, body, JSON, repeatable=True)
 
 
-def revoke(request: wire.RevokeRequest) -> ApiCall[wire.RevokeReply]:
+def revoke(**source: Unpack[RevokeOptions]) -> ApiCall[wire.RevokeReply]:
+    """Take a source out of every answer, at once, with all that was made of its entries.
+
+    `dry_run=True` only counts, `forget=True` erases them permanently soon after.
+
+    Raises:
+        InvalidInput: nothing names the source.
+    """
     # Sent twice it would make another revocation, which holds nothing.
-    return ApiCall(
-        "POST", f"{API_PREFIX}/revocations", _reader(wire.RevokeReply), _encode(_present(request)), _JSON
-    )
+    return changing("POST", "revocations", wire.RevokeReply, wire.RevokeRequest(**source))
 
 
 def undo_revocation(revocation: int) -> ApiCall[wire.ReleaseReply]:
-    path = f"{API_PREFIX}/revocations/{int(revocation)}"
-    return ApiCall("DELETE", path, _reader(wire.ReleaseReply))
+    """Let what a revocation holds back into answers again. Raises NotFound."""
+    return changing("DELETE", f"revocations/{int(revocation)}", wire.ReleaseReply)
 
 
 def release(entry_id: str) -> ApiCall[wire.ReleaseReply]:
-    return ApiCall("POST", f"{_entry(entry_id)}/release", _reader(wire.ReleaseReply))
+    """Let an entry out of quarantine. Raises NotFound when it is not there."""
+    return changing("POST", f"{_entry(entry_id)}/release", wire.ReleaseReply)
 
 
-def backup(request: wire.BackupRequest) -> ApiCall[wire.BackupReply]:
-    body = _encode(_present(request))
-    read = _reader(wire.BackupReply)
-    return ApiCall("POST", f"{API_PREFIX}/backup", read, body, _JSON, takes_s=BACKUP_WAIT_S)
+def backup(file: str | None = None) -> ApiCall[wire.BackupReply]:
+    """Write a backup and read it back, while the daemon keeps serving; returns when it is verified.
+
+    `file` is an absolute path on the daemon's machine; None: a new file in its folder of backups.
+
+    Raises:
+        InvalidInput: the file exists and is not a backup.
+        AccessDenied: `file` was given by another user than the daemon's.
+    """
+    return changing("POST", "backup", wire.BackupReply, wire.BackupRequest(file=file), takes_s=BACKUP_WAIT_S)
 
 
-def audit(options: Mapping[str, Any]) -> ApiCall[wire.AuditPage]:
-    return ApiCall("GET", f"{API_PREFIX}/audit{_query(options)}", _reader(wire.AuditPage), repeatable=True)
+def audit(
+    *,
+    limit: int | None = None,
+    before: int | None = None,
+    kind: str | None = None,
+    subject: str | None = None,
+) -> ApiCall[wire.AuditPage]:
+    """Rows of the audit trail, newest first. For operators."""
+    asked = {"limit": limit, "before": before, "kind": kind, "subject": subject}
+    return reading("audit", wire.AuditPage, asked)
 
 
-def verify_audit(request: wire.AuditVerifyRequest) -> ApiCall[wire.AuditVerdict]:
-    body = _encode(_present(request))
-    read = _reader(wire.AuditVerdict)
-    path = f"{API_PREFIX}/audit/verify"
-    return ApiCall("POST", path, read, body, _JSON, repeatable=True, takes_s=AUDIT_WAIT_S)
+def verify_audit(head: str | None = None) -> ApiCall[wire.AuditVerdict]:
+    """Whether each row of the audit trail is as it was written; `head` is one reported earlier."""
+    return asking("audit/verify", wire.AuditVerdict, wire.AuditVerifyRequest(head=head), takes_s=AUDIT_WAIT_S)
 
 
 def metrics() -> ApiCall[str]:
-    return ApiCall("GET", "/metrics", _read_text, repeatable=True)
+    """The daemon's figures in the text format of Prometheus."""
+    return ApiCall("GET", "/metrics", read_text, repeatable=True)
 
 
 def alive() -> ApiCall[bool]:
-    return ApiCall("GET", "/healthz", _is_success, repeatable=True, is_probe=True)
+    """Whether a daemon answers."""
+    return ApiCall("GET", "/healthz", is_success, repeatable=True, is_probe=True)
 
 
 def ready() -> ApiCall[bool]:
-    return ApiCall("GET", "/readyz", _is_success, repeatable=True, is_probe=True)
+    """Whether the daemon serves requests right now.
+
+    Raises:
+        DaemonUnreachable: it does not listen. This does not wait for it to start.
+    """
+    return ApiCall("GET", "/readyz", is_success, repeatable=True, is_probe=True)
 
 
-def _save(encoded: EncodedSave, read: Callable[[HttpReply], T], idempotency_key: str) -> ApiCall[T]:
-    headers = {**_JSON, IDEMPOTENCY_HEADER: idempotency_key}
-    takes_s = EMBEDDED_WAIT_S if encoded.waits else 0.0
+def _save(entry: EncodedSave, read: Callable[[HttpReply], T], idempotency_key: str) -> ApiCall[T]:
+    headers = {**JSON, IDEMPOTENCY_HEADER: idempotency_key}
+    takes_s = EMBEDDED_WAIT_S if entry.waits else 0.0
     return ApiCall(
-        "POST", f"{API_PREFIX}/entries", read, encoded.body, headers, repeatable=True, takes_s=takes_s
+        "POST", f"{API_PREFIX}/entries", read, entry.body, headers, repeatable=True, takes_s=takes_s
     )
-
-
-def _ask(route: str, request: wire.SearchRequest, read: Callable[[HttpReply], T]) -> ApiCall[T]:
-    body = _encode(_present(request))
-    return ApiCall("POST", f"{API_PREFIX}/{route}", read, body, _JSON, repeatable=True)
-
-
-def _reader(kind: type[W]) -> Callable[[HttpReply], W]:
-    def read(reply: HttpReply) -> W:
-        return decode(kind, parse(_succeeded(reply)))
-
-    return read
-
-
-def _succeeded(reply: HttpReply) -> HttpReply:
-    if not _is_success(reply):
-        raise failure_of(reply)
-    return reply
-
-
-def _is_success(reply: HttpReply) -> bool:
-    return reply.status in _SUCCESS
-
-
-def _read_text(reply: HttpReply) -> str:
-    return _succeeded(reply).body.decode("utf-8", "replace")
 
 
 def _outcomes_reader(count: int) -> Callable[[HttpReply], SaveOutcomes]:
     def read(reply: HttpReply) -> SaveOutcomes:
-        results = _reader(wire.SaveManyReply)(reply).results
+        results = reader(wire.SaveManyReply)(reply).results
         if len(results) != count:
             raise UnreadableReply(f"The daemon answered {len(results)} results for {count} entries.")
         return [
@@ -304,54 +385,10 @@ def _outcomes_reader(count: int) -> Callable[[HttpReply], SaveOutcomes]:
 
 
 def _entry(entry_id: str) -> str:
-    return f"{API_PREFIX}/entries/{_segment(entry_id)}"
+    return f"entries/{segment(entry_id)}"
 
 
-def _segment(entry_id: str) -> str:
-    # "", "." and ".." would make the path of another route.
-    if not entry_id.strip("."):
-        raise InvalidInput(f"Invalid entry id {entry_id!r}.", hint="`agentctx list` shows the ids.")
-    from urllib.parse import quote
-
-    return quote(_utf8(entry_id), safe="")
-
-
-def _query(options: Mapping[str, Any]) -> str:
-    pairs = [
-        (name, _utf8(str(item).lower() if isinstance(item, bool) else str(item)))
-        for name, value in options.items()
-        if value is not None
-        for item in (value if isinstance(value, list) else [value])
-    ]
-    if not pairs:
-        return ""
-    from urllib.parse import urlencode
-
-    return f"?{urlencode(pairs)}"
-
-
-def _present(request: Any) -> dict[str, Any]:
-    """The fields of a wire dataclass that say something."""
-    values = {each.name: getattr(request, each.name) for each in fields(request)}
-    return {
-        name: asdict(value) if isinstance(value, wire.FileRecord) else value
-        for name, value in values.items()
-        if value is not None
-    }
-
-
-def _encode(value: Any) -> bytes:
-    try:
-        return _utf8(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"The request cannot be encoded as JSON: {error}.") from error
-
-
-def _utf8(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInput(
-            f"The text is not valid Unicode: a lone surrogate at position {error.start}.",
-            hint="Decode it with the right encoding first.",
-        ) from error
+def _singular(options: Mapping[str, Any]) -> dict[str, Any]:
+    # A query string repeats a name for each value, so there it is in the singular.
+    singular = {"namespaces": "namespace", "collections": "collection", "tags": "tag"}
+    return {singular.get(name, name): value for name, value in options.items()}

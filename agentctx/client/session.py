@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import os
-from base64 import b32encode
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from agentctx.client.calls import ApiCall
-from agentctx.client.retry import Attempts
-from agentctx.client.transport import HttpReply
+from agentctx.client.api_call import ApiCall
+from agentctx.client.transport import BacklogFull, ConnectionDropped, HttpReply, NotListening
 from agentctx.config.paths import find_socket
-from agentctx.errors import DaemonUnreachable, DeadlineExceeded, Unavailable
+from agentctx.errors import AgentctxError, DaemonUnreachable, DeadlineExceeded, StorageClosed, Unavailable
 from agentctx.wire.names import VERSION_HEADER
-
-if TYPE_CHECKING:
-    from agentctx.client.options import SearchOptions
 
 UNANSWERED = (DaemonUnreachable, DeadlineExceeded, Unavailable)
 """What a request ends with that no daemon answered."""
+START_TIMEOUT_S = 5.0
+"""How long a client waits for a daemon to start by default."""
+MAX_REPEATS = 3
+_REPEAT_PAUSES_S = (0.0, 0.05, 0.2)
+"""Before each repeat: the first finds a daemon that had only closed this connection."""
+_FIRST_POLL_S = 0.01
+_LONGEST_POLL_S = 0.25
 
 
 class Session:
@@ -52,8 +53,8 @@ class Session:
     def _timeout_of(self, call: ApiCall[Any]) -> float:
         return self.timeout_s + call.takes_s
 
-    def _choose_namespace(self, options: SearchOptions) -> None:
-        """Ask the client's own namespace where the call names none."""
+    def _choose_namespace(self, options: dict[str, Any]) -> None:
+        """Put in the client's own namespace where the call names none."""
         asked = options.get("namespaces")
         if asked and len(asked) == 1:
             options["namespace"] = asked[0]
@@ -65,9 +66,44 @@ class Session:
         self.daemon_version = reply.headers.get(VERSION_HEADER.lower())
 
 
-def new_idempotency_key() -> str:
-    """A key that no other save has: 80 random bits.
+class Attempts:
+    """The tries of one call."""
 
-    In less than 20 characters the daemon looks for no encoded secrets, which takes a tenth of a save.
-    """
-    return b32encode(os.urandom(10)).decode().lower()
+    def __init__(self, *, repeatable: bool, is_probe: bool, start_timeout_s: float) -> None:
+        self._repeatable = repeatable
+        self._start_timeout_s = 0.0 if is_probe else start_timeout_s
+        self._repeats = 0
+        self._polls = 0
+        self._failed_at: float | None = None
+
+    def pause_after(self, error: AgentctxError, now: float) -> float | None:
+        """Seconds to wait before the next try; None: give up. `now` is on any clock that never goes back."""
+        if self._failed_at is None:
+            self._failed_at = now
+        if isinstance(error, ConnectionDropped):
+            return self._repeat_pause_s() if self._repeatable else None
+        if _was_not_sent(error) or (self._repeatable and _is_passing(error)):
+            return self._poll_pause_s(self._failed_at + self._start_timeout_s - now)
+        return None
+
+    def _repeat_pause_s(self) -> float | None:
+        if self._repeats == MAX_REPEATS:
+            return None
+        pause_s = _REPEAT_PAUSES_S[self._repeats]
+        self._repeats += 1
+        return pause_s
+
+    def _poll_pause_s(self, left_s: float) -> float | None:
+        if left_s <= 0:
+            return None
+        pause_s = min(_FIRST_POLL_S * 2.0**self._polls, _LONGEST_POLL_S)
+        self._polls = min(self._polls + 1, 10)
+        return min(pause_s, left_s)
+
+
+def _was_not_sent(error: AgentctxError) -> bool:
+    return isinstance(error, NotListening | BacklogFull)
+
+
+def _is_passing(error: AgentctxError) -> bool:
+    return isinstance(error, Unavailable | StorageClosed)

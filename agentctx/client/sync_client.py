@@ -1,40 +1,49 @@
-"""The client for programs without an event loop. Each method is one call of `calls.py`."""
+"""The client for programs without an event loop. A method sends one call of `calls.py`."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from agentctx import wire
 from agentctx.client import calls
+from agentctx.client.api_call import ApiCall, documented
 from agentctx.client.batches import BATCH_BYTES, BATCH_ENTRIES, Batch, BatchDelivery, SaveBatcher
-from agentctx.client.calls import ApiCall, SaveOutcomes
-from agentctx.client.retry import START_TIMEOUT_S
-from agentctx.client.session import UNANSWERED, Session, new_idempotency_key
+from agentctx.client.session import START_TIMEOUT_S, UNANSWERED, Session
 from agentctx.client.transport import TIMEOUT_S, HttpReply, Transport
 from agentctx.client.unix_transport import UnixTransport
 from agentctx.errors import AgentctxError, InvalidInput
 from agentctx.wire.names import DEFAULT_NAMESPACE
 
 if TYPE_CHECKING:
-    from agentctx.client.options import (
-        ContextOptions,
-        EditFields,
-        ExportOptions,
-        KnowledgeOptions,
-        LearningOptions,
-        ListOptions,
-        NoteOptions,
-        ReflectionOptions,
-        RevokeOptions,
-        SaveFields,
-        SearchOptions,
-    )
+    from agentctx.client.options import ListOptions
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def _sent(call: Callable[P, ApiCall[T]]) -> Callable[Concatenate[Client, P], T]:
+    """A method that sends this call."""
+
+    def send(self: Client, /, *args: P.args, **options: P.kwargs) -> T:
+        return self._send(call(*args, **options))
+
+    documented(send, call)
+    return send
+
+
+def _in_namespace(call: Callable[P, ApiCall[T]]) -> Callable[Concatenate[Client, P], T]:
+    """The same; a call that names no namespace asks the client's own."""
+
+    def send(self: Client, /, *args: P.args, **options: P.kwargs) -> T:
+        self._choose_namespace(options)
+        return self._send(call(*args, **options))
+
+    documented(send, call)
+    return send
 
 
 class Client(Session):
@@ -75,44 +84,41 @@ class Client(Session):
         """Close the kept connections; the client cannot be used after it."""
         self._transport.close()
 
-    def save(
-        self, collection: str, content: str | None = None, **fields: Unpack[SaveFields]
-    ) -> wire.SaveResult:
-        """Save one entry; when this returns, it is on disk. Saving the same again changes nothing.
-
-        Raises:
-            InvalidInput: a field does not belong to the collection, or is malformed.
-            VersionConflict: `if_version` is not the live version; 0 means the key must be new.
-        """
-        fields.setdefault("namespace", self.namespace)
-        request = wire.SaveRequest(collection=collection, content=content, **fields)
-        return self._send(calls.save(request, new_idempotency_key()))
-
-    def save_knowledge(self, key: str, content: str, **options: Unpack[KnowledgeOptions]) -> wire.SaveResult:
-        """Save what is true until it is replaced: the key names it, saving it again makes a new version."""
-        options.setdefault("category", "fact")
-        return self.save("knowledge", content, key=key, **options)
-
-    def save_observation(self, session: str, content: str, **options: Unpack[NoteOptions]) -> wire.SaveResult:
-        """Save what was seen or said in a session."""
-        return self.save("observation", content, session=session, **options)
-
-    def save_reflection(
-        self, session: str, content: str, **options: Unpack[ReflectionOptions]
-    ) -> wire.SaveResult:
-        """Save what was concluded in a session."""
-        return self.save("reflection", content, session=session, **options)
-
-    def save_learning(self, trigger: str, **options: Unpack[LearningOptions]) -> wire.SaveResult:
-        """Save what went wrong when `trigger` happened, why, and what helped; again counts it up."""
-        return self.save("learning", trigger=trigger, **options)
-
-    def save_many(self, requests: Sequence[wire.SaveRequest]) -> SaveOutcomes:
-        """Save many entries in one request; a bad one fails alone and its error is in its place.
-
-        Each request names its own namespace: the client's is not put in. `save_all` takes any number.
-        """
-        return self._send(calls.save_many(requests, new_idempotency_key()))
+    save = _in_namespace(calls.save)
+    save_knowledge = _in_namespace(calls.save_knowledge)
+    save_observation = _in_namespace(calls.save_observation)
+    save_reflection = _in_namespace(calls.save_reflection)
+    save_learning = _in_namespace(calls.save_learning)
+    save_many = _sent(calls.save_many)
+    get = _sent(calls.get)
+    list = _in_namespace(calls.list_entries)
+    edit = _sent(calls.edit)
+    history = _sent(calls.history)
+    forget = _sent(calls.forget)
+    outcome = _sent(calls.outcome)
+    search = _in_namespace(calls.search)
+    context = _in_namespace(calls.context)
+    injection = _sent(calls.injection)
+    injections = _sent(calls.injections)
+    why_not = _in_namespace(calls.why_not)
+    status = _sent(calls.status)
+    queue = _sent(calls.queue)
+    retry_buried = _sent(calls.retry_buried)
+    drain = _sent(calls.drain)
+    reembed_status = _sent(calls.reembed_status)
+    reembed = _sent(calls.reembed)
+    doctor = _sent(calls.doctor)
+    doctor_fix = _sent(calls.doctor_fix)
+    export = _sent(calls.export)
+    import_entries = _sent(calls.import_entries)
+    revoke = _sent(calls.revoke)
+    undo_revocation = _sent(calls.undo_revocation)
+    release = _sent(calls.release)
+    backup = _sent(calls.backup)
+    audit = _sent(calls.audit)
+    verify_audit = _sent(calls.verify_audit)
+    metrics = _sent(calls.metrics)
+    ready = _sent(calls.ready)
 
     def save_all(
         self,
@@ -137,15 +143,6 @@ class Client(Session):
         if batch := batcher.rest():
             yield from self._deliver(batch)
 
-    def get(self, entry_id: str, version: int | None = None) -> wire.EntryView:
-        """The live version of an entry, or the one named. Raises NotFound."""
-        return self._send(calls.get(entry_id, version))
-
-    def list(self, **options: Unpack[ListOptions]) -> wire.EntryPage:
-        """A page of live entries, newest first; pass its `next` as `cursor` for the following one."""
-        options.setdefault("namespace", self.namespace)
-        return self._send(calls.list_entries(options))
-
     def iterate(self, **options: Unpack[ListOptions]) -> Iterator[wire.EntryView]:
         """All live entries, newest first; `limit` is the size of the pages they are fetched in."""
         while True:
@@ -155,181 +152,12 @@ class Client(Session):
                 return
             options["cursor"] = page.next
 
-    def edit(self, entry_id: str, **changes: Unpack[EditFields]) -> wire.SaveResult:
-        """Change fields of an entry; the others stay. Raises NotFound or VersionConflict."""
-        return self._send(calls.edit(entry_id, wire.EditRequest(**changes)))
-
-    def history(
-        self, entry_id: str, *, limit: int | None = None, cursor: str | None = None
-    ) -> wire.VersionPage:
-        """A page of an entry's versions, newest first; pass its `next` as `cursor` for the following one.
-
-        Raises:
-            NotFound.
-        """
-        return self._send(calls.history(entry_id, limit, cursor))
-
-    def forget(
-        self, entry_id: str, if_version: int | None = None, *, with_copies: bool = False
-    ) -> wire.ForgetReply:
-        """Delete an entry and all its versions permanently. Raises NotFound or VersionConflict.
-
-        `with_copies` removes captured replies that repeat it as well; without it they are listed.
-        """
-        return self._send(calls.forget(entry_id, if_version, with_copies))
-
-    def outcome(self, entry_id: str, success: bool) -> wire.SaveResult:
-        """Tell whether applying a learning worked. Raises NotFound."""
-        return self._send(calls.outcome(entry_id, wire.OutcomeRequest(success=success)))
-
-    def search(self, query: str, **options: Unpack[SearchOptions]) -> wire.SearchReply:
-        """The passages closest to a question, by keyword and by meaning."""
-        self._choose_namespace(options)
-        return self._send(calls.search(wire.SearchRequest(query=query, **options)))
-
-    def context(self, query: str, **options: Unpack[ContextOptions]) -> wire.ContextReply:
-        """The ready-made block for a prompt; empty when nothing is relevant."""
-        self._choose_namespace(options)
-        return self._send(calls.context(wire.ContextRequest(query=query, **options)))
-
-    def injection(self, injection_id: str) -> wire.InjectionView:
-        """The receipt of an injection: what was found, what was left out and why. Raises NotFound."""
-        return self._send(calls.injection(injection_id))
-
-    def injections(self, limit: int | None = None) -> wire.InjectionList:
-        """The receipts of the last injections, newest first."""
-        return self._send(calls.injections(limit))
-
-    def why_not(self, entry_id: str, query: str, **options: Unpack[ContextOptions]) -> wire.ExplainReply:
-        """Why an entry is in the context for a question, or not, as things are now."""
-        self._choose_namespace(options)
-        return self._send(calls.why_not(wire.ExplainRequest(entry=entry_id, query=query, **options)))
-
-    def status(self) -> wire.StatusReply:
-        """What the daemon says of itself."""
-        return self._send(calls.status())
-
-    def queue(self) -> wire.QueueReply:
-        """The pending embeddings, and the buried ones."""
-        return self._send(calls.queue())
-
-    def retry_buried(self) -> wire.RetryReply:
-        """Put the embeddings that were given up back into the queue."""
-        return self._send(calls.retry_buried())
-
-    def drain(self, timeout_s: float = 10.0) -> wire.QueueReply:
-        """Wait until everything due is embedded, at most `timeout_s` s; returns what is pending then."""
-        return self._send(calls.drain(wire.DrainRequest(timeout_s=timeout_s)))
-
-    def reembed_status(self) -> wire.ReembedReply:
-        """How far the model beside the one that answers is, and how the two compare."""
-        return self._send(calls.reembed_status())
-
-    def reembed(self, action: wire.ReembedAction) -> wire.ReembedReply:
-        """Change which model answers: `approve` its cost, `switch`, `rollback`, `retire` the former one.
-
-        Raises:
-            NotFound: there is no other model.
-            Conflict: it is not in the state for that.
-        """
-        return self._send(calls.reembed(action))
-
-    def doctor(self, only: Sequence[str] = (), *, offline: bool = False) -> wire.DoctorReply:
-        """What the daemon finds when it examines itself.
-
-        `only` names checks or groups, by default all. `offline`: no embedding provider is asked but one
-        in the daemon itself.
-        """
-        return self._send(calls.doctor(only, offline=offline))
-
-    def doctor_fix(self, only: Sequence[str] = (), *, offline: bool = False) -> wire.DoctorReply:
-        """Let the daemon repair what it can; what was done, and what it finds after that. As `doctor`."""
-        return self._send(calls.doctor_fix(only, offline=offline))
-
-    def export(self, **options: Unpack[ExportOptions]) -> wire.ExportReply:
-        """A page of live entries of every namespace, oldest change first; its `next` is the next `cursor`."""
-        return self._send(calls.export(options))
-
-    def import_entries(
-        self,
-        entries: Sequence[wire.ImportEntry],
-        *,
-        dry_run: bool = False,
-        include_forgotten: bool = False,
-        trust: wire.ImportTrust = "external",
-    ) -> SaveOutcomes:
-        """Save what was exported, under its ids; a result or an error for each. Twice is once.
-
-        What was forgotten there is an error (`Forgotten`), unless `include_forgotten`; so is what has expired
-        (`Expired`). `trust="agent"`, for admins of the daemon, lets new entries into system prompts.
-        """
-        return self._send(
-            calls.import_entries(entries, dry_run=dry_run, include_forgotten=include_forgotten, trust=trust)
-        )
-
-    def revoke(self, **source: Unpack[RevokeOptions]) -> wire.RevokeReply:
-        """Take a source out of every answer, at once, with all that was made of its entries.
-
-        `dry_run=True` only counts, `forget=True` erases them permanently soon after.
-
-        Raises:
-            InvalidInput: nothing names the source.
-        """
-        return self._send(calls.revoke(wire.RevokeRequest(**source)))
-
-    def undo_revocation(self, revocation: int) -> wire.ReleaseReply:
-        """Let what a revocation holds back into answers again. Raises NotFound."""
-        return self._send(calls.undo_revocation(revocation))
-
-    def release(self, entry_id: str) -> wire.ReleaseReply:
-        """Let an entry out of quarantine. Raises NotFound when it is not there."""
-        return self._send(calls.release(entry_id))
-
-    def backup(self, file: str | None = None) -> wire.BackupReply:
-        """Write a backup and read it back, while the daemon keeps serving; returns when it is verified.
-
-        `file` is an absolute path on the daemon's machine; None: a new file in its folder of backups.
-
-        Raises:
-            InvalidInput: the file exists and is not a backup.
-            AccessDenied: `file` was given by another user than the daemon's.
-        """
-        return self._send(calls.backup(wire.BackupRequest(file=file)))
-
-    def audit(
-        self,
-        *,
-        limit: int | None = None,
-        before: int | None = None,
-        kind: str | None = None,
-        subject: str | None = None,
-    ) -> wire.AuditPage:
-        """Rows of the audit trail, newest first. For operators."""
-        options = {"limit": limit, "before": before, "kind": kind, "subject": subject}
-        return self._send(calls.audit(options))
-
-    def verify_audit(self, head: str | None = None) -> wire.AuditVerdict:
-        """Whether each row of the audit trail is as it was written; `head` is one reported earlier."""
-        return self._send(calls.verify_audit(wire.AuditVerifyRequest(head=head)))
-
-    def metrics(self) -> str:
-        """The daemon's figures in the text format of Prometheus."""
-        return self._send(calls.metrics())
-
     def alive(self) -> bool:
         """Whether a daemon answers, right now. Neither waits for one to start nor raises when none does."""
         try:
             return self._send(calls.alive())
         except UNANSWERED:
             return False
-
-    def ready(self) -> bool:
-        """Whether the daemon serves requests right now.
-
-        Raises:
-            DaemonUnreachable: it does not listen. This does not wait for it to start.
-        """
-        return self._send(calls.ready())
 
     def _deliver(self, batch: Batch) -> Iterator[wire.SaveResult | AgentctxError]:
         delivery = BatchDelivery(batch)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import errno
 import grp
 import os
+import select
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -149,3 +151,35 @@ def _group_name(gid: int) -> str:
         return grp.getgrgid(gid).gr_name
     except KeyError:
         return str(gid)
+
+
+def connected(path: Path) -> socket.socket:
+    """A connected socket that does not block.
+
+    It connects at once or not at all: waiting for a place in a full backlog would have no deadline.
+
+    Raises:
+        AgentctxError: as `transport.refusal` says.
+    """
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        sock.connect(str(path))
+    except OSError as error:
+        sock.close()
+        raise refusal(path, error) from error
+    return sock
+
+
+class IdleWatch:
+    """Tells, without reading, whether an idle connection is still good for a request.
+
+    A quiet one is. Anything to be read from it is its end, or unsolicited bytes.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._poll = select.poll()
+        self._poll.register(sock, select.POLLIN)
+
+    def is_quiet(self) -> bool:
+        return not self._poll.poll(0)

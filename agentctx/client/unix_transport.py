@@ -9,8 +9,16 @@ from pathlib import Path
 from threading import Lock
 
 from agentctx.client.http1 import MalformedReply, ReplyParser, encode_request
-from agentctx.client.transport import MAX_IDLE, TIMEOUT_S, HttpReply, closed, dropped, too_slow
-from agentctx.client.unix_socket import IdleWatch, connected
+from agentctx.client.transport import (
+    MAX_IDLE,
+    TIMEOUT_S,
+    HttpReply,
+    IdleWatch,
+    closed,
+    connected,
+    dropped,
+    too_slow,
+)
 
 _CHUNK = 65_536
 """Bytes asked of the socket at once."""

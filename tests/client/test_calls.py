@@ -5,17 +5,18 @@ from typing import Any
 import pytest
 
 from agentctx.client import calls
-from agentctx.client.calls import ApiCall
+from agentctx.client.api_call import ApiCall
 from agentctx.client.decode import UnreadableReply
 from agentctx.client.transport import HttpReply
 from agentctx.doctor.check import SCAN_S
 from agentctx.doctor.runner import FIX_S
 from agentctx.errors import AgentctxError, InvalidInput, NotFound
-from agentctx.wire import DrainRequest, EditRequest, SaveRequest, SearchRequest
+from agentctx.redaction.encoded import has_long_run
+from agentctx.wire import SaveRequest
 
 
 def test_a_save_says_only_what_was_said() -> None:
-    call = calls.save(SaveRequest(collection="knowledge", key="k", content="東京"), "once")
+    call = calls.save_once(SaveRequest(collection="knowledge", key="k", content="東京"), "once")
 
     assert (call.method, call.path) == ("POST", "/v1/entries")
     assert call.headers == {"Content-Type": "application/json", "Idempotency-Key": "once"}
@@ -31,19 +32,19 @@ def test_a_save_says_only_what_was_said() -> None:
 def test_many_saves_go_in_one_request() -> None:
     requests = [SaveRequest(collection="knowledge", key=key, content="x") for key in "ab"]
 
-    body = json.loads(calls.save_many(requests, "once").body or b"")
+    body = json.loads(calls.save_many(requests).body or b"")
 
     assert [each["key"] for each in body["entries"]] == ["a", "b"]
 
 
 def test_an_edit_leaves_out_what_stays() -> None:
-    call = calls.edit("id", EditRequest(content="new", if_version=3))
+    call = calls.edit("id", content="new", if_version=3)
 
     assert json.loads(call.body or b"") == {"content": "new", "if_version": 3}
 
 
 def test_an_edit_names_what_it_clears() -> None:
-    call = calls.edit("id", EditRequest(fix=None, clear=["source"]))
+    call = calls.edit("id", fix=None, clear=["source"])
 
     assert json.loads(call.body or b"") == {"clear": ["source"]}
 
@@ -60,49 +61,46 @@ def test_an_id_that_would_name_another_route_is_refused(entry_id: str) -> None:
 
 
 def test_a_list_repeats_the_collection() -> None:
-    call = calls.list_entries(
-        {"namespace": "a b", "collections": ["knowledge", "learning"], "session": None, "limit": 2}
-    )
+    call = calls.list_entries(namespace="a b", collections=["knowledge", "learning"], session=None, limit=2)
 
     assert call.path == "/v1/entries?namespace=a+b&collection=knowledge&collection=learning&limit=2"
-    assert calls.list_entries({}).path == "/v1/entries"
+    assert calls.list_entries().path == "/v1/entries"
 
 
 @pytest.mark.parametrize("text", ["\ud800", "ab\udcff"])
 def test_text_that_is_not_unicode_is_refused_before_it_is_sent(text: str) -> None:
     with pytest.raises(InvalidInput, match="lone surrogate"):
-        calls.search(SearchRequest(query=text))
+        calls.search(text)
     with pytest.raises(InvalidInput, match="lone surrogate"):
-        calls.list_entries({"namespace": text})
+        calls.list_entries(namespace=text)
     with pytest.raises(InvalidInput, match="lone surrogate"):
         calls.get(text, None)
 
 
 def test_a_number_that_json_does_not_know_is_refused() -> None:
     with pytest.raises(InvalidInput, match="JSON"):
-        calls.search(SearchRequest(query="q", max_distance=float("nan")))
+        calls.search("q", max_distance=float("nan"))
 
 
 def test_only_what_may_happen_twice_is_repeatable() -> None:
     save = SaveRequest(collection="knowledge", key="k", content="c")
-    search = SearchRequest(query="q")
     repeatable: list[ApiCall[Any]] = [
-        calls.save(save, "k"),
-        calls.save_many([save], "k"),
+        calls.save_once(save, "k"),
+        calls.save_many([save]),
         calls.get("id", None),
-        calls.list_entries({}),
-        calls.history("id", None, None),
-        calls.search(search),
+        calls.list_entries(),
+        calls.history("id"),
+        calls.search("q"),
         calls.status(),
         calls.queue(),
         calls.ready(),
         calls.alive(),
-        calls.drain(DrainRequest()),
+        calls.drain(),
         calls.doctor((), offline=False),
         calls.metrics(),
     ]
     once: list[ApiCall[Any]] = [
-        calls.edit("id", EditRequest()),
+        calls.edit("id"),
         calls.forget("id", None),
         calls.retry_buried(),
         calls.doctor_fix((), offline=False),
@@ -116,19 +114,19 @@ def test_results_that_do_not_match_the_entries_are_no_answer() -> None:
     request = SaveRequest(collection="knowledge", key="k", content="c")
 
     with pytest.raises(UnreadableReply, match="0 results for 2 entries"):
-        calls.save_many([request] * 2, "k").read(HttpReply(200, {}, b'{"results": []}'))
+        calls.save_many([request] * 2).read(HttpReply(200, {}, b'{"results": []}'))
 
 
 def test_what_the_daemon_was_asked_to_wait_is_added_to_the_timeout() -> None:
     at_once = SaveRequest(collection="knowledge", key="k", content="c")
     embedded = replace(at_once, wait="embedded")
 
-    assert calls.save(at_once, "k").takes_s == 0
-    assert calls.save(embedded, "k").takes_s == calls.EMBEDDED_WAIT_S
-    assert calls.save_many([at_once, embedded], "k").takes_s == calls.EMBEDDED_WAIT_S
-    assert calls.edit("id", EditRequest(fix="f")).takes_s == 0
-    assert calls.edit("id", EditRequest(fix="f", wait="embedded")).takes_s == calls.EMBEDDED_WAIT_S
-    assert calls.drain(DrainRequest(timeout_s=120)).takes_s == 120
+    assert calls.save_once(at_once, "k").takes_s == 0
+    assert calls.save_once(embedded, "k").takes_s == calls.EMBEDDED_WAIT_S
+    assert calls.save_many([at_once, embedded]).takes_s == calls.EMBEDDED_WAIT_S
+    assert calls.edit("id", fix="f").takes_s == 0
+    assert calls.edit("id", fix="f", wait="embedded").takes_s == calls.EMBEDDED_WAIT_S
+    assert calls.drain(120).takes_s == 120
     assert calls.doctor([], offline=False).takes_s >= SCAN_S
     assert calls.doctor_fix([], offline=False).takes_s >= FIX_S + 2 * SCAN_S
 
@@ -163,10 +161,16 @@ def test_each_of_many_results_is_read_separately() -> None:
 
     reply = HttpReply(200, {}, json.dumps(body).encode())
     request = SaveRequest(collection="knowledge", key="k", content="c")
-    saved, missing, odd = calls.save_many([request] * 3, "k").read(reply)
+    saved, missing, odd = calls.save_many([request] * 3).read(reply)
 
     assert not isinstance(saved, AgentctxError)
     assert saved.changed is False
     assert isinstance(missing, NotFound)
     assert isinstance(odd, AgentctxError)
     assert odd.code == "brand_new"
+
+
+def test_a_key_differs_from_others_and_is_too_short_to_be_decoded() -> None:
+    keys = {calls.new_idempotency_key() for _ in range(1_000)}
+    assert len(keys) == 1_000
+    assert not any(has_long_run(f"{key}/0") for key in keys), "the daemon numbers the saves of a request"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentctx.client.async_client import AsyncClient
-from agentctx.client.retry import MAX_REPEATS
+from agentctx.client.session import MAX_REPEATS
 from agentctx.client.sync_client import Client
 from agentctx.errors import (
     AgentctxError,

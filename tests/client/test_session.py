@@ -1,10 +1,94 @@
 from __future__ import annotations
 
-from agentctx.client.session import new_idempotency_key
-from agentctx.redaction.encoded import has_long_run
+from agentctx.client.session import MAX_REPEATS, Attempts
+from agentctx.client.transport import BacklogFull, ConnectionDropped, NotListening
+from agentctx.errors import (
+    AgentctxError,
+    DaemonUnreachable,
+    DeadlineExceeded,
+    InvalidInput,
+    StorageClosed,
+    StorageFull,
+    Unavailable,
+)
+
+NOT_SENT = [NotListening("no socket"), BacklogFull("no room")]
+PASSING = [Unavailable("stopping"), StorageClosed("closing")]
+FINAL = [
+    DaemonUnreachable("permission denied"),
+    DeadlineExceeded("30 s"),
+    InvalidInput("no"),
+    StorageFull("full"),
+]
+DROPPED = ConnectionDropped("gone")
 
 
-def test_a_key_differs_from_others_and_is_too_short_to_be_decoded() -> None:
-    keys = {new_idempotency_key() for _ in range(1_000)}
-    assert len(keys) == 1_000
-    assert not any(has_long_run(f"{key}/0") for key in keys), "the daemon numbers the saves of a request"
+def attempts(*, repeatable: bool = True, is_probe: bool = False, start_timeout_s: float = 5.0) -> Attempts:
+    return Attempts(repeatable=repeatable, is_probe=is_probe, start_timeout_s=start_timeout_s)
+
+
+def seconds_until_given_up(tries: Attempts, error: AgentctxError) -> float:
+    """How long the pauses are together, on a clock that only the pauses move."""
+    now = started = 1000.0
+    while (pause_s := tries.pause_after(error, now)) is not None:
+        assert 0 < pause_s <= 0.25
+        now += pause_s
+    return now - started
+
+
+def test_any_call_waits_for_a_daemon_that_was_sent_nothing() -> None:
+    for error in NOT_SENT:
+        for repeatable in (True, False):
+            waited_s = seconds_until_given_up(attempts(repeatable=repeatable), error)
+            assert abs(waited_s - 5.0) < 1e-6
+
+
+def test_only_repeatable_calls_wait_for_a_daemon_that_may_have_begun() -> None:
+    for error in PASSING:
+        assert abs(seconds_until_given_up(attempts(), error) - 5.0) < 1e-6
+        assert attempts(repeatable=False).pause_after(error, 0.0) is None
+
+
+def test_zero_seconds_and_probes_fail_at_once() -> None:
+    for error in [*NOT_SENT, *PASSING]:
+        assert attempts(start_timeout_s=0).pause_after(error, 0.0) is None
+        assert attempts(is_probe=True).pause_after(error, 0.0) is None
+
+
+def test_the_time_runs_from_the_first_failure() -> None:
+    tries = attempts()
+
+    assert tries.pause_after(Unavailable("stopping"), 100.0) is not None
+    assert tries.pause_after(NotListening("no socket"), 104.9) is not None
+    assert tries.pause_after(NotListening("no socket"), 105.0) is None
+
+
+def test_the_first_look_comes_soon_and_the_last_in_time() -> None:
+    tries = attempts()
+    first = tries.pause_after(NOT_SENT[0], 0.0)
+    assert first is not None
+    assert first <= 0.02
+    assert tries.pause_after(NOT_SENT[0], 4.999) == 5.0 - 4.999
+
+
+def test_a_dropped_connection_is_repeated_a_few_times_and_at_once_the_first_time() -> None:
+    tries = attempts(start_timeout_s=0)
+
+    pauses = [tries.pause_after(DROPPED, 0.0) for _ in range(MAX_REPEATS + 1)]
+
+    assert pauses[0] == 0
+    assert None not in pauses[:-1]
+    assert pauses[-1] is None
+    assert attempts(repeatable=False).pause_after(DROPPED, 0.0) is None
+
+
+def test_waiting_for_a_restart_does_not_use_up_the_repeats() -> None:
+    tries = attempts()
+
+    for error in (DROPPED, *[NOT_SENT[0]] * 10, DROPPED, DROPPED):
+        assert tries.pause_after(error, 0.0) is not None
+
+
+def test_every_other_error_is_for_the_caller() -> None:
+    for error in FINAL:
+        assert attempts().pause_after(error, 0.0) is None

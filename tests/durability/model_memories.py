@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -270,10 +271,10 @@ class DaemonMemory:
         return wall_clock()
 
     def save(self, request: wire.SaveRequest, key: str) -> wire.SaveResult:
-        return self._client._send(calls.save(request, key))
+        return self._client._send(calls.save_once(request, key))
 
     def edit(self, entry_id: str, request: wire.EditRequest) -> wire.SaveResult:
-        return self._client._send(calls.edit(entry_id, request))
+        return self._client.edit(entry_id, **asdict(request))
 
     def forget(self, entry_id: str) -> int:
         return self._client.forget(entry_id).versions
@@ -288,7 +289,7 @@ class DaemonMemory:
         return list(self._client.iterate(namespace=namespace, limit=PAGE))
 
     def search(self, request: wire.SearchRequest) -> wire.SearchReply:
-        return self._client._send(calls.search(request))
+        return self._client.search(**asdict(request))
 
     def queue(self) -> wire.QueueReply:
         return self._client.queue()
@@ -342,4 +343,4 @@ class DaemonMemory:
 
     def _send_unheard(self, amid: wire.SaveRequest, key: str) -> None:
         with suppress(AgentctxError), self._daemon.client(start_timeout_s=0.0) as client:
-            client._send(calls.save(amid, key))
+            client._send(calls.save_once(amid, key))

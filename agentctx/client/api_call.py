@@ -1,0 +1,141 @@
+"""One request to the daemon as a value: how its parts are encoded, and how its reply is read. No I/O."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields
+from functools import update_wrapper
+from types import MappingProxyType
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from agentctx import wire
+from agentctx.client.decode import decode, failure_of, parse
+from agentctx.client.transport import HttpReply
+from agentctx.errors import InvalidInput
+from agentctx.wire.names import API_PREFIX
+
+T = TypeVar("T")
+W = TypeVar("W")
+
+_SUCCESS = range(200, 300)
+JSON = MappingProxyType({"Content-Type": "application/json"})
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class ApiCall(NamedTuple, Generic[T]):
+    """One request, and how its reply is read.
+
+    `repeatable`: doing it twice is doing it once, so it may be sent again when its reply was lost.
+    `is_probe`: it asks how the daemon is right now, so it does not wait until the daemon is well.
+    `takes_s`: the seconds the daemon was asked to wait before it answers.
+    """
+
+    method: str
+    path: str
+    read: Callable[[HttpReply], T]
+    body: bytes | None = None
+    headers: Mapping[str, str] = _NOTHING
+    repeatable: bool = False
+    is_probe: bool = False
+    takes_s: float = 0.0
+
+
+def reading(path: str, kind: type[W], query: Mapping[str, Any] = _NOTHING) -> ApiCall[W]:
+    return ApiCall("GET", f"{API_PREFIX}/{path}{query_string(query)}", reader(kind), repeatable=True)
+
+
+def asking(path: str, kind: type[W], request: Any, *, takes_s: float = 0.0) -> ApiCall[W]:
+    """A question too large for a query string."""
+    return changing("POST", path, kind, request, takes_s=takes_s)._replace(repeatable=True)
+
+
+def changing(
+    method: str, path: str, kind: type[W], request: Any = None, *, takes_s: float = 0.0
+) -> ApiCall[W]:
+    path, read = f"{API_PREFIX}/{path}", reader(kind)
+    if request is None:
+        return ApiCall(method, path, read, takes_s=takes_s)
+    return ApiCall(method, path, read, encoded(present(request)), JSON, takes_s=takes_s)
+
+
+def documented(method: Callable[..., Any], call: Callable[..., ApiCall[Any]]) -> None:
+    """Give a client's method the name, docstring and signature of the call it sends, with what it returns."""
+    update_wrapper(method, call)
+    signature = inspect.signature(call)
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = [own, *signature.parameters.values()]
+    answer = signature.return_annotation.removeprefix("ApiCall[").removesuffix("]")
+    vars(method)["__signature__"] = signature.replace(parameters=parameters, return_annotation=answer)
+
+
+def reader(kind: type[W]) -> Callable[[HttpReply], W]:
+    def read(reply: HttpReply) -> W:
+        return decode(kind, parse(_succeeded(reply)))
+
+    return read
+
+
+def _succeeded(reply: HttpReply) -> HttpReply:
+    if not is_success(reply):
+        raise failure_of(reply)
+    return reply
+
+
+def is_success(reply: HttpReply) -> bool:
+    return reply.status in _SUCCESS
+
+
+def read_text(reply: HttpReply) -> str:
+    return _succeeded(reply).body.decode("utf-8", "replace")
+
+
+def segment(entry_id: str) -> str:
+    # "", "." and ".." would make the path of another route.
+    if not entry_id.strip("."):
+        raise InvalidInput(f"Invalid entry id {entry_id!r}.", hint="`agentctx list` shows the ids.")
+    from urllib.parse import quote
+
+    return quote(_utf8(entry_id), safe="")
+
+
+def query_string(options: Mapping[str, Any]) -> str:
+    pairs = [
+        (name, _utf8(str(item).lower() if isinstance(item, bool) else str(item)))
+        for name, value in options.items()
+        if value is not None
+        for item in (value if isinstance(value, list) else [value])
+    ]
+    if not pairs:
+        return ""
+    from urllib.parse import urlencode
+
+    return f"?{urlencode(pairs)}"
+
+
+def present(request: Any) -> dict[str, Any]:
+    """The fields of a wire dataclass that say something."""
+    values = {each.name: getattr(request, each.name) for each in fields(request)}
+    return {
+        name: asdict(value) if isinstance(value, wire.FileRecord) else value
+        for name, value in values.items()
+        if value is not None
+    }
+
+
+def encoded(value: Any) -> bytes:
+    try:
+        return _utf8(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"The request cannot be encoded as JSON: {error}.") from error
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(
+            f"The text is not valid Unicode: a lone surrogate at position {error.start}.",
+            hint="Decode it with the right encoding first.",
+        ) from error
