@@ -41,8 +41,10 @@ CLOCK_CHECK_S: Final = 10.0
 
 _NOW_MS: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 _STATE: Final = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool"
-_TIMELINE: Final = """SELECT CASE WHEN pg_is_in_recovery() THEN ''
-    ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END"""
+# A crash or a failover changes it: the numbers of transactions that it lost are given out again.
+_LIFE: Final = """CASE WHEN NOT pg_is_in_recovery() THEN concat_ws(' ',
+    left(pg_walfile_name(pg_current_wal_lsn()), 8), pg_postmaster_start_time(),
+    pg_stat_get_bgwriter_stat_reset_time()) END"""
 
 
 class PostgresqlConnections:
@@ -67,7 +69,6 @@ class PostgresqlConnections:
         self._readers_count = readers
         self._clock_check_s = clock_check_s
         self._skew: tuple[int, float] | None = None
-        self._timeline = ""
         self._running: set[asyncio.Task[Any]] = set()
         self._probe: asyncio.Task[None] | None = None
         self._is_closed = False
@@ -86,7 +87,7 @@ class PostgresqlConnections:
         try:
             self._writers = await asyncpg.create_pool(**given, max_size=WRITERS)
             self._readers = await asyncpg.create_pool(**given, max_size=self._readers_count)
-            self._timeline = await self._writers.fetchval(_TIMELINE)
+            await self._writers.fetchval("SELECT 1")
         except (*driver.ERRORS, ValueError) as error:
             await self.close()
             raise driver.not_opened(error, shown_url(self.server.url)) from error
@@ -184,14 +185,20 @@ class PostgresqlConnections:
         try:
             async with self._transaction(self._writers) as conn:
                 result = await work(conn)
-                committing = await conn.fetchval("SELECT pg_current_xact_id_if_assigned()::text")
+                committing, life = await conn.fetchrow(
+                    f"SELECT pg_current_xact_id_if_assigned()::text, {_LIFE}"
+                )
         except driver.ERRORS as error:
-            if committing is None or not driver.is_lost(error) or not await self._was_committed(committing):
+            if (
+                committing is None
+                or not driver.is_lost(error)
+                or not await self._was_committed(committing, life)
+            ):
                 raise
         self.commits += committing is not None
         return result
 
-    async def _was_committed(self, transaction: str) -> bool:
+    async def _was_committed(self, transaction: str, life: str) -> bool:
         """Whether a transaction was committed whose COMMIT was not answered.
 
         Raises:
@@ -201,12 +208,16 @@ class PostgresqlConnections:
         while time.monotonic() < deadline:
             with suppress(*driver.ERRORS):
                 async with self._writers.acquire() as conn:
-                    timeline = await conn.fetchval(_TIMELINE)
-                    if timeline != self._timeline:
-                        break
-                    fate = await conn.fetchval("SELECT pg_xact_status($1::text::xid8)", transaction)
-                    if fate in {"committed", "aborted"}:
-                        return bool(fate == "committed")
+                    present = await conn.fetchval(f"SELECT {_LIFE}")
+                    status = await _status(conn, transaction)
+                if present is None or (status == "in progress" and present == life):
+                    await asyncio.sleep(PROBE_S / 4)
+                    continue
+                if status in {"aborted", "in progress", "unknown"}:
+                    return False
+                if status == "committed" and present == life:
+                    return True
+                break  # after a crash another one may have its number
             await asyncio.sleep(PROBE_S / 4)
         raise self._failed(
             StorageFailed(
@@ -277,7 +288,6 @@ class PostgresqlConnections:
             is_readonly = await conn.fetchval(_STATE)
             self._is_away = False
             if not is_readonly:
-                self._timeline = await conn.fetchval(_TIMELINE)
                 self.fault = None
 
 
@@ -314,6 +324,15 @@ def reads(
 
 async def _no_reset(_: Connection) -> None:
     """Nothing here changes a session, so a connection needs no round trip before it is used again."""
+
+
+async def _status(conn: Connection, transaction: str) -> str | None:
+    """What the server knows of a transaction; "unknown" where it never had one with this number."""
+    try:
+        status: str | None = await conn.fetchval("SELECT pg_xact_status($1::text::xid8)", transaction)
+    except asyncpg.InvalidParameterValueError:
+        return "unknown"
+    return status
 
 
 def _pause_s(attempt: int) -> float:

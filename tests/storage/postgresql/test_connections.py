@@ -14,7 +14,8 @@ import pytest
 
 from agentctx.errors import ConfigInvalid, DriverUnsuitable, SchemaTooNew, StorageFailed
 from agentctx.storage.postgresql import driver
-from agentctx.storage.postgresql.driver import Server
+from agentctx.storage.postgresql.connections import _LIFE
+from agentctx.storage.postgresql.driver import Connection, Server
 from agentctx.storage.postgresql.engine import PostgresqlStorage
 from tests.storage.drafts import keyless
 from tests.storage.postgresql.server import (
@@ -198,23 +199,56 @@ async def test_a_server_that_comes_back_and_refuses_is_named_as_such(own_server:
         await storage.close()
 
 
+async def running_transaction(conn: Connection) -> tuple[str, str]:
+    """Its number, and what says whether the server has crashed since."""
+    number, life = await conn.fetchrow(f"SELECT pg_current_xact_id()::text, {_LIFE}")
+    return number, life
+
+
 async def test_a_lost_answer_to_a_commit_is_looked_up(storage: PostgresqlStorage) -> None:
     """By what the server knows of the transaction: committed, or not."""
-    running = await storage.db.write(lambda conn: conn.fetchval("SELECT pg_current_xact_id()::text"))
-    assert await storage.db._was_committed(running)
+    running, life = await storage.db.write(running_transaction)
+    assert await storage.db._was_committed(running, life)
 
     class Broken(Exception):
         pass
 
     kept: list[str] = []
 
-    async def fail(conn: object) -> None:
-        kept.append(await conn.fetchval("SELECT pg_current_xact_id()::text"))  # type: ignore[attr-defined]
+    async def fail(conn: Connection) -> None:
+        kept.append((await running_transaction(conn))[0])
         raise Broken
 
     with pytest.raises(Broken):
         await storage.db.write(fail)
-    assert not await storage.db._was_committed(kept[0])
+    assert not await storage.db._was_committed(kept[0], life)
+
+
+async def test_after_a_crash_the_transaction_of_another_is_not_taken_for_ones_own(
+    own_server: RunningServer,
+) -> None:
+    """Numbers that the crash has lost are given out again."""
+    storage = await opened(own_server.url())
+    try:
+        lost: list[str] = []
+
+        async def never_commit(conn: Connection) -> None:
+            lost.extend(await running_transaction(conn))
+            await asyncio.to_thread(own_server.kill)
+            await conn.execute("SELECT 1")
+
+        with pytest.raises(StorageFailed):
+            await storage.db.write(never_commit)
+        await asyncio.to_thread(own_server.start)
+        number, life = lost
+        while int((await storage.db.prepare(running_transaction))[0]) < int(number):
+            await until_saved(storage, "by another transaction")
+        await until_saved(storage, "after")
+        with pytest.raises(StorageFailed, match="may have been saved or not"):
+            await storage.db._was_committed(number, life)
+        assert not await storage.db._was_committed(str(int(number) + 10_000), life)
+    finally:
+        await storage.close()
 
 
 async def test_through_a_pooler_nothing_is_kept_in_a_session(database: str) -> None:
