@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import merge as merge_sorted
-from itertools import accumulate
+from itertools import accumulate, groupby, repeat
 from typing import Protocol, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -15,7 +15,7 @@ import structlog
 
 from agentctx.config.embedding import RagSettings
 from agentctx.embedding_providers.base import Vectors
-from agentctx.errors import DeadlineExceeded, ProviderFailed, StorageCorrupt, StorageFailed
+from agentctx.errors import AgentctxError, DeadlineExceeded, ProviderFailed, StorageCorrupt, StorageFailed
 from agentctx.rag.cues import placed
 from agentctx.rag.fuse import Candidate, fuse, merge
 from agentctx.rag.prompt import queries_of
@@ -23,18 +23,25 @@ from agentctx.rag.question import Question
 from agentctx.rag.ranking import Pool, rank, said_by, with_neighbours, words_of
 from agentctx.rag.relevance import Calibration, relevance
 from agentctx.rag.word_match import QuestionWords
-from agentctx.storage.records import Near, NearestChunk, ResolvedChunk, TermCounts, WordHit
+from agentctx.storage.records import (
+    FoundByWords,
+    Near,
+    NearestChunk,
+    ResolvedChunk,
+    TermCounts,
+    WordHit,
+)
 from agentctx.storage.search import SearchStorage
 from agentctx.telemetry.base import Telemetry
 
 _log = structlog.get_logger("agentctx.rag")
 
-Words: TypeAlias = asyncio.Future[list[WordHit]]
+Words: TypeAlias = asyncio.Future[FoundByWords]
 
 LEAST_POOL = 40
 """Minimum number of candidates from each search: 30 to 100 measure alike, and fewer cost less."""
 POOL_PER_RESULT = 4
-NOT_COUNTED = TermCounts(0, {})
+NOT_FOUND = FoundByWords([], TermCounts(0, {}))
 READ = 20
 """Minimum number of candidates that are read and judged; with 40, recall@10 on LoCoMo is .004 better."""
 SPARE = 12
@@ -76,22 +83,18 @@ class Retrieved:
 
 @dataclass(frozen=True, slots=True)
 class Legs:
-    """Results of both searches: hits, exact distances of chunks found by words only, the query vector.
+    """Results of both searches: hits, and exact distances of chunks found by words only.
 
-    `counts` says how common the question's terms are.
+    `counts` says how common the question's terms are. `near` is the query vector; without one, `degraded`
+    says why.
     """
 
-    words: Sequence[WordHit]
-    counts: TermCounts = NOT_COUNTED
+    words: Sequence[WordHit] = ()
+    counts: TermCounts = NOT_FOUND.counts
     nearest: Sequence[NearestChunk] = ()
     exact: Mapping[int, float] = field(default_factory=dict)
-    query: Vectors | None = None
-    space: int | None = None
+    near: Near | None = None
     degraded: str | None = None
-
-
-class _Degraded(Exception):
-    """Vector search cannot take part; the message is for the user."""
 
 
 class Retrieval:
@@ -111,32 +114,25 @@ class Retrieval:
         self._vectors: OrderedDict[tuple[int, str], Vectors] = OrderedDict()
         self._embedding: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 
-    async def find(self, question: Question, pool: int) -> Retrieved:
-        """Find everything that may answer a question; each search yields `pool` candidates per namespace.
-
-        A long prompt asks several questions; the most relevant answers count.
+    async def legs(self, questions: Sequence[Question], pool: int) -> list[Legs]:
+        """Run both searches for each question; each search yields up to `pool` candidates.
 
         Raises:
             StorageFailed, DeadlineExceeded: the database could not be read.
         """
-        texts = queries_of(question.text)
-        asked = [replace(question, wanted=wanted, text=text) for wanted in question.filters for text in texts]
-        legs = await asyncio.gather(*(self.legs(each, pool) for each in asked))
-        found = await asyncio.gather(*map(self._judged, asked, legs))
-        by_namespace = (found[at : at + len(texts)] for at in range(0, len(found), len(texts)))
-        return interleaved([best_of_each(each) for each in by_namespace])
-
-    async def legs(self, question: Question, pool: int) -> Legs:
-        """Run both searches. Raises as `find`."""
-        words = asyncio.ensure_future(self._words(question, pool))
-        counts = asyncio.ensure_future(self._counts(question.text))
+        words: list[Words] = list(map(asyncio.ensure_future, (self._words(each, pool) for each in questions)))
         try:
-            meaning = await self._meaning(question, words, pool)
-            hits = await (words if meaning.degraded is not None else _readable(words))
-            return replace(meaning, words=hits, counts=await counts)
+            found = await asyncio.gather(*map(self._meaning, questions, words, repeat(pool)))
+            return [await _with_words(each, hits) for each, hits in zip(found, words, strict=True)]
         finally:
-            words.cancel()
-            counts.cancel()
+            for each in words:
+                each.cancel()
+
+    async def judged(self, questions: Sequence[Question], legs: Sequence[Legs]) -> Retrieved:
+        """Merge the results of the questions of `asked_in` into one ranking. Raises as `legs`."""
+        found = zip(questions, await asyncio.gather(*map(self._judged, questions, legs)), strict=True)
+        by_namespace = groupby(found, lambda pair: pair[0].wanted.namespace)
+        return interleaved([best_of_each([each for _, each in pairs]) for _, pairs in by_namespace])
 
     async def _judged(self, question: Question, legs: Legs) -> Retrieved:
         """Fuse, read, rank and judge the hits."""
@@ -147,7 +143,7 @@ class Retrieval:
         read = fused[: max(READ, question.limit + SPARE)]
         with self._telemetry.stage("resolve"):
             around = await self._storage.resolve_with_turns(
-                [each.chunk for each in read], question.wanted, _near(legs)
+                [each.chunk for each in read], question.wanted, legs.near
             )
         with self._telemetry.stage("rank"):
             said = {**around.beside, **{chunk: said_by(text) for chunk, text in around.texts.items()}}
@@ -159,8 +155,9 @@ class Retrieval:
             best = ranked[: question.limit + SPARE]
             ranked = [*best, *(each for each in ranked[len(best) :] if each.chunk in around.texts)]
             with_cues = {each.chunk for each in ranked if said[each.chunk].cues}
-            calibration = self._serving().calibration if legs.query is not None else None
-            judged = judge(ranked, found, words, legs.query, calibration, with_cues)
+            query = None if legs.near is None else legs.near.query
+            calibration = self._serving().calibration if query is not None else None
+            judged = judge(ranked, found, words, query, calibration, with_cues)
             if with_cues and calibration is not None:
                 judged = placed(judged, with_cues)
         texts = await self._with_neighbours(around.texts, judged, question)
@@ -178,55 +175,37 @@ class Retrieval:
         with self._telemetry.stage("resolve"):
             return {**texts, **await self._storage.resolve(missing, question.wanted)}
 
-    async def _words(self, question: Question, pool: int) -> list[WordHit]:
+    async def _words(self, question: Question, pool: int) -> FoundByWords:
         with self._telemetry.stage("words"):
             return await self._storage.by_words(question.text, question.wanted, pool)
 
-    async def _counts(self, question: str) -> TermCounts:
-        """Return how common the question's terms are; unknown if the keyword index is damaged."""
-        try:
-            return await self._storage.term_counts(question)
-        except StorageCorrupt:
-            return NOT_COUNTED
-
     async def _meaning(self, question: Question, words: Words, pool: int) -> Legs:
         """Search by vector; on failure return no hits and the reason."""
-        most_s = self._settings().deadline_s
+        serving, most_s = self._serving(), self._settings().deadline_s
+        if serving.embedder is None or serving.space is None:
+            return Legs(degraded=serving.reason or "off: no embedding provider is configured")
         deadline_s = min(most_s, question.deadline_s or most_s)
         try:
             async with asyncio.timeout(deadline_s):
-                return await self._nearest(question, words, pool)
-        except _Degraded as reason:
-            return Legs((), degraded=str(reason))
-        except ProviderFailed as error:
-            return Legs((), degraded=f"provider_failed: {error.message}")
-        except TimeoutError:
-            return Legs((), degraded=f"deadline: it took longer than {deadline_s:g} s")
-        except (StorageFailed, DeadlineExceeded) as error:
-            _log.warning("vector_search_failed", code=error.code, problem=error.message)
-            return Legs((), degraded=f"{error.code}: {error.message}")
+                query = await self._vector(serving.space, serving.embedder, question.text)
+                with self._telemetry.stage("vectors"):
+                    nearest = await self._storage.by_vector(serving.space, query, question.wanted, pool)
+                near = Near(serving.space, query)
+                return Legs(nearest=nearest, exact=await self._measured(near, words, nearest), near=near)
+        except (ProviderFailed, StorageFailed, DeadlineExceeded, TimeoutError) as error:
+            return Legs(degraded=_reason(error, deadline_s))
 
-    async def _nearest(self, question: Question, words: Words, pool: int) -> Legs:
-        serving = self._serving()
-        if serving.embedder is None or serving.space is None:
-            raise _Degraded(serving.reason or "off: no embedding provider is configured")
-        query = await self._vector(serving.space, serving.embedder, question.text)
-        measured = asyncio.ensure_future(self._measured(serving.space, query, words))
-        try:
-            with self._telemetry.stage("vectors"):
-                nearest = await self._storage.by_vector(serving.space, query, question.wanted, pool)
-            exact = await measured
-        finally:
-            measured.cancel()
-        return Legs((), nearest=nearest, exact=exact, query=query, space=serving.space)
-
-    async def _measured(self, space: int, query: Vectors, words: Words) -> dict[int, float]:
-        """Return the distances of the keyword hits, looked up while the vector search runs."""
-        found = [hit.chunk for hit in await _readable(asyncio.shield(words))]
-        if not found:
+    async def _measured(
+        self, near: Near, words: Words, nearest: Sequence[NearestChunk]
+    ) -> Mapping[int, float]:
+        """Return the exact distances of chunks that only the words found."""
+        measured = {hit.chunk for hit in nearest if not hit.by_cue}
+        found = (await _readable(asyncio.shield(words))).hits
+        rest = list(dict.fromkeys(hit.chunk for hit in found if hit.chunk not in measured))
+        if not rest:
             return {}
         with self._telemetry.stage("distances"):
-            return await self._storage.distances(space, query, found)
+            return await self._storage.distances(near.space, near.query, rest)
 
     async def _vector(self, space: int, embedder: QueryEmbedder, text: str) -> Vectors:
         # Several namespaces ask the same question at once: the first one embeds it for all.
@@ -248,8 +227,13 @@ class Retrieval:
                 self._vectors.popitem(last=False)
 
 
-def _near(legs: Legs) -> Near | None:
-    return None if legs.space is None or legs.query is None else Near(legs.space, legs.query)
+def asked_in(question: Question) -> list[Question]:
+    """What is asked for a question: its namespaces, each with the queries of the prompt.
+
+    A long prompt has several queries, of which the most relevant answers count.
+    """
+    texts = queries_of(question.text)
+    return [replace(question, wanted=wanted, text=text) for wanted in question.filters for text in texts]
 
 
 def judge(
@@ -325,13 +309,30 @@ def _first_of_each(candidates: Iterable[Candidate], known: Collection[int] = ())
     return list(first.values())
 
 
-async def _readable(words: Words) -> list[WordHit]:
+async def _with_words(legs: Legs, words: Words) -> Legs:
+    """Add the keyword hits to the legs. Without a vector search the keyword index must be readable."""
+    found = await (words if legs.near is None else _readable(words))
+    return replace(legs, words=found.hits, counts=found.counts)
+
+
+async def _readable(words: Words) -> FoundByWords:
     """Return the keyword hits; none if their index is damaged, which `words_shortfall` reports."""
     try:
         return await words
     except StorageCorrupt as error:
         _log.warning("word_search_failed", code=error.code, problem=error.message)
-        return []
+        return NOT_FOUND
+
+
+def _reason(error: Exception, deadline_s: float) -> str:
+    """Why the vectors had no part, for people."""
+    if isinstance(error, TimeoutError):
+        return f"deadline: it took longer than {deadline_s:g} s"
+    if isinstance(error, ProviderFailed):
+        return f"provider_failed: {error.message}"
+    assert isinstance(error, AgentctxError)  # noqa: S101 - the caller catches no others
+    _log.warning("vector_search_failed", code=error.code, problem=error.message)
+    return f"{error.code}: {error.message}"
 
 
 def pool_for(limit: int) -> int:

@@ -17,7 +17,15 @@ from agentctx.rag.question import Answer, Context, Hit, Question, allowed
 from agentctx.rag.relevance import Eagerness, Gate
 from agentctx.rag.render import EMPTY_FRAME, BlockPassage, render, render_passage
 from agentctx.rag.rerank import Reranking, can_matter
-from agentctx.rag.retrieval import SPARE, QueryEmbedder, Retrieval, Retrieved, Serving, pool_for
+from agentctx.rag.retrieval import (
+    SPARE,
+    QueryEmbedder,
+    Retrieval,
+    Retrieved,
+    Serving,
+    asked_in,
+    pool_for,
+)
 from agentctx.rag.select import distinct_texts, select
 from agentctx.rag.trace import Considered, Trace
 from agentctx.rerankers.base import Reranker
@@ -83,7 +91,9 @@ class RAGService:
         if not question.text.strip():
             return Answer(())
         with self._telemetry.asking(question.limit) as asking:
-            found = await self._retrieval.find(question, self._pool(question))
+            asked = asked_in(question)
+            legs = await self._retrieval.legs(asked, self._pool(question))
+            found = await self._retrieval.judged(asked, legs)
             candidates = self._selected(question, found)
             chosen, rerank = await self._chosen(question, candidates, found.texts)
             degraded = self._degraded(found)
@@ -138,7 +148,7 @@ class RAGService:
     async def places(self, question: Question, entry: str) -> Ranks:
         """Return the ranks of an entry among everything the question finds in its first namespace."""
         question = allowed(question)
-        legs = await self._retrieval.legs(question, LOOKED_AT)
+        (legs,) = await self._retrieval.legs([question], LOOKED_AT)
         return places(entry, legs.words, legs.nearest, LOOKED_AT, legs.degraded)
 
     def _pool(self, question: Question) -> int:
@@ -147,7 +157,9 @@ class RAGService:
     async def _injection(self, question: Question) -> tuple[Answer, Trace]:
         """Choose what is worth a place in an LLM call; the trace records the fate of every candidate."""
         with self._telemetry.asking(question.limit) as asking:
-            found = await self._retrieval.find(question, self._pool(question))
+            asked = asked_in(question)
+            legs = await self._retrieval.legs(asked, self._pool(question))
+            found = await self._retrieval.judged(asked, legs)
             rules = await self._rules(question)
             trace = Trace(found.candidates, rules.gate)
             read = trace.kept("limit", found.candidates, found.candidates[: found.judged])

@@ -72,7 +72,7 @@ class Forgetting(PartsHolder):
     async def _captured(self, entry: Entry) -> list[str]:
         storage = self._parts.storage
         wanted = Filter(namespace=entry.namespace, collections=("observation",))
-        hits = await storage.search.by_words(entry.content, wanted, MOST_LOOKED_AT)
+        hits = (await storage.search.by_words(entry.content, wanted, MOST_LOOKED_AT)).hits
         found = await storage.search.resolve([hit.chunk for hit in hits], wanted)
         ids = dict.fromkeys(chunk.entry.id for chunk in found.values() if chunk.entry.origin == "capture")
         others = {each: await storage.entries.get(each) for each in ids if each != entry.id}

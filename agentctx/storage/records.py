@@ -247,6 +247,13 @@ class TermCounts(NamedTuple):
     counts: Mapping[str, int]
 
 
+class FoundByWords(NamedTuple):
+    """The hits of a keyword search, and how common the terms are that `words.question_terms` finds."""
+
+    hits: list[WordHit]
+    counts: TermCounts
+
+
 Turns: TypeAlias = dict[int, dict[int, int]]
 """The chunks beside a chunk of a conversation: -2 and -1 were said before it, 1 and 2 after it."""
 

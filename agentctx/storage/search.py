@@ -8,28 +8,23 @@ from typing import Protocol
 from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.records import (
     Filter,
+    FoundByWords,
     Near,
     NearestChunk,
     ResolvedChunk,
     SampledChunk,
-    TermCounts,
     WithTurns,
-    WordHit,
 )
 
 
 class SearchStorage(Protocol):
     """Finding chunks, and giving them their present text."""
 
-    async def by_words(self, question: str, wanted: Filter, limit: int) -> list[WordHit]:
+    async def by_words(self, question: str, wanted: Filter, limit: int) -> FoundByWords:
         """The best hits by BM25, for up to `limit` chunks: one by the text and one by a cue for each.
 
         Every character of the question is text, never syntax.
         """
-        ...
-
-    async def term_counts(self, question: str) -> TermCounts:
-        """How common the terms are that `storage.words.question_terms` finds in a question."""
         ...
 
     async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:

@@ -150,11 +150,11 @@ async def _seen(storage: SqliteStorage, known: Known) -> Seen:
         else:
             seen.contents[entry_id] = entry.content
     for entry_id, word in known.words.items():
-        hits = await _tried(storage.search.by_words(word, EVERYTHING, 5))
-        seen.by_word |= {entry_id} & await _shown(storage, [hit.chunk for hit in hits])
+        found = await _tried(storage.search.by_words(word, EVERYTHING, 5))
+        seen.by_word |= {entry_id} & await _shown(storage, [hit.chunk for hit in found.hits] if found else [])
     for word in known.held.values():
-        hits = await _tried(storage.search.by_words(word, EVERYTHING, 5))
-        seen.shown |= await _shown(storage, [hit.chunk for hit in hits])
+        found = await _tried(storage.search.by_words(word, EVERYTHING, 5))
+        seen.shown |= await _shown(storage, [hit.chunk for hit in found.hits] if found else [])
     query = await PROVIDER.embed_query("canary")
     spaces = await _tried(storage.spaces.all())
     for space in spaces[:1]:

@@ -229,7 +229,7 @@ class Day:
             self.acknowledged += 1
 
     async def _find(self, namespace: str, number: int) -> None:
-        hits = await self.storage.search.by_words(_word(number), Filter(namespace=namespace), 5)
+        hits = (await self.storage.search.by_words(_word(number), Filter(namespace=namespace), 5)).hits
         if len(hits) != 1:
             self.violations.append(f"save {number} is found by words {len(hits)} times")
 

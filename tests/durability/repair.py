@@ -87,7 +87,7 @@ async def _look(database: Path, asked: Mapping[str, str]) -> Found:
                 found = await storage.entries.get(entry_id)
                 entries |= {found.id} if found else set()
             with suppress(AgentctxError):
-                hits = await storage.search.by_words(word, EVERYTHING, 3)
+                hits = (await storage.search.by_words(word, EVERYTHING, 3)).hits
                 shown = await storage.search.resolve([hit.chunk for hit in hits], EVERYTHING)
                 words |= {word for each in shown.values() if each.entry.id == entry_id}
         return Found(frozenset(entries), frozenset(words), storage.search.words_shortfall)

@@ -64,7 +64,7 @@ async def test_a_working_day(core: Core) -> None:
     assert found['agentctx_edits_total{change="attributes"}'] == 2
     assert found["agentctx_vectors_stored_total"] >= 2
     assert found["agentctx_commit_seconds_count"] >= 5
-    for stage in ("words", "embed", "vectors", "distances", "fuse", "resolve", "total"):
+    for stage in ("words", "embed", "vectors", "fuse", "resolve", "total"):
         assert found[f'agentctx_search_seconds_count{{stage="{stage}"}}'] == 1, stage
     assert (found["agentctx_queue_pending"], found["agentctx_queue_oldest_seconds"]) == (0, 0)
     assert (found["agentctx_embeddings_ready"], found["agentctx_database_readable"]) == (1, 1)

@@ -45,7 +45,7 @@ async def embed(storage: Storage, saved: Saved, *rows: Vectors) -> int:
 
 
 async def found_by_words(storage: Storage, question: str, wanted: Filter = ALL) -> list[str]:
-    return [hit.entry for hit in await storage.search.by_words(question, wanted, 50)]
+    return [hit.entry for hit in (await storage.search.by_words(question, wanted, 50)).hits]
 
 
 async def assert_sound(storage: Storage) -> None:
@@ -287,7 +287,7 @@ class EntryConformance:
         self, storage: Storage, clock: HandClock
     ) -> None:
         saved = await save(storage, draft("brief", expires=START_MS + 10))
-        hits = await storage.search.by_words("brief", ALL, 5)
+        hits = (await storage.search.by_words("brief", ALL, 5)).hits
         clock.now += 10
         assert await storage.entries.get(saved.id) is None
         assert await storage.entries.find("default", "knowledge", "deploy") is None
@@ -449,7 +449,7 @@ class SearchConformance:
         expected = {saved.id for saved in ours}
         hits = await storage.search.by_vector(space.id, vector(1), trusted, 3)
         assert {hit.entry for hit in hits} == expected
-        assert {hit.entry for hit in await storage.search.by_words("crane", trusted, 3)} == expected
+        assert {hit.entry for hit in (await storage.search.by_words("crane", trusted, 3)).hits} == expected
 
     async def test_time_and_trust_filters(self, storage: Storage, clock: HandClock) -> None:
         old = await save(storage, keyless("word one", trust="external"))
@@ -472,7 +472,7 @@ class SearchConformance:
     async def test_resolve_gives_the_present_text_of_what_is_wanted(self, storage: Storage) -> None:
         spans = (Span(0, 6), Span(4, 11))
         saved = await save(storage, keyless("hello world", spans=spans))
-        hits = await storage.search.by_words("hello world", ALL, 10)
+        hits = (await storage.search.by_words("hello world", ALL, 10)).hits
         resolved = await storage.search.resolve([hit.chunk for hit in hits] + [12345], ALL)
         assert sorted((r.start, r.end, r.content) for r in resolved.values()) == [
             (0, 6, "hello "),
@@ -494,7 +494,7 @@ def cued(*cues: str, **changes: Any) -> Draft:
 class CueConformance:
     async def test_a_cue_leads_to_the_text_by_its_words(self, storage: Storage) -> None:
         saved = await save(storage, cued(*CUES, spans=(Span(0, 10), Span(10, 31))))
-        hits = await storage.search.by_words("ship at the weekend", ALL, 5)
+        hits = (await storage.search.by_words("ship at the weekend", ALL, 5)).hits
         assert [(hit.entry, hit.by_cue) for hit in hits if hit.by_cue] == [(saved.id, True)]
         resolved = await storage.search.resolve([hit.chunk for hit in hits], ALL)
         assert {hit.chunk: resolved[hit.chunk].start for hit in hits if hit.by_cue} == {hits[0].chunk: 0}
@@ -583,7 +583,7 @@ class CueConformance:
             turn = cued(*CUES, content=text, key=None, collection="observation", session="talk")
             turns.append(await save(storage, turn))
         chunks = [
-            next(hit.chunk for hit in await storage.search.by_words(text, ALL, 5))
+            next(hit.chunk for hit in (await storage.search.by_words(text, ALL, 5)).hits)
             for text in ("before", "here", "after")
         ]
         assert (await storage.search.resolve_with_turns([chunks[1]], ALL)).turns[chunks[1]] == {
@@ -897,7 +897,7 @@ class ConversationConformance:
     async def test_terms_are_counted_by_the_chunks_that_have_them(self, storage: Storage) -> None:
         for text in ("red apple", "red pear", "green config.yaml"):
             await save(storage, keyless(text))
-        counted = await storage.search.term_counts("Is red in config.yaml or purple?")
+        counted = (await storage.search.by_words("Is red in config.yaml or purple?", ALL, 5)).counts
         assert counted.chunks == 3
         assert counted.counts == {"red": 2, "config.yaml": 1, "purple": 0}
 
@@ -915,7 +915,7 @@ async def _said(storage: Storage, text: str, **changes: Any) -> int:
     fields = {"collection": "observation", "session": "s", "agent": "a", **changes}
     saved = await save(storage, keyless(text, **fields))
     wanted = Filter(namespace=str(fields.get("namespace", "default")), session=str(fields["session"]))
-    hits = await storage.search.by_words(text[:40], wanted, 50)
+    hits = (await storage.search.by_words(text[:40], wanted, 50)).hits
     return min(hit.chunk for hit in hits if hit.entry == saved.id)
 
 

@@ -104,7 +104,7 @@ async def assert_everything_is_found(storage: Storage, saved: list[Saved]) -> No
     (space, *_) = await storage.spaces.all()
     for job in (job for outcome in saved for job in outcome.jobs):
         text = job.text.removeprefix("deploy ops\n")
-        assert job.chunk in {hit.chunk for hit in await storage.search.by_words(text, ALL, 50)}, text
+        assert job.chunk in {hit.chunk for hit in (await storage.search.by_words(text, ALL, 50)).hits}, text
         query = await PROVIDER.embed_query(job.text)
         nearest = await storage.search.by_vector(space.id, query, ALL, 50)
         assert job.chunk in {hit.chunk for hit in nearest if hit.distance < 1e-5}, text
@@ -121,7 +121,7 @@ class CareConformance:
         assert await storage.upkeep.rebuild_words() == 3
         await assert_healthy(storage)
         for cue in cues:
-            hits = await storage.search.by_words(cue, ALL, 5)
+            hits = (await storage.search.by_words(cue, ALL, 5)).hits
             assert [(hit.chunk, hit.by_cue) for hit in hits] == [(saved.jobs[0].chunk, True)]
 
     async def test_a_sound_database_is_found_sound_and_left_alone(self, storage: Storage) -> None:
@@ -152,7 +152,7 @@ class CareConformance:
         saboteur.forget_words(chunk_of(saved[3]))
         assert (await storage.upkeep.census()).chunks_without_words == 1
         assert await storage.upkeep.check_words() is not None
-        assert [hit.chunk for hit in await storage.search.by_words("marzipan", ALL, 5)] == []
+        assert [hit.chunk for hit in (await storage.search.by_words("marzipan", ALL, 5)).hits] == []
         assert await storage.upkeep.rebuild_words() == 6
         await assert_healthy(storage)
         await assert_everything_is_found(storage, saved)

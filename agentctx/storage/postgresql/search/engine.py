@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.storage.postgresql.connections import PostgresqlConnections, PostgresqlPart, reads
+from agentctx.storage.postgresql.driver import Connection
 from agentctx.storage.postgresql.search import keyword_search, search, term_counts, vector_search
 from agentctx.storage.postgresql.search.term_counts import CommonTerms
 from agentctx.storage.records import (
     Filter,
+    FoundByWords,
     Near,
     NearestChunk,
     ResolvedChunk,
-    TermCounts,
     WithTurns,
-    WordHit,
 )
 
 
@@ -26,14 +26,14 @@ class PostgresqlSearch(PostgresqlPart):
         super().__init__(connections)
         self._common = CommonTerms()
 
-    async def by_words(self, question: str, wanted: Filter, limit: int) -> list[WordHit]:
-        now = self.db.clock()
-        return await self.db.read(
-            lambda conn: keyword_search.by_words(conn, self._common, question, wanted, limit, now=now)
-        )
+    async def by_words(self, question: str, wanted: Filter, limit: int) -> FoundByWords:
+        now, common = self.db.clock(), self._common
 
-    async def term_counts(self, question: str) -> TermCounts:
-        return await self.db.read(lambda conn: term_counts.term_counts(conn, self._common, question))
+        async def found(conn: Connection) -> FoundByWords:
+            hits = await keyword_search.by_words(conn, common, question, wanted, limit, now=now)
+            return FoundByWords(hits, await term_counts.term_counts(conn, common, question))
+
+        return await self.db.read(found)
 
     async def by_vector(self, space: int, query: Vectors, wanted: Filter, limit: int) -> list[NearestChunk]:
         now = self.db.clock()

@@ -7,16 +7,23 @@ from functools import partial
 
 from agentctx.embedding_providers.base import Vectors
 from agentctx.errors import StorageCorrupt
-from agentctx.storage.records import Filter, Near, NearestChunk, ResolvedChunk, WithTurns, WordHit
+from agentctx.storage.records import (
+    Filter,
+    FoundByWords,
+    Near,
+    NearestChunk,
+    ResolvedChunk,
+    WithTurns,
+)
 from agentctx.storage.sqlite.connections import SqlitePart, reads
-from agentctx.storage.sqlite.search import fts, search
+from agentctx.storage.sqlite.search import search
 from agentctx.storage.sqlite.upkeep.word_rebuild import UNREADABLE
 
 
 class SqliteSearch(SqlitePart):
     """`SearchStorage` on the SQLite file."""
 
-    async def by_words(self, question: str, wanted: Filter, limit: int) -> list[WordHit]:
+    async def by_words(self, question: str, wanted: Filter, limit: int) -> FoundByWords:
         try:
             return await self.db.readers.run(
                 partial(
@@ -77,7 +84,6 @@ class SqliteSearch(SqlitePart):
             )
         )
 
-    term_counts = reads(fts.term_counts)
     count_entries = reads(search.count_entries)
     sample_chunks = reads(search.sample)
 

@@ -94,11 +94,10 @@ def searched(terms: Sequence[KnownTerm]) -> list[KnownTerm]:
     return sorted(present, key=lambda term: (term.term.prefix, term.chunks))[:MAX_TERMS]
 
 
-def term_counts(conn: Connection, question: str) -> TermCounts:
-    """How many chunks have each term of a question, at least all words of it, and how many there are."""
+def term_counts(question: str, terms: Sequence[KnownTerm], chunks: int) -> TermCounts:
+    """How many of the chunks have each term of a question, at least all words of it."""
     counts = dict.fromkeys((term.text for term in words.question_terms(question)), 0)
-    counts |= {known.term.text: known.chunks for known in known_terms(conn, question)}
-    return TermCounts(chunks=corpus(conn).chunks, counts=counts)
+    return TermCounts(chunks, counts | {known.term.text: known.chunks for known in terms})
 
 
 def corpus(conn: Connection) -> Corpus:

@@ -17,7 +17,7 @@ import numpy as np
 from agentctx.sqlite.driver import Connection
 from agentctx.storage import bm25
 from agentctx.storage.bm25 import Numbers, Postings
-from agentctx.storage.records import Filter, WordHit
+from agentctx.storage.records import Filter, TermCounts, WordHit
 from agentctx.storage.sqlite.search import filters, fts
 from agentctx.storage.sqlite.search.filters import Condition
 from agentctx.storage.sqlite.search.fts import Corpus, KnownTerm, Scope
@@ -50,13 +50,13 @@ class _Question:
 
 def hits_by_words(
     conn: Connection, question: str, wanted: Filter, *, now: int
-) -> Callable[[int], list[WordHit]]:
-    """A function that gives the first so many hits on texts and cues, the best first."""
-    terms = fts.searched(fts.known_terms(conn, question))
+) -> tuple[Callable[[int], list[WordHit]], TermCounts]:
+    """A function that gives the first so many hits on texts and cues, the best first; and the term counts."""
+    known_terms, corpus = fts.known_terms(conn, question), fts.corpus(conn)
+    terms = fts.searched(known_terms)
     scope = _scope(conn, wanted)
     hits: Iterator[WordHit] = iter(())
     if terms and all(scope):
-        corpus = fts.corpus(conn)
         scored = _by_score(conn, _listed(conn, terms, scope, corpus), corpus)
         hits = _present(conn, scored, filters.entry_condition(wanted, now=now))
     known: list[WordHit] = []
@@ -65,7 +65,7 @@ def hits_by_words(
         known.extend(islice(hits, max(0, most - len(known))))
         return known[:most]
 
-    return first
+    return first, fts.term_counts(question, known_terms, corpus.chunks)
 
 
 def _by_score(conn: Connection, question: _Question, corpus: Corpus) -> Iterator[tuple[int, float]]:

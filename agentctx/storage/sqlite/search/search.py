@@ -16,6 +16,7 @@ from agentctx.storage.headings import LOOK_BACK
 from agentctx.storage.location import locate
 from agentctx.storage.records import (
     Filter,
+    FoundByWords,
     Near,
     NearestChunk,
     ResolvedChunk,
@@ -59,10 +60,10 @@ _CUES = """SELECT chunks.id, chunks.cue, chunks.start_at, chunks.end_at, chunks.
 _CHUNK_IDS = "SELECT chunks.id FROM chunks JOIN entries e ON e.seq = chunks.entry WHERE "
 
 
-def by_words(conn: Connection, question: str, wanted: Filter, limit: int, *, now: int) -> list[WordHit]:
+def by_words(conn: Connection, question: str, wanted: Filter, limit: int, *, now: int) -> FoundByWords:
     """The best hits by BM25; none for a question without words."""
-    hits = keyword_search.hits_by_words(conn, question, wanted, now=now)
-    return _of_chunks(lambda most: _led_to_text(conn, hits(most)), limit)
+    hits, counts = keyword_search.hits_by_words(conn, question, wanted, now=now)
+    return FoundByWords(_of_chunks(lambda most: _led_to_text(conn, hits(most)), limit), counts)
 
 
 def _of_chunks(find: Callable[[int], list[_Hit]], limit: int) -> list[_Hit]:

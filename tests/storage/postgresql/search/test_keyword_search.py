@@ -43,8 +43,8 @@ async def test_common_terms_are_known_from_the_statistics(
 ) -> None:
     await filled(storage)
     await storage.db.prepare(lambda conn: conn.execute("VACUUM ANALYZE chunk_words"))
-    exact = await storage.search.term_counts("red pear ochre config.yaml")
+    exact = (await storage.search.by_words("red pear ochre config.yaml", ALL, 5)).counts
     monkeypatch.setattr(term_counts, "COUNTED", 5)
-    estimated = await storage.search.term_counts("red pear ochre config.yaml")
+    estimated = (await storage.search.by_words("red pear ochre config.yaml", ALL, 5)).counts
     assert estimated == exact
     assert estimated.counts == {"red": 10, "pear": 8, "ochre": 1, "config.yaml": 0}

@@ -104,7 +104,9 @@ async def test_what_can_be_derived_is_made_again(path: Path, name: str) -> None:
         for outcome in saved:
             entry = await storage.entries.get(outcome.id)
             assert entry is not None
-            assert outcome.id in {hit.entry for hit in await storage.search.by_words(entry.content, ALL, 50)}
+            assert outcome.id in {
+                hit.entry for hit in (await storage.search.by_words(entry.content, ALL, 50)).hits
+            }
         if name != "chunks":
             await assert_everything_is_found(storage, saved)
     assert sorted(os.listdir(path.parent)) == ["agentctx.db"]  # noqa: PTH208 - pathlib is no better in a coroutine
@@ -197,13 +199,13 @@ async def test_what_is_in_quarantine_stays_there_when_nobody_knows_what_is(path:
         )
         while (await storage.trust.settle(limit=10, owed=True)).rows:
             pass
-        assert await storage.search.by_words("instructions", ALL, 5) == []
+        assert (await storage.search.by_words("instructions", ALL, 5)).hits == []
     zero(path, [root_of(path, "quarantine")])
     async with opened(path) as storage:
         repaired = await storage.upkeep.repair_file()
         assert repaired is not None
         assert "quarantine" in repaired.incomplete_tables
-        assert await storage.search.by_words("instructions", ALL, 5) == []
+        assert (await storage.search.by_words("instructions", ALL, 5)).hits == []
         listed, _ = await storage.entries.list_entries(ALL, limit=10)
         assert [entry.id for entry in listed] == [plain.id] != [held.id]
 

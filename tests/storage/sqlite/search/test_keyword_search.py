@@ -55,7 +55,7 @@ async def ranked_by_fts(storage: SqliteStorage, question: str, wanted: Filter = 
 
 
 async def found(storage: SqliteStorage, question: str, limit: int) -> list[WordHit]:
-    return await storage.search.by_words(question, MINE, limit)
+    return (await storage.search.by_words(question, MINE, limit)).hits
 
 
 @pytest.fixture(params=["small scope", "most of all chunks", "large scope"])
@@ -120,16 +120,16 @@ async def test_of_a_word_that_is_too_common_the_newest_are_found(
 async def test_what_the_filter_leaves_is_found_however_little_it_is(storage: SqliteStorage) -> None:
     expected = await ranked_by_fts(storage, "red green blue")
     late = Filter(namespace="default", since=HandClock()() + 1)
-    assert await storage.search.by_words("red green blue", late, 5) == []
+    assert (await storage.search.by_words("red green blue", late, 5)).hits == []
     chunk = min(expected, key=lambda each: expected[each])
     read = partial(_content_of, chunk=chunk)
     worst, content = await storage.db.readers.run(read)
     renewed = await save(storage, keyless(content, agent="painter"))
     mine = Filter(namespace="default", agent="painter")
-    hits = await storage.search.by_words("red green blue", mine, 5)
+    hits = (await storage.search.by_words("red green blue", mine, 5)).hits
     assert [hit.entry for hit in hits] == [renewed.id]
     await storage.entries.delete(renewed.id)
-    assert await storage.search.by_words("red green blue", mine, 5) == []
+    assert (await storage.search.by_words("red green blue", mine, 5)).hits == []
     assert worst != renewed.id
 
 

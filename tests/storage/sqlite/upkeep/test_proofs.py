@@ -122,7 +122,7 @@ async def test_a_word_that_the_index_lost_is_the_rarest(storage: SqliteStorage, 
     )
     first = (await storage.proofs.canaries(10, most_chunks=5))[0]
     assert first.word == "harbour"
-    assert await storage.search.by_words(first.word, ALL, 5) == []
+    assert (await storage.search.by_words(first.word, ALL, 5)).hits == []
 
 
 async def test_so_many_canaries_as_asked_for(storage: SqliteStorage) -> None:

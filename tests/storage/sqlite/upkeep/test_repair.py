@@ -139,10 +139,10 @@ async def test_words_that_only_seeks_miss_are_noticed(
     """FTS5's own check passes here."""
     await storage.entries.save(keyless(" ".join(f"word{number}" for number in range(3_000))), owed=False)
     saboteur.run("DELETE FROM chunk_fts_idx")
-    assert await storage.search.by_words("word2999", ALL, 5) == []
+    assert (await storage.search.by_words("word2999", ALL, 5)).hits == []
     assert "cannot be found" in (await storage.upkeep.check_words() or "")
     await storage.upkeep.rebuild_words()
-    assert len(await storage.search.by_words("word2999", ALL, 5)) == 1
+    assert len((await storage.search.by_words("word2999", ALL, 5)).hits) == 1
     assert await storage.upkeep.check_words() is None
 
 
@@ -184,7 +184,7 @@ async def test_saves_edits_and_deletes_continue_while_words_are_rebuilt(
     await embed_owed(storage)
     await assert_healthy(storage)
     await assert_everything_is_found(storage, [*saved, *numbered[:20], *numbered[25:30], *made])
-    assert len(await storage.search.by_words("new", ALL, 50)) == 4
+    assert len((await storage.search.by_words("new", ALL, 50)).hits) == 4
 
 
 async def test_a_rebuild_that_was_broken_off_loses_no_word_and_is_resumed(
@@ -255,7 +255,7 @@ async def test_a_rebuild_cuts_an_entry_again_whose_chunk_is_damaged(
     await storage.upkeep.rebuild_words()
     await embed_owed(storage)
     await assert_healthy(storage)
-    assert [hit.entry for hit in await storage.search.by_words(TEXTS[0], ALL, 1)] == [saved[0].id]
+    assert [hit.entry for hit in (await storage.search.by_words(TEXTS[0], ALL, 1)).hits] == [saved[0].id]
     assert {damage.entry for damage in await storage.scrub.check_all()} == {saved[1].id}
     await assert_everything_is_found(storage, saved[2:])
 

@@ -104,7 +104,7 @@ async def test_a_text_that_is_no_utf8_hides_nothing_but_its_own_entry(
         assert [each.entry for each in await storage.scrub.repair()] == [bad.id]
         assert await storage.entries.delete(bad.id) == 1
         assert await storage.scrub.check_all() == []
-        assert {hit.entry for hit in await storage.search.by_words("bad", ALL, 10)} == ids
+        assert {hit.entry for hit in (await storage.search.by_words("bad", ALL, 10)).hits} == ids
         assert (await storage.upkeep.census()).words_without_chunk == 1
     finally:
         await storage.close()
@@ -326,7 +326,7 @@ async def test_a_damaged_cue_is_named_and_never_shown(tmp_path: Path, clock: Han
     try:
         assert {each.entry for each in await storage.scrub.check_all()} == {saved.id}
         near = await storage.search.by_vector(space.id, vector(1), ALL, 9)
-        words = await storage.search.by_words("umbrella picnic deploy", ALL, 9)
+        words = (await storage.search.by_words("umbrella picnic deploy", ALL, 9)).hits
         hits = [*(hit.chunk for hit in near), *(hit.chunk for hit in words)]
         assert set(hits) <= {job.chunk for job in saved.jobs}
         shown = (await storage.search.resolve(hits, ALL)).values()
