@@ -10,6 +10,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from agentctx.redaction.keywords import Keywords
+
 RULES_FILE: Final = Path(__file__).with_name("rules.toml")
 BEFORE: Final = 200
 BEHIND: Final = 600
@@ -43,8 +45,8 @@ class ScreeningRule:
         return re.compile("|".join(map(re.escape, self.keywords)))
 
     def is_met(self, plain: str) -> bool:
-        """Return whether the rule matches a text returned by `visible.plain`."""
-        if not _has(plain, self.keywords) or (self.also and not _has(plain, self.also)):
+        """Return whether a text of `visible.plain` that has one of the keywords matches the rule."""
+        if self.also and not _has(plain, self.also):
             return False
         return any(self.pattern.search(plain, *window) for window in self._windows(plain))
 
@@ -70,7 +72,14 @@ class ScreeningRules:
 
     def met(self, plain: str) -> list[str]:
         """Return the flags of a text."""
-        return [rule.flag for rule in self.rules if rule.is_met(plain)]
+        present = set(self._keywords.within(plain))
+        return [
+            rule.flag for rule in self.rules if not present.isdisjoint(rule.keywords) and rule.is_met(plain)
+        ]
+
+    @cached_property
+    def _keywords(self) -> Keywords:
+        return Keywords({word for rule in self.rules for word in rule.keywords})
 
 
 @cache

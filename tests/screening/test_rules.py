@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from agentctx.screening.rules import load_rules
 
 _OUTSIDE_SETS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]")
@@ -25,3 +28,13 @@ def test_every_repeat_has_an_upper_bound() -> None:
 
 def test_no_regex_matches_an_empty_text() -> None:
     assert [rule.flag for rule in load_rules().rules if rule.pattern.search("")] == []
+
+
+WORDS = sorted({word for rule in load_rules().rules for word in (*rule.keywords, *rule.also)})
+
+
+@given(st.lists(st.sampled_from([*WORDS, " ", "you must ", "the ", "\n"]), max_size=20).map("".join))
+def test_a_rule_is_tried_wherever_one_of_its_keywords_is(plain: str) -> None:
+    rules = load_rules()
+    tried = [rule for rule in rules.rules if any(word in plain for word in rule.keywords)]
+    assert rules.met(plain) == [rule.flag for rule in tried if rule.is_met(plain)]
