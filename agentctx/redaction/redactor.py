@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Final
 
 from agentctx.config.schema import RedactionSettings
 from agentctx.redaction.redact import Redacted, redact
 from agentctx.redaction.rules import SecretRules, load_rules
+
+_MOST_NAMES: Final = 4_096
+_DIGEST_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +20,23 @@ class Redactor:
 
     rules: SecretRules
     refuses: bool = False
+    _clean_names: set[bytes] = field(default_factory=set, init=False, repr=False, compare=False)
+    """Digests, since a name may be forgotten."""
 
     def __call__(self, text: str) -> Redacted:
         return redact(text, self.rules)
+
+    def of_name(self, name: str) -> Redacted:
+        """The same for a name that recurs, such as a session's. One without secrets is remembered."""
+        digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).digest()
+        if digest in self._clean_names:
+            return Redacted(name, ())
+        redacted = self(name)
+        if not redacted.findings:
+            if len(self._clean_names) >= _MOST_NAMES:
+                self._clean_names.clear()
+            self._clean_names.add(digest)
+        return redacted
 
 
 no_redaction: Final = Redactor(SecretRules(()))

@@ -317,13 +317,17 @@ class EntryStore:
 
     def _redact_context(self, context: SaveContext, what: str) -> tuple[SaveContext, tuple[str, ...]]:
         # A namespace decides who shares the entry, a key identifies the save: a mark would break both.
-        key = context.idempotency.key if context.idempotency else ""
-        for name, text in (("namespace", context.namespace), ("Idempotency-Key", key)):
-            if kinds := self._redactor(text).kinds:
+        found = {"namespace": self._redactor.of_name(context.namespace)}
+        if context.idempotency:
+            found["Idempotency-Key"] = self._redactor(context.idempotency.key)
+        for name, redacted in found.items():
+            if kinds := redacted.kinds:
                 raise SecretRefused(f"{what}: its {name} holds {kinds[0]}", hint=f"Choose another {name}.")
         session, of_session = redact_name(context.session, self._redactor)
         agent, of_agent = redact_name(context.agent, self._redactor)
-        return replace(context, session=session, agent=agent), _distinct(of_session, of_agent)
+        if of_session or of_agent:
+            context = replace(context, session=session, agent=agent)
+        return context, _distinct(of_session, of_agent)
 
     def _draft(
         self, collection: str, kind: Kind, values: FieldValues, spans: Sequence[Span], context: SaveContext

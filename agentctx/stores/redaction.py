@@ -52,7 +52,7 @@ def redact_name(name: str | None, redactor: Redactor) -> tuple[str | None, tuple
     """Redact the name of a session or an agent; it is never refused, even if the fields of an entry are."""
     if name is None:
         return None, ()
-    redacted = redactor(name)
+    redacted = redactor.of_name(name)
     return redacted.text, redacted.kinds
 
 
