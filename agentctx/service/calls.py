@@ -69,8 +69,7 @@ class _WrappedMethod:
     def __init__(
         self, operation: Operation, method: Callable[..., Awaitable[Any]], wrappers: tuple[Wrapper, ...]
     ) -> None:
-        _, *parameters = inspect.signature(getattr(Service, operation.name)).parameters.values()
-        self._signature = inspect.Signature(parameters)
+        _, *self._names = inspect.signature(getattr(Service, operation.name)).parameters
         self._operation = operation
         self.method = method
         self.wrappers = wrappers
@@ -82,7 +81,8 @@ class _WrappedMethod:
         return cls(operation, method, (wrapper,))
 
     async def __call__(self, *args: Any, **given: Any) -> Any:
-        call = OperationCall(self._operation, self._signature.bind(*args, **given).arguments)
+        arguments = dict(zip(self._names, args, strict=False)) | given
+        call = OperationCall(self._operation, arguments)
         async with AsyncExitStack() as around:
             for wrapper in self.wrappers:
                 await around.enter_async_context(wrapper(call))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields, replace
+from functools import cache
 from hashlib import sha256
 from typing import Any
 
@@ -43,14 +44,12 @@ class Entries(PartsHolder):
     async def save(
         self, requests: Sequence[SaveRequest], peer: Peer, *, idempotency_key: str | None = None
     ) -> list[SaveResult | AgentctxError]:
-        return list(
-            await asyncio.gather(
-                *(
-                    self._save_one(request, peer, _numbered(idempotency_key, number))
-                    for number, request in enumerate(requests)
-                )
-            )
-        )
+        saves = [
+            self._save_one(request, peer, _numbered(idempotency_key, number))
+            for number, request in enumerate(requests)
+        ]
+        # One alone needs no task of its own.
+        return [await saves[0]] if len(saves) == 1 else list(await asyncio.gather(*saves))
 
     async def edit(self, entry_id: str, request: EditRequest, peer: Peer) -> SaveResult:
         with self._parts.telemetry.editing() as editing:
@@ -161,9 +160,14 @@ class Entries(PartsHolder):
 
 def _given(request: SaveRequest | EditRequest, *, without: frozenset[str]) -> dict[str, Any]:
     """Return the fields that were sent, without the named ones."""
-    names = (field.name for field in fields(request) if field.name not in without)
+    names = (name for name in _field_names(type(request)) if name not in without)
     given = {name: value for name in names if (value := getattr(request, name)) is not None}
     return {name: asdict(value) if isinstance(value, FileRecord) else value for name, value in given.items()}
+
+
+@cache
+def _field_names(kind: type[SaveRequest | EditRequest]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
 def _check_sources(derived_from: Sequence[str]) -> None:
