@@ -1,4 +1,4 @@
-"""One commit for a group of functions: each in its own savepoint, each with its own outcome."""
+"""One commit for a group of functions, each with its own outcome: once one fails, each in a savepoint."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from agentctx.sqlite.checkpoint import WalState, wal_state
-from agentctx.sqlite.driver import Connection, Error, translated
+from agentctx.sqlite.driver import Connection, Error, OperationalError, translated
 
 T = TypeVar("T")
 WriteFunction: TypeAlias = Callable[[Connection], T]
@@ -41,7 +41,10 @@ def commit_group(
     """
     if len(functions) > 1:
         try:
-            return _commit_together(connection, functions)
+            # At each savepoint FTS5 writes out what it has collected, so they are made once one has failed.
+            for in_savepoints in (False, True):
+                if together := _commit_together(connection, functions, in_savepoints=in_savepoints):
+                    return together
         except Error as error:
             if is_disk_fault(error):
                 return [FailedWrite(error_for_caller(error))] * len(functions), 0
@@ -72,26 +75,44 @@ def commit_and_look(
 
 
 def _commit_together(
-    connection: Connection, functions: Sequence[WriteFunction[Any]]
-) -> tuple[list[Outcome], int]:
-    """Raises Error when the whole group is lost."""
+    connection: Connection, functions: Sequence[WriteFunction[Any]], *, in_savepoints: bool
+) -> tuple[list[Outcome], int] | None:
+    """None when a function without a savepoint failed: nothing of the group is left.
+
+    Raises Error when the whole group is lost.
+    """
     try:
         connection.execute("BEGIN IMMEDIATE")
     except Error as error:
         # None could begin: trying each alone would only wait for the same lock again and again.
         return [FailedWrite(error_for_caller(error))] * len(functions), 0
+    attempt = _in_savepoint if in_savepoints else _bare
     try:
         outcomes: list[Outcome] = []
         for function in functions:
-            outcomes.append(_in_savepoint(connection, function))
+            outcomes.append(attempt(connection, function))
             if fault := _fault_among(outcomes[-1:]):
                 _roll_back(connection)
                 return [fault] * len(functions), 0
+            if not in_savepoints and isinstance(outcomes[-1], FailedWrite):
+                _roll_back(connection)
+                return None
         connection.execute("COMMIT")
     except Error:
         _roll_back(connection)
         raise
     return outcomes, 1
+
+
+def _bare(connection: Connection, function: WriteFunction[Any]) -> Outcome:
+    """Raises Error when SQLite has undone the transaction."""
+    try:
+        outcome: Outcome = Done(function(connection))
+    except Exception as error:  # noqa: BLE001 (handed to the caller of the function)
+        outcome = FailedWrite(error_for_caller(error))
+    if not connection.in_transaction and not _fault_among([outcome]):
+        raise OperationalError("the transaction was undone")
+    return outcome
 
 
 def _in_savepoint(connection: Connection, function: WriteFunction[Any]) -> Outcome:

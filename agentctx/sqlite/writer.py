@@ -40,9 +40,9 @@ T = TypeVar("T")
 class Writer:
     """Runs functions that write, each atomically, and answers when they are on disk.
 
-    Functions that wait together share one transaction, each in its own savepoint, and one commit. A function
-    must be re-runnable and touch nothing but its connection: when the whole group is lost (disk full, a
-    failed commit), each of its functions is run again, alone.
+    Functions that wait together share one transaction and one commit. A function must be re-runnable and
+    touch nothing but its connection: when one of a group raises, all are run again, each in a savepoint;
+    when the whole group is lost (disk full, a failed commit), each is run again, alone.
 
     When the disk fails, or the files of the database are no longer at their path, the writer refuses
     everything until it has brought them back, reopened and verified the database, which it does
