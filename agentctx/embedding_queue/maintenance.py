@@ -64,9 +64,12 @@ async def maintain(
     receipts: Swept | None = None,
     audit: Swept | None = None,
     scrub: Scrubbed | None = None,
+    look_again: Callable[[], None] | None = None,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> None:
     """Remove expired entries, old receipts and audit rows, and scrub a slice, at once and every `interval_s`.
+
+    `look_again` makes the queue look for jobs of other daemons that share the database and have died.
 
     Runs until cancelled. A failure of the storage is logged and made up for in the next round; any other
     error is raised.
@@ -80,6 +83,8 @@ async def maintain(
         if scrub is not None:
             await _scrub(scrub)
         await sleep(interval_s)
+        if look_again is not None:
+            look_again()
 
 
 async def keep_tidy(storage: Tidied, *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep) -> None:

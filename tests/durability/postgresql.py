@@ -36,6 +36,7 @@ CONTROL_KILLS = 30
 WAIT_S = 60.0
 REFUSALS = (StorageFailed, DeadlineExceeded, Unavailable)
 """What a daemon may answer whose server is away."""
+CONFIG = 'storage.url = "{}"\nembedding.provider = "fake"\n'
 
 SESSIONS = "FROM pg_stat_activity WHERE application_name = 'agentctx' AND pid <> pg_backend_pid()"
 TERMINATE = f"SELECT count(pg_terminate_backend(pid)) {SESSIONS}"
@@ -211,19 +212,24 @@ class Rounds:
         return asyncio.run(inspect_server(self.server.url()))
 
     def _finish(self) -> None:
-        """Nothing is only half there: every chunk has its vector, and the last exits are clean."""
+        """Nothing is only half there: every chunk has its vector, and all exits are clean."""
         self._start_missing()
-        with self.daemons[0].client() as client:
+        self._stop(self.daemons)  # what one has leased or keeps waiting, another one does not embed
+        last = self.daemons[0].start(CONFIG.format(self.server.url()), broken=self.broken)
+        with last.client() as client:
             left = client.drain(timeout_s=WAIT_S)
         if left.pending or left.buried:
             self._note([f"the end: {left.pending} jobs pending, {left.buried} buried"])
-        for daemon in self.daemons:
-            if code := daemon.stop(signal.SIGTERM):
-                self._note([f"the end: exit code {code}"])
+        self._stop([last])
         found = self._inspected()
         self._note(found.violations(writer.ledger for writer in self.writers))
         if found.census.vectors != found.census.chunks:
             self._note([f"the end: {found.census.vectors} vectors, {found.census.chunks} chunks"])
+
+    def _stop(self, daemons: Iterable[ForkedDaemon]) -> None:
+        for daemon in daemons:
+            if code := daemon.stop(signal.SIGTERM):
+                self._note([f"the end: exit code {code}: {daemon.log[-3:]}"])
 
     def _note(self, problems: Iterable[str]) -> None:
         self.violations += [f"after kill {self.kills.total()}: {problem}" for problem in problems]
@@ -272,10 +278,10 @@ def chosen_kind(rng: random.Random) -> str:
 def chosen_config(rng: random.Random, server: RunningServer) -> str:
     """Embedding continues during the saves, or is held back, or files are tidied up all the time."""
     return (
-        f'[storage]\nurl = "{server.url()}"\nsweep_interval_s = {rng.choice([0.05, 60.0])}\n'
-        f'[embedding]\nprovider = "fake"\n[embedding.queue]\nlease_s = 5\n'
-        f"batch_wait_ms = {rng.choice([1, 20, 600_000])}\nbatch_size = {rng.choice([1, 8, 32])}\n"
-        f"capacity = {rng.choice([8, 1024])}\n"
+        f"{CONFIG.format(server.url())}storage.sweep_interval_s = {rng.choice([0.05, 60.0])}\n"
+        f"embedding.queue.lease_s = 5\nembedding.queue.batch_size = {rng.choice([1, 8, 32])}\n"
+        f"embedding.queue.batch_wait_ms = {rng.choice([1, 20, 600_000])}\n"
+        f"embedding.queue.capacity = {rng.choice([8, 1024])}\n"
     )
 
 

@@ -11,6 +11,7 @@ from tests.durability.suite import Suite
 MODULES = {
     "kill": "tests.durability.kill",
     "postgresql": "tests.durability.postgresql",
+    "shared_queue": "tests.durability.shared_queue",
     "powercut": "tests.durability.powercut",
     "disk": "tests.durability.disk",
     "shutdown": "tests.durability.shutdown",

@@ -6,7 +6,9 @@ A suite that does not notice them proves nothing. A hindered build is whole, but
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -261,6 +263,32 @@ def forget_idempotency_keys_on_postgresql() -> None:
     replace(idempotency, "remember", unknown)
 
 
+def log_what_is_embedded() -> None:
+    """Each call of the model is a line of the log."""
+    from agentctx.embedding_providers.fake import FakeProvider
+    from agentctx.embedding_queue.space_keeper import CANARY
+
+    embed = FakeProvider.embed
+
+    async def logged(provider: FakeProvider, texts: Sequence[str]) -> Any:
+        if list(texts) != [CANARY]:
+            sys.stderr.write(json.dumps({"event": "embedded", "texts": list(texts)}) + "\n")
+            sys.stderr.flush()
+        return await embed(provider, texts)
+
+    replace(FakeProvider, "embed", logged)
+
+
+def claim_what_others_have_leased() -> None:
+    """A lease keeps no other daemon away."""
+    from agentctx.storage.postgresql.queue import jobs
+
+    lease = "leased_until <= $1 OR"
+    assert lease in jobs._CLAIM
+    replace(jobs, "_CLAIM", jobs._CLAIM.replace(lease, "TRUE OR"))
+    log_what_is_embedded()
+
+
 BROKEN_SERVED: dict[str, Callable[[], None]] = {
     "commit without waiting": commit_without_waiting,
     "owe nothing on PostgreSQL": owe_nothing_on_postgresql,
@@ -276,11 +304,13 @@ BROKEN: dict[str, Callable[[], None]] = {
 
 HINDERED: dict[str, Callable[[], None]] = {
     "hang the provider": hang_the_provider,
+    "log what is embedded": log_what_is_embedded,
     "clock a year ahead": set_the_clock(365 * 86_400),
     "clock a year behind": set_the_clock(-365 * 86_400),
 }
 CARELESS: dict[str, Callable[[], None]] = {
     "lock nothing": lock_nothing,
+    "claim what others have leased": claim_what_others_have_leased,
     "never look at the files": never_look_at_the_files,
     "forget the queue at the end": forget_the_queue_at_the_end,
     "fail in company": fail_in_company,

@@ -15,6 +15,7 @@ from tests.storage.postgresql.server import why_unavailable
 
 SEED = 1
 NEEDS_STRACE = ("powercut", "disk")
+NEEDS_SERVER = ("postgresql", "shared_queue")
 TOO_LONG = ("soak",)
 """Takes an hour; `make torture` runs it."""
 LIMIT_S = 1200
@@ -33,7 +34,9 @@ def suites() -> list[Any]:
     without_strace = pytest.mark.skipif(bool(missing), reason=f"NO FAILING DISK WAS TESTED: {missing}")
     unserved = why_unavailable()
     without_server = pytest.mark.skipif(bool(unserved), reason=str(unserved))
-    marks = {"postgresql": [without_server]} | {name: [without_strace] for name in NEEDS_STRACE}
+    marks = {name: [without_server] for name in NEEDS_SERVER} | {
+        name: [without_strace] for name in NEEDS_STRACE
+    }
     return [
         pytest.param(name, marks=marks.get(name, [])) for name in registry.available() if name not in TOO_LONG
     ]

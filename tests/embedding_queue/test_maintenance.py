@@ -55,6 +55,16 @@ async def test_sweeps_again_after_every_interval() -> None:
     assert await swept(Expiring(), naps=3) == [(60, 1), (60, 2), (60, 3)]
 
 
+async def test_the_queue_looks_after_every_interval_for_jobs_of_daemons_that_have_died() -> None:
+    storage = Expiring()
+    rest, looks = Naps(storage, 3), []
+    with pytest.raises(asyncio.CancelledError):
+        await maintain(
+            storage, interval_s=60, look_again=lambda: looks.append(len(rest.seen)), sleep=rest.sleep
+        )
+    assert looks == [1, 2]
+
+
 async def test_a_failed_sweep_is_logged_and_made_up_for_by_the_next(
     logs: list[MutableMapping[str, Any]],
 ) -> None:
