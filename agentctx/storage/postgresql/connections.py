@@ -41,10 +41,6 @@ CLOCK_CHECK_S: Final = 10.0
 
 _NOW_MS: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 _STATE: Final = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool"
-# A crash or a failover changes it: the numbers of transactions that it lost are given out again.
-_LIFE: Final = """CASE WHEN NOT pg_is_in_recovery() THEN concat_ws(' ',
-    left(pg_walfile_name(pg_current_wal_lsn()), 8), pg_postmaster_start_time(),
-    pg_stat_get_bgwriter_stat_reset_time()) END"""
 
 
 class PostgresqlConnections:
@@ -186,7 +182,7 @@ class PostgresqlConnections:
             async with self._transaction(self._writers) as conn:
                 result = await work(conn)
                 committing, life = await conn.fetchrow(
-                    f"SELECT pg_current_xact_id_if_assigned()::text, {_LIFE}"
+                    f"SELECT pg_current_xact_id_if_assigned()::text, {driver.LIFE}"
                 )
         except driver.ERRORS as error:
             if (
@@ -208,7 +204,7 @@ class PostgresqlConnections:
         while time.monotonic() < deadline:
             with suppress(*driver.ERRORS):
                 async with self._writers.acquire() as conn:
-                    present = await conn.fetchval(f"SELECT {_LIFE}")
+                    present = await conn.fetchval(f"SELECT {driver.LIFE}")
                     status = await _status(conn, transaction)
                 if present is None or (status == "in progress" and present == life):
                     await asyncio.sleep(PROBE_S / 4)

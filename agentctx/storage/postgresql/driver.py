@@ -19,6 +19,7 @@ from agentctx.errors import (
     StorageFailed,
     StorageFull,
 )
+from agentctx.storage.postgresql.hosts import WRITABLE, HostFinder, each_host, tcp_host
 
 Connection: TypeAlias = Any
 """asyncpg publishes no types: an `asyncpg.Connection`, or a pool's proxy of one."""
@@ -32,6 +33,11 @@ ERRORS: Final = (
 )
 """All that the driver raises. `InternalClientError` comes when the server terminates some connections."""
 
+LIFE: Final = """CASE WHEN NOT pg_is_in_recovery() THEN concat_ws(' ',
+    left(pg_walfile_name(pg_current_wal_lsn()), 8), pg_postmaster_start_time(),
+    pg_stat_get_bgwriter_stat_reset_time()) END"""
+"""Changes with a crash and a failover: the numbers of transactions that they lost are given out again."""
+
 CONNECT_TIMEOUT_S: Final = 4.0
 SILENCE_S: Final = 15
 _SILENCE_LIMITS: Final = {
@@ -42,7 +48,7 @@ _SILENCE_LIMITS: Final = {
     "TCP_USER_TIMEOUT": SILENCE_S * 1_000,
 }
 _SETTINGS: Final = {"jit": "off", "idle_in_transaction_session_timeout": "60s", "lock_timeout": "30s"}
-_LOCAL_HOSTS: Final = ("localhost", "127.0.0.1", "::1")
+_LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _LOST: Final = ("08", "57P01", "57P02", "57P03", "25P03", "53300")
 """SQLSTATEs, or how they begin, of a server that is away, or ended this connection."""
 _RETRIED: Final = ("40001", "40P01", "23503", "23505", "0A000")
@@ -94,14 +100,18 @@ class Server:
             given["server_settings"] |= _SETTINGS
         if (tls := self._tls()) is not None:
             given["ssl"] = tls
+        if len(urls := each_host(self.url)) > 1:
+            given |= {"connect": HostFinder(urls, is_lost), "target_session_attrs": WRITABLE}
         return given
 
     def _tls(self) -> ssl.SSLContext | None:
         """The default for TCP; None leaves it to the URL, or to the file system of a Unix socket."""
-        mode, host = _tls_mode(self.url), _tcp_host(self.url)
-        if host is None:
+        mode = dict(parse_qsl(urlsplit(self.url).query)).get("sslmode")
+        hosts = {host for url in each_host(self.url) if (host := tcp_host(url)) is not None}
+        if not hosts:
             return None
-        if mode in {"disable", "allow", "prefer"} and self.password is not None and host not in _LOCAL_HOSTS:
+        is_plain = mode in {"disable", "allow", "prefer"}
+        if is_plain and self.password is not None and not hosts <= _LOCAL_HOSTS:
             raise ConfigInvalid(
                 "storage.url would send the password without TLS.",
                 hint="Remove sslmode from storage.url, or set it to verify-full.",
@@ -158,6 +168,9 @@ def may_succeed_again(error: BaseException) -> bool:
 def translated(error: BaseException, server: str = "The PostgreSQL server") -> AgentctxError:
     """Our error for one of the driver's. The server's message may quote values, so it is in none of them."""
     state = str(getattr(error, "sqlstate", None) or "")
+    if isinstance(error, asyncpg.exceptions.TargetServerAttributeNotMatched):
+        what, hint = _REFUSALS["25006"]
+        return StorageFailed(f"{server} {what}.", hint=hint)
     if is_lost(error):
         return StorageFailed(
             f"{server} does not answer ({_name(error)}).",
@@ -200,14 +213,3 @@ def not_opened(error: BaseException, server: str) -> AgentctxError:
 def _name(error: BaseException) -> str:
     state = getattr(error, "sqlstate", None)
     return f"{type(error).__name__}, {state}" if state else type(error).__name__
-
-
-def _tls_mode(url: str) -> str | None:
-    return dict(parse_qsl(urlsplit(url).query)).get("sslmode")
-
-
-def _tcp_host(url: str) -> str | None:
-    """The host that is reached over TCP; None for a Unix socket."""
-    parts = urlsplit(url)
-    host = dict(parse_qsl(parts.query)).get("host") or parts.hostname
-    return None if host is None or host.startswith("/") else host

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentctx.errors import DeadlineExceeded, StorageFailed
 from agentctx.storage.entries import ErasureListener
-from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.postgresql.driver import LIFE, Connection
 
 if TYPE_CHECKING:
     from agentctx.storage.postgresql.connections import PostgresqlConnections
@@ -20,7 +20,8 @@ KEPT_MS: Final = 86_400_000
 
 # Whatever is not older than the oldest transaction that runs may be seen a second time, never missed.
 _SINCE: Final = "SELECT DISTINCT entry FROM erasures WHERE x >= $1::text::xid8"
-_MARK: Final = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text"
+_MARK: Final = f"SELECT pg_snapshot_xmin(pg_current_snapshot())::text, {LIFE}"
+_ALL: Final = "0"
 
 
 async def record_erasure(conn: Connection, entry_ids: Sequence[str]) -> None:
@@ -47,12 +48,12 @@ class Erasures:
         self.is_due = asyncio.Event()
         """Set while deleted rows are still in the tables."""
         self.is_due.set()  # a daemon that was killed may have left some
-        self._mark: str | None = None
+        self._mark, self._life = _ALL, ""
         self._task: asyncio.Task[None] | None = None
 
     async def start(self, connections: PostgresqlConnections) -> None:
         """Begin to look for what other daemons erase."""
-        self._mark = await connections.read(lambda conn: conn.fetchval(_MARK))
+        self._mark, self._life = await connections.read(lambda conn: conn.fetchrow(_MARK))
         self._task = asyncio.create_task(self._follow(connections), name="erasures of other daemons")
 
     async def close(self) -> None:
@@ -72,13 +73,14 @@ class Erasures:
                 listener(entry_ids)
 
     async def look(self, connections: PostgresqlConnections) -> None:
-        """Tell the listeners what was erased since the last time."""
-        found, self._mark = await connections.read(self._since)
+        """Tell the listeners what was erased since the last time; after a crash or a failover, all of it."""
+        found, self._mark, self._life = await connections.read(self._since)
         self.note_held(found)
 
-    async def _since(self, conn: Connection) -> tuple[list[str], str]:
-        rows = await conn.fetch(_SINCE, self._mark)
-        return [row[0] for row in rows], await conn.fetchval(_MARK)
+    async def _since(self, conn: Connection) -> tuple[list[str], str, str]:
+        mark, life = await conn.fetchrow(_MARK)
+        rows = await conn.fetch(_SINCE, self._mark if life == self._life else _ALL)
+        return [row[0] for row in rows], mark, life
 
     async def _follow(self, connections: PostgresqlConnections) -> None:
         while True:

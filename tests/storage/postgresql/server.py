@@ -91,6 +91,16 @@ class RunningServer:
             with (self.folder / "data" / "postgresql.conf").open("a") as file:
                 file.write("fsync = off\nfull_page_writes = off\n")
 
+    def promote(self) -> None:
+        """Have a standby accept writes."""
+        self._run("pg_ctl", "-D", f"{self.folder}/data", "-w", "-t", str(WAIT_S), "promote")
+
+    def copy_from(self, primary: RunningServer, name: str) -> None:
+        """Make the cluster a standby, which the primary knows under a name."""
+        source = f"host={primary.folder} user={USER} application_name={name}"
+        self._run("pg_basebackup", "-d", source, "-D", f"{self.folder}/data", "-R", "-X", "stream",
+                  "-c", "fast")  # fmt: skip
+
     def sql(self, statement: str, database: str = "postgres") -> str:
         """What psql prints for it, unaligned."""
         return self._run("psql", "-XAtq", "-v", "ON_ERROR_STOP=1", "-h", str(self.folder), "-U", USER, "-d",
@@ -126,13 +136,26 @@ class RunningServer:
 @contextmanager
 def running_server(*, durable: bool = False) -> Iterator[RunningServer]:
     """A server in a new folder, which is stopped and removed at the end."""
+    with _started(lambda server: server.make(durable=durable)) as server:
+        yield server
+
+
+@contextmanager
+def running_standby(primary: RunningServer, name: str) -> Iterator[RunningServer]:
+    """A server that follows another one, which knows it under a name."""
+    with _started(lambda server: server.copy_from(primary, name)) as server:
+        yield server
+
+
+@contextmanager
+def _started(make: Callable[[RunningServer], None]) -> Iterator[RunningServer]:
     # The path of a Unix socket has at most 107 characters: too few for pytest's folders.
     folder = Path(tempfile.mkdtemp(prefix="agentctx-pg-"))
     server = RunningServer(folder)
     try:
         if os.geteuid() == 0:
             shutil.chown(folder, "nobody", "nogroup")
-        server.make(durable=durable)
+        make(server)
         server.start()
         yield server
     finally:

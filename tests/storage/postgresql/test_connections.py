@@ -14,10 +14,9 @@ import pytest
 
 from agentctx.errors import ConfigInvalid, DriverUnsuitable, SchemaTooNew, StorageFailed
 from agentctx.storage.postgresql import driver
-from agentctx.storage.postgresql.connections import _LIFE
 from agentctx.storage.postgresql.driver import Connection, Server
 from agentctx.storage.postgresql.engine import PostgresqlStorage
-from tests.storage.drafts import keyless
+from tests.storage.postgresql.clients import Clients, live, opened, save, until_refused, until_saved
 from tests.storage.postgresql.server import (
     GUARDED,
     USER,
@@ -28,10 +27,6 @@ from tests.storage.postgresql.server import (
 
 WAIT_S = 60
 PASSWORD = "hush"  # noqa: S105 - of a server that lives as long as the tests
-
-
-async def opened(url: str) -> PostgresqlStorage:
-    return await PostgresqlStorage.open(Server(url=url), daemon="a")
 
 
 @pytest.fixture
@@ -49,65 +44,6 @@ def own_server() -> Iterator[RunningServer]:
     with running_server(durable=True) as server:
         server.sql("CREATE EXTENSION vector")
         yield server
-
-
-async def save(storage: PostgresqlStorage, text: str) -> str:
-    return (await storage.entries.save(keyless(text), owed=False)).id
-
-
-async def until_saved(storage: PostgresqlStorage, text: str) -> str:
-    async with asyncio.timeout(WAIT_S):
-        while True:
-            with suppress(StorageFailed):
-                return await save(storage, text)
-            await asyncio.sleep(0.05)
-
-
-async def until_refused(storage: PostgresqlStorage, reason: str) -> None:
-    async with asyncio.timeout(WAIT_S):
-        while True:
-            with pytest.raises(StorageFailed) as refused:
-                await save(storage, "refused")
-            if reason in refused.value.message:
-                return
-            await asyncio.sleep(0.05)
-
-
-async def live(storage: PostgresqlStorage) -> list[str]:
-    return [row[0] for row in await storage.db.read(lambda conn: conn.fetch("SELECT id FROM entries"))]
-
-
-class Clients:
-    """Save one text after another, and remember what came of it."""
-
-    def __init__(self, storage: PostgresqlStorage, number: int) -> None:
-        self.acknowledged: list[str] = []
-        self.refused: list[StorageFailed] = []
-        self._storage = storage
-        self._is_over = False
-        self._more = asyncio.Event()
-        self._running = [asyncio.create_task(self._save(client)) for client in range(number)]
-
-    async def _save(self, client: int) -> None:
-        while not self._is_over:
-            try:
-                self.acknowledged.append(await save(self._storage, f"client {client}"))
-                self._more.set()
-            except StorageFailed as error:
-                self.refused.append(error)
-                await asyncio.sleep(0.02)
-
-    async def save_more(self, number: int) -> None:
-        """Wait until so many more were acknowledged."""
-        wanted = len(self.acknowledged) + number
-        async with asyncio.timeout(WAIT_S):
-            while len(self.acknowledged) < wanted:
-                self._more.clear()
-                await self._more.wait()
-
-    async def stop(self) -> None:
-        self._is_over = True
-        await asyncio.gather(*self._running)
 
 
 TERMINATE = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'agentctx'"
@@ -201,7 +137,7 @@ async def test_a_server_that_comes_back_and_refuses_is_named_as_such(own_server:
 
 async def running_transaction(conn: Connection) -> tuple[str, str]:
     """Its number, and what says whether the server has crashed since."""
-    number, life = await conn.fetchrow(f"SELECT pg_current_xact_id()::text, {_LIFE}")
+    number, life = await conn.fetchrow(f"SELECT pg_current_xact_id()::text, {driver.LIFE}")
     return number, life
 
 

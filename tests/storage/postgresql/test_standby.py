@@ -1,0 +1,121 @@
+"""A standby that takes over when the primary dies: what was acknowledged is there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+
+from agentctx.errors import StorageFailed
+from tests.storage.conformance import assert_sound
+from tests.storage.postgresql.clients import Clients, live, opened, save
+from tests.storage.postgresql.server import (
+    USER,
+    RunningServer,
+    running_server,
+    running_standby,
+    why_unavailable,
+)
+
+WAIT_S = 60
+STANDBY = "second"
+IS_SYNCHRONOUS = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
+IS_STREAMING = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'"
+
+
+@pytest.fixture
+def primary() -> Iterator[RunningServer]:
+    if reason := why_unavailable():
+        pytest.skip(reason)
+    with running_server(durable=True) as server:
+        server.sql("CREATE EXTENSION vector")
+        yield server
+
+
+@pytest.fixture
+def standby(primary: RunningServer) -> Iterator[RunningServer]:
+    with running_standby(primary, STANDBY) as server:
+        yield server
+
+
+def url(*servers: RunningServer) -> str:
+    return f"postgresql://{USER}@/postgres?host={','.join(quote(str(each.folder)) for each in servers)}"
+
+
+async def until(server: RunningServer, condition: str) -> None:
+    async with asyncio.timeout(WAIT_S):
+        while await asyncio.to_thread(server.sql, condition) != "1":  # noqa: ASYNC110 - the server has no event
+            await asyncio.sleep(0.05)
+
+
+async def test_an_asynchronous_standby_is_warned_of_and_a_synchronous_one_has_all_once_promoted(
+    primary: RunningServer, standby: RunningServer
+) -> None:
+    await until(primary, IS_STREAMING)
+    both = url(primary, standby)
+    daemons = [await opened(both) for _ in range(2)]
+    (warning,) = (await daemons[0].stats()).warnings
+    assert warning.startswith("1 standby connected and synchronous_standby_names is empty")
+    primary.sql(f"ALTER SYSTEM SET synchronous_standby_names = '{STANDBY}'")
+    primary.sql("SELECT pg_reload_conf()")
+    await until(primary, IS_SYNCHRONOUS)
+    clients = [Clients(each, 4) for each in daemons]
+    try:
+        assert (await daemons[0].stats()).warnings == ()
+        for each in clients:
+            await each.save_more(20)
+        await asyncio.to_thread(primary.kill)
+        with pytest.raises(StorageFailed):
+            await save(daemons[0], "while there is no primary")
+        await asyncio.to_thread(standby.promote)
+        for each in clients:
+            await each.save_more(20)
+            await each.stop()
+        assert {error.code for each in clients for error in each.refused} <= {"storage_failed"}
+        acknowledged = {entry for each in clients for entry in each.acknowledged}
+        assert acknowledged <= set(await live(daemons[0]))
+        await assert_sound(daemons[0])
+        assert (await daemons[1].audit.verify()).faults == 0
+    finally:
+        for each in clients:
+            await each.stop()
+        for daemon in daemons:
+            await daemon.close()
+
+
+@pytest.mark.slow
+async def test_an_erasure_on_the_promoted_standby_is_heard_though_its_transactions_have_lower_numbers(
+    primary: RunningServer, standby: RunningServer
+) -> None:
+    """The standby was behind: what it never received is lost, and numbers are given out again."""
+    storage = await opened(url(primary, standby))
+    other = await opened(url(primary, standby))
+    heard: list[str] = []
+    other.entries.tell_erased(heard.extend)
+    try:
+        await until(primary, IS_STREAMING)
+        saved = await save(storage, "text")
+        target = primary.sql("SELECT pg_current_wal_lsn()")
+        await until(standby, f"SELECT (pg_last_wal_replay_lsn() >= '{target}')::int")
+        await asyncio.to_thread(standby.sql, "SELECT pg_wal_replay_pause()")
+        await asyncio.to_thread(standby.stop)
+        for _ in range(20):
+            await save(storage, "lost")
+        await other.db.erasures.look(other.db)
+        await asyncio.to_thread(primary.kill)
+        await asyncio.to_thread(standby.start)
+        await asyncio.to_thread(standby.promote)
+        async with asyncio.timeout(WAIT_S):
+            while True:
+                try:
+                    await storage.entries.delete(saved)
+                    break
+                except StorageFailed:
+                    await asyncio.sleep(0.05)
+            while saved not in heard:  # noqa: ASYNC110 - it looks every second
+                await asyncio.sleep(0.05)
+    finally:
+        await storage.close()
+        await other.close()
