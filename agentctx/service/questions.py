@@ -33,6 +33,13 @@ class Questions(PartsHolder):
         )
 
     async def context(self, request: ContextRequest, peer: Peer) -> ContextReply:
+        if not request.conversation or request.position is None:
+            return await self._answered(request, peer)
+        conversation = self._name(request.conversation) or ""
+        async with self._parts.receipts.one_question_of(conversation, peer.uid):
+            return await self._answered(request, peer)
+
+    async def _answered(self, request: ContextRequest, peer: Peer) -> ContextReply:
         started = time.perf_counter()
         context = await self._context(request, peer)
         injection_id = None

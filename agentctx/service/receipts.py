@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from weakref import WeakValueDictionary
 
 import structlog
 
@@ -51,11 +53,19 @@ class ReceiptLog(WriteBehind[Receipt]):
         self._most = most
         self._clock = clock
         self._ids = InjectionIds()
+        self._asking: WeakValueDictionary[tuple[str, int | None], asyncio.Lock] = WeakValueDictionary()
         self.dropped = 0
         """Receipts dropped since the start."""
 
     def new_id(self) -> str:
         return self._ids.new(self._clock())
+
+    @asynccontextmanager
+    async def one_question_of(self, conversation: str, principal: int | None) -> AsyncIterator[None]:
+        """Hold up the next question of a user's conversation, which must know what this one is given."""
+        lock = self._asking.setdefault((conversation, principal), asyncio.Lock())
+        async with lock:
+            yield
 
     async def find(self, injection_id: str) -> Receipt | None:
         """Return one receipt, written or still waiting."""

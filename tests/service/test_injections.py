@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
@@ -273,6 +274,49 @@ async def test_a_conversation_is_given_a_text_once(core: Core) -> None:
     await embedded(core)
     changed = await inject(core, "red apple green leaf", conversation="c1")
     assert "green leaf" in changed.block
+
+
+async def test_questions_of_a_conversation_at_the_same_time_are_given_a_text_once(
+    core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await save(core, key="colour", content="red apple")
+    await embedded(core)
+    injected_in, asked = core.receipts.injected_in, asyncio.Event()
+
+    async def late(conversation: str, principal: int | None) -> list[int]:
+        """Let whoever asks at the same time look, too, before one is answered."""
+        found = await injected_in(conversation, principal)
+        asked.set()
+        for _ in range(100):
+            await asyncio.sleep(0)
+        return found
+
+    monkeypatch.setattr(core.receipts, "injected_in", late)
+    first = asyncio.create_task(inject(core, "red apple", conversation="c1"))
+    await asked.wait()
+    replies = await asyncio.gather(first, inject(core, "red apple", conversation="c1"))
+    other = await inject(core, "red apple", conversation="c2")
+    assert [bool(each.block) for each in (*replies, other)] == [True, False, True]
+
+
+async def test_a_question_that_is_given_up_holds_up_no_other(
+    core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await save(core, key="colour", content="red apple")
+    await embedded(core)
+    injected_in, asked = core.receipts.injected_in, asyncio.Event()
+
+    async def never(conversation: str, principal: int | None) -> list[int]:
+        asked.set()
+        return await asyncio.Future()
+
+    monkeypatch.setattr(core.receipts, "injected_in", never)
+    given_up = asyncio.create_task(inject(core, "red apple", conversation="c1"))
+    await asked.wait()
+    waiting = asyncio.create_task(inject(core, "red apple", conversation="c1"))
+    monkeypatch.setattr(core.receipts, "injected_in", injected_in)
+    given_up.cancel()
+    assert (await asyncio.wait_for(waiting, 60)).block
 
 
 async def test_a_conversation_that_restarted_is_given_it_again(core: Core) -> None:
