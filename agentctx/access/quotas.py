@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from agentctx.config.quotas import QuotaSettings
+from agentctx.config.access import QuotaSettings
 from agentctx.errors import QuotaExceeded, RateLimited
 
 Quota = Literal["requests", "connections", "queue", "stored"]

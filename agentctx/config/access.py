@@ -9,6 +9,8 @@ from pydantic import BeforeValidator, Field, model_validator
 from agentctx.config.accounts import group_id, user_id
 from agentctx.config.section import Section
 
+_NotNegative = Annotated[int, Field(ge=0)]
+
 
 class GrantSettings(Section):
     """What one user, or every member of one group, may do. Not a setting that one would change alone."""
@@ -44,3 +46,21 @@ class AccessSettings(Section):
         description='rights of other users, like { uid = "alice", namespaces = ["team", "team-*"], '
         'rights = "write" } or { gid = "agents", namespaces = ["*"], rights = "read" }',
     )
+
+
+class QuotaSettings(Section):
+    """What each other user may take. The daemon's own user, root and admins have no quotas."""
+
+    requests_per_second: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
+        50.0, description="requests a user may make in the long run; 0: no limit"
+    )
+    burst: Annotated[int, Field(gt=0)] = Field(
+        200, description="requests that may come at once after a pause"
+    )
+    queue_share: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.25,
+        description="share of embedding.queue.capacity that a user's texts may wait in while others use the "
+        "daemon; 1: no limit",
+    )
+    stored_mb: _NotNegative = Field(1_024, description="content a user may keep, in MiB; 0: no limit")
+    connections: _NotNegative = Field(64, description="connections a user may have open at once; 0: no limit")

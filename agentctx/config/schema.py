@@ -8,9 +8,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from agentctx.config.access import AccessSettings
+from agentctx.config.access import AccessSettings, QuotaSettings
 from agentctx.config.embedding import EmbeddingSettings, RerankSettings
-from agentctx.config.quotas import QuotaSettings
 from agentctx.config.section import PositiveFloat, PositiveInt, Section
 from agentctx.errors import InvalidInput
 from agentctx.times import parse_duration

@@ -6,18 +6,21 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from agentctx import __version__
 from agentctx.access.control import AccessControl
 from agentctx.config.embedding import RerankSettings
 from agentctx.config.paths import default_data_dir, default_socket
-from agentctx.config.schema import Settings
+from agentctx.config.schema import Settings, TelemetrySettings
 from agentctx.daemon.models import open_lanes, open_models
-from agentctx.daemon.service import DaemonService
-from agentctx.daemon.telemetry import open_telemetry
+from agentctx.doctor.examiner import Examiner
 from agentctx.embedding_providers.base import EmbeddingProvider
 from agentctx.embedding_queue.lanes import Lanes
 from agentctx.embedding_queue.space_keeper import SpaceKeeper
 from agentctx.embedding_queue.worker import EmbeddingQueue
+from agentctx.errors import ConfigInvalid
+from agentctx.extras import install_hint
 from agentctx.rag.calibrator import Calibrator
 from agentctx.rag.caps import Caps
 from agentctx.rag.retrieval import Serving
@@ -27,17 +30,33 @@ from agentctx.rerankers.base import Reranker
 from agentctx.rerankers.registry import create_reranker
 from agentctx.screening.screener import create_screener
 from agentctx.service.audit import AuditTrail, audited
+from agentctx.service.audit_reader import AuditReader
+from agentctx.service.backup import Backups
 from agentctx.service.base import Service
+from agentctx.service.calls import composed
+from agentctx.service.entries import Entries
+from agentctx.service.forgetting import Forgetting
 from agentctx.service.guard_rules import Grounds
+from agentctx.service.injections import Injections
+from agentctx.service.metrics import Metrics
 from agentctx.service.parts import Parts
+from agentctx.service.prover import Prover
+from agentctx.service.questions import Questions
 from agentctx.service.receipts import ReceiptLog
-from agentctx.service.trust import Settler
+from agentctx.service.reembed import Reembed
+from agentctx.service.status import Status
+from agentctx.service.transfer import Transfer
+from agentctx.service.trust import Revoking, Settler
 from agentctx.storage.base import Storage
 from agentctx.storage.offline import DATABASE_NAME, MEBIBYTE
 from agentctx.storage.opening import open_storage
 from agentctx.stores.registry import Stores
 from agentctx.telemetry.base import Telemetry
+from agentctx.telemetry.recorder import Recorder
 from agentctx.times import Clock, wall_clock
+
+if TYPE_CHECKING:
+    from agentctx.telemetry.tracing import Tracing
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,3 +241,68 @@ def _stores(
         screener=create_screener(settings.screening),
         declared=settings.collections,
     )
+
+
+class DaemonService:
+    """Holds the parts. `operations` is what can be asked of them, without any check of grants."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.backups = Backups(parts)
+        self.prover = Prover(parts)
+        questions = Questions(parts)
+        self.operations: Service = composed(
+            (
+                Entries(parts),
+                Forgetting(parts),
+                questions,
+                Injections(parts, questions),
+                Transfer(parts),
+                Status(parts),
+                Reembed(parts),
+                Examiner(parts),
+                self.backups,
+                AuditReader(parts),
+                Revoking(parts),
+                Metrics(parts, self.prover),
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """Everything is reported to `telemetry`; `recorder` listens to it and can be queried."""
+
+    telemetry: Telemetry
+    recorder: Recorder
+
+
+@asynccontextmanager
+async def open_telemetry(
+    settings: TelemetrySettings, provider: EmbeddingProvider | None
+) -> AsyncIterator[Listeners]:
+    """Listen, and in the end send what traces are still here.
+
+    Raises:
+        ConfigInvalid: traces are wanted, but OpenTelemetry is not installed.
+    """
+    recorder = Recorder()
+    if settings.traces == "off":
+        yield Listeners(recorder, recorder)
+        return
+    tracing = _tracing(settings, recorder, provider)
+    try:
+        yield Listeners(tracing, recorder)
+    finally:
+        await tracing.close()
+
+
+def _tracing(settings: TelemetrySettings, recorder: Recorder, provider: EmbeddingProvider | None) -> Tracing:
+    try:
+        from agentctx.telemetry.tracing import Tracing
+    except ModuleNotFoundError as error:
+        raise ConfigInvalid(
+            f"telemetry.traces is {settings.traces!r}, but OpenTelemetry is not installed.",
+            hint=f'{install_hint("otel")}, or set telemetry.traces to "off".',
+        ) from error
+    return Tracing(recorder, endpoint=settings.endpoint, model=provider, version=__version__)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentctx.embedding_queue.lanes import Lanes
-from agentctx.service.fingerprints import models_in_force, wrong_models
+from agentctx.service.prover import models_in_force, wrong_models
 from agentctx.storage.base import Storage
 from agentctx.telemetry.loop_lag import LoopLag
 

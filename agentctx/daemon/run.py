@@ -28,11 +28,11 @@ from agentctx.daemon.reload import Reloader
 from agentctx.embedding_queue.maintenance import keep_tidy, maintain, resume_rebuild
 from agentctx.errors import AgentctxError, ConfigInvalid, DatabaseMissing, SchemaTooNew, UnknownProvider
 from agentctx.host.lean_imports import hidden
+from agentctx.host.listen import SocketKeeper
 from agentctx.host.lock import acquire_lock, data_lock_path, socket_lock_path
 from agentctx.host.logs import configure_logging
 from agentctx.host.private_files import close_to_others
 from agentctx.host.process_memory import give_back_what_is_freed, keep_private
-from agentctx.host.socket_keeper import SocketKeeper
 from agentctx.host.start_record import StartRecorder, recorded_start
 from agentctx.host.systemd import (
     GivenSocket,

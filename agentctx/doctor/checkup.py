@@ -35,9 +35,9 @@ from agentctx.doctor.last_start import last_start_check
 from agentctx.doctor.runner import chosen, report, run_checks
 from agentctx.doctor.socket_file import look_at_socket, socket_checks
 from agentctx.errors import AccessDenied, AgentctxError, AlreadyRunning, ConfigInvalid, DaemonUnreachable
-from agentctx.host.last_start import read_record
 from agentctx.host.listen import remove_socket, socket_inode
 from agentctx.host.lock import acquire_lock, data_lock_path, socket_lock_path
+from agentctx.host.start_record import read_record
 from agentctx.storage.offline import DATABASE_NAME, MEBIBYTE
 from agentctx.storage.opening import offline_storage, server_of
 from agentctx.times import wall_clock

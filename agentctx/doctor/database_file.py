@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agentctx.doctor.check import Check, Finding, blocking, failed, passed, skipped, warned
 from agentctx.errors import DatabaseMissing
-from agentctx.host.last_start import RECORD_NAME, read_record
+from agentctx.host.start_record import RECORD_NAME, read_record
 from agentctx.storage.opening import offline_storage
 from agentctx.wording import counted, listed
 

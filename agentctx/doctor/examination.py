@@ -18,8 +18,8 @@ from agentctx.embedding_queue.worker import EmbeddingQueue
 from agentctx.errors import AgentctxError, StorageCorrupt, StorageFailed
 from agentctx.rag.calibrator import Calibrator
 from agentctx.service.base import Examination
-from agentctx.service.fingerprints import models_in_force
 from agentctx.service.parts import Parts
+from agentctx.service.prover import models_in_force
 from agentctx.storage.base import Storage
 from agentctx.storage.opening import offline_storage, open_storage, server_of
 from agentctx.times import Clock, wall_clock

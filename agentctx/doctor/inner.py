@@ -15,7 +15,7 @@ from agentctx.doctor.rag import calibration_check, rag_check, rerank_check
 from agentctx.doctor.scrub import LookAgain
 from agentctx.doctor.space import space_checks
 from agentctx.errors import StorageFailed
-from agentctx.service.fingerprints import InForce
+from agentctx.service.prover import InForce
 from agentctx.storage.backups import Backup, BackupRecord, read_record
 from agentctx.telemetry.loop_lag import LoopLag
 from agentctx.times import Clock

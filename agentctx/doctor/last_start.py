@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agentctx.doctor.check import Check, Finding, blocking, passed, skipped, warned
-from agentctx.host.last_start import RECORD_NAME, StartRecord, read_record
+from agentctx.host.start_record import RECORD_NAME, StartRecord, read_record
 from agentctx.times import parse_time
 
 SLOW_START_MS = 60_000

@@ -11,8 +11,7 @@ from agentctx.doctor.language import language_check
 from agentctx.doctor.provider import OFF, Embedding, Probe
 from agentctx.embedding_providers.base import Vectors
 from agentctx.embedding_queue.space_keeper import CANARY_COSINE, canary_cosine, space_fingerprint
-from agentctx.service.fingerprints import InForce, left_behind, wrong_models
-from agentctx.service.self_retrieval import SelfRetrieval, retrieve_canaries
+from agentctx.service.prover import InForce, SelfRetrieval, left_behind, retrieve_canaries, wrong_models
 from agentctx.storage.base import Storage
 from agentctx.storage.proofs import SpaceVectors
 from agentctx.storage.records import Space, SpaceState

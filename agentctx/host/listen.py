@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import grp
 import os
 import socket
 import stat
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
+import structlog
+
 from agentctx.config.paths import MAX_SOCKET_PATH_BYTES
-from agentctx.errors import AlreadyRunning, ConfigInvalid
+from agentctx.config.schema import ServerSettings
+from agentctx.errors import AgentctxError, AlreadyRunning, ConfigInvalid
 
 BACKLOG = 1_024
 _PROBE_TIMEOUT_S = 1.0
+log = structlog.get_logger("agentctx.daemon")
+
+LOOK_EVERY_S = 2.0
+"""Clients wait for a daemon that does not listen for 5 s by default: they do not notice."""
 
 
 def bind_socket(path: Path, mode: int = 0o600, group: str = "") -> socket.socket:
@@ -150,3 +158,64 @@ def _give_to(path: Path, group_id: int) -> None:
             f"The daemon's user may not change the group of {path} to server.socket_group.",
             hint="Add the user to that group.",
         ) from error
+
+
+class SocketKeeper:
+    """The socket file of one daemon. Hold the lock of `lock.socket_lock_path(path)` around its life."""
+
+    def __init__(self, path: Path, settings: ServerSettings) -> None:
+        self.path = path
+        self._mode = int(settings.socket_mode, 8)
+        self._group = settings.socket_group
+        self._inode: tuple[int, int] | None = None
+        self._problem: str | None = None
+
+    def bind(self) -> socket.socket:
+        """A listening socket at the path. Raises as `bind_socket`."""
+        listening = bind_socket(self.path, self._mode, self._group)
+        self._inode = socket_inode(self.path)
+        return listening
+
+    def remove(self) -> None:
+        """Remove the file if it is still ours."""
+        if self._inode is not None:
+            remove_socket(self.path, self._inode)
+
+    async def watch(
+        self,
+        move: Callable[[socket.socket], Awaitable[None]],
+        *,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        """Have `move` accept on a new socket whenever the file is gone. Ends when it is cancelled.
+
+        Something cleans up temporary and runtime folders now and then, and an unreachable daemon
+        cannot even be asked what is wrong. Whatever is at the path instead is left alone.
+        """
+        while True:
+            await sleep(LOOK_EVERY_S)
+            if self._is_gone():
+                await self._bind_again(move)
+
+    def _is_gone(self) -> bool:
+        """Whether nothing is at the path. What cannot be looked at is left alone."""
+        try:
+            return not self.path.is_symlink() and not self.path.exists()
+        except OSError:
+            return False
+
+    async def _bind_again(self, move: Callable[[socket.socket], Awaitable[None]]) -> None:
+        try:
+            listening = self.bind()
+        except AgentctxError as error:
+            self._tell(error)
+            return
+        await move(listening)
+        self._problem = None
+        log.warning("socket_bound_again", socket=str(self.path), reason="its file was removed")
+
+    def _tell(self, error: AgentctxError) -> None:
+        """Once for each reason: it is tried again and again."""
+        if error.message != self._problem:
+            self._problem = error.message
+            log.error("socket_is_gone", code=error.code, problem=error.message, hint=error.hint)

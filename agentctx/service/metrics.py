@@ -12,7 +12,7 @@ import structlog
 
 from agentctx import __version__
 from agentctx.errors import DeadlineExceeded, StorageFailed
-from agentctx.host.usage import resident_bytes
+from agentctx.host.process_memory import resident_bytes
 from agentctx.service.backup import known_backups
 from agentctx.service.parts import Parts, PartsHolder
 from agentctx.service.prover import Prover

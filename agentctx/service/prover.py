@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import structlog
 
+from agentctx.embedding_queue.lanes import Lanes
 from agentctx.errors import DeadlineExceeded, StorageFailed
-from agentctx.service.fingerprints import left_behind, models_in_force, wrong_models
 from agentctx.service.parts import Parts, PartsHolder
-from agentctx.service.self_retrieval import SelfRetrieval, retrieve_canaries
-from agentctx.storage.proofs import SlotCount
+from agentctx.storage.base import Storage
+from agentctx.storage.proofs import Canary, SlotCount, SpaceVectors
+from agentctx.storage.records import Filter, NearestChunk, SpaceState
 from agentctx.telemetry.loop_lag import LoopLag
+from agentctx.wording import counted
 
 log = structlog.get_logger("agentctx.prover")
 
@@ -32,6 +34,13 @@ _REST: Final = 100
 PACK_EVERY_S: Final = 60.0
 PACK_PAUSE_S: Final = 0.2
 """Pause between two steps of packing, each of which blocks saves for about 20 ms."""
+SAMPLE: Final = 20
+MOST_HITS: Final = 50
+NEAREST: Final = 10
+SAME: Final = 1e-3
+"""A vector is that near to itself, and texts that near cannot be distinguished."""
+InForce: TypeAlias = Mapping[int, Mapping[str, str | int]]
+"""The fingerprint of each running model, by the space that it fills."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +144,94 @@ def _tell(proof: Proof) -> None:
             lost_by_vectors=lost_by_vectors,
             hint="Run `agentctx doctor`, then `agentctx doctor --fix`.",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class SelfRetrieval:
+    """How many chunks were searched by keyword and by vector, and the entries that were not found so."""
+
+    words: int = 0
+    vectors: int = 0
+    lost_words: tuple[str, ...] = ()
+    lost_vectors: tuple[str, ...] = ()
+
+    @property
+    def lost(self) -> int:
+        return len(self.lost_words) + len(self.lost_vectors)
+
+
+async def retrieve_canaries(storage: Storage, sample: int = SAMPLE) -> SelfRetrieval:
+    """Ask for each of a sample of live chunks by its rarest word and by its vectors.
+
+    What was changed or forgotten since it was drawn is not drawn again; it counts as found.
+
+    Raises:
+        DeadlineExceeded, StorageFailed.
+    """
+    canaries = await storage.proofs.canaries(sample, most_chunks=MOST_HITS)
+    lost_words = [each for each in canaries if each.word and not await _found_by_word(storage, each)]
+    lost_vectors = [each for each in canaries if not await _found_by_vectors(storage, each)]
+    there = await _still_there(storage, [*lost_words, *lost_vectors])
+    return SelfRetrieval(
+        words=sum(bool(each.word) for each in canaries),
+        vectors=sum(bool(each.vectors) for each in canaries),
+        lost_words=tuple(each.entry for each in lost_words if each.chunk in there),
+        lost_vectors=tuple(each.entry for each in lost_vectors if each.chunk in there),
+    )
+
+
+async def _found_by_word(storage: Storage, canary: Canary) -> bool:
+    hits = await storage.search.by_words(canary.word, Filter(namespace=canary.namespace), MOST_HITS)
+    return canary.chunk in {hit.chunk for hit in hits}
+
+
+async def _found_by_vectors(storage: Storage, canary: Canary) -> bool:
+    wanted = Filter(namespace=canary.namespace)
+    for space, vector in canary.vectors.items():
+        if not is_found(canary.chunk, await storage.search.by_vector(space, vector, wanted, NEAREST)):
+            return False
+    return True
+
+
+async def _still_there(storage: Storage, lost: Sequence[Canary]) -> set[int]:
+    found: set[int] = set()
+    for namespace in {each.namespace for each in lost}:
+        chunks = [each.chunk for each in lost if each.namespace == namespace]
+        found |= set(await storage.search.resolve(chunks, Filter(namespace=namespace)))
+    return found
+
+
+def is_found(chunk: int, nearest: Sequence[NearestChunk]) -> bool:
+    """Whether a chunk is among the nearest to its own vector, or these are all as near as it could be."""
+    if any(hit.chunk == chunk for hit in nearest):
+        return next(hit.distance for hit in nearest if hit.chunk == chunk) < SAME
+    return len(nearest) == NEAREST and nearest[-1].distance < SAME
+
+
+def models_in_force(lanes: Lanes | None) -> InForce:
+    """The models that run, by the space that each fills; none where nothing is embedded."""
+    return {} if lanes is None else {lane.space: lane.fingerprint for lane in lanes}
+
+
+def left_behind(found: Sequence[SpaceVectors]) -> list[str]:
+    """Vectors that should have gone with their space."""
+    return [
+        f"space {each.space} is {'not there' if each.state is None else 'retired'}, "
+        f"{counted(each.vectors, 'vector')} of it"
+        for each in found
+        if each.vectors and each.state in {None, SpaceState.RETIRED}
+    ]
+
+
+def wrong_models(found: Sequence[SpaceVectors], in_force: InForce) -> list[str]:
+    """Where the spaces that get jobs, or their fingerprints, do not match the models."""
+    known = {each.space: each for each in found}
+    enabled = {each.space for each in found if each.enabled}
+    unfilled = sorted(enabled - set(in_force))
+    wrong = [f"space {space} gets jobs, but no model fills it" for space in unfilled]
+    for space, fingerprint in sorted(in_force.items()):
+        if space not in enabled:
+            wrong.append(f"space {space} is filled by a model, but gets no jobs")
+        elif dict(known[space].fingerprint) != dict(fingerprint):
+            wrong.append(f"space {space} has the fingerprint of another model than the one that fills it")
+    return wrong

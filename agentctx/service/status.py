@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from agentctx import __version__
 from agentctx.errors import AgentctxError, InvalidInput, StorageFailed
-from agentctx.host.usage import resident_bytes
+from agentctx.host.process_memory import resident_bytes
 from agentctx.service.base import Peer
 from agentctx.service.parts import Parts, PartsHolder
 from agentctx.service.reembed import reembed_summary

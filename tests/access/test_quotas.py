@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctx.access.quotas import DRAINING_S, IN_USE_S, Quota, Quotas, Usage
-from agentctx.config.quotas import QuotaSettings
+from agentctx.config.access import QuotaSettings
 from agentctx.errors import QuotaExceeded, RateLimited
 
 OWNER, ALICE, BOB = 1, 8_001, 8_002

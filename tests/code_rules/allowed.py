@@ -132,10 +132,10 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
     (_OPENED, "agentctx/host/start_record.py", "_write_private"): "the record of the last start",
     (_OPENED, "agentctx/host/unit_files.py", "read_unit"): "units of systemd",
     (_OPENED, "agentctx/host/unit_files.py", "_template"): "units of systemd",
-    (_OPENED, "agentctx/host/usage.py", "resident_bytes"): "/proc",
+    (_OPENED, "agentctx/host/process_memory.py", "resident_bytes"): "/proc",
     (_OPENED, "agentctx/doctor/config_file.py", "_look_at_secrets"): "the config file",
     (_OPENED, "agentctx/doctor/disk.py", "_look_at_filesystem"): "/proc",
-    (_OPENED, "agentctx/host/last_start.py", "read_record"): "the record of the last start",
+    (_OPENED, "agentctx/host/start_record.py", "read_record"): "the record of the last start",
     (_PHRASE, "agentctx/cli/demo_memories.py", "whoever"): "what the agents of the demo write",
     (_PHRASE, "agentctx/redaction/checks.py", "told"): "the name of a check that rules refer to",
     (

@@ -15,7 +15,7 @@ from agentctx.config.schema import Settings
 from agentctx.daemon.database_keeper import DatabaseKeeper, expect_database
 from agentctx.doctor.database_file import moved_note
 from agentctx.errors import DatabaseMissing, StorageFailed
-from agentctx.host.last_start import RECORD_NAME, StartRecord
+from agentctx.host.start_record import RECORD_NAME, StartRecord
 from agentctx.server.app import create_app
 from agentctx.service.base import Examination
 from tests.running_core import ME, running_core, save, sqlite_of

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.doctor.database_file import DatabasePlace, judge_place, look_at_place
-from agentctx.host.last_start import RECORD_NAME
+from agentctx.host.start_record import RECORD_NAME
 
 DATABASE = Path("/data/agentctx.db")
 COPY = Path("/data/agentctx.db.rescued-20261123T060000000Z")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentctx.doctor.last_start import SLOW_START_MS, judge_start, last_start_check
 from agentctx.doctor.runner import run_checks
-from agentctx.host.last_start import RECORD_NAME, StartRecord, read_record, record_of
+from agentctx.host.start_record import RECORD_NAME, StartRecord, read_record, record_of
 from agentctx.times import parse_time
 from agentctx.wire import CheckStatus
 

@@ -17,7 +17,7 @@ from agentctx.doctor.space import (
     own_space,
 )
 from agentctx.embedding_providers.base import Vectors
-from agentctx.service.self_retrieval import NEAREST, SAME, SelfRetrieval, is_found, retrieve_canaries
+from agentctx.service.prover import NEAREST, SAME, SelfRetrieval, is_found, retrieve_canaries
 from agentctx.sqlite.driver import Connection
 from agentctx.storage.offline import DATABASE_NAME
 from agentctx.storage.proofs import SpaceVectors

@@ -11,9 +11,15 @@ import structlog
 
 from agentctx.config.schema import LogSettings
 from agentctx.errors import SchemaTooNew
-from agentctx.host.last_start import RECORD_NAME, StartRecord, read_record
 from agentctx.host.logs import configure_logging
-from agentctx.host.start_record import MOST_LINES, StartRecorder, recorded_start
+from agentctx.host.start_record import (
+    MOST_LINES,
+    RECORD_NAME,
+    StartRecord,
+    StartRecorder,
+    read_record,
+    recorded_start,
+)
 from tests.storage.drafts import HandClock
 
 ENTRY_TEXT = "text of an entry"

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentctx.config.load import ENV_PREFIX
 from agentctx.config.paths import SYSTEM_SOCKET
 from agentctx.config.schema import ServerSettings
-from agentctx.config.sources import ENV_PREFIX
 from agentctx.daemon.run import EXIT_CONFIG
 from agentctx.errors import ConfigInvalid
 from agentctx.host.unit_files import (

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from agentctx.access.quotas import Quotas, Usage
-from agentctx.config.quotas import QuotaSettings
+from agentctx.config.access import QuotaSettings
 from agentctx.config.schema import Settings
 from agentctx.server.app import create_app
 from agentctx.server.quota_gate import KNOWN_FOR_S, QuotaGate

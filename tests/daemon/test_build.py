@@ -9,7 +9,7 @@ import pytest
 
 from agentctx.config.schema import Settings, TelemetrySettings
 from agentctx.daemon import run as run_module
-from agentctx.daemon.telemetry import open_telemetry
+from agentctx.daemon.build import open_telemetry
 from agentctx.errors import ConfigInvalid
 
 TRACES = TelemetrySettings(traces="otlp")
