@@ -11,9 +11,8 @@ from agentctx.chunking.base import (
     spans_of,
 )
 from agentctx.chunking.entry import CHUNKING_VERSION, chunk_entry
-from agentctx.chunking.ids import generate_chunk_id, generate_pa_chunk_id
 from agentctx.chunking.markdown import MarkdownChunker
-from agentctx.chunking.recursive import RecursiveCharacterChunker
+from agentctx.chunking.span_chunker import RecursiveCharacterChunker, generate_chunk_id, generate_pa_chunk_id
 
 __all__ = [
     "CHUNKING_VERSION",

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import takewhile
 
 from agentctx.chunking.base import Document, PositionAwareChunk, Span
 from agentctx.chunking.borders import Borders, separator_levels
-from agentctx.chunking.ids import chunk_id_at
-from agentctx.chunking.packing import PackLimits
+from agentctx.chunking.packing import Layout, PackLimits, pack
 from agentctx.chunking.weights import CharacterRuler, Ruler, Weight, WeightTable
 from agentctx.errors import InvalidInput
 
 DEFAULT_CHUNK_SIZE = 1000
 DEFAULT_CHUNK_OVERLAP = 200
 DEFAULT_SEPARATORS = ("\n\n", "\n", ". ", " ", "")
+ID_HEX_DIGITS = 12
 
 
 class SpanChunker(ABC):
@@ -76,3 +77,41 @@ def chunk_at(document: Document, span: Span) -> PositionAwareChunk:
         end=span.end,
         metadata=document.metadata,
     )
+
+
+class RecursiveCharacterChunker(SpanChunker):
+    r"""Cuts after the separators, the first of them preferred; separators stay with the text before.
+
+    Defaults: 1000 characters, overlap 200, separators paragraph, line, sentence, word, anywhere:
+    `("\n\n", "\n", ". ", " ", "")`. What no separator divides is cut between graphemes, also when
+    "" is not listed. The chunks cover the text, whitespace included; `packing.pack` has all promises.
+    """
+
+    kind = "RecursiveCharacter"
+
+    def spans(self, text: str) -> list[Span]:
+        return pack(text, self._ruler(text), Layout(self._levels(text)), self.limits)
+
+
+def generate_chunk_id(content: str) -> str:
+    """`chunk_` and the first 12 hex digits of the SHA-256 of the UTF-8 of `content`."""
+    return f"chunk_{_digest(content)}"
+
+
+def generate_pa_chunk_id(content: str) -> str:
+    """`pa_chunk_` and the first 12 hex digits of the SHA-256 of the UTF-8 of `content`."""
+    return f"pa_chunk_{_digest(content)}"
+
+
+def chunk_id_at(document_id: str, start: int, content: str) -> str:
+    """`generate_pa_chunk_id(content)`, `_` and 12 hex digits of the place.
+
+    Equal texts at two places have two ids, so that neither replaces the other in a store. Cutting a document
+    again gives the same ids.
+    """
+    return f"{generate_pa_chunk_id(content)}_{_digest(f'{start}:{document_id}')}"
+
+
+def _digest(content: str) -> str:
+    # A lone surrogate has no UTF-8; passing it through gives every str an id.
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:ID_HEX_DIGITS]

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agentctx.embedding_providers.base import ProviderLimits, Vectors, check_reply
-from agentctx.embedding_providers.texts import require_unicode
+from agentctx.embedding_providers.base import ProviderLimits, Vectors, check_reply, require_unicode
 from agentctx.errors import Disposition, ProviderFailed
 
 DEFAULT_DIMENSION = 32

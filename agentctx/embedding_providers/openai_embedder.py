@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from agentctx.access.turns import yield_turn
-from agentctx.embedding_providers.base import ProviderLimits, Vectors, check_reply
+from agentctx.embedding_providers.base import ProviderLimits, Vectors, check_reply, require_unicode
 from agentctx.embedding_providers.remote.retry_after import retry_after_s
-from agentctx.embedding_providers.texts import require_unicode
 from agentctx.errors import ConfigInvalid, Disposition, InvalidInput, ProviderFailed
 from agentctx.extras import install_hint
 

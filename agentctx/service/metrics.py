@@ -18,8 +18,7 @@ from agentctx.service.parts import Parts, PartsHolder
 from agentctx.service.prover import Prover
 from agentctx.storage.opening import offline_storage
 from agentctx.telemetry import metrics
-from agentctx.telemetry.metrics import Metric
-from agentctx.telemetry.tally import Samples
+from agentctx.telemetry.metrics import Metric, Samples
 
 _SLOT_STATES = ("used", "dead", "spare")
 _SPENT = (metrics.TOKENS_SENT, metrics.USD_SPENT, metrics.USD_TODAY, metrics.USD_CAP)

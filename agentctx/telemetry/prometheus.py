@@ -12,8 +12,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from agentctx.telemetry.metrics import Metric
-from agentctx.telemetry.tally import Distribution, Labels, Samples
+from agentctx.telemetry.metrics import Distribution, Labels, Metric, Samples
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 

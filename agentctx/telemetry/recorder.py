@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from time import perf_counter
 from types import TracebackType
@@ -13,14 +15,14 @@ from agentctx.telemetry import metrics
 from agentctx.telemetry.base import EmbedKind, Headers, Measurement, Stage
 from agentctx.telemetry.labels import failure_code, provider_failure, status_class
 from agentctx.telemetry.loop_lag import LoopLag
-from agentctx.telemetry.recent import Recent
-from agentctx.telemetry.tally import Count, Labels, Samples, Spread
-from agentctx.wire import ActivityStatus, InjectionPosition
+from agentctx.telemetry.metrics import Count, Labels, Samples, Spread
+from agentctx.wire import ActivityStatus, InjectionPosition, Latency
 
 Record: TypeAlias = Callable[[float, Labels, BaseException | None], None]
 """Takes the seconds, how the operation ended, and what ended it instead."""
 
 NO_CHANGE = "none"
+REMEMBERED = 512
 
 
 class Recorder:
@@ -186,3 +188,31 @@ class _Timed:
 
 def _changed(count: Count) -> int:
     return int(sum(times for labels, times in count.values.items() if labels[-1] != NO_CHANGE))
+
+
+class Recent:
+    """A ring of durations in seconds; the oldest falls out."""
+
+    __slots__ = ("_seconds",)
+
+    def __init__(self, size: int = REMEMBERED) -> None:
+        self._seconds: deque[float] = deque(maxlen=size)
+
+    def add(self, seconds: float) -> None:
+        self._seconds.append(seconds)
+
+    def latency(self) -> Latency | None:
+        """None before the first event."""
+        if not self._seconds:
+            return None
+        ordered = sorted(self._seconds)
+        return Latency(p50_ms=_milliseconds(ordered, 0.50), p95_ms=_milliseconds(ordered, 0.95))
+
+
+def nearest_rank(ordered: Sequence[float], share: float) -> float:
+    """The least value that at least `share` of the sorted values do not exceed."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def _milliseconds(ordered: Sequence[float], share: float) -> float:
+    return round(nearest_rank(ordered, share) * 1_000, 3)

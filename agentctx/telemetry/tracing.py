@@ -30,7 +30,6 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from agentctx.telemetry import conventions as names
 from agentctx.telemetry.base import EmbedKind, Headers, Measurement, Stage, Telemetry
 from agentctx.telemetry.labels import failure_code, provider_failure
 
@@ -45,6 +44,39 @@ CLOSE_TIMEOUT_S = 3.0
 
 _TRACE_HEADERS = frozenset({b"traceparent", b"tracestate"})
 _PROPAGATOR = TraceContextTextMapPropagator()
+SCHEMA_URL = "https://opentelemetry.io/schemas/1.44.0"
+"""The version of the stable conventions (`http.*`, `error.*`, `service.*`)."""
+
+SERVICE = "agentctx"
+"""Also the provider and the data source of what we do with memories."""
+
+ERROR_TYPE = "error.type"
+HTTP_METHOD = "http.request.method"
+HTTP_ROUTE = "http.route"
+HTTP_STATUS = "http.response.status_code"
+SERVICE_NAME = "service.name"
+SERVICE_VERSION = "service.version"
+SERVICE_INSTANCE = "service.instance.id"
+
+OPERATION = "gen_ai.operation.name"
+PROVIDER = "gen_ai.provider.name"
+REQUEST_MODEL = "gen_ai.request.model"
+DIMENSIONS = "gen_ai.embeddings.dimension.count"
+DATA_SOURCE = "gen_ai.data_source.id"
+TOP_K = "gen_ai.retrieval.top_k"
+
+EMBEDDINGS = "embeddings"
+RETRIEVAL = "retrieval"
+UPSERT_MEMORY = "upsert_memory"
+"""A save: its caller does not choose between a new entry and a new version."""
+UPDATE_MEMORY = "update_memory"
+
+REQUEST_ID = "agentctx.request_id"
+COLLECTION = "agentctx.collection"
+CHANGE = "agentctx.change"
+DEGRADED = "agentctx.degraded"
+EMBED_KIND = "agentctx.embed.kind"
+TEXTS = "agentctx.embed.texts"
 
 
 class TracedModel(Protocol):
@@ -79,7 +111,7 @@ class Tracing:
         self._provider = TracerProvider(resource=_resource(version), shutdown_on_exit=False)
         self._exporter = OTLPSpanExporter(endpoint=traces_url(endpoint) or None, timeout=EXPORT_TIMEOUT_S)
         self._provider.add_span_processor(BatchSpanProcessor(self._exporter, max_queue_size=MOST_WAITING))
-        self._tracer = self._provider.get_tracer(names.SERVICE, version, schema_url=names.SCHEMA_URL)
+        self._tracer = self._provider.get_tracer(SERVICE, version, schema_url=SCHEMA_URL)
 
     async def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
         """Send what waits, but wait at most so many seconds for an absent collector."""
@@ -94,7 +126,7 @@ class Tracing:
         def describe(span: Span, labels: tuple[str, ...]) -> None:
             route, status = labels
             span.update_name(f"{method} {route}")
-            span.set_attributes({names.HTTP_ROUTE: route, names.HTTP_STATUS: int(status)})
+            span.set_attributes({HTTP_ROUTE: route, HTTP_STATUS: int(status)})
             if status >= "500":
                 _fail(span, status)
 
@@ -102,7 +134,7 @@ class Tracing:
             self._inner.request(method, headers, request_id),
             self._tracer,
             method,
-            {names.HTTP_METHOD: method, names.REQUEST_ID: request_id},
+            {HTTP_METHOD: method, REQUEST_ID: request_id},
             describe,
             kind=SpanKind.SERVER,
             parent=_parent(headers),
@@ -111,29 +143,29 @@ class Tracing:
     def saving(self) -> Measurement:
         def describe(span: Span, labels: tuple[str, ...]) -> None:
             collection, change = labels
-            span.set_attributes({names.COLLECTION: collection, names.CHANGE: change})
+            span.set_attributes({COLLECTION: collection, CHANGE: change})
 
-        return self._memory(self._inner.saving(), names.UPSERT_MEMORY, describe)
+        return self._memory(self._inner.saving(), UPSERT_MEMORY, describe)
 
     def editing(self) -> Measurement:
         def describe(span: Span, labels: tuple[str, ...]) -> None:
             (change,) = labels
-            span.set_attribute(names.CHANGE, change)
+            span.set_attribute(CHANGE, change)
 
-        return self._memory(self._inner.editing(), names.UPDATE_MEMORY, describe)
+        return self._memory(self._inner.editing(), UPDATE_MEMORY, describe)
 
     def asking(self, limit: int) -> Measurement:
         def describe(span: Span, labels: tuple[str, ...]) -> None:
             for degradation in labels:
-                span.set_attribute(names.DEGRADED, degradation)
+                span.set_attribute(DEGRADED, degradation)
 
         attributes: Attributes = {
-            names.OPERATION: names.RETRIEVAL,
-            names.PROVIDER: names.SERVICE,
-            names.DATA_SOURCE: names.SERVICE,
-            names.TOP_K: limit,
+            OPERATION: RETRIEVAL,
+            PROVIDER: SERVICE,
+            DATA_SOURCE: SERVICE,
+            TOP_K: limit,
         }
-        name = f"{names.RETRIEVAL} {names.SERVICE}"
+        name = f"{RETRIEVAL} {SERVICE}"
         return _Traced(self._inner.asking(limit), self._tracer, name, attributes, describe)
 
     def stage(self, stage: Stage) -> Measurement:
@@ -145,11 +177,11 @@ class Tracing:
                 _fail(span, disposition)
 
         model = self._model
-        name = f"{names.EMBEDDINGS} {model.model}" if model else names.EMBEDDINGS
+        name = f"{EMBEDDINGS} {model.model}" if model else EMBEDDINGS
         attributes: Attributes = {
-            names.OPERATION: names.EMBEDDINGS,
-            names.EMBED_KIND: kind,
-            names.TEXTS: texts,
+            OPERATION: EMBEDDINGS,
+            EMBED_KIND: kind,
+            TEXTS: texts,
             **(_described(model) if model else {}),
         }
         inner = self._inner.embedding(kind, texts)
@@ -159,7 +191,7 @@ class Tracing:
         )
 
     def _memory(self, inner: Measurement, operation: str, describe: Describe) -> Measurement:
-        attributes = {names.OPERATION: operation, names.PROVIDER: names.SERVICE}
+        attributes = {OPERATION: operation, PROVIDER: SERVICE}
         return _Traced(inner, self._tracer, operation, attributes, describe)
 
 
@@ -221,11 +253,11 @@ def traces_url(endpoint: str) -> str:
 def _resource(version: str) -> Resource:
     return Resource.create(
         {
-            names.SERVICE_NAME: names.SERVICE,
-            names.SERVICE_VERSION: version,
-            names.SERVICE_INSTANCE: str(uuid.uuid4()),
+            SERVICE_NAME: SERVICE,
+            SERVICE_VERSION: version,
+            SERVICE_INSTANCE: str(uuid.uuid4()),
         },
-        schema_url=names.SCHEMA_URL,
+        schema_url=SCHEMA_URL,
     )
 
 
@@ -238,12 +270,12 @@ def _parent(headers: Headers) -> Context:
 
 
 def _described(model: TracedModel) -> Attributes:
-    known = {names.PROVIDER: model.id, names.REQUEST_MODEL: model.model}
-    return {**known, names.DIMENSIONS: model.dimension} if model.dimension else known
+    known = {PROVIDER: model.id, REQUEST_MODEL: model.model}
+    return {**known, DIMENSIONS: model.dimension} if model.dimension else known
 
 
 def _fail(span: Span, failure: str) -> None:
-    span.set_attribute(names.ERROR_TYPE, failure)
+    span.set_attribute(ERROR_TYPE, failure)
     span.set_status(Status(StatusCode.ERROR))
 
 

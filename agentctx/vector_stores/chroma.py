@@ -26,11 +26,11 @@ from agentctx.vector_stores.chroma_rows import (
     batches_of,
     filter_of,
     filter_of_added,
+    nearest,
     require_unicode,
     row_id,
     row_of,
 )
-from agentctx.vector_stores.chroma_search import nearest
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI

@@ -23,7 +23,7 @@ from agentctx.config.embedding import EmbeddingSettings, QueueSettings
 from agentctx.embedding_providers.base import EmbeddingProvider, Vectors
 from agentctx.embedding_providers.fake import FakeProvider
 from agentctx.embedding_providers.registry import create_provider
-from agentctx.embedding_providers.remote import openai
+from agentctx.embedding_providers.remote import wire_format
 from agentctx.embedding_queue.retry import RetryVerdict
 from agentctx.embedding_queue.space_keeper import SpaceKeeper
 from agentctx.embedding_queue.timing import Alarm
@@ -386,7 +386,7 @@ _MUTANTS: dict[str, tuple[Mutate, HttpFault]] = {
     "a transient fault buries": (MUTANTS["a transient fault buries"], HttpFault.refuses(503, times=20)),
     "poison takes its batch along": (_deciding(_bury_the_batch), HttpFault(kind="nan", times=10)),
     "the indexes of a reply are not looked at": (
-        lambda: patch.object(openai, "by_index", list),
+        lambda: patch.object(wire_format, "by_index", list),
         HttpFault(kind="wrong_order"),
     ),
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctx.telemetry import conventions
+from agentctx.telemetry import tracing
 from agentctx.telemetry.metrics import METRICS, Metric
 
 PAGE = (Path(__file__).parents[2] / "docs" / "observability.md").read_text(encoding="utf-8")
@@ -26,6 +26,6 @@ def test_no_other_metric_is_mentioned() -> None:
 
 
 def test_no_other_attribute_is_mentioned() -> None:
-    known = {value for value in vars(conventions).values() if isinstance(value, str)}
+    known = {value for value in vars(tracing).values() if isinstance(value, str)}
     mentioned = set(re.findall(r"`((?:gen_ai|http|agentctx)\.[a-z_.]+[a-z_])`", PAGE))
     assert mentioned <= known

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from agentctx.telemetry.metrics import METRICS, Metric
+from agentctx.telemetry.metrics import METRICS, Distribution, Metric
 from agentctx.telemetry.prometheus import CONTENT_TYPE, exposition
-from agentctx.telemetry.tally import Distribution
 from tests.telemetry.scraped import family_types, scraped
 
 SECONDS = Metric("a_seconds", "histogram", "How long.", ("stage",), (0.5, 1.0))

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentctx.errors import Disposition, ProviderFailed, StorageFailed, VersionConflict
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.telemetry.prometheus import exposition
-from agentctx.telemetry.recorder import Recorder
+from agentctx.telemetry.recorder import Recent, Recorder, nearest_rank
+from agentctx.wire import Latency
 from tests.telemetry.scraped import Scraped, scraped
 
 
@@ -164,3 +167,34 @@ def test_injections_are_counted_by_position_and_by_why_not(recorder: Recorder) -
     assert metrics['agentctx_injections_total{block="new",position="tail"}'] == 1
     assert metrics['agentctx_injections_total{block="again",position="tail"}'] == 1
     assert metrics['agentctx_injections_left_out_total{reason="nothing_relevant"}'] == 1
+
+
+durations = st.lists(st.floats(0, 100), min_size=1, max_size=50)
+
+
+def test_nothing_is_said_before_the_first_event() -> None:
+    assert Recent().latency() is None
+
+
+def test_percentiles_in_milliseconds() -> None:
+    recent = Recent()
+    for number in range(100, 0, -1):
+        recent.add(number / 1_000)
+    assert recent.latency() == Latency(p50_ms=50.0, p95_ms=95.0)
+
+
+def test_the_oldest_falls_out() -> None:
+    recent = Recent(size=2)
+    for seconds in (100.0, 0.001, 0.001):
+        recent.add(seconds)
+    assert recent.latency() == Latency(p50_ms=1.0, p95_ms=1.0)
+
+
+@given(durations, st.floats(0.01, 1))
+def test_a_percentile_is_the_least_value_that_so_many_do_not_exceed(
+    values: list[float], share: float
+) -> None:
+    ordered = sorted(values)
+    found = nearest_rank(ordered, share)
+    assert sum(value <= found for value in values) >= share * len(values) - 1e-9
+    assert sum(value < found for value in values) < share * len(values)

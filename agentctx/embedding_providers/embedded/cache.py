@@ -15,12 +15,60 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agentctx.embedding_providers.embedded.quantize import RECIPE_VERSION, quantize
 from agentctx.embedding_providers.embedded.weights import MODEL, PACKAGED, TOKENIZER, sha256_of
+from agentctx.onnx_runtime import onnxruntime
 
 MODEL_NAME = "model.onnx"
 SUM_NAME = "model.onnx.sha256"
 WORK_PREFIX = "building-"
+RECIPE_VERSION = 1
+"""Part of the cache key and of the fingerprint: counts up with every change to what the recipe makes."""
+
+
+def quantize(target: Path) -> None:
+    """Write the dynamic int8 model to `target`. What is temporary stays in the folder of `target`.
+
+    Raises:
+        ProviderFailed: the source weights are missing or not the pinned ones (stop).
+    """
+    source = MODEL.verified()
+    folded = target.with_name("folded.onnx")
+    _fold(source, folded)
+    _quantize_dynamic(folded, target)
+    folded.unlink()
+
+
+def _fold(source: Path, folded: Path) -> None:
+    """Turn the int8 weights with their scales back into float32 constants."""
+    runtime = onnxruntime()
+    options = runtime.SessionOptions()
+    # Higher levels write operators that only fit the machine they were made on.
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.optimized_model_filepath = str(folded)
+    options.log_severity_level = 4
+    runtime.InferenceSession(str(source), options, providers=["CPUExecutionProvider"])
+
+
+def _quantize_dynamic(folded: Path, target: Path) -> None:
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    with _temporary_files_in(target.parent):
+        # Without VNNI, 8-bit products overflow their 16-bit sums; 7-bit weights cannot.
+        quantize_dynamic(folded, target, per_channel=True, weight_type=QuantType.QInt8, reduce_range=True)
+
+
+@contextmanager
+def _temporary_files_in(folder: Path) -> Iterator[None]:
+    """The quantizer keeps 90 MB in the default temporary folder, which may be a small tmpfs.
+
+    The build of the wheel makes temporary files afterwards, when this folder is gone.
+    """
+    before = tempfile.tempdir
+    tempfile.tempdir = str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
 
 
 def model_folder(cache: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -11,19 +12,18 @@ from pathlib import Path
 import numpy as np
 
 from agentctx.config.paths import cache_dir
-from agentctx.embedding_providers.base import ProviderLimits, Vectors
-from agentctx.embedding_providers.embedded.build import build_in_subprocess
-from agentctx.embedding_providers.embedded.cache import find_built
+from agentctx.embedding_providers.base import ProviderLimits, Vectors, require_unicode
+from agentctx.embedding_providers.embedded.cache import RECIPE_VERSION, find_built
 from agentctx.embedding_providers.embedded.lane import ModelLane, Stopped
 from agentctx.embedding_providers.embedded.model import SentenceModel, load_model
-from agentctx.embedding_providers.embedded.quantize import RECIPE_VERSION
 from agentctx.embedding_providers.embedded.tokens import OVERLAP, WINDOW
 from agentctx.embedding_providers.embedded.weights import MODEL, TOKENIZER, sha256_of
-from agentctx.embedding_providers.texts import require_unicode
 from agentctx.errors import ConfigInvalid, Disposition, ProviderFailed
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 DEFAULT_DIMENSION = 384
+COMMAND = "agentctx.embedding_providers.embedded"
+PACKAGE_ROOT = Path(__file__).parents[3]
 
 
 class EmbeddedProvider:
@@ -222,3 +222,35 @@ def _embed_each(
 
 def _has_failed(task: asyncio.Task[SentenceModel]) -> bool:
     return task.done() and (task.cancelled() or task.exception() is not None)
+
+
+async def build_in_subprocess(cache: Path) -> None:
+    """Make the model in `cache`, an absolute path; the process is killed when the caller is cancelled.
+
+    Raises:
+        ProviderFailed: it could not be made; the message holds the last line that was written (retry).
+    """
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", COMMAND, "--cache", str(cache)),
+        # `-m` looks in the working directory first: it must be where this very package is.
+        cwd=PACKAGE_ROOT,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        _, errors = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode:
+        raise ProviderFailed(
+            f"The embedded model could not be built: {_reason(errors, process.returncode)}",
+            hint=f"Run `{sys.executable} -m {COMMAND}` to see why.",
+        )
+
+
+def _reason(errors: bytes, code: int) -> str:
+    lines = [line for line in errors.decode(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else f"the process ended with {code}"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-from agentctx.embedding_providers.embedded.wordpiece import read_wordpiece
 from agentctx.errors import ConfigInvalid
 from agentctx.extras import install_hint
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
 
 WINDOW = 256
 """Most tokens of one run, special tokens included: what the model was trained for."""
@@ -21,6 +23,38 @@ OVERLAP = 32
 
 Tokens = Callable[[str], tuple[list[int], list[int], list[int]]]
 """From a text to the special tokens before it, its own tokens, and the special tokens after it."""
+LONGEST_WORD: Final = 100
+"""Longer words are unknown: a limit of the published tokenizers."""
+_IDEOGRAPHS: Final = (
+    (0x4E00, 0x9FFF),
+    (0x3400, 0x4DBF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B920, 0x2CEAF),
+    (0xF900, 0xFAFF),
+    (0x2F800, 0x2FA1F),
+)
+_DROPPED: Final = frozenset({"Cc", "Cf", "Cs", "Co"})
+"""Not "Cn": what no standard has assigned yet would depend on the Python version."""
+_ASCII_PUNCTUATION: Final = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
+_NORMALIZER: Final = {
+    "type": "BertNormalizer",
+    "clean_text": True,
+    "handle_chinese_chars": True,
+    "lowercase": True,
+}
+_MODEL: Final = {
+    "type": "WordPiece",
+    "unk_token": "[UNK]",
+    "continuing_subword_prefix": "##",
+    "max_input_chars_per_word": LONGEST_WORD,
+}
+_SINGLE: Final = [
+    {"SpecialToken": {"id": "[CLS]", "type_id": 0}},
+    {"Sequence": {"id": "A", "type_id": 0}},
+    {"SpecialToken": {"id": "[SEP]", "type_id": 0}},
+]
 
 
 class TokenWindows:
@@ -108,3 +142,97 @@ def window_spans(count: int, size: int, overlap: int) -> list[tuple[int, int]]:
     """Spans of at most `size` that cover `count` tokens; each starts `overlap` before the last one ended."""
     last_start = max(count - overlap, 1)
     return [(start, min(start + size, count)) for start in range(0, last_start, size - overlap)]
+
+
+class _Cleaned(dict[int, str]):
+    """For `str.translate`: control characters go, white space becomes a space, ideographs stand alone."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        if character in "\t\n\r" or unicodedata.category(character).startswith("Z"):
+            replaced = " "
+        elif code == 0xFFFD or unicodedata.category(character) in _DROPPED:
+            replaced = ""
+        else:
+            is_ideograph = any(first <= code <= last for first, last in _IDEOGRAPHS)
+            replaced = f" {character} " if is_ideograph else character
+        self[code] = replaced
+        return replaced
+
+
+class _Split(dict[int, str]):
+    """For `str.translate`, after decomposition: no accents, lower case, punctuation stands alone."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        category = unicodedata.category(character)
+        if category == "Mn":
+            replaced = ""
+        elif character in _ASCII_PUNCTUATION or category.startswith("P"):
+            replaced = f" {character} "
+        else:
+            replaced = character.lower()
+        self[code] = replaced
+        return replaced
+
+
+class WordPiece:
+    """Token ids of a text, as the package `tokenizers` would give them. Thread-safe."""
+
+    def __init__(self, vocabulary: Mapping[str, int]) -> None:
+        self._vocabulary = vocabulary
+        self._longest_piece = max(map(len, vocabulary))
+        self._unknown = [vocabulary["[UNK]"]]
+        self.first, self.last = vocabulary["[CLS]"], vocabulary["[SEP]"]
+        self._cleaned, self._split = _Cleaned(), _Split()
+
+    def ids(self, text: str) -> list[int]:
+        """Without special tokens; "[SEP]" in the text is text."""
+        decomposed = unicodedata.normalize("NFD", text.translate(self._cleaned))
+        return [number for word in decomposed.translate(self._split).split() for number in self._pieces(word)]
+
+    def _pieces(self, word: str) -> list[int]:
+        whole = self._vocabulary.get(word)
+        return self._longest_first(word) if whole is None else [whole]
+
+    def _longest_first(self, word: str) -> list[int]:
+        if len(word) > LONGEST_WORD:
+            return self._unknown
+        found: list[int] = []
+        start = 0
+        while start < len(word):
+            mark = "##" if start else ""
+            ends = range(min(len(word), start + self._longest_piece), start, -1)
+            end = next((end for end in ends if mark + word[start:end] in self._vocabulary), None)
+            if end is None:
+                return self._unknown
+            found.append(self._vocabulary[mark + word[start:end]])
+            start = end
+        return found
+
+
+def read_wordpiece(path: Path) -> WordPiece | None:
+    """The tokenizer of a tokenizer.json; none where the file describes another kind.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is not JSON.
+    """
+    described = json.loads(path.read_bytes())
+    return WordPiece(described["model"]["vocab"]) if _is_plain_bert(described) else None
+
+
+def _is_plain_bert(described: Any) -> bool:
+    try:
+        model, single = described["model"], described["post_processor"]["single"]
+        return (
+            {name: described["normalizer"][name] for name in _NORMALIZER} == _NORMALIZER
+            and described["normalizer"]["strip_accents"] is not False
+            and described["pre_tokenizer"] == {"type": "BertPreTokenizer"}
+            and {name: model[name] for name in _MODEL} == _MODEL
+            and {"[UNK]", "[CLS]", "[SEP]"} <= model["vocab"].keys()
+            and single == _SINGLE
+            and all(token["special"] for token in described["added_tokens"])
+        )
+    except (KeyError, TypeError):
+        return False

@@ -12,14 +12,16 @@ from pydantic import SecretStr
 from agentctx.config.embedding import EmbeddingLimitSettings, EmbeddingSettings
 from agentctx.embedding_providers.base import ProviderLimits
 from agentctx.embedding_providers.pace import RequestPace
-from agentctx.embedding_providers.remote.cohere import CohereFormat
-from agentctx.embedding_providers.remote.google import GoogleFormat
 from agentctx.embedding_providers.remote.http import Address
-from agentctx.embedding_providers.remote.ollama import OllamaFormat
-from agentctx.embedding_providers.remote.openai import OpenAIFormat
 from agentctx.embedding_providers.remote.provider import Prefixes, RemoteProvider
-from agentctx.embedding_providers.remote.voyage import VoyageFormat
-from agentctx.embedding_providers.remote.wire_format import WireFormat
+from agentctx.embedding_providers.remote.wire_format import (
+    CohereFormat,
+    GoogleFormat,
+    OllamaFormat,
+    OpenAIFormat,
+    VoyageFormat,
+    WireFormat,
+)
 from agentctx.embedding_providers.spending import Spending
 from agentctx.errors import ConfigInvalid
 

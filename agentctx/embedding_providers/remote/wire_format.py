@@ -6,7 +6,9 @@ import base64
 import binascii
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
+from urllib.parse import quote
 
 import numpy as np
 
@@ -120,3 +122,154 @@ def _row(row: Any) -> Vectors:
 
 _NUMBERS = frozenset({float, int, type(None)})
 """None is how some servers write NaN; it becomes one, and is refused like one."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAIFormat:
+    """`dimensions` is sent when it is not 0: many compatible servers refuse the very key.
+
+    `asks_base64`: a third of the bytes and none of the parsing; not every compatible server knows it. Either
+    form is read.
+    """
+
+    model: str
+    dimensions: int = 0
+    asks_base64: bool = False
+    path: str = "/embeddings"
+
+    def body(self, texts: Sequence[str], *, is_question: bool = False) -> dict[str, Any]:  # noqa: ARG002 - it has no types
+        body: dict[str, Any] = {"model": self.model, "input": list(texts)}
+        if self.dimensions:
+            body["dimensions"] = self.dimensions
+        if self.asks_base64:
+            body["encoding_format"] = "base64"
+        return body
+
+    def vectors(self, reply: Any) -> Vectors:
+        items = by_index(list_in(reply, "data"))
+        if not all("embedding" in item for item in items):
+            raise garbled("an item of 'data' has no 'embedding'")
+        return matrix([item["embedding"] for item in items])
+
+    def tokens(self, reply: Any) -> int | None:
+        return count_in(reply, "usage", "total_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class VoyageFormat:
+    """Without `input_types`, texts and questions get no prompt and so one vector each.
+
+    `truncation` is off: a text that is too long is refused, never cut silently.
+    """
+
+    model: str
+    dimensions: int = 0
+    input_types: bool = False
+    path: str = "/embeddings"
+
+    def body(self, texts: Sequence[str], *, is_question: bool = False) -> dict[str, Any]:
+        body: dict[str, Any] = {"model": self.model, "input": list(texts), "truncation": False}
+        if self.dimensions:
+            body["output_dimension"] = self.dimensions
+        if self.input_types:
+            body["input_type"] = "query" if is_question else "document"
+        return body
+
+    def vectors(self, reply: Any) -> Vectors:
+        return OpenAIFormat(self.model).vectors(reply)
+
+    def tokens(self, reply: Any) -> int | None:
+        return OpenAIFormat(self.model).tokens(reply)
+
+
+@dataclass(frozen=True, slots=True)
+class CohereFormat:
+    """`input_type` is required. Without `input_types`, texts and questions get the same, so one vector each.
+
+    `truncate` is `NONE`: a text that is too long is refused, never cut silently.
+    """
+
+    model: str
+    dimensions: int = 0
+    input_types: bool = False
+    path: str = "/v2/embed"
+
+    def body(self, texts: Sequence[str], *, is_question: bool = False) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "model": self.model,
+            "input_type": "search_query" if self.input_types and is_question else "search_document",
+            "texts": list(texts),
+            "embedding_types": ["float"],
+            "truncate": "NONE",
+        }
+        if self.dimensions:
+            body["output_dimension"] = self.dimensions
+        return body
+
+    def vectors(self, reply: Any) -> Vectors:
+        return matrix(list_in(reply, "embeddings", "float"))
+
+    def tokens(self, reply: Any) -> int | None:
+        return count_in(reply, "meta", "billed_units", "input_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class GoogleFormat:
+    """One request object for each text: several parts in one content become a single merged vector.
+
+    Without `input_types` there is no `taskType`: texts and questions get one vector each. gemini-embedding-2
+    ignores it anyway. The reply does not say how many tokens it was.
+    """
+
+    model: str
+    dimensions: int = 0
+    input_types: bool = False
+
+    @property
+    def path(self) -> str:
+        return f"/models/{quote(self._name, safe='')}:batchEmbedContents"
+
+    @property
+    def _name(self) -> str:
+        return self.model.removeprefix("models/")
+
+    def body(self, texts: Sequence[str], *, is_question: bool = False) -> dict[str, Any]:
+        return {"requests": [self._request(text, is_question) for text in texts]}
+
+    def _request(self, text: str, is_question: bool) -> dict[str, Any]:
+        request: dict[str, Any] = {"model": f"models/{self._name}", "content": {"parts": [{"text": text}]}}
+        if self.dimensions:
+            request["outputDimensionality"] = self.dimensions
+        if self.input_types:
+            request["taskType"] = "RETRIEVAL_QUERY" if is_question else "RETRIEVAL_DOCUMENT"
+        return request
+
+    def vectors(self, reply: Any) -> Vectors:
+        items = list_in(reply, "embeddings")
+        if not all(isinstance(item, dict) and "values" in item for item in items):
+            raise garbled("an item of 'embeddings' has no 'values'")
+        return matrix([item["values"] for item in items])
+
+    def tokens(self, reply: Any) -> int | None:  # noqa: ARG002 - it never says
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class OllamaFormat:
+    """`truncate` is off: a text that is too long is refused, never cut silently."""
+
+    model: str
+    dimensions: int = 0
+    path: str = "/api/embed"
+
+    def body(self, texts: Sequence[str], *, is_question: bool = False) -> dict[str, Any]:  # noqa: ARG002 - it has no types
+        body: dict[str, Any] = {"model": self.model, "input": list(texts), "truncate": False}
+        if self.dimensions:
+            body["dimensions"] = self.dimensions
+        return body
+
+    def vectors(self, reply: Any) -> Vectors:
+        return matrix(list_in(reply, "embeddings"))
+
+    def tokens(self, reply: Any) -> int | None:
+        return count_in(reply, "prompt_eval_count")

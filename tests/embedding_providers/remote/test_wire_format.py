@@ -8,7 +8,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentctx.embedding_providers.remote.wire_format import by_index, list_in, matrix
+from agentctx.embedding_providers.remote.wire_format import (
+    CohereFormat,
+    GoogleFormat,
+    OllamaFormat,
+    OpenAIFormat,
+    VoyageFormat,
+    WireFormat,
+    by_index,
+    list_in,
+    matrix,
+)
 from agentctx.errors import Disposition, ProviderFailed
 
 # The machine may be busy; how long an example takes says nothing.
@@ -89,3 +99,68 @@ def test_a_list_that_is_not_there(reply: Any) -> None:
 
 def test_a_list_that_is() -> None:
     assert list_in({"a": {"b": [1]}}, "a", "b") == [1]
+
+
+GOOGLE_PART = {"model": "models/m", "content": {"parts": [{"text": "a"}]}}
+COHERE = {
+    "model": "m",
+    "input_type": "search_document",
+    "texts": ["a"],
+    "embedding_types": ["float"],
+    "truncate": "NONE",
+}
+
+
+@pytest.mark.parametrize(
+    ("made", "path", "body"),
+    [
+        (OpenAIFormat("m"), "/embeddings", {"model": "m", "input": ["a"]}),
+        (
+            OpenAIFormat("m", 8, asks_base64=True),
+            "/embeddings",
+            {"model": "m", "input": ["a"], "dimensions": 8, "encoding_format": "base64"},
+        ),
+        (VoyageFormat("m"), "/embeddings", {"model": "m", "input": ["a"], "truncation": False}),
+        (
+            VoyageFormat("m", 8),
+            "/embeddings",
+            {"model": "m", "input": ["a"], "truncation": False, "output_dimension": 8},
+        ),
+        (OllamaFormat("m"), "/api/embed", {"model": "m", "input": ["a"], "truncate": False}),
+        (
+            OllamaFormat("m", 8),
+            "/api/embed",
+            {"model": "m", "input": ["a"], "truncate": False, "dimensions": 8},
+        ),
+        (CohereFormat("m"), "/v2/embed", COHERE),
+        (CohereFormat("m", 8), "/v2/embed", {**COHERE, "output_dimension": 8}),
+        (GoogleFormat("m"), "/models/m:batchEmbedContents", {"requests": [GOOGLE_PART]}),
+        (
+            GoogleFormat("models/m", 8),
+            "/models/m:batchEmbedContents",
+            {"requests": [{**GOOGLE_PART, "outputDimensionality": 8}]},
+        ),
+    ],
+)
+def test_what_is_sent(made: WireFormat, path: str, body: dict[str, Any]) -> None:
+    assert (made.path, made.body(["a"])) == (path, body)
+
+
+def test_a_model_name_cannot_leave_its_place_in_the_address() -> None:
+    assert GoogleFormat("../x?y").path == "/models/..%2Fx%3Fy:batchEmbedContents"
+
+
+@pytest.mark.parametrize(
+    ("made", "reply"),
+    [
+        (OpenAIFormat("m"), {"data": [{"index": 0}]}),
+        (VoyageFormat("m"), {"data": ["x"]}),
+        (OllamaFormat("m"), {"embedding": [1.0]}),
+        (CohereFormat("m"), {"embeddings": [[1.0]]}),
+        (GoogleFormat("m"), {"embeddings": [[1.0]]}),
+        (GoogleFormat("m"), {"embedding": {"values": [1.0]}}),
+    ],
+)
+def test_a_reply_of_another_shape(made: WireFormat, reply: Any) -> None:
+    with pytest.raises(ProviderFailed, match="cannot be used"):
+        made.vectors(reply)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentctx.embedding_providers.texts import require_unicode
+from agentctx.embedding_providers.base import require_unicode
 from agentctx.errors import Disposition, ProviderFailed
 
 

@@ -5,8 +5,7 @@ from bisect import bisect_left
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctx.telemetry.metrics import Metric
-from agentctx.telemetry.tally import Count, Distribution, Spread
+from agentctx.telemetry.metrics import Count, Distribution, Metric, Spread
 
 BOUNDS = (1.0, 2.0, 5.0)
 PLAIN = Metric("a", "histogram", "m", buckets=BOUNDS)
