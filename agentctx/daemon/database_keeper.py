@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 
 from agentctx.doctor.database_file import look_at_place, missing, moved_note
-from agentctx.storage.files import FileStorage
+from agentctx.storage.base import FileStorage
 
 log = structlog.get_logger("agentctx.daemon")
 

@@ -7,13 +7,15 @@ every live chunk has its vector or a pending job, and no vector lacks its live c
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Protocol
 
+from agentctx.access.quotas import Usage
+from agentctx.errors import StorageFailed
 from agentctx.storage.audit import AuditStorage
 from agentctx.storage.backups import BackupStorage
 from agentctx.storage.copying import CopyStorage
 from agentctx.storage.entries import EntryStorage
-from agentctx.storage.files import FileStorage
 from agentctx.storage.injections import InjectionStorage
 from agentctx.storage.jobs import OutboxStorage
 from agentctx.storage.proofs import ProofStorage, SlotStorage
@@ -22,7 +24,36 @@ from agentctx.storage.search import SearchStorage
 from agentctx.storage.spaces import SpaceStorage
 from agentctx.storage.trust import TrustStorage
 from agentctx.storage.upkeep import ScrubStorage, UpkeepStorage
-from agentctx.storage.usage import UsageStorage
+
+
+class UsageStorage(Protocol):
+    """What quotas ask for."""
+
+    async def of(self, principal: int) -> Usage:
+        """Of all versions that this uid saved. Raises `DeadlineExceeded`, `StorageFailed`."""
+        ...
+
+
+class FileStorage(Protocol):
+    """The files of the database, which others can remove or move."""
+
+    @property
+    def fault(self) -> StorageFailed | None:
+        """Why nothing can be written now; the engine retries automatically."""
+        ...
+
+    @property
+    def moved_to(self) -> Path | None:
+        """Where the database is, if it was moved away from its path; nothing is saved then."""
+        ...
+
+    async def look(self) -> None:
+        """Notice when the files of the database were removed, replaced or moved."""
+        ...
+
+    async def keep_reserve(self) -> None:
+        """Fill the space that is kept for forgetting, if some of it was given up and there is room."""
+        ...
 
 
 class Storage(Protocol):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
+import socket
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -11,7 +13,6 @@ from agentctx.config.schema import Settings, StorageSettings, shown_url
 from agentctx.errors import DriverUnsuitable, InvalidInput
 from agentctx.extras import install_hint
 from agentctx.storage.base import Storage
-from agentctx.storage.daemon_id import daemon_id
 from agentctx.storage.offline import OfflineStorage
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.offline import SqliteFilesOffline
@@ -20,6 +21,8 @@ from agentctx.times import Clock
 
 MIN_READERS: Final = 8
 """Connections to a server that read: each waits for its answers, so a few more than the cores are of use."""
+FILE_NAME: Final = "daemon-id"
+"""In the data folder, which belongs to one daemon."""
 
 
 def server_of(settings: Settings) -> str | None:
@@ -91,3 +94,16 @@ async def _open_server(settings: StorageSettings, data_dir: Path, clock: Clock, 
 def offline_storage() -> OfflineStorage:
     """The engine for files that no daemon has open."""
     return SqliteFilesOffline()
+
+
+def daemon_id(data_dir: Path) -> str:
+    """The id in the data folder, made when there is none. Raises OSError."""
+    path = data_dir / FILE_NAME
+    if path.is_file() and (known := path.read_text(encoding="utf-8").strip()):
+        return known
+    made = f"{socket.gethostname()}-{secrets.token_hex(4)}"
+    new = path.with_name(f"{path.name}.new")
+    new.write_text(made, encoding="utf-8")
+    new.chmod(0o600)
+    new.replace(path)
+    return made

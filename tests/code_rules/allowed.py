@@ -48,7 +48,7 @@ ALLOWED: Final[dict[tuple[str, str, str], str]] = {
         "agentctx/storage/postgresql/vectors/spaces.py",
         "f'DROP TABLE IF EXISTS vec_{space_id:d}'",
     ): "a number",
-    (_OPENED, "agentctx/storage/daemon_id.py", "daemon_id"): "a file of its own beside the database",
+    (_OPENED, "agentctx/storage/opening.py", "daemon_id"): "a file of its own beside the database",
     (_OPENED, "agentctx/storage/postgresql/driver.py", "password_of"): "the file of the password",
     (_OPENED, "agentctx/storage/postgresql/engine.py", "PostgresqlStorage.open"): "connections to a server",
     (_OPENED, "agentctx/storage/postgresql/migrate.py", "load_schema"): "the migrations of the program",

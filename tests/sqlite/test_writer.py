@@ -16,8 +16,8 @@ from agentctx.sqlite.checkpoint import DUE_FRAMES
 from agentctx.sqlite.connection_thread import ConnectionThread
 from agentctx.sqlite.copy import CopyPace, copy_pages
 from agentctx.sqlite.driver import BUSY_TIMEOUT_MS, Connection, open_connection
-from agentctx.sqlite.group_window import MAX_GROUP
 from agentctx.sqlite.readers import Readers
+from agentctx.sqlite.write_groups import MAX_GROUP
 from agentctx.sqlite.writer import Writer
 
 ROOM = 64

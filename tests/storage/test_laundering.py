@@ -15,7 +15,7 @@ from agentctx.sqlite.driver import Connection
 from agentctx.storage.records import TRUST_ORDER, Change, Draft, Entry
 from agentctx.storage.sqlite.engine import SqliteStorage
 from agentctx.storage.sqlite.entries import lookup, saving, transfer
-from agentctx.storage.sqlite.trust import quarantine, settling
+from agentctx.storage.sqlite.trust import engine, quarantine
 from agentctx.wire import Origin, Trust
 from tests.storage.drafts import draft as some_draft
 
@@ -152,9 +152,9 @@ class Chain:
         """Into quarantine, out of the indexes and back."""
         entry_id = self.dice.choice([*self.most])
         quarantine.hold(self.conn, entry_id, screened=True, revocation=None, now=self.now)
-        settling.settle(self.conn, now=self.now, owed=False, limit=10)
+        engine.settle(self.conn, now=self.now, owed=False, limit=10)
         quarantine.release(self.conn, entry_id)
-        settling.settle(self.conn, now=self.now, owed=False, limit=10)
+        engine.settle(self.conn, now=self.now, owed=False, limit=10)
 
     def entry(self, entry_id: str) -> Entry:
         found = lookup.get(self.conn, entry_id, now=self.now)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentctx.cli.app import run
+from agentctx.storage.opening import FILE_NAME, daemon_id
 
 
 @pytest.mark.parametrize("command", [["migrate"], ["backup", "--data-dir", "."], ["restore", "copy.db"]])
@@ -18,3 +19,17 @@ def test_commands_on_the_file_refuse_a_database_on_a_server(
     assert "on a server, postgresql://me@db.example.org/memory" in printed
     assert "pg_dump" in printed
     assert list(tmp_path.iterdir()) == []
+
+
+def test_it_stays_the_same_and_is_another_in_another_folder(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    two.mkdir()
+    assert daemon_id(one) == daemon_id(one)
+    assert daemon_id(one) != daemon_id(two)
+
+
+def test_an_empty_file_of_a_start_that_was_cut_short_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_text("")
+    assert daemon_id(tmp_path)
+    assert (tmp_path / FILE_NAME).stat().st_mode & 0o777 == 0o600

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
 import structlog
 
+from agentctx.access.quotas import Usage
 from agentctx.config.schema import shown_url
+from agentctx.errors import StorageFailed
+from agentctx.storage.backups import Backup
 from agentctx.storage.postgresql import installation, migrate
 from agentctx.storage.postgresql.audit.engine import PostgresqlAudit
 from agentctx.storage.postgresql.audit.injections import PostgresqlInjections
-from agentctx.storage.postgresql.backups import PostgresqlBackups
-from agentctx.storage.postgresql.connections import CLOCK_CHECK_S, PostgresqlConnections
+from agentctx.storage.postgresql.connections import (
+    CLOCK_CHECK_S,
+    PostgresqlConnections,
+    PostgresqlPart,
+    reads,
+)
 from agentctx.storage.postgresql.driver import Connection, Server
-from agentctx.storage.postgresql.durability import commit_settings, durability_warnings
 from agentctx.storage.postgresql.entries.copying import PostgresqlCopying
 from agentctx.storage.postgresql.entries.engine import PostgresqlEntries
-from agentctx.storage.postgresql.files import PostgresqlFiles
 from agentctx.storage.postgresql.presence import Presence
 from agentctx.storage.postgresql.queue.engine import PostgresqlJobs
 from agentctx.storage.postgresql.search.engine import PostgresqlSearch
@@ -22,11 +31,69 @@ from agentctx.storage.postgresql.trust.engine import PostgresqlTrust
 from agentctx.storage.postgresql.upkeep.engine import PostgresqlUpkeep
 from agentctx.storage.postgresql.upkeep.proofs import PostgresqlProofs
 from agentctx.storage.postgresql.upkeep.scrub import PostgresqlScrub
-from agentctx.storage.postgresql.usage import PostgresqlUsage
 from agentctx.storage.postgresql.vectors.engine import PostgresqlSpaces
 from agentctx.storage.postgresql.vectors.slots import PostgresqlSlots
 from agentctx.storage.records import StorageStats
 from agentctx.times import Clock, wall_clock
+from agentctx.wording import counted
+
+LOOK_TIMEOUT_S: Final = 20.0
+# A role without pg_monitor sees that a standby is connected, and not its state.
+_LOOK: Final = """
+SELECT current_setting('synchronous_commit'), current_setting('fsync')::bool,
+  current_setting('full_page_writes')::bool, current_setting('synchronous_standby_names'),
+  (SELECT count(*) FROM pg_stat_replication WHERE state IS DISTINCT FROM 'backup')"""
+
+
+async def usage_of(conn: Connection, principal: int) -> Usage:
+    """Of an index that has the sizes. Cues count as content does."""
+    stored = await conn.fetchval(
+        "SELECT coalesce(sum(size), 0)::bigint FROM entries WHERE principal = $1", principal
+    )
+    waiting = await conn.fetchval(
+        """SELECT count(*) FROM jobs JOIN chunks ON chunks.id = jobs.chunk
+           JOIN entries ON entries.seq = chunks.entry
+           WHERE jobs.state = 'pending' AND entries.principal = $1""",
+        principal,
+    )
+    return Usage(stored, waiting)
+
+
+class PostgresqlUsage(PostgresqlPart):
+    """`UsageStorage` on a PostgreSQL server."""
+
+    of = reads(usage_of, timeout_s=LOOK_TIMEOUT_S)
+
+
+class PostgresqlFiles(PostgresqlPart):
+    """`FileStorage` on a PostgreSQL server."""
+
+    @property
+    def fault(self) -> StorageFailed | None:
+        return self.db.fault
+
+    @property
+    def moved_to(self) -> Path | None:
+        """None: there is no file that could be moved."""
+        return None
+
+    async def look(self) -> None:
+        """Nothing: there is no file to be removed."""
+
+    async def keep_reserve(self) -> None:
+        """Nothing: the disk is the server's."""
+
+
+class PostgresqlBackups(PostgresqlPart):
+    """`BackupStorage` on a PostgreSQL server."""
+
+    async def write(self, target: Path) -> Backup:  # noqa: ARG002 - nothing is written
+        """Raises StorageFailed: backups of the server are its operator's."""
+        raise StorageFailed(
+            "Backups of a PostgreSQL server are its operator's.",
+            hint=f"Run `pg_dump -Fc -d '{shown_url(self.db.server.url)}' -f FILE`, or use the server's own.",
+        )
+
 
 log = structlog.get_logger("agentctx.storage")
 
@@ -142,3 +209,41 @@ async def _counts(conn: Connection) -> tuple[dict[str, int], int, int, int, str]
     size = await conn.fetchval("SELECT pg_database_size(current_database())")
     version = await conn.fetchval("SHOW server_version")
     return {row[0]: row[1] for row in rows}, chunks, sum(vectors), size, version
+
+
+@dataclass(frozen=True, slots=True)
+class CommitSettings:
+    """What decides where a transaction is when its COMMIT returns."""
+
+    synchronous_commit: str = "on"
+    fsync: bool = True
+    full_page_writes: bool = True
+    synchronous_standby_names: str = ""
+    standbys: int = 0
+    """How many are connected."""
+
+
+async def commit_settings(conn: Connection) -> CommitSettings:
+    """As they are now for this connection."""
+    return CommitSettings(*await conn.fetchrow(_LOOK))
+
+
+def durability_warnings(settings: CommitSettings) -> tuple[str, ...]:
+    """How acknowledged saves can be lost, a sentence each; empty where they cannot."""
+    risks = {
+        "synchronous_commit is off: a crash of the server can lose acknowledged saves.": (
+            settings.synchronous_commit == "off"
+        ),
+        "fsync is off: a crash of the server's machine can lose acknowledged saves.": not settings.fsync,
+        "full_page_writes is off: a crash of the server's machine can damage the database.": (
+            not settings.full_page_writes
+        ),
+        "synchronous_commit is local: a failover can lose acknowledged saves.": (
+            settings.synchronous_commit == "local" and settings.synchronous_standby_names != ""
+        ),
+        f"{counted(settings.standbys, 'standby', 'standbys')} connected and synchronous_standby_names is "
+        "empty: a failover can lose acknowledged saves.": (
+            settings.standbys > 0 and settings.synchronous_standby_names == ""
+        ),
+    }
+    return tuple(sentence for sentence, applies in risks.items() if applies)

@@ -7,10 +7,12 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import structlog
 
-from agentctx.errors import StorageCorrupt
+from agentctx.access.quotas import Usage
+from agentctx.errors import StorageCorrupt, StorageFailed
 from agentctx.sqlite import driver, migrate
 from agentctx.sqlite.connection_thread import ConnectionThread
 from agentctx.sqlite.driver import Connection
@@ -24,10 +26,10 @@ from agentctx.storage.sqlite.audit.engine import SqliteAudit
 from agentctx.storage.sqlite.audit.injections import SqliteInjections
 from agentctx.storage.sqlite.backup import salvage
 from agentctx.storage.sqlite.backup.engine import SqliteBackups
-from agentctx.storage.sqlite.connections import SqliteConnections
+from agentctx.storage.sqlite.connections import SqliteConnections, SqlitePart, reads
+from agentctx.storage.sqlite.entries.chunk_texts import CUE_BYTES
 from agentctx.storage.sqlite.entries.copying import SqliteCopying
 from agentctx.storage.sqlite.entries.engine import SqliteEntries
-from agentctx.storage.sqlite.files import SqliteFiles
 from agentctx.storage.sqlite.queue.engine import SqliteJobs
 from agentctx.storage.sqlite.search import fts
 from agentctx.storage.sqlite.search.engine import SqliteSearch
@@ -36,13 +38,55 @@ from agentctx.storage.sqlite.upkeep import bookkeeping
 from agentctx.storage.sqlite.upkeep.engine import SqliteUpkeep
 from agentctx.storage.sqlite.upkeep.proofs import SqliteProofs
 from agentctx.storage.sqlite.upkeep.scrub import SqliteScrub, fill_missing
-from agentctx.storage.sqlite.usage import SqliteUsage
 from agentctx.storage.sqlite.vectors import spaces
 from agentctx.storage.sqlite.vectors.engine import SqliteSpaces
 from agentctx.storage.sqlite.vectors.slots import SqliteSlots
 from agentctx.storage.sqlite.vectors.vector_copies import DEFAULT_MB
 from agentctx.telemetry.base import NO_TELEMETRY, Telemetry
 from agentctx.times import Clock, wall_clock
+
+LOOK_TIMEOUT_S: Final = 20.0
+
+
+def usage_of(conn: Connection, principal: int) -> Usage:
+    """A scan of all entries, whose contents are not read. Cues count as content does."""
+    (stored,) = conn.execute(
+        f"""SELECT coalesce(sum(octet_length(content) + {CUE_BYTES}), 0) FROM entries
+            WHERE principal = ?""",  # noqa: S608 - constant
+        (principal,),
+    ).fetchone()
+    (waiting,) = conn.execute(
+        """SELECT COUNT(*) FROM jobs JOIN chunks ON chunks.id = jobs.chunk
+           JOIN entries ON entries.seq = chunks.entry
+           WHERE jobs.state = 'pending' AND entries.principal = ?""",
+        (principal,),
+    ).fetchone()
+    return Usage(stored, waiting)
+
+
+class SqliteUsage(SqlitePart):
+    """`UsageStorage` on the SQLite file."""
+
+    of = reads(usage_of, timeout_s=LOOK_TIMEOUT_S)
+
+
+class SqliteFiles:
+    """`FileStorage` on the SQLite file."""
+
+    def __init__(self, connections: SqliteConnections) -> None:
+        writer = connections.writer
+        self._writer = writer
+        self.look = writer.look_at_files
+        self.keep_reserve = writer.keep_reserve
+
+    @property
+    def fault(self) -> StorageFailed | None:
+        return self._writer.fault
+
+    @property
+    def moved_to(self) -> Path | None:
+        return self._writer.moved_to
+
 
 log = structlog.get_logger("agentctx.storage")
 

@@ -2,8 +2,83 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+from structlog.testing import capture_logs
+
+from agentctx.storage.postgresql.driver import Server
+from agentctx.storage.postgresql.engine import CommitSettings, PostgresqlStorage, durability_warnings
 from tests.storage.conformance import StorageConformance
+from tests.storage.postgresql.server import RunningServer
 
 
 class TestPostgresqlStorage(StorageConformance):
     """Runs the suite."""
+
+
+SAFE = CommitSettings()
+END_SESSIONS = "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = '{}'"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        SAFE,
+        replace(SAFE, synchronous_commit="remote_apply"),
+        replace(SAFE, synchronous_commit="local"),
+        replace(SAFE, standbys=2, synchronous_standby_names="*"),
+    ],
+)
+def test_nothing_is_said_of_a_server_that_loses_nothing(settings: CommitSettings) -> None:
+    assert durability_warnings(settings) == ()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (replace(SAFE, synchronous_commit="off"), "synchronous_commit is off"),
+        (replace(SAFE, fsync=False), "fsync is off"),
+        (replace(SAFE, full_page_writes=False), "full_page_writes is off"),
+        (replace(SAFE, standbys=1), "1 standby connected and synchronous_standby_names is empty"),
+        (replace(SAFE, standbys=2), "2 standbys connected and synchronous_standby_names is empty"),
+        (
+            replace(SAFE, synchronous_standby_names="*", synchronous_commit="local"),
+            "synchronous_commit is local",
+        ),
+    ],
+)
+def test_each_way_to_lose_a_save_is_one_sentence(settings: CommitSettings, said: str) -> None:
+    (sentence,) = durability_warnings(settings)
+    assert sentence.startswith(f"{said}: ")
+    assert sentence.endswith(".")
+
+
+class TestOnAServerThatDoesNotWaitForItsDisk:
+    @pytest.fixture
+    async def storage(self, database: str) -> AsyncIterator[PostgresqlStorage]:
+        storage = await PostgresqlStorage.open(Server(url=database), daemon="a")
+        yield storage
+        await storage.close()
+
+    async def test_the_settings_are_in_the_status(self, storage: PostgresqlStorage) -> None:
+        first, second = (await storage.stats()).warnings
+        assert first.startswith("fsync is off")
+        assert second.startswith("full_page_writes is off")
+
+    async def test_the_settings_are_logged_at_the_start(self, database: str) -> None:
+        with capture_logs() as logs:
+            storage = await PostgresqlStorage.open(Server(url=database), daemon="a")
+            await storage.close()
+        reasons = [line["reason"] for line in logs if line["event"] == "saves_not_safe"]
+        assert len(reasons) == 2
+
+    async def test_what_is_changed_later_is_noticed(
+        self, storage: PostgresqlStorage, server: RunningServer, database: str
+    ) -> None:
+        name = database.split("@/")[1].partition("?")[0]
+        await asyncio.to_thread(server.sql, f"ALTER DATABASE {name} SET synchronous_commit = off")
+        await asyncio.to_thread(server.sql, END_SESSIONS.format(name))
+        assert "synchronous_commit is off" in (await storage.stats()).warnings[0]

@@ -2,13 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from typing import Final
 
+from agentctx.errors import NotFound, StorageCorrupt
+from agentctx.storage.postgresql import locks
 from agentctx.storage.postgresql.connections import CHECK_TIMEOUT_S, PostgresqlPart, reads, writes
+from agentctx.storage.postgresql.driver import Connection
+from agentctx.storage.postgresql.entries import chunks, lookup, saving
 from agentctx.storage.postgresql.entries.chunks import Reservation
 from agentctx.storage.postgresql.entries.engine import RESERVED_MS
-from agentctx.storage.postgresql.trust import known, quarantine, revocation, settling
+from agentctx.storage.postgresql.trust import known, quarantine, revocation
+from agentctx.storage.postgresql.upkeep import recut
+from agentctx.storage.records import Job
 from agentctx.storage.trust import Revoked, Settled, Source
+
+_UNSETTLED: Final = "SELECT entry FROM quarantine WHERE state <> 'withdrawn' ORDER BY entry LIMIT $1"
+_TAKEN: Final = """SELECT entry, state, revocation FROM quarantine
+    WHERE state <> 'withdrawn' AND entry = ANY($1::text[]) ORDER BY entry FOR UPDATE"""
+
+
+async def settle(conn: Connection, *, now: int, owed: Reservation | None, limit: int) -> Settled:
+    """Bring up to `limit` entries to where their rows say that they should be."""
+    ids = [row[0] for row in await conn.fetch(_UNSETTLED, limit)]
+    if not ids:
+        return Settled(0)
+    await locks.share_spaces(conn)
+    await locks.take_entries(conn, ids)
+    rows = await conn.fetch(_TAKEN, ids)
+    jobs: list[Job] = []
+    erased = []
+    for entry_id, state, revoked_by in rows:
+        if state == "returning":
+            await conn.execute("DELETE FROM quarantine WHERE entry = $1", entry_id)
+            jobs += await _put_back(conn, entry_id, now=now, owed=owed)
+            continue
+        if state == "held":
+            await _withdraw(conn, entry_id)
+        elif await _is_erased(conn, entry_id, revoked_by, now=now):
+            erased.append(entry_id)
+        await conn.execute("UPDATE quarantine SET state = 'withdrawn' WHERE entry = $1", entry_id)
+    return Settled(len(rows), tuple(erased), tuple(jobs))
+
+
+async def _withdraw(conn: Connection, entry_id: str) -> None:
+    seq = await conn.fetchval("SELECT seq FROM entries WHERE id = $1 AND live", entry_id)
+    if seq is not None:
+        await chunks.remove(conn, seq)
+
+
+async def _is_erased(conn: Connection, entry_id: str, revocation: int, *, now: int) -> bool:
+    principal = await conn.fetchval("SELECT principal FROM revocations WHERE id = $1", revocation)
+    try:
+        await saving.delete(conn, entry_id, now=now, principal=principal)
+    except NotFound:
+        return False
+    return True
+
+
+async def _put_back(conn: Connection, entry_id: str, *, now: int, owed: Reservation | None) -> Sequence[Job]:
+    """Cut the live version again and make its jobs. Nothing to do where it has its chunks, or is gone."""
+    try:
+        found = await lookup.get(conn, entry_id, now=now)
+    except StorageCorrupt:
+        return ()
+    if found is None or await conn.fetchval("SELECT 1 FROM chunks WHERE entry = $1 LIMIT 1", found[0]):
+        return ()
+    return await recut.cut_again(conn, *found, now=now, owed=owed)
 
 
 class PostgresqlTrust(PostgresqlPart):
@@ -32,8 +93,7 @@ class PostgresqlTrust(PostgresqlPart):
         reserved = None
         if owed:
             reserved = Reservation(self.db.daemon, await self.db.server_ms(now) + RESERVED_MS)
-        settle = partial(settling.settle, now=now, owed=reserved, limit=limit)
-        return await self.db.write(settle, self._note_settled)
+        return await self.db.write(partial(settle, now=now, owed=reserved, limit=limit), self._note_settled)
 
     def _note_settled(self, settled: Settled) -> None:
         if settled.rows:

@@ -2,11 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
+from agentctx.errors import NotFound, StorageCorrupt
+from agentctx.sqlite.driver import Connection
+from agentctx.storage.records import Job
 from agentctx.storage.sqlite.connections import CHECK_TIMEOUT_S, SqlitePart, reads, writes
-from agentctx.storage.sqlite.trust import provenance, quarantine, revocation, settling
+from agentctx.storage.sqlite.entries import chunks, lookup, saving
+from agentctx.storage.sqlite.trust import provenance, quarantine, revocation
+from agentctx.storage.sqlite.upkeep import recut
 from agentctx.storage.trust import Revoked, Settled, Source
+
+
+def settle(conn: Connection, *, now: int, owed: bool, limit: int) -> Settled:
+    """Bring up to `limit` entries to where their rows say that they should be."""
+    rows = conn.execute(
+        "SELECT entry, state, revocation FROM quarantine WHERE state <> 'withdrawn' LIMIT ?", (limit,)
+    ).fetchall()
+    jobs: list[Job] = []
+    erased = []
+    for entry_id, state, revoked_by in rows:
+        if state == "returning":
+            conn.execute("DELETE FROM quarantine WHERE entry = ?", (entry_id,))
+            jobs += _put_back(conn, entry_id, now=now, owed=owed)
+            continue
+        if state == "held":
+            _withdraw(conn, entry_id)
+        elif _is_erased(conn, entry_id, revoked_by, now=now):
+            erased.append(entry_id)
+        conn.execute("UPDATE quarantine SET state = 'withdrawn' WHERE entry = ?", (entry_id,))
+    return Settled(len(rows), tuple(erased), tuple(jobs))
+
+
+def _withdraw(conn: Connection, entry_id: str) -> None:
+    row = conn.execute("SELECT seq FROM entries WHERE id = ? AND live = 1", (entry_id,)).fetchone()
+    if row is not None:
+        chunks.remove(conn, row[0])
+
+
+def _is_erased(conn: Connection, entry_id: str, revocation: int, *, now: int) -> bool:
+    row = conn.execute("SELECT principal FROM revocations WHERE id = ?", (revocation,)).fetchone()
+    principal = None if row is None else row[0]
+    try:
+        saving.delete(conn, entry_id, now=now, principal=principal)
+    except NotFound:
+        return False
+    return True
+
+
+def _put_back(conn: Connection, entry_id: str, *, now: int, owed: bool) -> Sequence[Job]:
+    """Cut the live version again and make its jobs. Nothing to do where it has its chunks, or is gone."""
+    try:
+        found = lookup.get(conn, entry_id, now=now)
+    except StorageCorrupt:
+        return ()
+    if found is None or conn.execute("SELECT 1 FROM chunks WHERE entry = ?", (found[0],)).fetchone():
+        return ()
+    return recut.cut_again(conn, *found, now=now, owed=owed)
 
 
 class SqliteTrust(SqlitePart):
@@ -32,9 +85,7 @@ class SqliteTrust(SqlitePart):
         return revoked
 
     async def settle(self, *, owed: bool, limit: int = 50) -> Settled:
-        settled = await self.db.writer.run(
-            partial(settling.settle, now=self.db.clock(), owed=owed, limit=limit)
-        )
+        settled = await self.db.writer.run(partial(settle, now=self.db.clock(), owed=owed, limit=limit))
         if settled.rows:
             self.db.tidying.note_deletion(settled.erased)
         return settled

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from agentctx.sqlite.driver import Connection, Error
-from agentctx.sqlite.migrate import intended_schema, load_migrations
-from agentctx.sqlite.schema import Schema, schema_problems, stored_schema
+from agentctx.sqlite.migrate import Schema, intended_schema, load_migrations, schema_problems, stored_schema
 from agentctx.storage.records import SpaceFault, SpaceState
 from agentctx.storage.sqlite.search import word_index
 from agentctx.storage.sqlite.vectors import spaces

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from agentctx.errors import DriverUnsuitable
-from agentctx.storage.sqlite.fitness import fit_version
+from agentctx.storage.sqlite.offline import fit_version
 
 
 @pytest.mark.parametrize("version", ["3.40.1", "3.51.2"])
